@@ -1,0 +1,152 @@
+"""One handle on a store in one process: the shared environment, who we are, how long we wait, our lease.
+
+Everything that a caller holds (producer, consumer, reader, transaction) writes and reads through its connection.
+Thread-safe; the things made from it are each used by one thread at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from storage.clock import Clock
+from storage.codec import key1, pack
+from storage.environment import Environment, OnWait, WriteBatch, _ViewContext
+from storage.errors import StoreClosed
+from storage.limits import WAKE_S
+from storage.owner import Owner, this_process
+from storage.schema import LEASES
+
+T = TypeVar("T")
+
+_open: dict[tuple[int, str], tuple[Environment, int]] = {}
+_open_lock = threading.Lock()
+
+
+def _forget_after_fork() -> None:
+    global _open_lock
+    _open_lock = threading.Lock()
+    for environment, _ in _open.values():
+        environment.forked()
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+class Connection:
+    """See the module."""
+
+    def __init__(
+        self,
+        path: str,
+        clock: Clock,
+        *,
+        read_only: bool,
+        lock_timeout_s: float,
+        on_wait: OnWait | None,
+        program: str | None,
+    ) -> None:
+        self.clock = clock
+        self.lock_timeout_s = lock_timeout_s
+        self.on_wait = on_wait
+        self.read_only = read_only
+        self._program = program
+        self._owner: Owner | None = None
+        self._lease = 0
+        self._closed = False
+        self.path = os.path.realpath(path)
+        self.environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
+        self.view = self.environment.view
+
+    @property
+    def owner(self) -> Owner:
+        """This process, as others will see it."""
+        if self._owner is None:
+            self._owner = this_process(self.clock, self._program)
+        return self._owner
+
+    def write(
+        self, change: Callable[[WriteBatch], T], *, naming: int = 0, dry_run: bool = False, timeout_s: float | None = None
+    ) -> T:
+        """One durable store transaction; see `Environment.write`."""
+        if self._closed:
+            raise StoreClosed(f"this handle of {self.path} is closed")
+        return self.environment.write(
+            change,
+            naming=naming,
+            timeout_s=self.lock_timeout_s if timeout_s is None else timeout_s,
+            on_wait=self.on_wait,
+            dry_run=dry_run,
+        )
+
+    def lease(self, batch: WriteBatch) -> int:
+        """The number of this connection's lease, held while the process lives and recorded in the store.
+
+        The kernel lock is taken before the record is committed, so that no recorded lease was ever unheld by a
+        living owner. A number whose record did not get committed is still ours: whoever is issued it next finds
+        its byte locked and takes the following one.
+        """
+        if not self._lease:
+            number = batch.head.last_lease + 1
+            while not batch.lock_file.hold_lease(number):
+                number += 1
+            self._lease = number
+        if not batch.has(LEASES, key1(self._lease)):
+            batch.head.last_lease = max(batch.head.last_lease, self._lease)
+            batch.put(LEASES, key1(self._lease), pack(self.owner.fields()))
+        return self._lease
+
+    def drop_lease(self) -> None:
+        """Give the lease back: nothing attached is left."""
+        if not self._lease:
+            return
+        number, self._lease = self._lease, 0
+        self.write(lambda batch: batch.delete(LEASES, key1(number)))
+        self.environment.lock_file.drop_lease(number)
+
+    def wait_for_commit(self, seen: int, until_ns: int) -> bool:
+        """Sleep until some process has committed since `seen`, or the boot clock reaches `until_ns`.
+
+        Holds no view meanwhile, and looks every few milliseconds at a number in shared memory.
+        """
+        while self.environment.last_commit() == seen:
+            if self.clock.boot_ns() >= until_ns:
+                return False
+            self.clock.sleep(WAKE_S)
+        return True
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            if self._lease and self.environment.pid == os.getpid():
+                self.environment.lock_file.drop_lease(self._lease)
+            _release(self.path)
+
+
+def _acquire(path: str, clock: Clock, read_only: bool, timeout_s: float, on_wait: OnWait | None) -> Environment:
+    """LMDB opens an environment once in a process: handles share it, counted."""
+    key = (os.getpid(), path)
+    with _open_lock:
+        environment, count = _open.get(key, (None, 0))
+        if environment is not None and environment.read_only and not read_only:
+            environment.reopen_for_writing()
+        if environment is None:
+            environment = Environment(path, clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait)
+        _open[key] = (environment, count + 1)
+        return environment
+
+
+def _release(path: str) -> None:
+    key = (os.getpid(), path)
+    with _open_lock:
+        environment, count = _open.get(key, (None, 0))
+        if environment is None:
+            return
+        if count > 1:
+            _open[key] = (environment, count - 1)
+        else:
+            del _open[key]
+            environment.close()

@@ -1,0 +1,344 @@
+"""A consumer: is handed a subscription's messages and acknowledges them.
+
+Handing out is durable, so that a message is in flight at one consumer only, and goes to another at once when this
+process dies, however. Messages are handed out in windows of `receiver_queue_size`, one store transaction each; what
+an application has not received yet when the consumer is closed counts as not handed out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from storage.connection import Connection
+from storage.environment import ReadView, WriteBatch
+from storage.errors import ConsumerEvicted, InvalidValue, StoreClosed, SubscriptionNotFound, WaitTimeout
+from storage.ledger import topic_head
+from storage.ledger.entry import Entry
+from storage.ledger.topic import Topic
+from storage.limits import DEATH_CHECK_S
+from storage.message import Message
+from storage.position import MessageId
+from storage.reader import Blocked, blocked_by
+from storage.schema import CURSORS
+from storage.subscription import cursor as cursors
+from storage.subscription import dead_letter, dispatch, message_set
+from storage.subscription import delivery as deliveries
+from storage.subscription import subscription as subscriptions
+from storage.subscription.acknowledgement import Acknowledger, Item, item_of
+from storage.subscription.cursor import Cursor
+from storage.subscription.delivery import NOBODY, Part
+from storage.subscription.dispatch import HandOut, Selection, Walk
+from storage.subscription.isolation import IsolationLevel, SubscriptionType, bound
+from storage.subscription.subscription import AttachedConsumer, Subscription
+from storage.transaction import Transaction, txn_number
+from storage.txn import reaper
+from storage.txn.aborted import AbortedSet
+from storage.txn.coordinator import Coordinator
+from storage.txn_id import TxnID
+
+Acknowledged = Message | MessageId | Sequence[Message | MessageId]
+
+
+class Consumer:
+    """Made by `Store.subscribe`. For one thread at a time."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        coordinator: Coordinator,
+        topic: Topic,
+        subscription: Subscription,
+        attached: AttachedConsumer,
+        receiver_queue_size: int,
+    ) -> None:
+        self._connection = connection
+        self._topic = topic
+        self._subscription = subscription
+        self._attached = attached
+        self._window = receiver_queue_size
+        self._acknowledger = Acknowledger(coordinator, subscription, connection.owner)
+        self._aborted = AbortedSet()
+        self._queue: deque[Message] = deque()
+        self._generation = -1
+        self._seen = -1
+        self._closed = False
+
+    @property
+    def topic(self) -> str:
+        return self._topic.name
+
+    @property
+    def subscription(self) -> str:
+        return self._subscription.name
+
+    @property
+    def consumer_name(self) -> str:
+        return self._attached.name
+
+    @property
+    def subscription_type(self) -> SubscriptionType:
+        return self._subscription.type
+
+    @property
+    def subscription_isolation_level(self) -> IsolationLevel:
+        return self._subscription.level
+
+    def receive(self, timeout: float | None = None) -> Message:
+        """The next message, waiting for it.
+
+        Args:
+            timeout: seconds; None waits for ever.
+
+        Raises:
+            WaitTimeout
+            ConsumerEvicted: an operator evicted this consumer.
+        """
+        found = self.receive_batch(1, timeout)
+        if not found:
+            raise WaitTimeout(
+                f"no message came to {self._subscription.name} of {self._topic.name} within {timeout:g} s",
+                topic=self._topic.name,
+                subscription=self._subscription.name,
+            )
+        return found[0]
+
+    def receive_batch(self, max_messages: int, timeout: float | None = None) -> list[Message]:
+        """The next messages, at most so many: what there is at once, or the first that come within `timeout`."""
+        if self._closed:
+            raise StoreClosed("this consumer is closed")
+        clock, environment = self._connection.clock, self._connection.environment
+        until_ns = clock.boot_ns() + int(1e9 * (1 << 30 if timeout is None else timeout))
+        while True:
+            seen = environment.last_commit()
+            self._drop_withdrawn(seen)
+            if self._queue or self._fill(min(self._window, max(max_messages, 1)) if timeout == 0 else self._window):
+                return [self._queue.popleft() for _ in range(min(max_messages, len(self._queue)))]
+            now_ns = clock.boot_ns()
+            if now_ns >= until_ns:
+                return []
+            if not self._connection.wait_for_commit(seen, min(until_ns, now_ns + int(DEATH_CHECK_S * 1e9))):
+                self._tend()
+
+    def acknowledge(
+        self, messages: Acknowledged, *, txn: Transaction | TxnID | str | None = None, force: bool = False
+    ) -> None:
+        """Acknowledge a message, a message id, or many of them, in one durable commit.
+
+        Args:
+            txn: makes the acknowledgement pending until that transaction ends.
+            force: abort a transaction in which one is pending.
+
+        Raises:
+            TransactionConflict, NotDeliverable, MessageNotFound, ConsumerEvicted, TransactionNotOpen,
+            TransactionTimedOut
+        """
+        items, number = _items(messages), 0 if txn is None else txn_number(txn)
+        if items:
+            self._write(lambda batch: self._acknowledger.acknowledge(batch, items, number, force), number)
+
+    def acknowledge_cumulative(
+        self, message: Message | MessageId, *, txn: Transaction | TxnID | str | None = None, force: bool = False
+    ) -> None:
+        """Acknowledge a message and everything before it. Refused on Shared and Key_Shared.
+
+        Raises:
+            InvalidValue, and as `acknowledge`
+        """
+        message_id = message if isinstance(message, MessageId) else message.message_id
+        number = 0 if txn is None else txn_number(txn)
+        self._write(lambda batch: self._acknowledger.acknowledge_cumulative(batch, message_id, number, force), number)
+
+    def negative_acknowledge(self, message: Message | MessageId, *, delay: float = 60.0) -> None:
+        """Give a message back, to be handed out again after `delay` seconds."""
+        items = _items(message)
+        if delay < 0:
+            raise InvalidValue(f"a delay of {delay} s is negative")
+        self._write(lambda batch: self._give_back(batch, items, int(delay * 1e9)), 0)
+
+    def blocked_by(self) -> Blocked | None:
+        """The open transaction behind which committed messages wait, or None."""
+        with self._connection.view() as view:
+            return blocked_by(view, self._topic.topic_id, self._subscription.level)
+
+    def unsubscribe(self) -> None:
+        """Close, and delete the subscription."""
+        subscription = self._subscription
+        self._drop()
+        self._connection.write(lambda batch: subscriptions.delete(batch, subscription))
+
+    def close(self) -> None:
+        """Leave the subscription; what was not acknowledged is handed out again."""
+        if not self._closed:
+            self._drop()
+
+    def __enter__(self) -> Consumer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _drop(self) -> None:
+        self._closed = True
+        untouched: dict[tuple[int, int], int] = {}
+        for message in self._queue:
+            at = (message.entry.ledger_id, message.entry.entry_id)
+            untouched[at] = untouched.get(at, 0) | 1 << message.index
+
+        def detach(batch: WriteBatch) -> None:
+            subscription = self._subscription
+            if batch.has(CURSORS, subscription.subscription_id.to_bytes(8, "big")) and self._is_attached(batch):
+                cursor = cursors.load(batch, subscription.subscription_id)
+                subscriptions.detach(batch, subscription, cursor, self._attached.consumer_id, untouched)
+                cursors.save(batch, subscription.subscription_id, cursor)
+
+        self._connection.write(detach)
+
+    def _is_attached(self, view: ReadView) -> bool:
+        return subscriptions.is_attached(view, self._subscription.subscription_id, self._attached.consumer_id)
+
+    def _write(self, change: object, txn: int) -> None:
+        """Run a change that only an attached consumer may make."""
+        if self._closed:
+            raise StoreClosed("this consumer is closed")
+
+        def checked(batch: WriteBatch) -> None:
+            self._check_attached(batch)
+            change(batch)  # type: ignore[operator]
+
+        self._connection.write(checked, naming=txn)
+
+    def _check_attached(self, view: ReadView) -> None:
+        if not self._is_attached(view):
+            if not view.has(CURSORS, self._subscription.subscription_id.to_bytes(8, "big")):
+                raise SubscriptionNotFound(f"subscription {self._subscription.name} was deleted meanwhile")
+            raise ConsumerEvicted(
+                f"consumer {self._attached.name} of {self._subscription.name} was evicted: what it held went back",
+                hint="Subscribe again; messages not acknowledged come again.",
+                consumer=self._attached.name,
+            )
+
+    def _give_back(self, batch: WriteBatch, items: list[Item], delay_ns: int) -> None:
+        subscription_id = self._subscription.subscription_id
+        cursor = cursors.load(batch, subscription_id)
+        for at, messages in items:
+            delivery = deliveries.find(batch, subscription_id, at)
+            if delivery is None:
+                continue
+            mine = delivery.of(self._attached.consumer_id) & (messages or -1)
+            for cut in delivery.take(mine):
+                delivery.give(Part(cut.messages, NOBODY, cut.times, batch.now_ns + delay_ns))
+            deliveries.save(batch, subscription_id, cursor, delivery)
+        cursors.save(batch, subscription_id, cursor)
+
+    def _drop_withdrawn(self, seen: int) -> None:
+        """Forget what an abort took back, or eviction, before the application sees it."""
+        if seen == self._seen or not self._queue:
+            return
+        self._seen = seen
+        with self._connection.view() as view:
+            self._check_attached(view)
+            if cursors.load(view, self._subscription.subscription_id).generation != self._generation:
+                self._queue.clear()
+
+    def _fill(self, room: int) -> bool:
+        """Have the next window handed out; whether anything was."""
+        with self._connection.view() as view:
+            self._check_attached(view)
+            if not self._is_worth_it(view, room):
+                return False
+        try:
+            selection = self._connection.write(lambda batch: self._dispatch(batch, room))
+        except BaseException:
+            # It may hold ids of transactions that the failed batch had aborted.
+            self._aborted = AbortedSet()
+            raise
+        for hand_out in selection.hand_outs:
+            self._queue.extend(_messages(hand_out, self._topic.name))
+        return bool(self._queue)
+
+    def _is_worth_it(self, view: ReadView, room: int) -> bool:
+        """Whether a dispatch would find something, without writing."""
+        subscription = self._subscription
+        head = topic_head.load(view, subscription.topic_id)
+        cursor = cursors.load(view, subscription.subscription_id)
+        if subscription.type is SubscriptionType.FAILOVER and not self._is_active(view):
+            return False
+        if not cursor.released and subscription.type is not SubscriptionType.KEY_SHARED:
+            return max(cursor.read, cursor.mark_delete) < bound(subscription.level, head.max_read, head.last_confirmed)
+        found = self._walk(view, head, cursor, room).run()
+        return bool(found.hand_outs or found.worn_out or found.passed)
+
+    def _is_active(self, view: ReadView) -> bool:
+        """Failover: the consumer that attached first is handed everything."""
+        for consumer in subscriptions.consumers(view, self._subscription.subscription_id):
+            if self._connection.environment.lock_file.is_held(consumer.lease):
+                return consumer.consumer_id == self._attached.consumer_id
+        return False
+
+    def _walk(self, view: ReadView, head: topic_head.TopicHead, cursor: Cursor, room: int) -> Walk:
+        return Walk(view, head, self._subscription, cursor, self._attached.consumer_id, room, self._aborted)
+
+    def _dispatch(self, batch: WriteBatch, room: int) -> Selection:
+        subscription = self._subscription
+        self._check_attached(batch)
+        cursor = cursors.load(batch, subscription.subscription_id)
+        living = subscriptions.sweep(batch, subscription, cursor)
+        head = topic_head.load(batch, subscription.topic_id)
+        self._generation = cursor.generation
+        if subscription.type is SubscriptionType.FAILOVER and living[0].consumer_id != self._attached.consumer_id:
+            cursors.save(batch, subscription.subscription_id, cursor)
+            return Selection(cursor.read)
+        selection = self._walk(batch, head, cursor, room).run()
+        if selection.worn_out:
+            dead_letter.send(batch, self._topic, subscription, cursor, selection.worn_out)
+        dispatch.apply(batch, subscription, cursor, self._attached.consumer_id, selection)
+        return selection
+
+    def _tend(self) -> None:
+        """While waiting: end what nobody else will, and take over from dead consumers."""
+        locks = self._connection.environment.lock_file
+        with self._connection.view() as view:
+            dead = [
+                each
+                for each in subscriptions.consumers(view, self._subscription.subscription_id)
+                if not locks.is_held(each.lease)
+            ]
+            if not dead and not reaper.overdue(view, 1) and not reaper.orphaned(view, locks):
+                return
+
+        def sweep(batch: WriteBatch) -> None:
+            subscription_id = self._subscription.subscription_id
+            self._check_attached(batch)
+            cursor = cursors.load(batch, subscription_id)
+            subscriptions.sweep(batch, self._subscription, cursor)
+            cursors.save(batch, subscription_id, cursor)
+
+        self._connection.write(sweep)
+
+
+def _messages(hand_out: HandOut, topic: str) -> list[Message]:
+    entry: Entry = hand_out.entry
+    times = hand_out.times
+    whole = hand_out.messages == message_set.everything(entry.count)
+    indexes = range(entry.count) if whole else message_set.indexes(hand_out.messages)
+    if not times:
+        return [Message(entry, index, topic) for index in indexes]
+    return [Message(entry, index, topic, times.get(index, 0)) for index in indexes]
+
+
+def _items(messages: Acknowledged) -> list[Item]:
+    """What is meant, grouped by entry."""
+    if isinstance(messages, (Message, MessageId)):
+        messages = [messages]
+    found: dict[tuple[int, int], int] = {}
+    for message in messages:
+        if isinstance(message, Message):
+            entry = message.entry
+            at = (entry.ledger_id, entry.entry_id)
+            bits = 1 << message.index
+        else:
+            at, bits = item_of(message)
+        known = found.get(at)
+        found[at] = 0 if not bits or known == 0 else (known or 0) | bits
+    return list(found.items())

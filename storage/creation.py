@@ -1,0 +1,92 @@
+"""Creating a store: built aside, synced, then renamed into place.
+
+LMDB's own creation does not survive a power cut (hazards, "Creation"), so nobody ever sees a store before its format
+record is on disk.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Any
+
+from storage import environment, faults, place
+from storage.clock import Clock
+from storage.codec import pack, seal
+from storage.environment import STORE_HEAD_KEY
+from storage.errors import AlreadyExists, NotPermitted, StoreFull, StoreInvalid
+from storage.lease import FILE_NAME, check_platform
+from storage.schema import FORMAT_NUMBER, HEADS, STORE, Database
+from storage.store_head import StoreHead
+
+
+def create(path: str, clock: Clock) -> None:
+    """Create an empty store; see `Store.create`."""
+    check_platform()
+    path = os.path.abspath(path)
+    if os.path.lexists(path) and not _is_empty_directory(path):
+        raise AlreadyExists(f"there is something at {path} already; it was left as it is", path=path)
+    parent, name = os.path.split(path)
+    aside = os.path.join(parent, f".{name}.{os.getpid()}.new")
+    try:
+        os.makedirs(parent, exist_ok=True)
+        shutil.rmtree(aside, ignore_errors=True)
+        os.mkdir(aside, 0o700)
+        place._check_local(aside, os.stat(aside).st_dev)
+        environment.create(aside, clock, _first_records)
+        _write_lock_file(os.path.join(aside, FILE_NAME))
+        for file in os.listdir(aside):
+            os.chmod(os.path.join(aside, file), 0o600)
+            _sync(os.path.join(aside, file))
+        _sync(aside)
+        faults.reach("store.create.before_rename")
+        os.rename(aside, path)
+        faults.reach("store.create.after_rename")
+        _sync(parent)
+    except OSError as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise _explain(path, error) from error
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+
+
+def _is_empty_directory(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path) and not os.listdir(path)
+
+
+def _explain(path: str, error: OSError) -> StoreInvalid | AlreadyExists:
+    import errno
+
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return NotPermitted(f"cannot create a store at {path}: {error.strerror}")
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return StoreFull(f"no room for a store at {path}: {error.strerror}")
+    if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+        return AlreadyExists(f"somebody else created {path} meanwhile; it was left as it is", path=path)
+    return StoreInvalid(f"cannot create a store at {path}: {error.strerror}")
+
+
+def _first_records(clock: Clock) -> dict[Database, dict[bytes, bytes]]:
+    store_id = os.urandom(16)
+    formats: list[Any] = [FORMAT_NUMBER, store_id, clock.wall_ms()]
+    return {
+        STORE: {b"format": seal(STORE, b"format", pack(formats))},
+        HEADS: {STORE_HEAD_KEY: seal(HEADS, STORE_HEAD_KEY, StoreHead(store_id, clock).encode())},
+    }
+
+
+def _write_lock_file(path: str) -> None:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, b"txnctl store lock\n".ljust(64))
+    finally:
+        os.close(descriptor)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

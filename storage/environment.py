@@ -1,0 +1,552 @@
+"""The only import of lmdb: views, write batches, map growth, the writer gate, sync.
+
+Holds: no operation keeps a view while it waits; a write batch is one durable commit (two fsyncs) or nothing; batches
+of all processes pass one gate, which can be interrupted and names its holder. LMDB's transactions are called
+`ReadView` and `WriteBatch`: *transaction* is ours (architecture.md 2.2).
+
+Must not know: what the records mean. It knows the store's head, because every batch writes it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import lmdb
+
+from storage import faults, place, schema
+from storage.clock import Clock
+from storage.codec import key1, seal, unpack, unseal
+from storage.errors import (
+    BadInput,
+    CorruptStore,
+    NotAStore,
+    NotPermitted,
+    OutcomeUnknown,
+    ReadersFull,
+    StoreClosed,
+    StoreFull,
+    StoreInvalid,
+    TxnctlError,
+    UnknownFormat,
+)
+from storage.lease import FILE_NAME, LockFile, check_platform
+from storage.limits import LOCK_TIMEOUT_S, MAP_BYTES_FALLBACK, MAP_BYTES_WANTED, READERS_MAX
+from storage.schema import ALL, HEADS, STORE, Database
+from storage.store_head import StoreHead
+
+T = TypeVar("T")
+OnWait = Callable[[str, float], None]
+STORE_HEAD_KEY = key1(0)
+_FULL_WORDS = ("No space left", "File too large", "quota exceeded", "ENOSPC")
+
+
+class DurableRefusal(Exception):
+    """Commit what the batch holds, the doom or expiry of a transaction, then raise `error` (semantics section 1)."""
+
+    def __init__(self, error: TxnctlError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class ReadView:
+    """One consistent view of the store. Short-lived: nothing waits while it is open."""
+
+    __slots__ = ("_databases", "_raw", "clock", "head")
+
+    def __init__(self, raw: Any, databases: dict[str, Any], clock: Clock) -> None:
+        self._raw = raw
+        self._databases = databases
+        self.clock = clock
+        data = raw.get(STORE_HEAD_KEY, db=databases["heads"])
+        self.head = StoreHead.decode(unseal(HEADS, STORE_HEAD_KEY, data))
+
+    def get(self, database: Database, key: bytes) -> memoryview | None:
+        """The payload stored under `key`, checked, or None."""
+        data = self._raw.get(key, db=self._databases[database.name])
+        return None if data is None else unseal(database, key, data)
+
+    def has(self, database: Database, key: bytes) -> bool:
+        return self._raw.get(key, db=self._databases[database.name]) is not None
+
+    def scan(
+        self, database: Database, prefix: bytes = b"", start: bytes | None = None, stop: bytes | None = None
+    ) -> Iterator[tuple[bytes, memoryview]]:
+        """Keys with `prefix`, from `start` on, up to and including `stop`, in order."""
+        length = len(prefix)
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            found = cursor.set_range(start if start is not None else prefix) if (start or prefix) else cursor.first()
+            if not found:
+                return
+            for key, data in cursor.iternext():
+                if key[:length] != prefix or (stop is not None and key > stop):
+                    return
+                yield key, unseal(database, key, data)
+
+    def keys(self, database: Database, prefix: bytes = b"", start: bytes | None = None) -> Iterator[bytes]:
+        """Keys with `prefix`, from `start` on, in order; their values are not read."""
+        length = len(prefix)
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            found = cursor.set_range(start if start is not None else prefix) if (start or prefix) else cursor.first()
+            if not found:
+                return
+            for key in cursor.iternext(values=False):
+                if key[:length] != prefix:
+                    return
+                yield key
+
+    def first(self, database: Database, prefix: bytes, start: bytes | None = None) -> tuple[bytes, memoryview] | None:
+        """The first record with `prefix`, from `start` on."""
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            if not cursor.set_range(start if start is not None else prefix):
+                return None
+            key = cursor.key()
+            if key[: len(prefix)] != prefix:
+                return None
+            return key, unseal(database, key, cursor.value())
+
+    def last(self, database: Database, prefix: bytes, at: bytes) -> tuple[bytes, memoryview] | None:
+        """The last record with `prefix` whose key is `at` or below."""
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            if not (cursor.set_range(at) and cursor.key() == at):
+                # set_range left the cursor above `at`, or nowhere: step back, or take the very last.
+                moved = cursor.prev() if cursor.key() else cursor.last()
+                if not moved:
+                    return None
+            key = cursor.key()
+            if key[: len(prefix)] != prefix:
+                return None
+            return key, unseal(database, key, cursor.value())
+
+    def count(self, database: Database) -> int:
+        """How many records the whole database has; costs nothing."""
+        entries: int = self._raw.stat(self._databases[database.name])["entries"]
+        return entries
+
+    @property
+    def now_ns(self) -> int:
+        """The store clock: it stands still after a reboot until somebody writes."""
+        return self.head.now_ns(self.clock)
+
+
+class WriteBatch(ReadView):
+    """A view that changes: one durable commit or nothing. Made by `Environment.write` alone."""
+
+    __slots__ = ("dry_run", "lock_file", "naming")
+
+    def __init__(
+        self, raw: Any, databases: dict[str, Any], clock: Clock, lock_file: LockFile, naming: int, dry_run: bool
+    ) -> None:
+        super().__init__(raw, databases, clock)
+        self.lock_file = lock_file
+        self.naming = naming
+        self.dry_run = dry_run
+        self.head.go_on(clock)
+
+    def put(self, database: Database, key: bytes, payload: bytes) -> None:
+        try:
+            self._raw.put(key, seal(database, key, payload), db=self._databases[database.name])
+        except lmdb.BadValsizeError:
+            raise BadInput(f"a key of {len(key)} bytes is too long for {database.name}") from None
+        self.head.changes += 1
+
+    def delete(self, database: Database, key: bytes) -> bool:
+        """Remove the record; False if there was none."""
+        self.head.changes += 1
+        removed: bool = self._raw.delete(key, db=self._databases[database.name])
+        return removed
+
+    def delete_prefix(self, database: Database, prefix: bytes, limit: int = 1 << 62, stop: bytes | None = None) -> int:
+        """Remove records with `prefix` up to and including `stop`, at most `limit` of them; how many."""
+        removed = 0
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            while removed < limit and cursor.set_range(prefix):
+                key = cursor.key()
+                if key[: len(prefix)] != prefix or (stop is not None and key > stop):
+                    break
+                cursor.delete()
+                removed += 1
+        self.head.changes += removed
+        return removed
+
+    def timestamp(self) -> int:
+        """The next timestamp of the oracle: strictly growing, recorded with this batch (semantics section 1)."""
+        return self.head.issue_timestamp(self.clock)
+
+    @property
+    def now_ms(self) -> int:
+        """Wall time, for the record."""
+        return self.clock.wall_ms()
+
+    def refuse(self, error: TxnctlError) -> DurableRefusal:
+        """For `raise batch.refuse(error)`: what the batch holds becomes durable before `error` is reported."""
+        return DurableRefusal(error)
+
+    def finish(self) -> None:
+        """Write the head; called once, right before the commit."""
+        head = self.head
+        head.last_clock_ns = head.now_ns(self.clock)
+        head.commits += 1
+        self._raw.put(STORE_HEAD_KEY, seal(HEADS, STORE_HEAD_KEY, head.encode()), db=self._databases["heads"])
+
+
+class Environment:
+    """The open LMDB environment of one store in this process; shared by all its handles and threads."""
+
+    def __init__(
+        self, path: str, clock: Clock, *, read_only: bool, timeout_s: float = LOCK_TIMEOUT_S, on_wait: OnWait | None = None
+    ) -> None:
+        self.path = path
+        self.clock = clock
+        self.read_only = read_only
+        self.prologue: Callable[[WriteBatch], None] | None = None
+        self.pid = os.getpid()
+        self._failed: str | None = None
+        self._views = 0
+        self._views_done = threading.Condition()
+        self._growing = False
+        check_platform()
+        place.check(path)
+        self.lock_file = _open_locks(path, clock, read_only)
+        try:
+            self.lock_file.share_store()
+            self._open(timeout_s, on_wait)
+        except BaseException:
+            self.lock_file.close()
+            raise
+
+    def _open(self, timeout_s: float = LOCK_TIMEOUT_S, on_wait: OnWait | None = None) -> None:
+        self._raw = _open_raw(self.path, self.read_only)
+        if self.read_only:
+            self._databases = _open_databases(self._raw, self.path, read_only=True)
+            return
+        self._raw.reader_check()
+        self.lock_file.enter_gate(timeout_s, on_wait)
+        try:
+            self._databases = _open_databases(self._raw, self.path, read_only=False)
+        finally:
+            self.lock_file.leave_gate()
+
+    def close(self) -> None:
+        """Close it; every view must be done."""
+        if self.pid == os.getpid():
+            self._raw.close()
+        self.lock_file.close()
+        self._failed = "it is closed"
+
+    def reopen_for_writing(self) -> None:
+        """A handle that writes joins handles that only read: no view may be open meanwhile."""
+        with self._views_done:
+            while self._views:
+                self._views_done.wait()
+            locks = _open_locks(self.path, self.clock, read_only=False)
+            locks.share_store()
+            self._raw.close()
+            self.lock_file.close()
+            self.lock_file, self.read_only = locks, False
+            self._open()
+
+    def forked(self) -> None:
+        """In a child after fork: drop what the parent holds. LMDB must not be used across a fork."""
+        self.lock_file.close()
+        self._failed = "it was opened before this process forked; open the store anew in the child"
+
+    def last_commit(self) -> int:
+        """A number that grows with every commit of any process; cheap enough to ask often."""
+        self._check_usable()
+        number: int = self._raw.info()["last_txnid"]
+        return number
+
+    def info(self) -> dict[str, Any]:
+        """LMDB's own figures: map size, pages, readers."""
+        self._check_usable()
+        return {**self._raw.info(), "psize": self._raw.stat()["psize"]}
+
+    def readers(self) -> str:
+        """LMDB's reader table as it prints it."""
+        text: str = self._raw.readers()
+        return text
+
+    def check_readers(self) -> int:
+        """Free the slots of readers that died; how many."""
+        freed: int = self._raw.reader_check()
+        return freed
+
+    def database_stats(self) -> dict[str, dict[str, int]]:
+        """Pages and entries of each named database."""
+        with self._raw.begin() as raw:
+            return {name: raw.stat(handle) for name, handle in self._databases.items()}
+
+    def copy(self, path: str, *, compact: bool) -> None:
+        """A consistent copy of the data file into the directory `path`, from one view."""
+        self._raw.copy(path, compact=compact)
+
+    def view(self) -> _ViewContext:
+        """`with environment.view() as view:` one consistent view."""
+        return _ViewContext(self)
+
+    def _begin_view(self) -> Any:
+        while True:
+            self._check_usable()
+            with self._views_done:
+                while self._growing:
+                    self._views_done.wait()
+                self._views += 1
+            try:
+                return self._raw.begin()
+            except lmdb.MapResizedError:
+                self._end_view()
+                self._resize(0)
+            except lmdb.ReadersFullError:
+                self._end_view()
+                raise ReadersFull(
+                    f"all {READERS_MAX} reader slots of {self.path} are taken", hint="Look at `txnctl store readers`."
+                ) from None
+            except BaseException:
+                self._end_view()
+                raise
+
+    def _end_view(self) -> None:
+        with self._views_done:
+            self._views -= 1
+            if self._growing:
+                self._views_done.notify_all()
+
+    def _resize(self, size: int) -> None:
+        """Change the map, or take over another process's change (0), while no view of this process is open."""
+        with self._views_done:
+            self._growing = True
+            while self._views:
+                self._views_done.wait()
+            try:
+                self._raw.set_mapsize(size)
+            finally:
+                self._growing = False
+                self._views_done.notify_all()
+
+    def write(
+        self,
+        change: Callable[[WriteBatch], T],
+        *,
+        naming: int = 0,
+        timeout_s: float = LOCK_TIMEOUT_S,
+        on_wait: OnWait | None = None,
+        dry_run: bool = False,
+    ) -> T:
+        """Run `change` on a write batch and commit it durably; the result of `change`.
+
+        `change` may run again (after the map has grown), so it touches nothing but the batch. If it raises, nothing
+        of the batch is kept, but for `raise batch.refuse(error)`. A batch that changed nothing is not committed.
+
+        Args:
+            naming: the transaction that the caller names, which the prologue must not reap; 0 for none.
+            dry_run: run everything, then drop the batch.
+
+        Raises:
+            WriterBusy, StoreFull, OutcomeUnknown, and what `change` raises.
+        """
+        self._check_usable()
+        if self.read_only:
+            raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
+        self.lock_file.enter_gate(timeout_s, on_wait)
+        try:
+            while True:
+                try:
+                    return self._write_once(change, naming, dry_run)
+                except lmdb.MapFullError:
+                    self._grow()
+                except lmdb.MapResizedError:
+                    self._resize(0)
+        finally:
+            self.lock_file.leave_gate()
+
+    def _write_once(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> T:
+        raw = self._raw.begin(write=True)
+        refusal: DurableRefusal | None = None
+        try:
+            batch = WriteBatch(raw, self._databases, self.clock, self.lock_file, naming, dry_run)
+            faults.reach("environment.before_change")
+            if self.prologue is not None:
+                self.prologue(batch)
+            try:
+                result = change(batch)
+            except DurableRefusal as raised:
+                refusal = raised
+            if dry_run or not batch.head.changes:
+                raw.abort()
+            else:
+                batch.finish()
+                faults.reach("environment.before_commit")
+                self._commit(raw)
+                faults.reach("environment.after_commit")
+        except lmdb.DiskError as error:
+            raw.abort()
+            raise _full(self.path, error) from error
+        except BaseException:
+            raw.abort()
+            raise
+        if refusal is not None:
+            raise refusal.error
+        return result
+
+    def _commit(self, raw: Any) -> None:
+        try:
+            raw.commit()
+        except lmdb.MapFullError:
+            raise
+        except lmdb.Error as error:
+            try:
+                self._raw.begin(write=True).abort()
+            except lmdb.Error:
+                self._failed = "a commit failed while its last page was written"
+                raise OutcomeUnknown(
+                    f"the disk failed during the commit in {self.path}: {error}",
+                    hint="Open the store again and look: `txnctl transactions show`, or send the sequence id again.",
+                ) from error
+            raise _full(self.path, error) from error
+
+    def _grow(self) -> None:
+        size = self._raw.info()["map_size"] * 2
+        try:
+            self._resize(size)
+        except (MemoryError, lmdb.Error) as error:
+            raise StoreFull(
+                f"{self.path} needs a map of {size} bytes, which this process cannot have: {error}",
+                hint="Raise the limit on address space (ulimit -v).",
+            ) from error
+
+    def _check_usable(self) -> None:
+        if self._failed is not None:
+            raise StoreClosed(f"this handle of {self.path} cannot be used: {self._failed}")
+
+
+class _ViewContext:
+    __slots__ = ("_environment", "_raw")
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def __enter__(self) -> ReadView:
+        environment = self._environment
+        self._raw = environment._begin_view()
+        try:
+            return ReadView(self._raw, environment._databases, environment.clock)
+        except BaseException:
+            self._raw.abort()
+            environment._end_view()
+            raise
+
+    def __exit__(self, *exc: object) -> None:
+        self._raw.abort()
+        self._environment._end_view()
+
+
+def _open_locks(path: str, clock: Clock, read_only: bool) -> LockFile:
+    lock_path = os.path.join(path, FILE_NAME)
+    try:
+        return LockFile(lock_path, clock, writable=not read_only)
+    except FileNotFoundError:
+        raise NotAStore(f"{path} is not a whole store: {FILE_NAME} is missing") from None
+    except OSError as error:
+        raise NotPermitted(f"cannot open {lock_path}: {error.strerror}") from None
+
+
+def _open_raw(path: str, read_only: bool, map_bytes: int = MAP_BYTES_WANTED) -> Any:
+    try:
+        raw = lmdb.open(
+            path, map_size=map_bytes, readonly=read_only, create=False, mode=0o600, max_dbs=64,
+            max_readers=READERS_MAX, max_spare_txns=2,
+        )  # fmt: skip
+    except (MemoryError, lmdb.MemoryError):
+        if map_bytes <= MAP_BYTES_FALLBACK:
+            raise StoreFull(f"no address space for the map of {path}", hint="Raise `ulimit -v`.") from None
+        size = os.stat(os.path.join(path, place.DATA)).st_size
+        return _open_raw(path, read_only, max(MAP_BYTES_FALLBACK, 1 << size.bit_length()))
+    except (lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CorruptedError) as error:
+        raise CorruptStore(f"{path} cannot be opened: {error}", hint="Restore a backup.") from error
+    except lmdb.LockError as error:
+        raise NotPermitted(
+            f"{path} cannot be locked: {error}",
+            hint="Two containers with separate process ids cannot share a store: give them one pid namespace.",
+        ) from error
+    except (lmdb.ReadonlyError, PermissionError) as error:
+        raise NotPermitted(f"{path} cannot be opened: {error}") from error
+    except lmdb.Error as error:
+        raise StoreInvalid(f"{path} cannot be opened: {error}") from error
+    _check_length(raw, path)
+    return raw
+
+
+def _check_length(raw: Any, path: str) -> None:
+    """Refuse a truncated file: touching a missing page would kill the process."""
+    needed = (raw.info()["last_pgno"] + 1) * raw.stat()["psize"]
+    size = os.stat(os.path.join(path, place.DATA)).st_size
+    if size < needed:
+        raw.close()
+        raise CorruptStore(
+            f"{path}/{place.DATA} is truncated: it has {size} of {needed} bytes", hint="Restore a backup."
+        )
+
+
+def _open_databases(raw: Any, path: str, read_only: bool) -> dict[str, Any]:
+    """Handles of all named databases, after the format number has been found to be ours.
+
+    py-lmdb keeps a handle only if the transaction that opened it can write, or if none is given: a store opened for
+    writing therefore opens them inside the writer gate.
+    """
+
+    def handle(name: str, view: Any) -> Any:
+        return raw.open_db(name.encode(), create=False) if read_only else raw.open_db(name.encode(), txn=view, create=False)
+
+    with raw.begin(write=not read_only) as view:
+        try:
+            store = handle(STORE.name, view)
+        except lmdb.Error:
+            raise NotAStore(f"{path} is an LMDB file, but not a txnctl store") from None
+        _check_format(view if not read_only else None, raw, store, path)
+        try:
+            return {db.name: handle(db.name, view) for db in ALL}
+        except lmdb.Error as error:
+            raise CorruptStore(f"{path} lacks a database: {error}", hint="Restore a backup.") from error
+
+
+def _check_format(view: Any, raw: Any, store: Any, path: str) -> None:
+    if view is None:
+        with raw.begin() as view:
+            data = view.get(b"format", db=store)
+    else:
+        data = view.get(b"format", db=store)
+    if data is None:
+        raise NotAStore(f"{path} is not a whole store: it has no format record")
+    number = unpack(unseal(STORE, b"format", data))[0]
+    if number != schema.FORMAT_NUMBER:
+        raise UnknownFormat(
+            f"{path} has format {number}; this release reads format {schema.FORMAT_NUMBER}",
+            hint="Use the release that wrote it. It was left untouched.",
+            format=number,
+        )
+
+
+def _full(path: str, error: Exception) -> StoreInvalid:
+    text = str(error)
+    if any(words in text for words in _FULL_WORDS):
+        return StoreFull(
+            f"no room for the change in {path}: {text}", hint="Free some space. All that was acknowledged is safe."
+        )
+    return StoreInvalid(f"the disk refused a change in {path}: {text}", hint="Nothing of it was stored.")
+
+
+def create(path: str, clock: Clock, first_records: Callable[[Any], dict[Database, dict[bytes, bytes]]]) -> None:
+    """Write a new data file in the directory `path`: all databases, and these sealed records."""
+    raw = lmdb.open(path, map_size=1 << 24, mode=0o600, max_dbs=64, max_readers=READERS_MAX)
+    try:
+        handles = {db.name: raw.open_db(db.name.encode()) for db in ALL}
+        faults.reach("store.create.before_format")
+        with raw.begin(write=True) as view:
+            for database, records in first_records(clock).items():
+                for key, data in records.items():
+                    view.put(key, data, db=handles[database.name])
+    finally:
+        raw.close()

@@ -1,0 +1,47 @@
+"""Named places at which a test kills the process (architecture.md 2.10). Free when nothing is armed.
+
+Every place is listed in POINTS; `reach()` of another name is an error, so the list cannot rot, and the crash sweep
+fails for a listed place that its workload never reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+POINTS = (
+    "store.create.before_format",
+    "store.create.before_rename",
+    "store.create.after_rename",
+    "environment.before_change",
+    "environment.before_commit",
+    "environment.after_commit",
+    "ledger.before_append",
+    "ledger.after_roll",
+    "txn.before_parts",
+    "txn.between_parts",
+    "txn.before_record",
+    "subscription.before_dispatch",
+    "subscription.before_acknowledge",
+    "topic.between_purge_steps",
+)
+
+_armed: dict[str, Callable[[], None]] = {}
+
+
+def reach(name: str) -> None:
+    """The code has come to the place `name`."""
+    if _armed:
+        action = _armed.get(name)
+        if action is not None:
+            action()
+
+
+def arm(name: str, action: Callable[[], None]) -> None:
+    """Run `action` whenever `name` is reached, until `disarm()`."""
+    if name not in POINTS:
+        raise ValueError(f"no such fault point: {name}")
+    _armed[name] = action
+
+
+def disarm() -> None:
+    _armed.clear()

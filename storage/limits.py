@@ -1,0 +1,88 @@
+"""Every bound of the store, with its unit. A bound that a store or topic may configure is a default here."""
+
+from __future__ import annotations
+
+MESSAGE_BYTES_MAX = 5 * 1024 * 1024
+"""Value, key and properties of one message together."""
+
+NAME_BYTES_MAX = 128
+"""Each part of a topic name, a subscription, producer, consumer or label name."""
+
+TOPIC_NAME_BYTES_MAX = 300
+"""The whole topic name, `persistent://tenant/namespace/topic`."""
+
+PROPERTIES_MAX = 1024
+"""Properties of one message."""
+
+LABELS_MAX = 32
+LABEL_VALUE_BYTES_MAX = 1024
+REASON_BYTES_MAX = 4096
+
+ENTRY_BYTES_TARGET = 256 * 1024
+"""A batch is split into entries of about this size; one larger message is an entry of its own."""
+
+ENTRY_MESSAGES_MAX = 10_000
+"""Messages in one entry."""
+
+WRITE_BYTES_TARGET = 8 * 1024 * 1024
+"""A bulk write commits when it has appended this much, so that no store transaction exceeds 16 MB."""
+
+LEDGER_ENTRIES_MAX = 50_000
+LEDGER_BYTES_MAX = 256 * 1024 * 1024
+LEDGER_AGE_MAX_MS = 24 * 3600 * 1000
+"""Defaults for rolling over a ledger: whichever is reached first."""
+
+READERS_MAX = 512
+"""Slots of LMDB's reader table: processes and threads that read at once."""
+
+MAP_BYTES_WANTED = 1 << 40
+"""Address space asked for at open: the file is sparse, so only growth beyond this ever costs anything."""
+
+MAP_BYTES_FALLBACK = 1 << 30
+"""Address space where the process is limited (RLIMIT_AS); it then grows by doubling."""
+
+LOCK_TIMEOUT_S = 5.0
+"""Default wait for the writer gate."""
+
+LOCK_NOTE_S = 1.0
+"""After this long a waiter is told who holds the gate."""
+
+TRANSACTION_TIMEOUT_MS = 10 * 60 * 1000
+TRANSACTION_TIMEOUT_MS_MAX = 24 * 3600 * 1000
+
+REAP_PER_WRITE_MAX = 4
+"""Overdue or orphaned transactions that one write ends on its way."""
+
+REAP_EVERY_NS = 1_000_000_000
+"""A process looks for dead owners at its first write, then at most once in this long."""
+
+ACTIVE_OWNER_MS = 60_000
+"""An owner that used its transaction within this long is not aborted without --force (cli.md section 5)."""
+
+ABORTED_SEGMENT_TRANSACTIONS_MAX = 256
+"""A segment of the aborted set is sealed at this many transactions (12 KiB)."""
+
+RECEIVER_QUEUE_SIZE = 1000
+"""Messages a consumer is handed in one store transaction, at the most."""
+
+HELD_MESSAGES_MAX = 100_000
+"""Key_Shared: messages passed over because their key is held; beyond it dispatch waits."""
+
+NACK_DELAY_MS = 60_000
+DISPATCH_BYTES_MAX = 8 * 1024 * 1024
+PAGE_BYTES = 1024 * 1024
+"""A read copies about this much out of one view before it hands anything out."""
+
+PAGE_ENTRIES = 1024
+
+DISPATCH_SCAN_ENTRIES_MAX = 20_000
+"""Entries that one dispatch looks at; aborted ones and markers cost a store transaction no more than this."""
+
+PENDING_ENTRIES_MAX = 200_000
+"""Entries with pending acknowledgements in one transaction."""
+
+WAKE_S = 0.005
+"""How often a waiting process looks whether the store has changed."""
+
+DEATH_CHECK_S = 0.5
+"""How often a waiting process looks for dead owners, due redeliveries and deadlines."""

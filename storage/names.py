@@ -1,0 +1,53 @@
+"""Names of topics, subscriptions, producers, consumers and labels (semantics section 2). Never paths."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from storage.errors import InvalidName
+from storage.limits import NAME_BYTES_MAX, TOPIC_NAME_BYTES_MAX
+
+_PART = re.compile(r"[A-Za-z0-9_.=:-]+")
+_SCHEME: Final = "persistent://"
+_DEFAULT: Final = "persistent://public/default/"
+_RULE: Final = f"Letters, digits and -_.=: are allowed, at most {NAME_BYTES_MAX} of them."
+
+
+def full_topic_name(name: str) -> str:
+    """`persistent://tenant/namespace/topic` of a full or a short topic name.
+
+    Raises:
+        InvalidName
+    """
+    parts = name[len(_SCHEME) :].split("/") if name.startswith(_SCHEME) else [name]
+    if len(parts) not in (1, 3) or (len(parts) == 1) == name.startswith(_SCHEME):
+        raise InvalidName(
+            f"{_shown(name)} is not a topic name", hint="Write topic, or persistent://tenant/namespace/topic.", name=name[:80]
+        )
+    for part in parts:
+        check_name("topic name", part)
+    full = name if len(parts) == 3 else _DEFAULT + name
+    if len(full) > TOPIC_NAME_BYTES_MAX:
+        raise InvalidName(f"a topic name of {len(full)} characters is too long", hint=f"At most {TOPIC_NAME_BYTES_MAX}.")
+    return full
+
+
+def short_topic_name(full: str) -> str:
+    """The name as people write it: short in the default namespace, else full."""
+    return full[len(_DEFAULT) :] if full.startswith(_DEFAULT) else full
+
+
+def check_name(kind: str, name: str) -> str:
+    """`name`, if it may be the name of a `kind`.
+
+    Raises:
+        InvalidName
+    """
+    if len(name) > NAME_BYTES_MAX or name in (".", "..") or _PART.fullmatch(name) is None:
+        raise InvalidName(f"{_shown(name)} is not a valid {kind}", hint=_RULE, name=name[:80])
+    return name
+
+
+def _shown(name: str) -> str:
+    return ascii(name if len(name) <= 80 else name[:80] + "...")

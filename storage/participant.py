@@ -1,0 +1,30 @@
+"""What the coordinator may ask of whatever a transaction touched: a topic, a subscription, a table.
+
+The coordinator knows its participants by this protocol alone; `store.py` hands them to it. Each part of a
+transaction (TXN_PARTS) belongs to one participant by the kind in its key.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from storage.environment import ReadView, WriteBatch
+
+
+class Participant(Protocol):
+    """Something that takes part in transactions."""
+
+    kind: int
+    """Of its parts in TXN_PARTS."""
+
+    def decide(
+        self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
+    ) -> dict[str, Any]:
+        """Make one part of a transaction final, within the store transaction that decides it.
+
+        Returns:
+            What it changed, for reports and dry runs.
+        """
+
+    def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> dict[str, Any]:
+        """The part for `transactions show`."""

@@ -1,0 +1,84 @@
+"""Where a store lies: what must hold of its directory and files before they are opened (semantics section 1)."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Final
+
+from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreNotFound, StoreUnsafe
+
+DATA: Final = "data.mdb"
+_NETWORK: Final = ("nfs", "cifs", "smb", "afs", "ceph", "lustre", "glusterfs", "gfs2", "ocfs2", "9p", "fuse.sshfs")
+_MAGIC: Final = 0xBEEFC0DE
+_META_BYTES: Final = 4096
+
+
+def check(path: str) -> None:
+    """That `path` is a directory with the files of a store, safe to open.
+
+    Raises:
+        StoreNotFound, NotAStore, NotPermitted, StoreUnsafe, CorruptStore
+    """
+    try:
+        directory = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise StoreNotFound(
+            f"there is no store at {path}", hint="Create one with `txnctl store init`, or name another with --store."
+        ) from None
+    except PermissionError as error:
+        raise NotPermitted(f"cannot look at {path}: {error.strerror}") from None
+    if not stat.S_ISDIR(directory.st_mode):
+        raise NotAStore(f"{path} is a file, not the directory of a store")
+    _check_private(path, directory)
+    data = os.path.join(path, DATA)
+    try:
+        status = os.lstat(data)
+    except FileNotFoundError:
+        raise NotAStore(f"{path} is a directory, but not a txnctl store: it has no {DATA}") from None
+    except PermissionError as error:
+        raise NotPermitted(f"cannot look into {path}: {error.strerror}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreUnsafe(f"{data} is a link or a special file; a store needs a plain file of its own")
+    _check_private(data, status)
+    _check_local(path, directory.st_dev)
+    _check_magic(data)
+
+
+def _check_private(path: str, status: os.stat_result) -> None:
+    if status.st_mode & 0o022:
+        raise StoreUnsafe(
+            f"{path} may be written by other users (mode {stat.S_IMODE(status.st_mode):04o})",
+            hint=f"Run `chmod go-w {path}` if you trust what is in it.",
+        )
+
+
+def _check_local(path: str, device: int) -> None:
+    """Raises StoreUnsafe on a network file system: it keeps neither the locks nor the order of writes."""
+    wanted = f"{os.major(device)}:{os.minor(device)}".encode("ascii")
+    try:
+        with open("/proc/self/mountinfo", "rb") as file:
+            for line in file:
+                fields = line.split(b" ", 3)
+                if fields[2] == wanted:
+                    kind = line.partition(b" - ")[2].split(b" ", 1)[0].decode("ascii", "replace")
+                    if kind.startswith(_NETWORK):
+                        raise StoreUnsafe(
+                            f"{path} lies on a network file system ({kind})", hint="Put the store on a local disk."
+                        )
+                    return
+    except OSError:
+        return
+
+
+def _check_magic(data: str) -> None:
+    """That the file begins as LMDB's files do: LMDB would turn an empty one into a new store."""
+    try:
+        with open(data, "rb") as file:
+            head = file.read(2 * _META_BYTES)
+    except PermissionError as error:
+        raise NotPermitted(f"cannot read {data}: {error.strerror}") from None
+    if len(head) < 2 * _META_BYTES:
+        raise CorruptStore(f"{data} is truncated: {len(head)} bytes are less than its two first pages")
+    if int.from_bytes(head[16:20], "little") != _MAGIC and int.from_bytes(head[16:20], "big") != _MAGIC:
+        raise NotAStore(f"{data} is not a file of LMDB")

@@ -1,0 +1,154 @@
+"""Positions and message ids: order, text form, byte form (semantics section 2).
+
+`Position` names an entry: `ledgerId:entryId`. Positions order by ledger, then entry; `L:-1` stands before the
+first entry of ledger L. `MessageId` names a message: its entry and, in a batch, its index in it.
+"""
+
+from __future__ import annotations
+
+import re
+from struct import Struct
+from typing import Final
+
+from storage.errors import InvalidPosition
+
+_TEXT = re.compile(r"(0|[1-9][0-9]{0,17}):(-1|0|[1-9][0-9]{0,17})(?::(0|[1-9][0-9]{0,8}))?")
+_KEY = Struct(">QQ")
+
+
+class Position(tuple[int, int]):
+    """`(ledger_id, entry_id)`."""
+
+    __slots__ = ()
+
+    def __new__(cls, ledger_id: int, entry_id: int) -> Position:
+        return tuple.__new__(cls, (ledger_id, entry_id))
+
+    @property
+    def ledger_id(self) -> int:
+        return self[0]
+
+    @property
+    def entry_id(self) -> int:
+        return self[1]
+
+    def __str__(self) -> str:
+        return f"{self[0]}:{self[1]}"
+
+    def __repr__(self) -> str:
+        return f"Position({self[0]}, {self[1]})"
+
+    def __getnewargs__(self) -> tuple[int, int]:
+        return (self[0], self[1])
+
+    @classmethod
+    def parse(cls, text: str) -> Position:
+        """The position written as `L:E`.
+
+        Raises:
+            InvalidPosition: the text is something else.
+        """
+        match = _TEXT.fullmatch(text)
+        if match is None or match[3] is not None:
+            raise InvalidPosition(
+                f"{text[:80]!r} is not a position", hint="Write ledger:entry, such as 12:4471.", position=text[:80]
+            )
+        return cls(int(match[1]), int(match[2]))
+
+
+class MessageId(tuple[int, int, int]):
+    """`(ledger_id, entry_id, batch_index)`; the batch index is -1 where the entry holds a single message."""
+
+    __slots__ = ()
+
+    def __new__(cls, ledger_id: int, entry_id: int, batch_index: int = -1) -> MessageId:
+        return tuple.__new__(cls, (ledger_id, entry_id, batch_index))
+
+    @property
+    def ledger_id(self) -> int:
+        return self[0]
+
+    @property
+    def entry_id(self) -> int:
+        return self[1]
+
+    @property
+    def batch_index(self) -> int:
+        return self[2]
+
+    @property
+    def position(self) -> Position:
+        return Position(self[0], self[1])
+
+    def __str__(self) -> str:
+        return f"{self[0]}:{self[1]}" if self[2] < 0 else f"{self[0]}:{self[1]}:{self[2]}"
+
+    def __repr__(self) -> str:
+        return f"MessageId({self[0]}, {self[1]}, {self[2]})"
+
+    def __getnewargs__(self) -> tuple[int, int, int]:
+        return (self[0], self[1], self[2])
+
+    @classmethod
+    def parse(cls, text: str) -> MessageId:
+        """The message id written as `L:E` or `L:E:B`.
+
+        Raises:
+            InvalidPosition: the text is something else.
+        """
+        match = _TEXT.fullmatch(text)
+        if match is None or match[2] == "-1":
+            raise InvalidPosition(
+                f"{text[:80]!r} is not a message id",
+                hint="Write ledger:entry or ledger:entry:batchIndex, such as 12:4471 or 12:4471:3.",
+                position=text[:80],
+            )
+        return cls(int(match[1]), int(match[2]), -1 if match[3] is None else int(match[3]))
+
+
+class Extreme:
+    """`earliest` or `latest`: a start that depends on the topic and the isolation level."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name.upper()
+
+
+EARLIEST: Final = Extreme("earliest")
+LATEST: Final = Extreme("latest")
+
+Start = Position | MessageId | Extreme
+"""Where a reader or a new subscription starts: a position or message id is the first one read."""
+
+
+def position_key(ledger_id: int, entry_id: int) -> bytes:
+    """16 bytes that sort as the positions do. `entry_id` is 0 or more."""
+    return _KEY.pack(ledger_id, entry_id)
+
+
+def parse_start(text: str) -> Position | MessageId | Extreme:
+    """`earliest`, `latest`, `L:E` or `L:E:B`.
+
+    Raises:
+        InvalidPosition: the text is something else.
+    """
+    if text == "earliest":
+        return EARLIEST
+    if text == "latest":
+        return LATEST
+    try:
+        message_id = MessageId.parse(text)
+    except InvalidPosition:
+        raise InvalidPosition(
+            f"{text[:80]!r} is not a position",
+            hint="Write earliest, latest, ledger:entry or ledger:entry:batchIndex, such as 12:4471.",
+            position=text[:80],
+        ) from None
+    return message_id if message_id.batch_index >= 0 else message_id.position

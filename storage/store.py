@@ -1,0 +1,369 @@
+"""A store: open it, and make producers, consumers, readers and transactions from it.
+
+    from storage import Store
+
+    with Store.open("bank.store") as store:
+        producer = store.create_producer("requests")
+        producer.send(b"+100", key="B1")
+
+This module only wires: each method is one call into the module that does the work. A Store may be used by many
+threads; what is made from it, by one thread at a time. Nothing of it survives a fork.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from storage import creation
+from storage.clock import SYSTEM_CLOCK, Clock
+from storage.connection import Connection
+from storage.consumer import Consumer
+from storage.environment import OnWait, WriteBatch
+from storage.errors import InvalidValue
+from storage.ledger import topic as topics
+from storage.ledger import topic_head
+from storage.ledger.topic import LedgerLimits, Topic
+from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, TRANSACTION_TIMEOUT_MS
+from storage.position import EARLIEST, LATEST, Extreme, MessageId, Position
+from storage.producer import Producer
+from storage.reader import Reader, start_after
+from storage.subscription import cursor as cursors
+from storage.subscription import subscription as subscriptions
+from storage.subscription.isolation import IsolationLevel, SubscriptionType
+from storage.subscription.pending_ack import PendingAcks
+from storage.subscription.subscription import AttachedConsumer, Subscription
+from storage.transaction import Transaction, txn_number
+from storage.txn.buffer import TransactionBuffer
+from storage.txn.coordinator import Coordinator
+from storage.txn.reaper import Reaper
+from storage.txn_id import TxnID
+
+Start = Position | MessageId | Extreme
+Txn = Transaction | TxnID | str
+
+
+class Store:
+    """An open store. Made by `Store.open`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.coordinator = Coordinator([TransactionBuffer(), PendingAcks()])
+        self.reaper = Reaper(self.coordinator)
+        if connection.environment.prologue is None:
+            connection.environment.prologue = self.reaper.pass_by
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], *, clock: Clock = SYSTEM_CLOCK) -> None:
+        """Create an empty store at `path`, atomically: it is there whole, or not at all.
+
+        Raises:
+            AlreadyExists: something is at the path; it was left as it is.
+            StoreUnsafe, NotPermitted, StoreFull
+        """
+        creation.create(os.fspath(path), clock)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        lock_timeout: float = LOCK_TIMEOUT_S,
+        on_wait: OnWait | None = None,
+        program: str | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> Store:
+        """Open an existing store.
+
+        Args:
+            read_only: never write, not even to end what is overdue.
+            lock_timeout: seconds to wait for the writer gate.
+            on_wait: called once per wait, after a second, with the holder in words and the seconds waited.
+            program: what others read as the name of this program.
+
+        Raises:
+            StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreUnsafe, NotPermitted, StoreInUse
+        """
+        return cls(
+            Connection(
+                os.fspath(path), clock, read_only=read_only, lock_timeout_s=lock_timeout, on_wait=on_wait,
+                program=program,
+            )
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Close the store. Consumers and transactions still open are left to the next writer, as if we had died."""
+        self.connection.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    @property
+    def path(self) -> str:
+        return self.connection.path
+
+    # Topics
+
+    def topics(self) -> list[str]:
+        """The names of all topics, in order."""
+        with self.connection.view() as view:
+            return [topic.name for topic in topics.every(view)]
+
+    def has_topic(self, name: str) -> bool:
+        with self.connection.view() as view:
+            return topics.find(view, name) is not None
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        ledger_entries_max: int | None = None,
+        ledger_bytes_max: int | None = None,
+        ledger_age_max_ms: int | None = None,
+    ) -> None:
+        """Create an empty topic.
+
+        Args:
+            ledger_entries_max, ledger_bytes_max, ledger_age_max_ms: when its ledger rolls over.
+
+        Raises:
+            AlreadyExists, InvalidName, InvalidValue
+        """
+        limits = LedgerLimits(ledger_entries_max, ledger_bytes_max, ledger_age_max_ms)
+        self.connection.write(lambda batch: topics.create(batch, name, limits))
+
+    def _topic(self, name: str) -> Topic:
+        with self.connection.view() as view:
+            return topics.get(view, name)
+
+    # Producing and reading
+
+    def create_producer(
+        self, topic: str, *, producer_name: str | None = None, create_topic: bool = False
+    ) -> Producer:
+        """A producer on a topic.
+
+        Args:
+            producer_name: names the sequence ids that are deduplicated; a name that no other ever had if None.
+            create_topic: create the topic if it is missing.
+
+        Raises:
+            TopicNotFound, InvalidName
+        """
+        if create_topic and not self.has_topic(topic):
+            self.connection.write(lambda batch: topics.find(batch, topic) or topics.create(batch, topic, LedgerLimits()))
+        return Producer(self.connection, self.coordinator, self._topic(topic), producer_name)
+
+    def reader(
+        self, topic: str, *, start: Start = EARLIEST, isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED
+    ) -> Reader:
+        """A reader of a topic from `start` on; it leaves nothing behind.
+
+        Raises:
+            TopicNotFound, InvalidName
+        """
+        return Reader(self.connection, self._topic(topic), start, isolation_level)
+
+    def subscribe(
+        self,
+        topic: str,
+        subscription_name: str,
+        *,
+        subscription_type: SubscriptionType | None = None,
+        subscription_isolation_level: IsolationLevel | None = None,
+        initial_position: Start = LATEST,
+        consumer_name: str | None = None,
+        receiver_queue_size: int = RECEIVER_QUEUE_SIZE,
+        dead_letter_topic: str | None = None,
+        max_redeliver_count: int | None = None,
+    ) -> Consumer:
+        """Attach a consumer to a subscription, which is created if it is missing.
+
+        What is not named is taken from the subscription; a new one is Exclusive and READ_COMMITTED.
+
+        Args:
+            initial_position: where a new subscription begins.
+            receiver_queue_size: messages handed out in one store transaction, at the most.
+            max_redeliver_count: redeliveries after which a message goes to the dead-letter topic; never if None.
+
+        Raises:
+            TopicNotFound, InvalidName
+            SubscriptionBusy: consumers attached ask for another type or level, or it is Exclusive.
+        """
+        if receiver_queue_size < 1:
+            raise InvalidValue(f"a receiver queue holds at least 1 message, not {receiver_queue_size}")
+        if max_redeliver_count is not None and max_redeliver_count < 0:
+            raise InvalidValue(f"a redelivery count is 0 or more, not {max_redeliver_count}")
+        wanted = _Wanted(subscription_type, subscription_isolation_level, dead_letter_topic, max_redeliver_count)
+
+        def attach(batch: WriteBatch) -> tuple[Topic, Subscription, AttachedConsumer]:
+            found = topics.get(batch, topic)
+            subscription = self._subscription(batch, found, subscription_name, wanted, initial_position)
+            lease = self.connection.lease(batch)
+            attached = subscriptions.attach(batch, subscription, consumer_name, lease, self.connection.owner)
+            return found, subscription, attached
+
+        return Consumer(self.connection, self.coordinator, *self.connection.write(attach), receiver_queue_size)
+
+    def _subscription(
+        self, batch: WriteBatch, topic: Topic, name: str, wanted: _Wanted, initial_position: Start
+    ) -> Subscription:
+        """The subscription that a consumer asks for: found and changed where it may be, or created."""
+        subscription = subscriptions.find(batch, topic, name)
+        if subscription is None:
+            level = wanted.level or IsolationLevel.READ_COMMITTED
+            start = start_after(topic_head.load(batch, topic.topic_id), initial_position, level)
+            return subscriptions.create(
+                batch, topic, name, wanted.type or SubscriptionType.EXCLUSIVE, level, start,
+                wanted.dead_letter_topic, wanted.max_redeliver_count,
+            )  # fmt: skip
+        cursor = cursors.load(batch, subscription.subscription_id)
+        living = subscriptions.sweep(batch, subscription, cursor)
+        subscriptions.check_mode(topic, subscription, living, wanted.type, wanted.level)
+        from storage.subscription import change
+
+        change.update(batch, subscription, cursor, wanted.type, wanted.level)
+        if wanted.dead_letter_topic is not None:
+            subscription.dead_letter_topic = wanted.dead_letter_topic
+        if wanted.max_redeliver_count is not None:
+            subscription.max_redeliver_count = wanted.max_redeliver_count
+        subscriptions.save(batch, subscription)
+        cursors.save(batch, subscription.subscription_id, cursor)
+        return subscription
+
+    # Transactions
+
+    def transaction(self, *, timeout: float | None = None, labels: dict[str, str] | None = None) -> Transaction:
+        """Begin a transaction attached to this process: when it dies, the next writer aborts the transaction.
+
+        Args:
+            timeout: seconds until its deadline; 10 minutes if None, 24 hours at most.
+
+        Raises:
+            InvalidValue, InvalidName
+        """
+        timeout_ms = TRANSACTION_TIMEOUT_MS if timeout is None else int(timeout * 1000)
+        owner = self.connection.owner
+        record = self.connection.write(
+            lambda batch: self.coordinator.begin(batch, owner, self.connection.lease(batch), timeout_ms, labels)
+        )
+        return Transaction(self.connection, self.coordinator, record.id)
+
+    def begin(self, *, timeout: float | None = None, labels: dict[str, str] | None = None) -> TxnID:
+        """Begin a detached transaction, which its deadline alone rules: for one shell command after the other."""
+        timeout_ms = TRANSACTION_TIMEOUT_MS if timeout is None else int(timeout * 1000)
+        owner = self.connection.owner
+        return self.connection.write(lambda batch: self.coordinator.begin(batch, owner, 0, timeout_ms, labels)).id
+
+    def commit(self, txn: Txn) -> bool:
+        """Commit a transaction; False if it was committed before.
+
+        Raises:
+            TransactionNotFound, TransactionNotOpen, TransactionTimedOut
+        """
+        least, owner = txn_number(txn), self.connection.owner
+        ended = self.connection.write(lambda batch: self.coordinator.commit(batch, least, owner), naming=least)
+        return not ended.already
+
+    def abort(
+        self,
+        txn: Txn,
+        *,
+        reason: str | None = None,
+        if_version: int | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Abort a transaction, one of somebody else too; what that changed.
+
+        Args:
+            if_version: only if it is still at this version.
+            force: also if its owner is alive and used it within the last minute.
+            dry_run: change nothing, and say what would change.
+
+        Raises:
+            TransactionNotFound, TransactionNotOpen, TransactionChanged, OwnerAlive
+        """
+        from storage.ops import abort
+
+        return abort.run(self, txn_number(txn), reason, if_version, force, dry_run)
+
+    def transactions(self, *, ended: bool = False, topic: str | None = None) -> list[dict[str, Any]]:
+        """The open transactions, oldest first; with `ended` the others, newest first."""
+        from storage.ops import transactions
+
+        return transactions.rows(self, ended=ended, topic=topic)
+
+    def show_transaction(self, txn: Txn) -> dict[str, Any]:
+        """All that is known of a transaction.
+
+        Raises:
+            TransactionNotFound
+        """
+        from storage.ops import transactions
+
+        return transactions.show(self, txn_number(txn))
+
+    def wait_transaction(self, txn: Txn, timeout: float | None = None) -> dict[str, Any]:
+        """Wait until a transaction has ended; as `show_transaction`.
+
+        Raises:
+            TransactionNotFound, WaitTimeout
+        """
+        from storage.ops import transactions
+
+        return transactions.wait(self, txn_number(txn), timeout)
+
+    def reap(self, limit: int = 1000, *, dry_run: bool = False) -> list[dict[str, Any]]:
+        """End overdue and orphaned transactions now; what was ended."""
+        from storage.ops import transactions
+
+        return transactions.reap(self, limit, dry_run)
+
+    # Reports
+
+    def topic_stats(self, topic: str) -> dict[str, Any]:
+        """What `txnctl topics stats` shows, from one view; names as Pulsar's where it has the same thing."""
+        from storage.ops import stats
+
+        return stats.topic(self.connection, topic)
+
+    def topic_stats_internal(self, topic: str) -> dict[str, Any]:
+        """Ledgers, cursors and segments of the aborted set of a topic."""
+        from storage.ops import stats
+
+        return stats.internal(self.connection, topic)
+
+    def subscription_stats(self, topic: str, subscription: str) -> dict[str, Any]:
+        """One subscription of `topic_stats`."""
+        from storage.ops import stats
+
+        return stats.subscription(self.connection, topic, subscription)
+
+    def verify(self, *, full: bool = True) -> list[dict[str, Any]]:
+        """Check the invariants of the store; the problems found, none if it is sound."""
+        from storage.ops import verify
+
+        return verify.run(self.connection, full=full)
+
+
+class _Wanted:
+    """What a consumer names of its subscription; None is taken from the subscription."""
+
+    __slots__ = ("dead_letter_topic", "level", "max_redeliver_count", "type")
+
+    def __init__(
+        self,
+        type_: SubscriptionType | None,
+        level: IsolationLevel | None,
+        dead_letter_topic: str | None,
+        max_redeliver_count: int | None,
+    ) -> None:
+        self.type = type_
+        self.level = level
+        self.dead_letter_topic = dead_letter_topic
+        self.max_redeliver_count = max_redeliver_count

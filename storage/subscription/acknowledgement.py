@@ -1,0 +1,199 @@
+"""Acknowledging, plainly or in a transaction, one by one or cumulatively: the rules of semantics section 5.
+
+What a subscription cannot be handed yet cannot be acknowledged. A plain acknowledgement never overrides one that is
+pending; `force` aborts the transaction that holds it, in the same store transaction.
+"""
+
+from __future__ import annotations
+
+from storage import faults
+from storage.environment import ReadView, WriteBatch
+from storage.errors import InvalidPosition, InvalidValue, MessageNotFound, NotDeliverable
+from storage.ledger import managed_ledger, topic_head
+from storage.ledger.entry import MESSAGES, Entry
+from storage.owner import Owner
+from storage.position import MessageId, Position
+from storage.subscription import cursor as cursors
+from storage.subscription import delivery as deliveries
+from storage.subscription import message_set, pending_ack
+from storage.subscription.cursor import Cursor
+from storage.subscription.isolation import IsolationLevel, bound
+from storage.subscription.subscription import Subscription
+from storage.txn import record as records
+from storage.txn.coordinator import Coordinator
+from storage.txn_id import TxnID
+from storage.txn_state import AbortReason, TransactionState
+
+Item = tuple[tuple[int, int], int]
+"""A position, and messages of its entry by batch index; 0 for all of them."""
+
+_WHOLE = 0
+
+
+class Acknowledger:
+    """Acknowledges on one subscription, within write batches."""
+
+    __slots__ = ("_by", "_coordinator", "_subscription")
+
+    def __init__(self, coordinator: Coordinator, subscription: Subscription, by: Owner) -> None:
+        self._coordinator = coordinator
+        self._subscription = subscription
+        self._by = by
+
+    def acknowledge(self, batch: WriteBatch, items: list[Item], txn: int, force: bool) -> int:
+        """Acknowledge messages one by one; how many were not before.
+
+        Raises:
+            TransactionConflict, NotDeliverable, MessageNotFound, and of the transaction as `Coordinator.use`
+        """
+        faults.reach("subscription.before_acknowledge")
+        subscription = self._subscription
+        cursor = cursors.load(batch, subscription.subscription_id)
+        resolved = [(at, *_resolve(batch, subscription, cursor, at, messages)) for at, messages in items]
+        if txn:
+            record = self._coordinator.use(batch, txn, self._by)
+            record.acknowledgements += pending_ack.add(batch, subscription, cursor, txn, resolved)
+            records.save(batch, record)
+            cursors.save(batch, subscription.subscription_id, cursor)
+            return sum(messages.bit_count() for _, _, messages in resolved)
+        cursor = self._clear_holders(batch, cursor, resolved, force)
+        done = 0
+        for at, count, messages in resolved:
+            done += cursors.acknowledge(
+                batch, subscription.topic_id, subscription.subscription_id, cursor, at, count, messages
+            ).bit_count()
+            deliveries.settle(batch, subscription.subscription_id, cursor, at, messages)
+        cursors.advance(batch, subscription.topic_id, subscription.subscription_id, cursor)
+        cursors.save(batch, subscription.subscription_id, cursor)
+        return done
+
+    def _clear_holders(
+        self, batch: WriteBatch, cursor: Cursor, resolved: list[tuple[tuple[int, int], int, int]], force: bool
+    ) -> Cursor:
+        """See that no transaction holds any of these messages; with `force` abort those that do."""
+        subscription, holding = self._subscription, set()
+        for at, count, messages in resolved:
+            for txn in pending_ack.holders(batch, subscription.subscription_id, cursor, at, count, messages):
+                if not force:
+                    why = f"is pending in transaction {TxnID(txn)}"
+                    raise pending_ack.conflict(subscription, f"message {Position(*at)}", why, txn)
+                holding.add(txn)
+        return self._abort_all(batch, cursor, holding)
+
+    def _abort_all(self, batch: WriteBatch, cursor: Cursor, holding: set[int]) -> Cursor:
+        for txn in sorted(holding):
+            self._coordinator.abort(batch, txn, self._by, AbortReason.ASKED, "an acknowledgement was forced")
+        return cursors.load(batch, self._subscription.subscription_id) if holding else cursor
+
+    def acknowledge_cumulative(self, batch: WriteBatch, message_id: MessageId, txn: int, force: bool) -> None:
+        """Acknowledge everything up to and including a message.
+
+        Raises:
+            InvalidValue: the subscription is Shared or Key_Shared.
+            TransactionConflict, NotDeliverable, MessageNotFound
+        """
+        faults.reach("subscription.before_acknowledge")
+        subscription = self._subscription
+        if not subscription.type.is_ordered:
+            raise InvalidValue(
+                f"subscription {subscription.name} is {subscription.type.value}: it has no cumulative acknowledgement",
+                hint="Acknowledge messages one by one.",
+            )
+        at, index = (message_id.ledger_id, message_id.entry_id), message_id.batch_index
+        cursor = cursors.load(batch, subscription.subscription_id)
+        count, _ = _resolve(batch, subscription, cursor, at, 1 << index if index >= 0 else _WHOLE)
+        through = (*at, -1 if index >= count - 1 else index)
+        if txn:
+            record = self._coordinator.use(batch, txn, self._by)
+            _check_handed_out(batch, subscription, through)
+            pending_ack.add_cumulative(batch, subscription, cursor, txn, through)
+            record.acknowledgements += 1
+            records.save(batch, record)
+            cursors.save(batch, subscription.subscription_id, cursor)
+            return
+        holding = pending_ack.holders_through(batch, subscription.subscription_id, cursor, through)
+        if holding and not force:
+            why = f"covers what is pending in transaction {TxnID(holding[0])}"
+            raise pending_ack.conflict(subscription, f"message {message_id}", why, holding[0])
+        cursor = self._abort_all(batch, cursor, set(holding))
+        if not force:
+            _check_handed_out(batch, subscription, through)
+        pending_ack.acknowledge_cumulative(batch, subscription, cursor, through)
+        cursors.advance(batch, subscription.topic_id, subscription.subscription_id, cursor)
+        cursors.save(batch, subscription.subscription_id, cursor)
+
+
+def _resolve(
+    view: ReadView, subscription: Subscription, cursor: Cursor, at: tuple[int, int], messages: int
+) -> tuple[int, int]:
+    """How many messages an entry has, and which of them are meant.
+
+    Raises:
+        MessageNotFound, NotDeliverable
+    """
+    delivery = deliveries.find(view, subscription.subscription_id, at)
+    if delivery is not None:
+        every = message_set.everything(delivery.count)
+        if messages & ~every:
+            raise _missing(at)
+        if not messages or not messages & ~delivery.known():
+            return delivery.count, messages or every
+    entry = managed_ledger.read(view, subscription.topic_id, at)
+    if entry is None or entry.kind != MESSAGES or messages >> entry.count:
+        raise _missing(at)
+    _check_deliverable(view, subscription, entry)
+    return entry.count, messages or message_set.everything(entry.count)
+
+
+def _missing(at: tuple[int, int]) -> MessageNotFound:
+    return MessageNotFound(
+        f"there is no message at {Position(*at)}: it was never written, was trimmed away, or is a marker",
+        hint="`txnctl topics peek` shows what is there.",
+        position=str(Position(*at)),
+    )
+
+
+def _check_deliverable(view: ReadView, subscription: Subscription, entry: Entry) -> None:
+    head = topic_head.load(view, subscription.topic_id)
+    if entry.position > bound(subscription.level, head.max_read, head.last_confirmed):
+        raise NotDeliverable(
+            f"message {entry.position} cannot be acknowledged: subscription {subscription.name} "
+            f"({subscription.level.value}) is not handed it before its transaction ends",
+            hint="`txnctl subscriptions lag` shows what blocks it.",
+            position=str(entry.position),
+        )
+    if (
+        entry.txn
+        and subscription.level is IsolationLevel.READ_COMMITTED
+        and records.state_of(view, entry.txn) is TransactionState.ABORTED
+    ):
+        raise NotDeliverable(
+            f"message {entry.position} belongs to aborted transaction {entry.txn_id}: {subscription.name} never gets it",
+            position=str(entry.position),
+        )
+
+
+def _check_handed_out(view: ReadView, subscription: Subscription, through: tuple[int, int, int]) -> None:
+    """What an abort took back must be handed out again before it is acknowledged cumulatively."""
+    for found in deliveries.every(view, subscription.subscription_id):
+        if found.at > through[:2]:
+            return
+        inside = message_set.everything(found.count)
+        if found.at == through[:2] and through[2] >= 0:
+            inside = message_set.through(through[2])
+        for part in found.parts:
+            if part.withdrawn and part.holder == deliveries.NOBODY and part.messages & inside:
+                raise NotDeliverable(
+                    f"an abort took message {Position(*found.at)} back: it has to be handed out again before "
+                    f"{Position(*through[:2])} is acknowledged cumulatively",
+                    hint="Receive again; or acknowledge one by one.",
+                    position=str(Position(*found.at)),
+                )
+
+
+def item_of(message_id: MessageId) -> Item:
+    """A message id as an item: without a batch index it means the whole entry."""
+    at = (message_id.ledger_id, message_id.entry_id)
+    if message_id.entry_id < 0:
+        raise InvalidPosition(f"{message_id} is not a message")
+    return at, (1 << message_id.batch_index if message_id.batch_index >= 0 else _WHOLE)

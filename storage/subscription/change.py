@@ -1,0 +1,88 @@
+"""Changing what belongs to a subscription while nobody is attached: its type and its isolation level.
+
+READ_UNCOMMITTED → READ_COMMITTED: what was acknowledged while uncommitted stays acknowledged. READ_COMMITTED →
+READ_UNCOMMITTED: what was skipped stays skipped. Only a seek shows it again (semantics section 4).
+"""
+
+from __future__ import annotations
+
+from storage.environment import WriteBatch
+from storage.errors import ObjectHeld
+from storage.ledger import managed_ledger, topic_head
+from storage.subscription import cursor as cursors
+from storage.subscription import delivery as deliveries
+from storage.subscription.cursor import Cursor
+from storage.subscription.isolation import IsolationLevel, SubscriptionType, delivers
+from storage.subscription.subscription import Subscription
+from storage.txn.aborted import AbortedSet
+from storage.txn_id import TxnID
+
+
+def update(
+    batch: WriteBatch,
+    subscription: Subscription,
+    cursor: Cursor,
+    type_: SubscriptionType | None,
+    level: IsolationLevel | None,
+) -> list[str]:
+    """Change type or level; what changed, in words. The caller saves subscription and cursor.
+
+    Raises:
+        ObjectHeld: an open transaction has acknowledgements pending, which a change of type would break.
+    """
+    changes = []
+    if type_ is not None and type_ is not subscription.type:
+        _check_nothing_pending(batch, subscription, cursor)
+        changes.append(f"type {subscription.type.value} -> {type_.value}")
+        subscription.type = type_
+    if level is not None and level is not subscription.level:
+        take_in(batch, subscription, cursor)
+        changes.append(f"subscriptionIsolationLevel {subscription.level.value} -> {level.value}")
+        subscription.level = level
+        take_in(batch, subscription, cursor)
+        # Dispatch looks at everything again: what the old level left out, or delivered early, is judged anew.
+        cursor.read = cursor.mark_delete
+    return changes
+
+
+def _check_nothing_pending(batch: WriteBatch, subscription: Subscription, cursor: Cursor) -> None:
+    holders = transactions_holding(batch, subscription, cursor)
+    if holders:
+        raise ObjectHeld(
+            f"the type of subscription {subscription.name} cannot change: acknowledgements are pending in "
+            f"{', '.join(str(TxnID(txn)) for txn in holders[:5])}",
+            hint="Wait for them to end, or abort them.",
+            transactions=[str(TxnID(txn)) for txn in holders],
+        )
+
+
+def transactions_holding(batch: WriteBatch, subscription: Subscription, cursor: Cursor) -> list[int]:
+    """Open transactions with acknowledgements pending on a subscription."""
+    from storage.codec import key1
+    from storage.schema import PENDING
+
+    found = {int.from_bytes(key[24:], "big") for key in batch.keys(PENDING, key1(subscription.subscription_id))}
+    if cursor.pending_cumulative is not None:
+        found.add(cursor.pending_cumulative[0])
+    return sorted(found)
+
+
+def take_in(batch: WriteBatch, subscription: Subscription, cursor: Cursor) -> None:
+    """At READ_COMMITTED, acknowledge the markers and aborted messages directly after markDeletePosition."""
+    if subscription.level is not IsolationLevel.READ_COMMITTED:
+        return
+    topic_id, head, aborted = subscription.topic_id, topic_head.load(batch, subscription.topic_id), AbortedSet()
+    while cursor.mark_delete < head.max_read:
+        page = managed_ledger.page(batch, topic_id, cursor.mark_delete, head.max_read)
+        if not page:
+            return
+        aborted.load(batch, topic_id, head, cursor.mark_delete, page[-1].position)
+        for entry in page:
+            at = (entry.ledger_id, entry.entry_id)
+            if at <= cursor.mark_delete:
+                continue
+            if delivers(IsolationLevel.READ_COMMITTED, entry.kind, entry.txn, aborted.ids):
+                return
+            deliveries.settle(batch, subscription.subscription_id, cursor, at, -1)
+            cursors.acknowledge_through(batch, subscription.subscription_id, cursor, at)
+            cursors.advance(batch, topic_id, subscription.subscription_id, cursor)

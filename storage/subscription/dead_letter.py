@@ -1,0 +1,65 @@
+"""The dead-letter topic: where a message goes that was redelivered too often (semantics section 5).
+
+The copy and the acknowledgement are one store transaction. The topic comes into being with its first letter.
+"""
+
+from __future__ import annotations
+
+from storage.environment import WriteBatch
+from storage.ledger import managed_ledger, topic_head
+from storage.ledger import topic as topics
+from storage.ledger.entry import MESSAGES, Columns, Entry
+from storage.ledger.topic import LedgerLimits, Topic
+from storage.position import Position
+from storage.subscription import cursor as cursors
+from storage.subscription import delivery as deliveries
+from storage.subscription import message_set
+from storage.subscription.cursor import Cursor
+from storage.subscription.delivery import Delivery
+from storage.subscription.subscription import Subscription
+
+
+def topic_name(topic: str, subscription: str) -> str:
+    """Pulsar's name for it."""
+    return f"{topic}-{subscription}-DLQ"
+
+
+def send(
+    batch: WriteBatch,
+    topic: Topic,
+    subscription: Subscription,
+    cursor: Cursor,
+    worn_out: list[tuple[Entry, Delivery, int]],
+) -> int:
+    """Copy these messages and acknowledge them; how many. The caller advances and saves the cursor."""
+    target = subscription.dead_letter_topic or topic_name(topic.full_name, subscription.name)
+    letters = topics.find(batch, target) or topics.create(batch, target, LedgerLimits())
+    head = topic_head.load(batch, letters.topic_id)
+    sent = 0
+    for entry, delivery, messages in worn_out:
+        columns = _letters(entry, message_set.indexes(messages), topic, subscription)
+        count, name = len(columns.values), f"dead-letter-{subscription.name}"
+        managed_ledger.append(
+            batch, letters.topic_id, head, MESSAGES, count, 0, head.epoch, columns.body(name, sent)
+        )  # fmt: skip
+        deliveries.settle(batch, subscription.subscription_id, cursor, delivery.at, messages)
+        cursors.acknowledge(
+            batch, topic.topic_id, subscription.subscription_id, cursor, delivery.at, delivery.count, messages
+        )
+        sent += count
+    topic_head.save(batch, letters.topic_id, head)
+    return sent
+
+
+def _letters(entry: Entry, indexes: list[int], topic: Topic, subscription: Subscription) -> Columns:
+    """The copies, with properties that say where they come from."""
+    columns = Columns(entry.values, entry.keys, entry.properties, entry.event_times).pick(indexes)
+    origin = Position(entry.ledger_id, entry.entry_id)
+    properties = []
+    for place, index in enumerate(indexes):
+        mine = dict((columns.properties[place] if columns.properties else None) or {})
+        mine["REAL_TOPIC"], mine["REAL_SUBSCRIPTION"] = topic.full_name, subscription.name
+        mine["ORIGIN_MESSAGE_ID"] = str(entry.message_id(index)) if entry.count > 1 else str(origin)
+        properties.append(mine)
+    columns.properties = properties
+    return columns

@@ -1,0 +1,63 @@
+"""Sets of the messages of one entry, by batch index. Pure.
+
+In memory a set is an integer whose bit i stands for message i; on disk it is the same, big-endian, and empty bytes
+stand for all messages of the entry, whatever their number.
+"""
+
+from __future__ import annotations
+
+ALL = b""
+"""Every message of the entry, on disk."""
+
+
+def everything(count: int) -> int:
+    """All messages of an entry that has `count`."""
+    return (1 << count) - 1
+
+
+def encode(messages: int, count: int) -> bytes:
+    """The set as bytes; ALL where it is the whole entry.
+
+    >>> encode(0b111, 3), encode(0b101, 3)
+    (b'', b'\\x05')
+    """
+    assert 0 < messages <= everything(count), "a stored set is not empty and lies within its entry"
+    if messages == everything(count):
+        return ALL
+    return messages.to_bytes((messages.bit_length() + 7) // 8, "big")
+
+
+def decode(data: bytes | memoryview, count: int) -> int:
+    """The set of an entry that has `count` messages."""
+    return int.from_bytes(data, "big") if data else everything(count)
+
+
+def through(index: int) -> int:
+    """Messages 0 to index."""
+    return (1 << (index + 1)) - 1
+
+
+def lowest(messages: int, limit: int) -> int:
+    """The first `limit` messages of a set.
+
+    >>> bin(lowest(0b101101, 2))
+    '0b101'
+    """
+    if messages.bit_count() <= limit:
+        return messages
+    kept = 0
+    for _ in range(limit):
+        bit = messages & -messages
+        kept |= bit
+        messages ^= bit
+    return kept
+
+
+def indexes(messages: int) -> list[int]:
+    """The batch indexes of a set, in order."""
+    found = []
+    while messages:
+        bit = messages & -messages
+        found.append(bit.bit_length() - 1)
+        messages ^= bit
+    return found

@@ -1,0 +1,354 @@
+"""Acknowledgements that wait for their transaction (semantics section 5), and a subscription's part in one.
+
+Invariants: 7 (committed: never delivered again; aborted: pending nowhere and deliverable again) and 20 (a message is
+consumed by at most one committed transaction per subscription), which holds because a message is pending in at most
+one transaction and one that is acknowledged or pending is a conflict for every other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from storage.codec import key1, key2, key3, key4, pack, part_key, unpack
+from storage.environment import ReadView, WriteBatch
+from storage.errors import InvalidValue, TransactionConflict
+from storage.ledger import managed_ledger
+from storage.limits import PENDING_ENTRIES_MAX
+from storage.position import Position
+from storage.schema import PART_SUBSCRIPTION, PENDING, SUBSCRIPTIONS, TXN_PARTS, TXN_PENDING
+from storage.subscription import cursor as cursors
+from storage.subscription import delivery as deliveries
+from storage.subscription import message_set
+from storage.subscription.cursor import Cursor
+from storage.subscription.delivery import NOBODY, Delivery, Part
+from storage.subscription.subscription import Subscription
+from storage.txn_id import TxnID
+
+
+class SubscriptionPart:
+    """What one transaction acknowledged on one subscription.
+
+    Attributes:
+        topic_id: of the subscription.
+        messages: acknowledged one by one.
+        entries: with such messages.
+        cumulative: ledger, entry, batch index (-1 whole entry), or None.
+    """
+
+    __slots__ = ("cumulative", "entries", "messages", "topic_id")
+
+    def __init__(self, topic_id: int) -> None:
+        self.topic_id = topic_id
+        self.messages = self.entries = 0
+        self.cumulative: tuple[int, int, int] | None = None
+
+    @classmethod
+    def decode(cls, payload: memoryview) -> SubscriptionPart:
+        fields = unpack(payload)
+        part = cls(fields[0])
+        part.messages, part.entries = fields[1:3]
+        part.cumulative = tuple(fields[3]) if fields[3] else None
+        return part
+
+    def encode(self) -> bytes:
+        return pack([self.topic_id, self.messages, self.entries, self.cumulative])
+
+
+def part_of(view: ReadView, txn: int, subscription: Subscription) -> SubscriptionPart:
+    payload = view.get(TXN_PARTS, part_key(txn, PART_SUBSCRIPTION, subscription.subscription_id))
+    return SubscriptionPart(subscription.topic_id) if payload is None else SubscriptionPart.decode(payload)
+
+
+def _save_part(batch: WriteBatch, txn: int, subscription: Subscription, part: SubscriptionPart) -> None:
+    batch.put(TXN_PARTS, part_key(txn, PART_SUBSCRIPTION, subscription.subscription_id), part.encode())
+
+
+def holders(view: ReadView, subscription_id: int, cursor: Cursor, at: tuple[int, int], count: int, messages: int) -> list[int]:
+    """The transactions in which any of these messages of an entry is pending."""
+    found = [
+        int.from_bytes(key[24:], "big")
+        for key, payload in view.scan(PENDING, key3(subscription_id, *at))
+        if message_set.decode(payload, count) & messages
+    ]
+    cumulative = cursor.pending_cumulative
+    if cumulative is not None and covers(cumulative[1:4], at, messages):
+        found.append(cumulative[0])
+    return found
+
+
+def covers(cumulative: tuple[int, int, int], at: tuple[int, int], messages: int) -> bool:
+    """Whether a cumulative acknowledgement covers any of these messages of an entry."""
+    if at != cumulative[:2]:
+        return at < cumulative[:2]
+    return cumulative[2] < 0 or bool(messages & message_set.through(cumulative[2]))
+
+
+def holders_through(view: ReadView, subscription_id: int, cursor: Cursor, through: tuple[int, int, int]) -> list[int]:
+    """The transactions with anything pending up to and including a message (batch index -1: the whole entry)."""
+    found = []
+    for key, payload in view.scan(PENDING, key1(subscription_id)):
+        at = (int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:24], "big"))
+        if at > through[:2]:
+            break
+        inside = at < through[:2] or through[2] < 0 or not payload
+        if inside or int.from_bytes(payload, "big") & message_set.through(through[2]):
+            found.append(int.from_bytes(key[24:], "big"))
+    if cursor.pending_cumulative is not None:
+        found.append(cursor.pending_cumulative[0])
+    return sorted(set(found))
+
+
+def conflict(subscription: Subscription, what: str, why: str, txn: int | None = None) -> TransactionConflict:
+    """The error for a message that cannot be acknowledged now."""
+    details: dict[str, Any] = {"subscription": subscription.name}
+    hint = "It needs no acknowledgement any more."
+    if txn is not None:
+        details["transaction"] = str(TxnID(txn))
+        hint = f"Wait for it (`txnctl transactions wait {TxnID(txn)}`), or end it first with --force."
+    return TransactionConflict(f"{what} of subscription {subscription.name} {why}", hint=hint, **details)
+
+
+def add(
+    batch: WriteBatch,
+    subscription: Subscription,
+    cursor: Cursor,
+    txn: int,
+    items: list[tuple[tuple[int, int], int, int]],
+) -> int:
+    """Make acknowledgements pending; how many messages. The caller saves the cursor.
+
+    Args:
+        items: position, count and messages of each entry.
+
+    Raises:
+        TransactionConflict: one is acknowledged already, or pending in any transaction, this one too.
+    """
+    subscription_id = subscription.subscription_id
+    part = part_of(batch, txn, subscription)
+    for at, count, messages in items:
+        what = f"message {Position(*at)}"
+        if cursors.acknowledged(batch, subscription_id, cursor, at, count) & messages:
+            raise conflict(subscription, what, "is acknowledged already")
+        for holder in holders(batch, subscription_id, cursor, at, count, messages):
+            raise conflict(subscription, what, f"is pending in transaction {TxnID(holder)}", holder)
+        key = key4(subscription_id, *at, txn)
+        before = batch.get(PENDING, key)
+        part.entries += before is None
+        both = messages | (message_set.decode(before, count) if before is not None else 0)
+        batch.put(PENDING, key, message_set.encode(both, count))
+        batch.put(TXN_PENDING, key4(txn, subscription_id, *at), b"")
+        _hold(batch, subscription_id, cursor, at, count, messages)
+        part.messages += messages.bit_count()
+    if part.entries > PENDING_ENTRIES_MAX:
+        raise InvalidValue(
+            f"a transaction acknowledges messages of at most {PENDING_ENTRIES_MAX:,} entries one by one",
+            hint="Acknowledge cumulatively, or commit more often.",
+        )
+    _save_part(batch, txn, subscription, part)
+    return sum(messages.bit_count() for _, _, messages in items)
+
+
+def _hold(batch: WriteBatch, subscription_id: int, cursor: Cursor, at: tuple[int, int], count: int, messages: int) -> None:
+    """Pending messages go to nobody."""
+    delivery = deliveries.find(batch, subscription_id, at) or Delivery(at, count, [])
+    new = messages & ~delivery.known()
+    for part in delivery.take(messages):
+        delivery.give(Part(part.messages, deliveries.PENDING, part.times))
+    if new:
+        delivery.give(Part(new, deliveries.PENDING, 0))
+    deliveries.save(batch, subscription_id, cursor, delivery)
+
+
+def add_cumulative(
+    batch: WriteBatch, subscription: Subscription, cursor: Cursor, txn: int, through: tuple[int, int, int]
+) -> None:
+    """Make a cumulative acknowledgement pending; it moves up, and absorbs what this transaction had pending below.
+
+    Raises:
+        TransactionConflict: at or below markDeletePosition or its own earlier position, or another transaction has
+            something pending in its range.
+    """
+    subscription_id = subscription.subscription_id
+    what = f"message {Position(*through[:2])}"
+    if through[:2] <= cursor.mark_delete:
+        raise conflict(subscription, what, "is at or below markDeletePosition")
+    earlier = cursor.pending_cumulative
+    if earlier is not None and earlier[0] == txn and _order(through) <= _order(earlier[1:4]):
+        raise conflict(subscription, what, f"is pending in transaction {TxnID(txn)} already", txn)
+    for holder in holders_through(batch, subscription_id, cursor, through):
+        if holder != txn:
+            raise conflict(subscription, what, f"covers what is pending in transaction {TxnID(holder)}", holder)
+    part = part_of(batch, txn, subscription)
+    for at, messages in _pending_of(batch, txn, subscription_id):
+        if at < through[:2] or (at == through[:2] and through[2] < 0):
+            _drop(batch, txn, subscription_id, at)
+            part.entries -= 1
+            part.messages -= messages.bit_count() if messages else _count_of(batch, subscription_id, at)
+    for found in list(deliveries.every(batch, subscription_id)):
+        if found.at > through[:2]:
+            break
+        inside = message_set.everything(found.count)
+        if found.at == through[:2] and through[2] >= 0:
+            inside &= message_set.through(through[2])
+        for cut in found.take(inside):
+            found.give(Part(cut.messages, deliveries.PENDING, cut.times))
+        deliveries.save(batch, subscription_id, cursor, found)
+    part.cumulative = through
+    cursor.pending_cumulative = (txn, *through)
+    _save_part(batch, txn, subscription, part)
+
+
+def _order(through: tuple[int, int, int]) -> tuple[int, int, float]:
+    """Cumulative acknowledgements in order: a whole entry comes after each message in it."""
+    return (through[0], through[1], through[2] if through[2] >= 0 else float("inf"))
+
+
+def _count_of(view: ReadView, subscription_id: int, at: tuple[int, int]) -> int:
+    found = deliveries.find(view, subscription_id, at)
+    return found.count if found else 1
+
+
+def _pending_of(view: ReadView, txn: int, subscription_id: int) -> list[tuple[tuple[int, int], int]]:
+    """What a transaction has pending one by one: position and messages, 0 for all of an entry."""
+    found = []
+    for key in view.keys(TXN_PENDING, key2(txn, subscription_id)):
+        at = (int.from_bytes(key[16:24], "big"), int.from_bytes(key[24:], "big"))
+        payload = view.get(PENDING, key4(subscription_id, *at, txn))
+        assert payload is not None, "what is pending is found both ways"
+        found.append((at, int.from_bytes(payload, "big")))
+    return found
+
+
+def _drop(batch: WriteBatch, txn: int, subscription_id: int, at: tuple[int, int]) -> None:
+    batch.delete(PENDING, key4(subscription_id, *at, txn))
+    batch.delete(TXN_PENDING, key4(txn, subscription_id, *at))
+
+
+def _find_subscription(view: ReadView, topic_id: int, subscription_id: int) -> Subscription:
+    for key, payload in view.scan(SUBSCRIPTIONS, key1(topic_id)):
+        found = Subscription.decode(key, payload)
+        if found.subscription_id == subscription_id:
+            return found
+    raise AssertionError("a subscription with something pending is not deleted")
+
+
+class PendingAcks:
+    """A subscription as a participant of the coordinator."""
+
+    kind = PART_SUBSCRIPTION
+
+    def decide(
+        self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
+    ) -> dict[str, Any]:
+        """Apply all acknowledgements of the transaction, or release all."""
+        mine = SubscriptionPart.decode(part)
+        subscription = _find_subscription(batch, mine.topic_id, object_id)
+        cursor = cursors.load(batch, object_id)
+        before = cursor.mark_delete
+        if committed:
+            self._apply(batch, subscription, cursor, txn, mine)
+        else:
+            self._release(batch, subscription, cursor, txn, mine)
+        cursors.advance(batch, mine.topic_id, object_id, cursor)
+        cursors.save(batch, object_id, cursor)
+        return {
+            "kind": "subscription", "topicId": mine.topic_id, "subscription": subscription.name,
+            "messages": mine.messages, "cumulative": str(Position(*mine.cumulative[:2])) if mine.cumulative else None,
+            "markDeletePositionBefore": str(Position(*before)),
+            "markDeletePositionAfter": str(Position(*cursor.mark_delete)),
+        }  # fmt: skip
+
+    def _apply(
+        self, batch: WriteBatch, subscription: Subscription, cursor: Cursor, txn: int, mine: SubscriptionPart
+    ) -> None:
+        subscription_id = subscription.subscription_id
+        for at, messages in _pending_of(batch, txn, subscription_id):
+            delivery = deliveries.find(batch, subscription_id, at)
+            assert delivery is not None, "a pending message has a delivery"
+            messages = messages or message_set.everything(delivery.count)
+            _drop(batch, txn, subscription_id, at)
+            deliveries.settle(batch, subscription_id, cursor, at, messages)
+            cursors.acknowledge(
+                batch, subscription.topic_id, subscription_id, cursor, at, delivery.count, messages
+            )
+        if mine.cumulative is not None:
+            cursor.pending_cumulative = None
+            acknowledge_cumulative(batch, subscription, cursor, mine.cumulative)
+
+    def _release(
+        self, batch: WriteBatch, subscription: Subscription, cursor: Cursor, txn: int, mine: SubscriptionPart
+    ) -> None:
+        subscription_id, first = subscription.subscription_id, None
+        is_ordered = subscription.type.is_ordered
+        for at, messages in _pending_of(batch, txn, subscription_id):
+            _drop(batch, txn, subscription_id, at)
+            first = min(first or at, at)
+            found = deliveries.find(batch, subscription_id, at)
+            assert found is not None, "a pending message has a delivery"
+            for cut in found.take(messages or message_set.everything(found.count)):
+                found.give(Part(cut.messages, NOBODY, cut.times, withdrawn=is_ordered))
+            deliveries.save(batch, subscription_id, cursor, found)
+        if mine.cumulative is not None:
+            cursor.pending_cumulative = None
+            cursor.read = cursor.mark_delete
+            first = cursor.mark_delete
+        if first is not None and (is_ordered or mine.cumulative is not None):
+            self._withdraw(batch, subscription_id, cursor, first, mine.cumulative)
+
+    def _withdraw(
+        self,
+        batch: WriteBatch,
+        subscription_id: int,
+        cursor: Cursor,
+        first: tuple[int, int],
+        cumulative: tuple[int, int, int] | None,
+    ) -> None:
+        """Delivery restarts at the first released message: what is in flight after it is taken back."""
+        cursor.generation += 1
+        for found in list(deliveries.every(batch, subscription_id, first)):
+            for cut in found.take(-1):
+                is_taken = cut.holder > 0 or (
+                    cut.holder == deliveries.PENDING
+                    and cumulative is not None
+                    and covers(cumulative, found.at, cut.messages)
+                    and not holders(batch, subscription_id, cursor, found.at, found.count, cut.messages)
+                )
+                if is_taken:
+                    found.give(Part(cut.messages, NOBODY, cut.times, withdrawn=True))
+                else:
+                    found.give(cut)
+            deliveries.save(batch, subscription_id, cursor, found)
+
+    def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> dict[str, Any]:
+        """Subscription, and what is pending on it."""
+        mine = SubscriptionPart.decode(part)
+        try:
+            name = _find_subscription(view, mine.topic_id, object_id).name
+        except AssertionError:
+            name = f"(deleted, {object_id})"
+        return {
+            "kind": "subscription", "topicId": mine.topic_id, "subscription": name, "messages": mine.messages,
+            "cumulative": str(Position(*mine.cumulative[:2])) if mine.cumulative else None,
+            "positions": [str(Position(*at)) for at, _ in _pending_of(view, txn, object_id)[:100]]
+            if view.has(SUBSCRIPTIONS, key1(mine.topic_id) + name.encode()) else [],
+        }  # fmt: skip
+
+
+def acknowledge_cumulative(
+    batch: WriteBatch, subscription: Subscription, cursor: Cursor, through: tuple[int, int, int]
+) -> None:
+    """Acknowledge everything up to and including a message, for good. The caller advances and saves the cursor."""
+    subscription_id, topic_id = subscription.subscription_id, subscription.topic_id
+    at, index = through[:2], through[2]
+    if index < 0:
+        deliveries.settle_through(batch, subscription_id, cursor, at)
+        cursors.acknowledge_through(batch, subscription_id, cursor, at)
+        return
+    before = (at[0], at[1] - 1)
+    deliveries.settle_through(batch, subscription_id, cursor, before)
+    cursors.acknowledge_through(batch, subscription_id, cursor, before)
+    entry = managed_ledger.read(batch, topic_id, at)
+    assert entry is not None, "what is acknowledged exists"
+    messages = message_set.through(index)
+    deliveries.settle(batch, subscription_id, cursor, at, messages)
+    cursors.acknowledge(batch, topic_id, subscription_id, cursor, at, entry.count, messages)

@@ -1,0 +1,221 @@
+"""The catalogue of subscriptions and their consumers: create, find, attach, change (semantics section 5).
+
+The type and the isolation level belong to the subscription and are fixed while consumers are attached. A consumer is
+attached while the lease of its process is held; a dead one is found by whoever attaches, dispatches or waits next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from storage.codec import key1, key2, pack, unpack
+from storage.environment import ReadView, WriteBatch
+from storage.errors import AlreadyExists, SubscriptionBusy, SubscriptionNotFound
+from storage.ledger.topic import Topic
+from storage.names import check_name
+from storage.owner import Owner
+from storage.schema import ACKS, CONSUMERS, CURSORS, DELIVERIES, PENDING, SUBSCRIPTIONS
+from storage.subscription import cursor as cursors
+from storage.subscription import delivery as deliveries
+from storage.subscription.cursor import Cursor
+from storage.subscription.isolation import IsolationLevel, SubscriptionType
+
+
+class Subscription:
+    """The record of a subscription.
+
+    Attributes:
+        on_open: `block` or `skip`; part of the isolation level.
+        dead_letter_topic, max_redeliver_count: where a message goes that was redelivered so often; None: nowhere.
+        start: where its cursor began; what lies before was never its backlog.
+    """
+
+    __slots__ = (
+        "created_ms", "dead_letter_topic", "level", "max_redeliver_count", "name", "on_open", "start",
+        "subscription_id", "topic_id", "type",
+    )  # fmt: skip
+
+    def __init__(self, topic_id: int, name: str, subscription_id: int) -> None:
+        self.topic_id = topic_id
+        self.name = name
+        self.subscription_id = subscription_id
+        self.type = SubscriptionType.EXCLUSIVE
+        self.level = IsolationLevel.READ_COMMITTED
+        self.on_open = "block"
+        self.created_ms = 0
+        self.dead_letter_topic: str | None = None
+        self.max_redeliver_count: int | None = None
+        self.start: tuple[int, int] = (0, -1)
+
+    def encode(self) -> bytes:
+        return pack(
+            [
+                self.subscription_id, self.type.value, self.level.value, self.on_open, self.created_ms,
+                self.dead_letter_topic, self.max_redeliver_count, self.start,
+            ]
+        )  # fmt: skip
+
+    @classmethod
+    def decode(cls, key: bytes, payload: memoryview) -> Subscription:
+        fields = unpack(payload)
+        found = cls(int.from_bytes(key[:8], "big"), key[8:].decode("ascii"), fields[0])
+        found.type, found.level = SubscriptionType(fields[1]), IsolationLevel(fields[2])
+        found.on_open, found.created_ms = fields[3:5]
+        found.dead_letter_topic, found.max_redeliver_count = fields[5:7]
+        found.start = tuple(fields[7])
+        return found
+
+
+class AttachedConsumer:
+    """The record of a consumer."""
+
+    __slots__ = ("connected_ms", "consumer_id", "lease", "name", "owner_fields")
+
+    def __init__(self, consumer_id: int, name: str, lease: int, owner_fields: list[object], connected_ms: int) -> None:
+        self.consumer_id = consumer_id
+        self.name = name
+        self.lease = lease
+        self.owner_fields = owner_fields
+        self.connected_ms = connected_ms
+
+    @property
+    def owner(self) -> Owner:
+        return Owner.of(self.owner_fields)
+
+
+def find(view: ReadView, topic: Topic, name: str) -> Subscription | None:
+    check_name("subscription name", name)
+    key = key1(topic.topic_id) + name.encode("ascii")
+    payload = view.get(SUBSCRIPTIONS, key)
+    return None if payload is None else Subscription.decode(key, payload)
+
+
+def get(view: ReadView, topic: Topic, name: str) -> Subscription:
+    """Raises:
+    SubscriptionNotFound: with the names there are.
+    """
+    found = find(view, topic, name)
+    if found is None:
+        names = ", ".join(each.name for each in every(view, topic.topic_id))
+        hint = f"It has {names}." if names else "It has none: `txnctl subscriptions create` makes one."
+        raise SubscriptionNotFound(
+            f"topic {topic.name} has no subscription {name}", hint=hint, topic=topic.name, subscription=name
+        )
+    return found
+
+
+def every(view: ReadView, topic_id: int) -> Iterator[Subscription]:
+    """The subscriptions of a topic by name."""
+    for key, payload in view.scan(SUBSCRIPTIONS, key1(topic_id)):
+        yield Subscription.decode(key, payload)
+
+
+def save(batch: WriteBatch, subscription: Subscription) -> None:
+    batch.put(SUBSCRIPTIONS, key1(subscription.topic_id) + subscription.name.encode("ascii"), subscription.encode())
+
+
+def create(
+    batch: WriteBatch,
+    topic: Topic,
+    name: str,
+    type_: SubscriptionType,
+    level: IsolationLevel,
+    start: tuple[int, int],
+    dead_letter_topic: str | None = None,
+    max_redeliver_count: int | None = None,
+) -> Subscription:
+    """A new subscription whose backlog begins after `start`.
+
+    Raises:
+        AlreadyExists, InvalidName
+    """
+    if find(batch, topic, name) is not None:
+        raise AlreadyExists(f"topic {topic.name} has a subscription {name} already", topic=topic.name, subscription=name)
+    batch.head.last_subscription += 1
+    made = Subscription(topic.topic_id, name, batch.head.last_subscription)
+    made.type, made.level, made.start, made.created_ms = type_, level, start, batch.now_ms
+    made.dead_letter_topic, made.max_redeliver_count = dead_letter_topic, max_redeliver_count
+    save(batch, made)
+    cursors.save(batch, made.subscription_id, Cursor(start))
+    return made
+
+
+def delete(batch: WriteBatch, subscription: Subscription) -> None:
+    """Remove the subscription and all it knows. Nothing of it may be pending, nobody attached."""
+    prefix = key1(subscription.subscription_id)
+    batch.delete(SUBSCRIPTIONS, key1(subscription.topic_id) + subscription.name.encode("ascii"))
+    for database in (CURSORS, ACKS, DELIVERIES, CONSUMERS, PENDING):
+        batch.delete_prefix(database, prefix)
+
+
+def consumers(view: ReadView, subscription_id: int) -> list[AttachedConsumer]:
+    """Recorded consumers, in the order in which they attached; dead ones that nobody noticed yet included."""
+    return [
+        AttachedConsumer(int.from_bytes(key[8:], "big"), *unpack(payload)[:4])
+        for key, payload in view.scan(CONSUMERS, key1(subscription_id))
+    ]
+
+
+def sweep(batch: WriteBatch, subscription: Subscription, cursor: Cursor) -> list[AttachedConsumer]:
+    """Take what dead consumers held; the living ones. The caller saves the cursor."""
+    living = []
+    for consumer in consumers(batch, subscription.subscription_id):
+        if batch.lock_file.is_held(consumer.lease):
+            living.append(consumer)
+        else:
+            detach(batch, subscription, cursor, consumer.consumer_id, {})
+    return living
+
+
+def attach(batch: WriteBatch, subscription: Subscription, name: str | None, lease: int, owner: Owner) -> AttachedConsumer:
+    """Add a consumer."""
+    batch.head.last_consumer += 1
+    number = batch.head.last_consumer
+    consumer = AttachedConsumer(number, name or f"consumer-{number}", lease, owner.fields(), batch.now_ms)
+    record = [consumer.name, lease, consumer.owner_fields, consumer.connected_ms]
+    batch.put(CONSUMERS, key2(subscription.subscription_id, number), pack(record))
+    return consumer
+
+
+def detach(
+    batch: WriteBatch, subscription: Subscription, cursor: Cursor, consumer_id: int, untouched: dict[tuple[int, int], int]
+) -> int:
+    """Remove a consumer and release what it held; how many messages. The caller saves the cursor."""
+    batch.delete(CONSUMERS, key2(subscription.subscription_id, consumer_id))
+    return deliveries.release(batch, subscription.subscription_id, cursor, consumer_id, untouched)
+
+
+def is_attached(view: ReadView, subscription_id: int, consumer_id: int) -> bool:
+    return view.has(CONSUMERS, key2(subscription_id, consumer_id))
+
+
+def check_mode(
+    topic: Topic,
+    subscription: Subscription,
+    living: list[AttachedConsumer],
+    type_: SubscriptionType | None,
+    level: IsolationLevel | None,
+) -> None:
+    """That a consumer asking for this type and level may join those attached.
+
+    Raises:
+        SubscriptionBusy: naming both, and who is attached.
+    """
+    if not living:
+        return
+    who = ", ".join(f"{each.name} ({each.owner})" for each in living[:3])
+    details = {"topic": topic.name, "subscription": subscription.name, "attached": [each.name for each in living]}
+    for word, wanted, has in (("type", type_, subscription.type), ("isolation level", level, subscription.level)):
+        if wanted is not None and wanted is not has:
+            raise SubscriptionBusy(
+                f"subscription {subscription.name} of {topic.name} has {word} {has.value}, not {wanted.value}, "
+                f"which cannot change while {who} is attached",
+                hint=f"Ask for {has.value}, or close the consumers first.",
+                **details,
+            )
+    if subscription.type is SubscriptionType.EXCLUSIVE:
+        raise SubscriptionBusy(
+            f"subscription {subscription.name} of {topic.name} is Exclusive and {who} is attached",
+            hint="Wait until it is closed, or use a Shared, Key_Shared or Failover subscription.",
+            **details,
+        )

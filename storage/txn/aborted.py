@@ -1,0 +1,142 @@
+"""The aborted set of a topic, in segments (PIP-196's snapshot segments; semantics section 4).
+
+A segment's range runs from the lowest first to the highest last message position of its transactions, so that a
+reader of a range loads only the segments that its range touches. All but the last segment are sealed.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from storage.codec import key1, key2
+from storage.environment import ReadView, WriteBatch
+from storage.ledger.topic_head import TopicHead
+from storage.limits import ABORTED_SEGMENT_TRANSACTIONS_MAX
+from storage.schema import ABORTED
+from storage.txn import runs
+
+# Range (first ledger and entry, last ledger and entry), transactions, messages; then a row per transaction.
+_RANGE = Struct(">QQQQQQ")
+# Transaction, first ledger and entry, last ledger and entry, messages.
+_ROW = Struct(">QQQQQQ")
+
+Row = tuple[int, int, int, int, int, int]
+
+
+def add(batch: WriteBatch, topic_id: int, head: TopicHead, row: Row) -> None:
+    """A transaction with messages on the topic was aborted. The caller saves `head`."""
+    key = key2(topic_id, head.aborted_segment)
+    payload = batch.get(ABORTED, key)
+    txn, first, last, messages = row[0], row[1:3], row[3:5], row[5]
+    count, rows = 0, b""
+    if payload is not None:
+        low_l, low_e, high_l, high_e, count, before = _RANGE.unpack_from(payload)
+        first, last, messages = min(first, (low_l, low_e)), max(last, (high_l, high_e)), messages + before
+        rows = bytes(payload[_RANGE.size :])
+    assert txn > 0, "a transaction has an id"
+    batch.put(ABORTED, key, _RANGE.pack(*first, *last, count + 1, messages) + rows + _ROW.pack(*row))
+    head.aborted_txns += 1
+    head.aborted_messages += row[5]
+    if count + 1 >= ABORTED_SEGMENT_TRANSACTIONS_MAX:
+        head.aborted_segment += 1
+
+
+class AbortedSet:
+    """The ids of aborted transactions that a reader needs, kept between its pages.
+
+    `load` before reading a range; then `txn in aborted_set.ids` is right for every decided transaction in it.
+    """
+
+    __slots__ = ("_bounds", "_loaded", "_rows_of_open", "ids")
+
+    def __init__(self) -> None:
+        self.ids: set[int] = set()
+        self._loaded: set[int] = set()
+        self._bounds: dict[int, tuple[int, ...]] = {}
+        self._rows_of_open = (-1, 0)
+
+    def load(
+        self, view: ReadView, topic_id: int, head: TopicHead, after: tuple[int, int], through: tuple[int, int]
+    ) -> None:
+        """Load the segments that touch (after, through]."""
+        if not head.aborted_txns:
+            return
+        for segment in range(head.aborted_segment + 1):
+            if segment in self._loaded:
+                continue
+            bounds = self._bounds.get(segment)
+            if bounds is not None and (bounds[:2] > through or bounds[2:4] <= after):
+                continue
+            self._load_segment(view, topic_id, head, segment, after, through)
+
+    def _load_segment(
+        self, view: ReadView, topic_id: int, head: TopicHead, segment: int, after: tuple[int, int], through: tuple[int, int]
+    ) -> None:
+        payload = view.get(ABORTED, key2(topic_id, segment))
+        if payload is None:
+            return
+        bounds = _RANGE.unpack_from(payload)
+        is_sealed = segment < head.aborted_segment
+        if is_sealed:
+            self._bounds[segment] = bounds
+        if bounds[:2] > through or bounds[2:4] <= after:
+            return
+        known = self._rows_of_open[1] if self._rows_of_open[0] == segment else 0
+        rows = payload[_RANGE.size + known * _ROW.size :]
+        self.ids.update(row[0] for row in _ROW.iter_unpack(rows))
+        if is_sealed:
+            self._loaded.add(segment)
+        else:
+            self._rows_of_open = (segment, bounds[4])
+
+
+def segments(view: ReadView, topic_id: int) -> list[dict[str, int | str]]:
+    """The segments of a topic for reports: range, transactions, messages, bytes."""
+    found: list[dict[str, int | str]] = []
+    for key, payload in view.scan(ABORTED, key1(topic_id)):
+        bounds = _RANGE.unpack_from(payload)
+        found.append(
+            {
+                "segment": int.from_bytes(key[8:], "big"),
+                "firstPosition": f"{bounds[0]}:{bounds[1]}",
+                "lastPosition": f"{bounds[2]}:{bounds[3]}",
+                "transactions": bounds[4],
+                "messages": bounds[5],
+                "bytes": len(payload),
+            }
+        )
+    return found
+
+
+def rows(view: ReadView, topic_id: int) -> list[Row]:
+    """Every transaction of the set: id, first ledger and entry, last ledger and entry, messages."""
+    return [row for _, data in view.scan(ABORTED, key1(topic_id)) for row in _ROW.iter_unpack(data[_RANGE.size :])]  # type: ignore[misc]
+
+
+def messages_between(
+    view: ReadView, topic_id: int, head: TopicHead, after: tuple[int, int], through: tuple[int, int]
+) -> int:
+    """Messages of aborted transactions in (after, through], without a scan of the log.
+
+    A segment within the range counts by its sum, a transaction within it by its own; one that lies across an end of
+    the range is counted by its runs.
+    """
+    if not head.aborted_txns or through <= after:
+        return 0
+    total = 0
+    for _, payload in view.scan(ABORTED, key1(topic_id)):
+        bounds = _RANGE.unpack_from(payload)
+        if bounds[:2] > through or bounds[2:4] <= after:
+            continue
+        if bounds[:2] > after and bounds[2:4] <= through:
+            total += bounds[5]
+            continue
+        for row in _ROW.iter_unpack(payload[_RANGE.size :]):
+            if row[1:3] > through or row[3:5] <= after:
+                continue
+            if row[1:3] > after and row[3:5] <= through:
+                total += row[5]
+            else:
+                total += runs.messages_through(view, topic_id, row[0], min(row[3:5], through))
+                total -= runs.messages_through(view, topic_id, row[0], after)
+    return total

@@ -1,0 +1,150 @@
+"""The transaction buffer: a topic's part in transactions (semantics section 4).
+
+Holds invariants 1 (maxReadPosition equals its formula and never moves backwards) and, with the coordinator, 6.
+The ordered index of open transactions by first message gives maxReadPosition with one look-up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from storage.codec import I64X2, key1, key4, pack, part_key, unpack
+from storage.environment import ReadView, WriteBatch
+from storage.ledger import managed_ledger, sequence_ids, topic_head
+from storage.ledger.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES
+from storage.ledger.topic_head import TopicHead
+from storage.position import Position
+from storage.schema import OPEN_FIRST, PART_TOPIC, TXN_PARTS
+from storage.txn import aborted, runs
+
+
+class TopicPart:
+    """What one transaction wrote to one topic.
+
+    Attributes:
+        first, before: its first message, and the position just before it.
+        last: its last message.
+        run: where its latest run of neighbouring entries begins.
+        sequences: producer, first and last sequence id, ranges joined.
+    """
+
+    __slots__ = ("before", "bytes", "entries", "first", "last", "messages", "run", "sequences")
+
+    def __init__(self, first: tuple[int, int], before: tuple[int, int]) -> None:
+        self.first = first
+        self.before = before
+        self.last = (0, -2)
+        self.run = first
+        self.entries = self.messages = self.bytes = 0
+        self.sequences: list[list[Any]] = []
+
+    @classmethod
+    def decode(cls, payload: memoryview) -> TopicPart:
+        fields = unpack(payload)
+        part = cls(tuple(fields[0]), tuple(fields[1]))
+        part.last, part.run = tuple(fields[2]), tuple(fields[3])
+        part.entries, part.messages, part.bytes, part.sequences = fields[4:8]
+        return part
+
+    def encode(self) -> bytes:
+        return pack(
+            [self.first, self.before, self.last, self.run, self.entries, self.messages, self.bytes, self.sequences]
+        )
+
+    def note_sequence(self, producer: str, first: int, last: int) -> None:
+        for known in self.sequences:
+            if known[0] == producer and known[2] == first - 1:
+                known[2] = last
+                return
+        self.sequences.append([producer, first, last])
+
+
+def part_of(view: ReadView, txn: int, topic_id: int) -> TopicPart | None:
+    payload = view.get(TXN_PARTS, part_key(txn, PART_TOPIC, topic_id))
+    return None if payload is None else TopicPart.decode(payload)
+
+
+def append(
+    batch: WriteBatch, topic_id: int, head: TopicHead, txn: int, count: int, epoch: int, body: bytes
+) -> tuple[Position, TopicPart]:
+    """Append messages of an open transaction. The caller saves `head` and the part."""
+    part = part_of(batch, txn, topic_id)
+    before = head.last_confirmed
+    if part is None:
+        # From here on plain appends leave maxReadPosition where it is: just before this first message.
+        head.open_txns += 1
+    position = managed_ledger.append(batch, topic_id, head, MESSAGES, count, txn, epoch, body)
+    if part is None:
+        part = TopicPart((position.ledger_id, position.entry_id), before)
+        batch.put(OPEN_FIRST, key4(topic_id, *part.first, txn), I64X2.pack(*before))
+    part.entries += 1
+    part.messages += count
+    part.bytes += len(body)
+    part.run = runs.extend(batch, topic_id, txn, part.run, part.last, position, part.messages)
+    part.last = (position.ledger_id, position.entry_id)
+    head.uncommitted += count
+    return position, part
+
+
+def save_part(batch: WriteBatch, txn: int, topic_id: int, part: TopicPart) -> None:
+    batch.put(TXN_PARTS, part_key(txn, PART_TOPIC, topic_id), part.encode())
+
+
+def first_open(view: ReadView, topic_id: int) -> tuple[int, Position, Position] | None:
+    """The open transaction whose first message comes first: its number, that message, the position before it."""
+    found = view.first(OPEN_FIRST, key1(topic_id))
+    if found is None:
+        return None
+    key, payload = found
+    first = Position(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:24], "big"))
+    return int.from_bytes(key[24:], "big"), first, Position(*I64X2.unpack(payload))
+
+
+def open_transactions(view: ReadView, topic_id: int) -> list[tuple[int, Position]]:
+    """Open transactions with messages on the topic and their first message, in order of it."""
+    return [
+        (int.from_bytes(key[24:], "big"), Position(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:24], "big")))
+        for key in view.keys(OPEN_FIRST, key1(topic_id))
+    ]
+
+
+class TransactionBuffer:
+    """A topic as a participant of the coordinator."""
+
+    kind = PART_TOPIC
+
+    def decide(
+        self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
+    ) -> dict[str, Any]:
+        """Write the marker, move maxReadPosition, note an abort in the aborted set, settle sequence ids."""
+        head, mine = topic_head.load(batch, object_id), TopicPart.decode(part)
+        was = head.max_read
+        batch.delete(OPEN_FIRST, key4(object_id, *mine.first, txn))
+        head.open_txns -= 1
+        head.uncommitted -= mine.messages
+        if not committed:
+            aborted.add(batch, object_id, head, (txn, *mine.first, *mine.last, mine.messages))
+        kind = COMMIT_MARKER if committed else ABORT_MARKER
+        managed_ledger.append(batch, object_id, head, kind, 0, txn, head.epoch, b"")
+        if head.open_txns:
+            blocker = first_open(batch, object_id)
+            assert blocker is not None, "open transactions are indexed"
+            head.max_read = (blocker[2].ledger_id, blocker[2].entry_id)
+        assert head.max_read >= was, "maxReadPosition never moves backwards"
+        for producer, first, last in mine.sequences:
+            sequence_ids.settle(batch, object_id, producer, first, last, txn, committed)
+        topic_head.save(batch, object_id, head)
+        return {
+            "kind": "topic", "topicId": object_id, "messages": mine.messages,
+            "firstPosition": str(Position(*mine.first)), "lastPosition": str(Position(*mine.last)),
+            "maxReadPositionBefore": str(Position(*was)), "maxReadPositionAfter": str(head.max_read_position),
+        }  # fmt: skip
+
+    def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> dict[str, Any]:
+        """Topic, messages, and where they are."""
+        mine = TopicPart.decode(part)
+        return {
+            "kind": "topic", "topicId": object_id, "messages": mine.messages, "bytes": mine.bytes,
+            "firstPosition": str(Position(*mine.first)), "lastPosition": str(Position(*mine.last)),
+            "positions": [f"{a}" if a == b else f"{a}..{b}" for a, b in runs.ranges(view, object_id, txn)[:100]],
+        }  # fmt: skip

@@ -1,0 +1,104 @@
+"""Ending what nobody will end: overdue transactions, and attached ones whose owner is proven dead.
+
+There is no daemon (semantics section 3): every write batch passes here first and ends a few. A transaction that the
+caller names is never reaped on the way: its state and deadline are compared once, by the coordinator.
+"""
+
+from __future__ import annotations
+
+from storage.codec import U64X2
+from storage.environment import ReadView, WriteBatch
+from storage.lease import LockFile
+from storage.limits import REAP_EVERY_NS, REAP_PER_WRITE_MAX
+from storage.owner import Owner, this_process
+from storage.schema import LEASE_TXNS, LEASES, TXN_DEADLINES
+from storage.store_head import ReapPolicy
+from storage.txn.coordinator import Coordinator, Ended
+from storage.txn_state import AbortReason
+
+
+def overdue(view: ReadView, limit: int = 1 << 62) -> list[int]:
+    """Open transactions whose deadline has passed, the longest ago first."""
+    found: list[int] = []
+    now_ns = view.now_ns
+    for key in view.keys(TXN_DEADLINES):
+        deadline_ns, least = U64X2.unpack(key)
+        if deadline_ns > now_ns or len(found) >= limit:
+            break
+        found.append(least)
+    return found
+
+
+def orphaned(view: ReadView, lock_file: LockFile) -> list[int]:
+    """Open transactions that are attached to a process which no longer lives."""
+    found = []
+    for key in view.keys(LEASES):
+        lease = int.from_bytes(key, "big")
+        if not lock_file.is_held(lease):
+            found.extend(int.from_bytes(owned[8:], "big") for owned in view.keys(LEASE_TXNS, key))
+    return found
+
+
+def next_deadline_ns(view: ReadView) -> int | None:
+    """The most urgent deadline, on the store clock."""
+    for key in view.keys(TXN_DEADLINES):
+        return int(U64X2.unpack(key)[0])
+    return None
+
+
+class Reaper:
+    """What a process does on its way in every write batch."""
+
+    __slots__ = ("_by", "_coordinator", "_looked_ns")
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+        self._looked_ns: int | None = None
+        self._by: Owner | None = None
+
+    def pass_by(self, batch: WriteBatch) -> None:
+        """End a few, within the batch of whoever comes by; looks for dead owners once a second."""
+        if batch.head.reap_policy == ReapPolicy.MANUAL:
+            return
+        self._end_overdue(batch, REAP_PER_WRITE_MAX)
+        now_ns = batch.now_ns
+        if batch.head.reap_policy == ReapPolicy.OVERDUE:
+            return
+        if self._looked_ns is None or now_ns - self._looked_ns >= REAP_EVERY_NS:
+            self._looked_ns = now_ns
+            self._end_orphaned(batch, REAP_PER_WRITE_MAX)
+
+    def run(self, batch: WriteBatch, limit: int) -> list[Ended]:
+        """End up to `limit`, whatever the policy: `transactions reap`."""
+        ended = self._end_overdue(batch, limit)
+        return ended + self._end_orphaned(batch, limit - len(ended))
+
+    def _owner(self, batch: WriteBatch) -> Owner:
+        if self._by is None:
+            self._by = this_process(batch.clock)
+        return self._by
+
+    def _end_overdue(self, batch: WriteBatch, limit: int) -> list[Ended]:
+        ended: list[Ended] = []
+        due = overdue(batch, limit + 1)
+        for least in due:
+            if least != batch.naming and len(ended) < limit:
+                ended.append(self._abort(batch, least, AbortReason.TIMED_OUT))
+        return ended
+
+    def _end_orphaned(self, batch: WriteBatch, limit: int) -> list[Ended]:
+        ended: list[Ended] = []
+        for key in list(batch.keys(LEASES)):
+            if batch.lock_file.is_held(int.from_bytes(key, "big")):
+                continue
+            owned = [int.from_bytes(name[8:], "big") for name in batch.keys(LEASE_TXNS, key)]
+            for least in owned[: limit - len(ended)]:
+                if least != batch.naming:
+                    ended.append(self._abort(batch, least, AbortReason.OWNER_DEAD))
+            if not owned:
+                batch.delete(LEASES, key)
+        return ended
+
+    def _abort(self, batch: WriteBatch, least: int, reason: AbortReason) -> Ended:
+        return self._coordinator.abort(batch, least, self._owner(batch), reason)
+

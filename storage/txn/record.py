@@ -1,0 +1,116 @@
+"""The record of a transaction: state, deadline, owner, and how it ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from storage.codec import key1, pack, unpack
+from storage.environment import ReadView, WriteBatch
+from storage.errors import TransactionNotFound
+from storage.owner import Owner
+from storage.schema import TXNS
+from storage.txn_id import TxnID
+from storage.txn_state import STATE_CODES, AbortReason, TransactionState
+
+_FIELDS = (
+    "state_code", "version", "timestamp", "begun_ms", "deadline_ns", "timeout_ms", "lease", "owner_fields", "labels",
+    "isolation", "check", "priority", "used_ns", "used_ms", "ended_ms", "ended_timestamp", "reason_code",
+    "reason_text", "ended_by_fields", "messages", "acknowledgements", "incarnation",
+)  # fmt: skip
+
+
+class TransactionRecord:
+    """One transaction.
+
+    Attributes:
+        version: grows with every use, so that an operator ends the one that was looked at.
+        timestamp: of the oracle, given at begin; the version of all that it writes into tables.
+        deadline_ns: on the store clock.
+        lease: of the process it is attached to; 0 for a detached one, which its deadline alone rules.
+        used_ns, used_ms: last use, on the store clock and by the wall.
+    """
+
+    __slots__ = (*_FIELDS, "least")
+
+    least: int
+    state_code: int
+    version: int
+    timestamp: int
+    begun_ms: int
+    deadline_ns: int
+    timeout_ms: int
+    lease: int
+    owner_fields: list[Any]
+    labels: dict[str, str]
+    isolation: str
+    check: str | None
+    priority: str
+    used_ns: int
+    used_ms: int
+    ended_ms: int | None
+    ended_timestamp: int | None
+    reason_code: str | None
+    reason_text: str | None
+    ended_by_fields: list[Any] | None
+    messages: int
+    acknowledgements: int
+    incarnation: int
+
+    @property
+    def id(self) -> TxnID:
+        return TxnID(self.least)
+
+    @property
+    def state(self) -> TransactionState:
+        return STATE_CODES[self.state_code]
+
+    @property
+    def owner(self) -> Owner:
+        return Owner.of(self.owner_fields)
+
+    @property
+    def ended_by(self) -> Owner | None:
+        return Owner.of(self.ended_by_fields) if self.ended_by_fields else None
+
+    @property
+    def reason(self) -> AbortReason | None:
+        return AbortReason(self.reason_code) if self.reason_code else None
+
+    def encode(self) -> bytes:
+        return pack([getattr(self, name) for name in _FIELDS])
+
+
+def find(view: ReadView, least: int) -> TransactionRecord | None:
+    payload = view.get(TXNS, key1(least))
+    if payload is None:
+        return None
+    record = TransactionRecord()
+    record.least = least
+    for name, value in zip(_FIELDS, unpack(payload), strict=False):
+        setattr(record, name, value)
+    return record
+
+
+def get(view: ReadView, least: int) -> TransactionRecord:
+    """The transaction's record.
+
+    Raises:
+        TransactionNotFound
+    """
+    record = find(view, least)
+    if record is None:
+        raise TransactionNotFound(
+            f"there is no transaction {TxnID(least)}",
+            hint="`txnctl transactions list` shows the open ones, with --ended the others.",
+            transaction=str(TxnID(least)),
+        )
+    return record
+
+
+def save(batch: WriteBatch, record: TransactionRecord) -> None:
+    batch.put(TXNS, key1(record.least), record.encode())
+
+
+def state_of(view: ReadView, least: int) -> TransactionState:
+    """The state of a transaction that some message names."""
+    return get(view, least).state

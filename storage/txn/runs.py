@@ -1,0 +1,59 @@
+"""Where a transaction's entries are on a topic: runs of neighbouring entries, with running counts.
+
+They answer "how many messages of this transaction lie at or below a position" with one look-up, so that what is
+blocked is counted exactly without a scan, also where a transaction lies on both sides of a cursor.
+"""
+
+from __future__ import annotations
+
+from storage.codec import U64X2, key2, key4
+from storage.environment import ReadView, WriteBatch
+from storage.ledger import managed_ledger
+from storage.position import Position
+from storage.schema import TXN_RUNS
+
+
+def extend(
+    batch: WriteBatch, topic_id: int, txn: int, run: tuple[int, int], last: tuple[int, int], position: Position, total: int
+) -> tuple[int, int]:
+    """An entry was appended; the start of the run that it belongs to.
+
+    Args:
+        run: where the transaction's latest run begins.
+        last: the transaction's entry before this one.
+        total: messages of the transaction on this topic, this entry included.
+    """
+    if last != (position.ledger_id, position.entry_id - 1):
+        run = (position.ledger_id, position.entry_id)
+    batch.put(TXN_RUNS, key4(topic_id, txn, *run), U64X2.pack(position.entry_id, total))
+    return run
+
+
+def messages_through(view: ReadView, topic_id: int, txn: int, position: tuple[int, int]) -> int:
+    """How many of the transaction's messages on a topic lie at or below a position."""
+    if position[1] < 0:
+        position = managed_ledger.previous_position(view, topic_id, (position[0], 0))
+        if position[1] < 0:
+            return 0
+    found = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, *position))
+    if found is None:
+        return 0
+    key, payload = found
+    last_entry, total = U64X2.unpack(payload)
+    ledger_id = int.from_bytes(key[16:24], "big")
+    if position[0] > ledger_id or position[1] >= last_entry:
+        return int(total)
+    # Inside a run every entry is the transaction's: the topic's running counts tell the rest.
+    end = managed_ledger.read(view, topic_id, (ledger_id, last_entry))
+    here = managed_ledger.read(view, topic_id, position)
+    assert end is not None and here is not None, "the entries of a run exist"
+    return int(total - (end.messages_through - here.messages_through))
+
+
+def ranges(view: ReadView, topic_id: int, txn: int) -> list[tuple[Position, Position]]:
+    """First and last position of every run, in order."""
+    found = []
+    for key, payload in view.scan(TXN_RUNS, key2(topic_id, txn)):
+        ledger_id, first = int.from_bytes(key[16:24], "big"), int.from_bytes(key[24:], "big")
+        found.append((Position(ledger_id, first), Position(ledger_id, U64X2.unpack(payload)[0])))
+    return found
