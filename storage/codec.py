@@ -46,7 +46,10 @@ def unseal(database: Database, key: bytes, data: bytes) -> memoryview:
         CorruptStore: the checksum does not agree.
     """
     payload = memoryview(data)[4:]
-    if crc32(payload[: database.sealed], crc32(key, database.seed)) != int.from_bytes(data[:4], "big") or len(data) < 4:
+    if (
+        crc32(payload[: database.sealed], crc32(key, database.seed)) != int.from_bytes(data[:4], "big")
+        or len(data) < 4
+    ):
         raise corrupt(database, key, "its checksum does not agree")
     return payload
 

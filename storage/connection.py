@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from storage.clock import Clock
 from storage.codec import key1, pack
-from storage.environment import Environment, OnWait, WriteBatch, _ViewContext
+from storage.environment import Environment, OnWait, WriteBatch
 from storage.errors import StoreClosed
 from storage.limits import WAKE_S
 from storage.owner import Owner, this_process
@@ -69,7 +69,12 @@ class Connection:
         return self._owner
 
     def write(
-        self, change: Callable[[WriteBatch], T], *, naming: int = 0, dry_run: bool = False, timeout_s: float | None = None
+        self,
+        change: Callable[[WriteBatch], T],
+        *,
+        naming: int = 0,
+        dry_run: bool = False,
+        timeout_s: float | None = None,
     ) -> T:
         """One durable store transaction; see `Environment.write`."""
         if self._closed:
@@ -126,7 +131,9 @@ class Connection:
             _release(self.path)
 
 
-def _acquire(path: str, clock: Clock, read_only: bool, timeout_s: float, on_wait: OnWait | None) -> Environment:
+def _acquire(
+    path: str, clock: Clock, read_only: bool, timeout_s: float, on_wait: OnWait | None
+) -> Environment:
     """LMDB opens an environment once in a process: handles share it, counted."""
     key = (os.getpid(), path)
     with _open_lock:

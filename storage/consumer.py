@@ -21,10 +21,14 @@ from storage.message import Message
 from storage.position import MessageId
 from storage.reader import Blocked, blocked_by
 from storage.schema import CURSORS
-from storage.subscription import cursor as cursors
-from storage.subscription import dead_letter, dispatch, message_set
-from storage.subscription import delivery as deliveries
-from storage.subscription import subscription as subscriptions
+from storage.subscription import (
+    cursor as cursors,
+    dead_letter,
+    delivery as deliveries,
+    dispatch,
+    message_set,
+    subscription as subscriptions,
+)
 from storage.subscription.acknowledgement import Acknowledger, Item, item_of
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import NOBODY, Part
@@ -112,7 +116,9 @@ class Consumer:
         while True:
             seen = environment.last_commit()
             self._drop_withdrawn(seen)
-            if self._queue or self._fill(min(self._window, max(max_messages, 1)) if timeout == 0 else self._window):
+            if self._queue or self._fill(
+                min(self._window, max(max_messages, 1)) if timeout == 0 else self._window
+            ):
                 return [self._queue.popleft() for _ in range(min(max_messages, len(self._queue)))]
             now_ns = clock.boot_ns()
             if now_ns >= until_ns:
@@ -138,7 +144,11 @@ class Consumer:
             self._write(lambda batch: self._acknowledger.acknowledge(batch, items, number, force), number)
 
     def acknowledge_cumulative(
-        self, message: Message | MessageId, *, txn: Transaction | TxnID | str | None = None, force: bool = False
+        self,
+        message: Message | MessageId,
+        *,
+        txn: Transaction | TxnID | str | None = None,
+        force: bool = False,
     ) -> None:
         """Acknowledge a message and everything before it. Refused on Shared and Key_Shared.
 
@@ -147,7 +157,9 @@ class Consumer:
         """
         message_id = message if isinstance(message, MessageId) else message.message_id
         number = 0 if txn is None else txn_number(txn)
-        self._write(lambda batch: self._acknowledger.acknowledge_cumulative(batch, message_id, number, force), number)
+        self._write(
+            lambda batch: self._acknowledger.acknowledge_cumulative(batch, message_id, number, force), number
+        )
 
     def negative_acknowledge(self, message: Message | MessageId, *, delay: float = 60.0) -> None:
         """Give a message back, to be handed out again after `delay` seconds."""
@@ -187,7 +199,9 @@ class Consumer:
 
         def detach(batch: WriteBatch) -> None:
             subscription = self._subscription
-            if batch.has(CURSORS, subscription.subscription_id.to_bytes(8, "big")) and self._is_attached(batch):
+            if batch.has(CURSORS, subscription.subscription_id.to_bytes(8, "big")) and self._is_attached(
+                batch
+            ):
                 cursor = cursors.load(batch, subscription.subscription_id)
                 subscriptions.detach(batch, subscription, cursor, self._attached.consumer_id, untouched)
                 cursors.save(batch, subscription.subscription_id, cursor)
@@ -265,7 +279,9 @@ class Consumer:
         if subscription.type is SubscriptionType.FAILOVER and not self._is_active(view):
             return False
         if not cursor.released and subscription.type is not SubscriptionType.KEY_SHARED:
-            return max(cursor.read, cursor.mark_delete) < bound(subscription.level, head.max_read, head.last_confirmed)
+            return max(cursor.read, cursor.mark_delete) < bound(
+                subscription.level, head.max_read, head.last_confirmed
+            )
         found = self._walk(view, head, cursor, room).run()
         return bool(found.hand_outs or found.worn_out or found.passed)
 
@@ -286,7 +302,10 @@ class Consumer:
         living = subscriptions.sweep(batch, subscription, cursor)
         head = topic_head.load(batch, subscription.topic_id)
         self._generation = cursor.generation
-        if subscription.type is SubscriptionType.FAILOVER and living[0].consumer_id != self._attached.consumer_id:
+        if (
+            subscription.type is SubscriptionType.FAILOVER
+            and living[0].consumer_id != self._attached.consumer_id
+        ):
             cursors.save(batch, subscription.subscription_id, cursor)
             return Selection(cursor.read)
         selection = self._walk(batch, head, cursor, room).run()

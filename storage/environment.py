@@ -77,7 +77,11 @@ class ReadView:
         """Keys with `prefix`, from `start` on, up to and including `stop`, in order."""
         length = len(prefix)
         with self._raw.cursor(db=self._databases[database.name]) as cursor:
-            found = cursor.set_range(start if start is not None else prefix) if (start or prefix) else cursor.first()
+            found = (
+                cursor.set_range(start if start is not None else prefix)
+                if (start or prefix)
+                else cursor.first()
+            )
             if not found:
                 return
             for key, data in cursor.iternext():
@@ -89,7 +93,11 @@ class ReadView:
         """Keys with `prefix`, from `start` on, in order; their values are not read."""
         length = len(prefix)
         with self._raw.cursor(db=self._databases[database.name]) as cursor:
-            found = cursor.set_range(start if start is not None else prefix) if (start or prefix) else cursor.first()
+            found = (
+                cursor.set_range(start if start is not None else prefix)
+                if (start or prefix)
+                else cursor.first()
+            )
             if not found:
                 return
             for key in cursor.iternext(values=False):
@@ -97,7 +105,9 @@ class ReadView:
                     return
                 yield key
 
-    def first(self, database: Database, prefix: bytes, start: bytes | None = None) -> tuple[bytes, memoryview] | None:
+    def first(
+        self, database: Database, prefix: bytes, start: bytes | None = None
+    ) -> tuple[bytes, memoryview] | None:
         """The first record with `prefix`, from `start` on."""
         with self._raw.cursor(db=self._databases[database.name]) as cursor:
             if not cursor.set_range(start if start is not None else prefix):
@@ -137,7 +147,13 @@ class WriteBatch(ReadView):
     __slots__ = ("dry_run", "lock_file", "naming")
 
     def __init__(
-        self, raw: Any, databases: dict[str, Any], clock: Clock, lock_file: LockFile, naming: int, dry_run: bool
+        self,
+        raw: Any,
+        databases: dict[str, Any],
+        clock: Clock,
+        lock_file: LockFile,
+        naming: int,
+        dry_run: bool,
     ) -> None:
         super().__init__(raw, databases, clock)
         self.lock_file = lock_file
@@ -158,7 +174,9 @@ class WriteBatch(ReadView):
         removed: bool = self._raw.delete(key, db=self._databases[database.name])
         return removed
 
-    def delete_prefix(self, database: Database, prefix: bytes, limit: int = 1 << 62, stop: bytes | None = None) -> int:
+    def delete_prefix(
+        self, database: Database, prefix: bytes, limit: int = 1 << 62, stop: bytes | None = None
+    ) -> int:
         """Remove records with `prefix` up to and including `stop`, at most `limit` of them; how many."""
         removed = 0
         with self._raw.cursor(db=self._databases[database.name]) as cursor:
@@ -196,7 +214,13 @@ class Environment:
     """The open LMDB environment of one store in this process; shared by all its handles and threads."""
 
     def __init__(
-        self, path: str, clock: Clock, *, read_only: bool, timeout_s: float = LOCK_TIMEOUT_S, on_wait: OnWait | None = None
+        self,
+        path: str,
+        clock: Clock,
+        *,
+        read_only: bool,
+        timeout_s: float = LOCK_TIMEOUT_S,
+        on_wait: OnWait | None = None,
     ) -> None:
         self.path = path
         self.clock = clock
@@ -302,7 +326,8 @@ class Environment:
             except lmdb.ReadersFullError:
                 self._end_view()
                 raise ReadersFull(
-                    f"all {READERS_MAX} reader slots of {self.path} are taken", hint="Look at `txnctl store readers`."
+                    f"all {READERS_MAX} reader slots of {self.path} are taken",
+                    hint="Look at `txnctl store readers`.",
                 ) from None
             except BaseException:
                 self._end_view()
@@ -498,7 +523,11 @@ def _open_databases(raw: Any, path: str, read_only: bool) -> dict[str, Any]:
     """
 
     def handle(name: str, view: Any) -> Any:
-        return raw.open_db(name.encode(), create=False) if read_only else raw.open_db(name.encode(), txn=view, create=False)
+        return (
+            raw.open_db(name.encode(), create=False)
+            if read_only
+            else raw.open_db(name.encode(), txn=view, create=False)
+        )
 
     with raw.begin(write=not read_only) as view:
         try:
@@ -533,12 +562,15 @@ def _full(path: str, error: Exception) -> StoreInvalid:
     text = str(error)
     if any(words in text for words in _FULL_WORDS):
         return StoreFull(
-            f"no room for the change in {path}: {text}", hint="Free some space. All that was acknowledged is safe."
+            f"no room for the change in {path}: {text}",
+            hint="Free some space. All that was acknowledged is safe.",
         )
     return StoreInvalid(f"the disk refused a change in {path}: {text}", hint="Nothing of it was stored.")
 
 
-def create(path: str, clock: Clock, first_records: Callable[[Any], dict[Database, dict[bytes, bytes]]]) -> None:
+def create(
+    path: str, clock: Clock, first_records: Callable[[Any], dict[Database, dict[bytes, bytes]]]
+) -> None:
     """Write a new data file in the directory `path`: all databases, and these sealed records."""
     raw = lmdb.open(path, map_size=1 << 24, mode=0o600, max_dbs=64, max_readers=READERS_MAX)
     try:

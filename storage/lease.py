@@ -43,7 +43,9 @@ FILE_NAME: Final = "store.lock"
 
 
 def _flock(kind: int, byte: int) -> bytes:
-    return _FLOCK.pack(kind, os.SEEK_SET, byte, 1, 0) if _LINUX else _FLOCK.pack(byte, 1, 0, kind, os.SEEK_SET)
+    return (
+        _FLOCK.pack(kind, os.SEEK_SET, byte, 1, 0) if _LINUX else _FLOCK.pack(byte, 1, 0, kind, os.SEEK_SET)
+    )
 
 
 def check_platform() -> None:
@@ -93,7 +95,9 @@ class LockFile:
             StoreInUse: somebody has it alone.
         """
         if not self._try(fcntl.F_RDLCK, STORE):
-            raise StoreInUse("the store is being compacted, upgraded or restored", hint="Try again when it is done.")
+            raise StoreInUse(
+                "the store is being compacted, upgraded or restored", hint="Try again when it is done."
+            )
 
     def own_store(self) -> bool:
         """Take the store lock alone; False if others have the store open."""
@@ -119,7 +123,7 @@ class LockFile:
 
     def _is_locked(self, byte: int) -> bool:
         answer = _FLOCK.unpack(fcntl.fcntl(self._descriptor, _GET, _flock(fcntl.F_WRLCK, byte)))
-        return answer[0 if _LINUX else 3] != fcntl.F_UNLCK
+        return bool(answer[0 if _LINUX else 3] != fcntl.F_UNLCK)
 
     def enter_gate(self, timeout_s: float, on_wait: Callable[[str, float], None] | None) -> None:
         """Pass the writer gate; interruptible.

@@ -23,13 +23,17 @@ def full_topic_name(name: str) -> str:
     parts = name[len(_SCHEME) :].split("/") if name.startswith(_SCHEME) else [name]
     if len(parts) not in (1, 3) or (len(parts) == 1) == name.startswith(_SCHEME):
         raise InvalidName(
-            f"{_shown(name)} is not a topic name", hint="Write topic, or persistent://tenant/namespace/topic.", name=name[:80]
+            f"{_shown(name)} is not a topic name",
+            hint="Write topic, or persistent://tenant/namespace/topic.",
+            name=name[:80],
         )
     for part in parts:
         check_name("topic name", part)
     full = name if len(parts) == 3 else _DEFAULT + name
     if len(full) > TOPIC_NAME_BYTES_MAX:
-        raise InvalidName(f"a topic name of {len(full)} characters is too long", hint=f"At most {TOPIC_NAME_BYTES_MAX}.")
+        raise InvalidName(
+            f"a topic name of {len(full)} characters is too long", hint=f"At most {TOPIC_NAME_BYTES_MAX}."
+        )
     return full
 
 

@@ -82,7 +82,7 @@ def started(pid: int) -> int:
 def is_stopped(pid: int, start: int) -> bool:
     """Whether that very process is stopped (SIGSTOP, a debugger)."""
     fields = _stat(pid)
-    return bool(fields) and int(fields[19]) == start and fields[0] in (b"T", b"t")
+    return fields is not None and int(fields[19]) == start and fields[0] in (b"T", b"t")
 
 
 def describe(pid: int, start: int) -> str:

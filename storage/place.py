@@ -9,7 +9,19 @@ from typing import Final
 from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreNotFound, StoreUnsafe
 
 DATA: Final = "data.mdb"
-_NETWORK: Final = ("nfs", "cifs", "smb", "afs", "ceph", "lustre", "glusterfs", "gfs2", "ocfs2", "9p", "fuse.sshfs")
+_NETWORK: Final = (
+    "nfs",
+    "cifs",
+    "smb",
+    "afs",
+    "ceph",
+    "lustre",
+    "glusterfs",
+    "gfs2",
+    "ocfs2",
+    "9p",
+    "fuse.sshfs",
+)
 _MAGIC: Final = 0xBEEFC0DE
 _META_BYTES: Final = 4096
 
@@ -24,7 +36,8 @@ def check(path: str) -> None:
         directory = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         raise StoreNotFound(
-            f"there is no store at {path}", hint="Create one with `txnctl store init`, or name another with --store."
+            f"there is no store at {path}",
+            hint="Create one with `txnctl store init`, or name another with --store.",
         ) from None
     except PermissionError as error:
         raise NotPermitted(f"cannot look at {path}: {error.strerror}") from None
@@ -64,7 +77,8 @@ def _check_local(path: str, device: int) -> None:
                     kind = line.partition(b" - ")[2].split(b" ", 1)[0].decode("ascii", "replace")
                     if kind.startswith(_NETWORK):
                         raise StoreUnsafe(
-                            f"{path} lies on a network file system ({kind})", hint="Put the store on a local disk."
+                            f"{path} lies on a network file system ({kind})",
+                            hint="Put the store on a local disk.",
                         )
                     return
     except OSError:

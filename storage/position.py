@@ -51,7 +51,9 @@ class Position(tuple[int, int]):
         match = _TEXT.fullmatch(text)
         if match is None or match[3] is not None:
             raise InvalidPosition(
-                f"{text[:80]!r} is not a position", hint="Write ledger:entry, such as 12:4471.", position=text[:80]
+                f"{text[:80]!r} is not a position",
+                hint="Write ledger:entry, such as 12:4471.",
+                position=text[:80],
             )
         return cls(int(match[1]), int(match[2]))
 

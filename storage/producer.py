@@ -7,6 +7,7 @@ of the append: the topic still exists, sequence ids are new, the transaction is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from storage.connection import Connection
 from storage.environment import WriteBatch
@@ -24,8 +25,7 @@ from storage.limits import (
 from storage.names import check_name
 from storage.position import MessageId, Position
 from storage.transaction import Transaction, txn_number
-from storage.txn import buffer
-from storage.txn import record as records
+from storage.txn import buffer, record as records
 from storage.txn.coordinator import Coordinator
 from storage.txn_id import TxnID
 
@@ -156,11 +156,11 @@ class Producer:
         number = 0 if txn is None else txn_number(txn)
         receipt = BatchReceipt()
         for start, stops in _commits(columns):
-            done = self._connection.write(
-                lambda batch, start=start, stops=stops: self._append(batch, columns, start, stops, sequence_ids, number),
-                naming=number,
-            )
-            self._name, self._next_sequence = done
+
+            def change(batch: WriteBatch, start: int = start, stops: list[int] = stops) -> tuple[str, int]:
+                return self._append(batch, columns, start, stops, sequence_ids, number)
+
+            self._name, self._next_sequence = self._connection.write(change, naming=number)
             receipt.entries += self._written
             receipt.count += sum(count for _, count in self._written)
         receipt.duplicates = len(values) - receipt.count
@@ -265,21 +265,11 @@ def _columns(
     for column in (keys, properties, event_times):
         if column is not None and len(column) != len(values):
             raise InvalidValue(f"{len(values)} values came with {len(column)} of another column")
-    packed_keys = _packed_keys(keys)
-    if properties is not None:
-        for each in properties:
-            _check_properties(each)
-        if not any(properties):
-            properties = None
-    if event_times is not None:
-        for time in event_times:
-            if time is not None and (type(time) is not int or not 0 <= time < 1 << 63):
-                raise InvalidValue(f"an event time is milliseconds since 1970, not {time!r}")
-        if all(time is None for time in event_times):
-            event_times = None
-    columns = Columns(values, packed_keys, properties, event_times)
-    largest = max(len(value) for value in values if value is not None) if any(values) else 0
-    if largest + 1024 * 64 > MESSAGE_BYTES_MAX or packed_keys or properties:
+    columns = Columns(
+        values, _packed_keys(keys), _checked_properties(properties), _checked_times(event_times)
+    )
+    largest = max((len(value) for value in values if value is not None), default=0)
+    if largest > MESSAGE_BYTES_MAX or columns.keys or columns.properties:
         for index, size in enumerate(_sizes(columns)):
             if size > MESSAGE_BYTES_MAX:
                 raise MessageTooLarge(
@@ -291,6 +281,21 @@ def _columns(
     return columns
 
 
+def _checked_times(event_times: Sequence[int | None] | None) -> Sequence[int | None] | None:
+    for time in event_times or ():
+        if time is not None and (type(time) is not int or not 0 <= time < 1 << 63):
+            raise InvalidValue(f"an event time is milliseconds since 1970, not {time!r}")
+    return None if event_times is None or all(time is None for time in event_times) else event_times
+
+
+def _checked_properties(
+    properties: Sequence[dict[str, str] | None] | None,
+) -> Sequence[dict[str, str] | None] | None:
+    for each in properties or ():
+        _check_properties(each)
+    return properties if properties is not None and any(properties) else None
+
+
 def _packed_keys(keys: Sequence[str | bytes | None] | None) -> list[bytes | None] | None:
     if keys is None:
         return None
@@ -300,7 +305,7 @@ def _packed_keys(keys: Sequence[str | bytes | None] | None) -> list[bytes | None
     return packed if any(key is not None for key in packed) else None
 
 
-def _check_properties(properties: dict[str, str] | None) -> None:
+def _check_properties(properties: Any) -> None:
     if properties is None:
         return
     if not isinstance(properties, dict) or len(properties) > PROPERTIES_MAX:

@@ -18,8 +18,7 @@ from storage.ledger.topic_head import TopicHead
 from storage.message import Message
 from storage.position import EARLIEST, Extreme, MessageId, Position
 from storage.subscription.isolation import IsolationLevel, bound, delivers
-from storage.txn import buffer
-from storage.txn import record as records
+from storage.txn import buffer, record as records
 from storage.txn.aborted import AbortedSet
 from storage.txn_id import TxnID
 from storage.txn_state import TransactionState
@@ -46,7 +45,11 @@ class Reader:
     """Made by `Store.reader`. For one thread at a time."""
 
     def __init__(
-        self, connection: Connection, topic: Topic, start: Position | MessageId | Extreme, level: IsolationLevel
+        self,
+        connection: Connection,
+        topic: Topic,
+        start: Position | MessageId | Extreme,
+        level: IsolationLevel,
     ) -> None:
         self._connection = connection
         self._topic = topic
@@ -103,7 +106,9 @@ class Reader:
             if message is not None:
                 return message
             if not self._connection.wait_for_commit(seen, until_ns):
-                raise WaitTimeout(f"no message came on {self._topic.name} within {timeout:g} s", topic=self._topic.name)
+                raise WaitTimeout(
+                    f"no message came on {self._topic.name} within {timeout:g} s", topic=self._topic.name
+                )
 
     def __iter__(self) -> Iterator[Message]:
         """Messages to the end of what is visible now."""
@@ -147,7 +152,9 @@ class Reader:
                 if not page:
                     return False
                 last = page[-1].position
-                self._page = visible(view, self._topic.topic_id, head, self._level, self._aborted, self._after, page)
+                self._page = visible(
+                    view, self._topic.topic_id, head, self._level, self._aborted, self._after, page
+                )
             self._after, self._at, self._index = last, 0, 0
             if self._skip >= 0:
                 self._begin_inside()

@@ -60,7 +60,8 @@ TXN_DEADLINES = Database("txn_deadlines")
 """u64 store clock ns, u64 txn -> nothing: the open transactions, most urgent first."""
 
 TXN_RUNS = Database("txn_runs")
-"""u64 topic, u64 txn, u64 ledger, u64 first entry -> u64 last entry, u64 messages up to there: where its entries are."""
+"""u64 topic, u64 txn, u64 ledger, u64 first entry -> u64 last entry, u64 messages up to there:
+where its entries are."""
 
 OPEN_FIRST = Database("open_first")
 """u64 topic, u64 ledger, u64 entry, u64 txn -> i64 ledger, i64 entry: first messages of open transactions, in order,

@@ -13,7 +13,8 @@ threads; what is made from it, by one thread at a time. Nothing of it survives a
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from storage import creation
 from storage.clock import SYSTEM_CLOCK, Clock
@@ -21,15 +22,14 @@ from storage.connection import Connection
 from storage.consumer import Consumer
 from storage.environment import OnWait, WriteBatch
 from storage.errors import InvalidValue
-from storage.ledger import topic as topics
-from storage.ledger import topic_head
+from storage.ledger import topic as topics, topic_head
 from storage.ledger.topic import LedgerLimits, Topic
 from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, TRANSACTION_TIMEOUT_MS
+from storage.message import Message
 from storage.position import EARLIEST, LATEST, Extreme, MessageId, Position
 from storage.producer import Producer
 from storage.reader import Reader, start_after
-from storage.subscription import cursor as cursors
-from storage.subscription import subscription as subscriptions
+from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.subscription.isolation import IsolationLevel, SubscriptionType
 from storage.subscription.pending_ack import PendingAcks
 from storage.subscription.subscription import AttachedConsumer, Subscription
@@ -38,6 +38,9 @@ from storage.txn.buffer import TransactionBuffer
 from storage.txn.coordinator import Coordinator
 from storage.txn.reaper import Reaper
 from storage.txn_id import TxnID
+
+if TYPE_CHECKING:
+    from storage.ops.administration import Administration
 
 Start = Position | MessageId | Extreme
 Txn = Transaction | TxnID | str
@@ -106,6 +109,13 @@ class Store:
     def path(self) -> str:
         return self.connection.path
 
+    @property
+    def admin(self) -> Administration:
+        """What operators do: delete, seek, skip, evict and the like."""
+        from storage.ops.administration import Administration
+
+        return Administration(self)
+
     # Topics
 
     def topics(self) -> list[str]:
@@ -155,11 +165,17 @@ class Store:
             TopicNotFound, InvalidName
         """
         if create_topic and not self.has_topic(topic):
-            self.connection.write(lambda batch: topics.find(batch, topic) or topics.create(batch, topic, LedgerLimits()))
+            self.connection.write(
+                lambda batch: topics.find(batch, topic) or topics.create(batch, topic, LedgerLimits())
+            )
         return Producer(self.connection, self.coordinator, self._topic(topic), producer_name)
 
     def reader(
-        self, topic: str, *, start: Start = EARLIEST, isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED
+        self,
+        topic: str,
+        *,
+        start: Start = EARLIEST,
+        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
     ) -> Reader:
         """A reader of a topic from `start` on; it leaves nothing behind.
 
@@ -198,7 +214,9 @@ class Store:
             raise InvalidValue(f"a receiver queue holds at least 1 message, not {receiver_queue_size}")
         if max_redeliver_count is not None and max_redeliver_count < 0:
             raise InvalidValue(f"a redelivery count is 0 or more, not {max_redeliver_count}")
-        wanted = _Wanted(subscription_type, subscription_isolation_level, dead_letter_topic, max_redeliver_count)
+        wanted = _Wanted(
+            subscription_type, subscription_isolation_level, dead_letter_topic, max_redeliver_count
+        )
 
         def attach(batch: WriteBatch) -> tuple[Topic, Subscription, AttachedConsumer]:
             found = topics.get(batch, topic)
@@ -207,7 +225,9 @@ class Store:
             attached = subscriptions.attach(batch, subscription, consumer_name, lease, self.connection.owner)
             return found, subscription, attached
 
-        return Consumer(self.connection, self.coordinator, *self.connection.write(attach), receiver_queue_size)
+        return Consumer(
+            self.connection, self.coordinator, *self.connection.write(attach), receiver_queue_size
+        )
 
     def _subscription(
         self, batch: WriteBatch, topic: Topic, name: str, wanted: _Wanted, initial_position: Start
@@ -237,7 +257,9 @@ class Store:
 
     # Transactions
 
-    def transaction(self, *, timeout: float | None = None, labels: dict[str, str] | None = None) -> Transaction:
+    def transaction(
+        self, *, timeout: float | None = None, labels: dict[str, str] | None = None
+    ) -> Transaction:
         """Begin a transaction attached to this process: when it dies, the next writer aborts the transaction.
 
         Args:
@@ -249,7 +271,9 @@ class Store:
         timeout_ms = TRANSACTION_TIMEOUT_MS if timeout is None else int(timeout * 1000)
         owner = self.connection.owner
         record = self.connection.write(
-            lambda batch: self.coordinator.begin(batch, owner, self.connection.lease(batch), timeout_ms, labels)
+            lambda batch: self.coordinator.begin(
+                batch, owner, self.connection.lease(batch), timeout_ms, labels
+            )
         )
         return Transaction(self.connection, self.coordinator, record.id)
 
@@ -257,7 +281,9 @@ class Store:
         """Begin a detached transaction, which its deadline alone rules: for one shell command after the other."""
         timeout_ms = TRANSACTION_TIMEOUT_MS if timeout is None else int(timeout * 1000)
         owner = self.connection.owner
-        return self.connection.write(lambda batch: self.coordinator.begin(batch, owner, 0, timeout_ms, labels)).id
+        return self.connection.write(
+            lambda batch: self.coordinator.begin(batch, owner, 0, timeout_ms, labels)
+        ).id
 
     def commit(self, txn: Txn) -> bool:
         """Commit a transaction; False if it was committed before.
@@ -266,7 +292,9 @@ class Store:
             TransactionNotFound, TransactionNotOpen, TransactionTimedOut
         """
         least, owner = txn_number(txn), self.connection.owner
-        ended = self.connection.write(lambda batch: self.coordinator.commit(batch, least, owner), naming=least)
+        ended = self.connection.write(
+            lambda batch: self.coordinator.commit(batch, least, owner), naming=least
+        )
         return not ended.already
 
     def abort(
@@ -324,7 +352,13 @@ class Store:
 
         return transactions.reap(self, limit, dry_run)
 
-    # Reports
+    # Reports: each is made by the module of storage/ops that it names
+
+    def topic_rows(self) -> list[dict[str, Any]]:
+        """Every topic: positions and counts."""
+        from storage.ops import stats
+
+        return stats.topic_rows(self.connection)
 
     def topic_stats(self, topic: str) -> dict[str, Any]:
         """What `txnctl topics stats` shows, from one view; names as Pulsar's where it has the same thing."""
@@ -343,6 +377,62 @@ class Store:
         from storage.ops import stats
 
         return stats.subscription(self.connection, topic, subscription)
+
+    def subscription_rows(self, topic: str | None = None) -> list[dict[str, Any]]:
+        """The subscriptions of one topic, or of all."""
+        from storage.ops import stats
+
+        return stats.subscription_rows(self.connection, topic)
+
+    def log(self, topic: str, start: Start = EARLIEST, limit: int | None = None) -> Iterator[dict[str, Any]]:
+        """Every entry of a topic from `start` on, transaction markers too."""
+        from storage.ops import browse
+
+        return browse.log(self.connection, topic, start, limit)
+
+    def last_message_id(
+        self, topic: str, isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED
+    ) -> MessageId | None:
+        """The largest message visible at a level, or None."""
+        from storage.ops import browse
+
+        return browse.last_message_id(self.connection, topic, isolation_level)
+
+    def peek(self, topic: str, subscription: str, count: int = 1) -> list[Message]:
+        """The next messages that a subscription may be handed, without handing them out."""
+        from storage.ops import browse
+
+        return browse.peek(self.connection, topic, subscription, count)
+
+    def audit(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """What operators changed, the newest first."""
+        from storage.ops import audit
+
+        return audit.rows(self.connection, limit)
+
+    def info(self) -> dict[str, Any]:
+        """What the store is: format, identity, sizes, counts."""
+        from storage.ops import inspection
+
+        return inspection.info(self.connection)
+
+    def locks(self) -> list[dict[str, Any]]:
+        """Who holds the writer gate, leases, and the store open."""
+        from storage.ops import inspection
+
+        return inspection.locks(self.connection)
+
+    def readers(self) -> list[dict[str, Any]]:
+        """LMDB's reader table."""
+        from storage.ops import inspection
+
+        return inspection.readers(self.connection)
+
+    def space(self) -> list[dict[str, Any]]:
+        """Where the space goes, by database."""
+        from storage.ops import inspection
+
+        return inspection.space(self.connection)
 
     def verify(self, *, full: bool = True) -> list[dict[str, Any]]:
         """Check the invariants of the store; the problems found, none if it is sound."""

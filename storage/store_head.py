@@ -32,6 +32,23 @@ class StoreHead:
         "last_txn", "reap_policy", "store_id",
     )  # fmt: skip
 
+    boot_id: bytes
+    changes: int
+    clock_offset_ns: int
+    commits: int
+    incarnation: int
+    last_audit: int
+    last_clock_ns: int
+    last_consumer: int
+    last_lease: int
+    last_producer: int
+    last_subscription: int
+    last_timestamp: int
+    last_topic: int
+    last_txn: int
+    reap_policy: int
+    store_id: bytes
+
     def __init__(self, store_id: bytes, clock: Clock) -> None:
         self.store_id = store_id
         self.boot_id = clock.boot_id()
@@ -42,7 +59,7 @@ class StoreHead:
         self.commits = 0
         self.last_topic = self.last_subscription = self.last_txn = self.last_lease = 0
         self.last_consumer = self.last_producer = self.last_audit = 0
-        self.reap_policy: int = ReapPolicy.ALL
+        self.reap_policy = ReapPolicy.ALL
         self.changes = 0
 
     def encode(self) -> bytes:

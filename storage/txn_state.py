@@ -1,6 +1,6 @@
 """States of a transaction and which may follow which (semantics section 3). Pure.
 
-    OPEN ──► COMMITTED        OPEN ──► ABORTED        nothing else, ever (invariant 16)
+OPEN ──► COMMITTED        OPEN ──► ABORTED        nothing else, ever (invariant 16)
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from enum import Enum
 
 
 class TransactionState(Enum):
+    """Where a transaction stands."""
+
     OPEN = "OPEN"
     COMMITTED = "COMMITTED"
     ABORTED = "ABORTED"

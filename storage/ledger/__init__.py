@@ -1,0 +1,1 @@
+"""Topics and their ledgers: what is appended, where, and how it is read back."""

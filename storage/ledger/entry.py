@@ -16,8 +16,8 @@ from storage.codec import U64X3, corrupt, pack, unpack
 from storage.message import Message
 from storage.position import MessageId, Position
 from storage.schema import ENTRIES, ENTRY_HEADER_BYTES
-from storage.txn_state import TransactionState
 from storage.txn_id import TxnID
+from storage.txn_state import TransactionState
 
 # body crc, kind, flags (0), messages, txn (0 none), epoch, publish ms, timestamp, messages before, bytes before
 HEADER = Struct(">IBBIQqQQQQ")
@@ -83,6 +83,17 @@ class Entry:
         "_body", "_columns", "bytes_before", "count", "entry_id", "epoch", "key", "kind", "ledger_id",
         "messages_before", "publish_time", "size", "timestamp", "txn", "txn_state",
     )  # fmt: skip
+
+    bytes_before: int
+    count: int
+    entry_id: int
+    epoch: int
+    kind: int
+    ledger_id: int
+    messages_before: int
+    publish_time: int
+    timestamp: int
+    txn: int
 
     def __init__(self, key: bytes, payload: memoryview) -> None:
         self.key = key

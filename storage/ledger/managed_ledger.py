@@ -20,7 +20,14 @@ from storage.schema import ENTRIES, LEDGERS
 
 
 def append(
-    batch: WriteBatch, topic_id: int, head: TopicHead, kind: int, count: int, txn: int, epoch: int, body: bytes
+    batch: WriteBatch,
+    topic_id: int,
+    head: TopicHead,
+    kind: int,
+    count: int,
+    txn: int,
+    epoch: int,
+    body: bytes,
 ) -> Position:
     """Write the next entry of a topic. The caller saves `head`.
 
@@ -139,7 +146,9 @@ def messages_through(view: ReadView, topic_id: int, head: TopicHead, position: t
     return counts_through(view, topic_id, head, position)[0]
 
 
-def counts_through(view: ReadView, topic_id: int, head: TopicHead, position: tuple[int, int]) -> tuple[int, int]:
+def counts_through(
+    view: ReadView, topic_id: int, head: TopicHead, position: tuple[int, int]
+) -> tuple[int, int]:
     """Messages and bytes of the topic up to and including a position, without a scan."""
     if position >= head.last_confirmed:
         return head.messages, head.bytes

@@ -81,7 +81,9 @@ def _use(batch: WriteBatch, topic_id: int, producer: str, first: int, last: int,
     batch.put(SEQUENCES, prefix + key1(first), U64X2.pack(last, txn))
 
 
-def settle(batch: WriteBatch, topic_id: int, producer: str, first: int, last: int, txn: int, committed: bool) -> None:
+def settle(
+    batch: WriteBatch, topic_id: int, producer: str, first: int, last: int, txn: int, committed: bool
+) -> None:
     """A transaction that used ids first to last has ended: make its ranges among them plain, or free."""
     prefix = _prefix(topic_id, producer)
     ranges = []

@@ -47,7 +47,11 @@ class LedgerLimits:
         self.entries_max = LEDGER_ENTRIES_MAX if entries_max is None else entries_max
         self.bytes_max = LEDGER_BYTES_MAX if bytes_max is None else bytes_max
         self.age_max_ms = LEDGER_AGE_MAX_MS if age_max_ms is None else age_max_ms
-        for name, value in (("entries", self.entries_max), ("bytes", self.bytes_max), ("age", self.age_max_ms)):
+        for name, value in (
+            ("entries", self.entries_max),
+            ("bytes", self.bytes_max),
+            ("age", self.age_max_ms),
+        ):
             if not 1 <= value < 1 << 62:
                 raise InvalidValue(f"a ledger's limit of {name} must be at least 1, not {value}")
 

@@ -5,6 +5,7 @@ Invariant 1: max_read never moves backwards, and equals its formula. Invariant 2
 
 from __future__ import annotations
 
+import builtins
 from struct import Struct
 
 from storage.codec import key1
@@ -39,9 +40,29 @@ class TopicHead:
         "messages", "messages_trimmed", "next_entry", "open_txns", "uncommitted",
     )  # fmt: skip
 
+    aborted_messages: int
+    aborted_segment: int
+    aborted_txns: int
+    bytes: int
+    bytes_trimmed: int
+    entries: int
+    epoch: int
+    first_ledger: int
+    last_publish_ms: int
+    ledger_age_max_ms: int
+    ledger_bytes_before: int
+    ledger_bytes_max: int
+    ledger_entries_max: int
     ledger_id: int
-    next_entry: int
+    ledger_messages_before: int
+    ledger_opened_ms: int
+    markers: int
     max_read: tuple[int, int]
+    messages: int
+    messages_trimmed: int
+    next_entry: int
+    open_txns: int
+    uncommitted: int
 
     @classmethod
     def new(cls, ledger_id: int, epoch: int, opened_ms: int, limits: tuple[int, int, int]) -> TopicHead:
@@ -54,12 +75,14 @@ class TopicHead:
         head.messages = head.bytes = head.entries = head.markers = 0
         head.epoch = epoch
         head.max_read = (ledger_id, -1)
-        head.open_txns = head.uncommitted = head.aborted_txns = head.aborted_messages = head.aborted_segment = 0
+        head.open_txns = head.uncommitted = head.aborted_txns = head.aborted_messages = (
+            head.aborted_segment
+        ) = 0
         head.messages_trimmed = head.bytes_trimmed = head.last_publish_ms = 0
         head.ledger_entries_max, head.ledger_bytes_max, head.ledger_age_max_ms = limits
         return head
 
-    def encode(self) -> bytes:
+    def encode(self) -> builtins.bytes:
         return _HEAD.pack(
             self.ledger_id, self.next_entry, self.ledger_opened_ms, self.ledger_messages_before,
             self.ledger_bytes_before, self.messages, self.bytes, self.entries, self.markers, self.epoch,
@@ -105,9 +128,12 @@ def load(view: ReadView, topic_id: int) -> TopicHead:
     """
     payload = view.get(HEADS, key1(topic_id))
     if payload is None:
-        raise TopicNotFound("the topic was deleted meanwhile", hint="`txnctl topics list` shows what there is.")
+        raise TopicNotFound(
+            "the topic was deleted meanwhile", hint="`txnctl topics list` shows what there is."
+        )
     return TopicHead.decode(payload)
 
 
 def save(batch: WriteBatch, topic_id: int, head: TopicHead) -> None:
+    """Write the head of a topic."""
     batch.put(HEADS, key1(topic_id), head.encode())

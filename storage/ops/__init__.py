@@ -1,0 +1,1 @@
+"""What operators ask of a store and do to it: statistics, administration, verification."""

@@ -1,0 +1,1 @@
+"""Subscriptions: cursors, isolation levels, dispatch, acknowledgement."""

@@ -13,9 +13,7 @@ from storage.ledger import managed_ledger, topic_head
 from storage.ledger.entry import MESSAGES, Entry
 from storage.owner import Owner
 from storage.position import MessageId, Position
-from storage.subscription import cursor as cursors
-from storage.subscription import delivery as deliveries
-from storage.subscription import message_set, pending_ack
+from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel, bound
 from storage.subscription.subscription import Subscription
@@ -49,7 +47,7 @@ class Acknowledger:
         faults.reach("subscription.before_acknowledge")
         subscription = self._subscription
         cursor = cursors.load(batch, subscription.subscription_id)
-        resolved = [(at, *_resolve(batch, subscription, cursor, at, messages)) for at, messages in items]
+        resolved = [(at, *_resolve(batch, subscription, at, messages)) for at, messages in items]
         if txn:
             record = self._coordinator.use(batch, txn, self._by)
             record.acknowledgements += pending_ack.add(batch, subscription, cursor, txn, resolved)
@@ -101,7 +99,7 @@ class Acknowledger:
             )
         at, index = (message_id.ledger_id, message_id.entry_id), message_id.batch_index
         cursor = cursors.load(batch, subscription.subscription_id)
-        count, _ = _resolve(batch, subscription, cursor, at, 1 << index if index >= 0 else _WHOLE)
+        count, _ = _resolve(batch, subscription, at, 1 << index if index >= 0 else _WHOLE)
         through = (*at, -1 if index >= count - 1 else index)
         if txn:
             record = self._coordinator.use(batch, txn, self._by)
@@ -124,7 +122,7 @@ class Acknowledger:
 
 
 def _resolve(
-    view: ReadView, subscription: Subscription, cursor: Cursor, at: tuple[int, int], messages: int
+    view: ReadView, subscription: Subscription, at: tuple[int, int], messages: int
 ) -> tuple[int, int]:
     """How many messages an entry has, and which of them are meant.
 
@@ -168,7 +166,8 @@ def _check_deliverable(view: ReadView, subscription: Subscription, entry: Entry)
         and records.state_of(view, entry.txn) is TransactionState.ABORTED
     ):
         raise NotDeliverable(
-            f"message {entry.position} belongs to aborted transaction {entry.txn_id}: {subscription.name} never gets it",
+            f"message {entry.position} belongs to aborted transaction {entry.txn_id}: "
+            f"{subscription.name} never gets it",
             position=str(entry.position),
         )
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from storage.environment import WriteBatch
 from storage.errors import ObjectHeld
 from storage.ledger import managed_ledger, topic_head
-from storage.subscription import cursor as cursors
-from storage.subscription import delivery as deliveries
+from storage.subscription import cursor as cursors, delivery as deliveries
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel, SubscriptionType, delivers
 from storage.subscription.subscription import Subscription
@@ -61,7 +60,9 @@ def transactions_holding(batch: WriteBatch, subscription: Subscription, cursor: 
     from storage.codec import key1
     from storage.schema import PENDING
 
-    found = {int.from_bytes(key[24:], "big") for key in batch.keys(PENDING, key1(subscription.subscription_id))}
+    found = {
+        int.from_bytes(key[24:], "big") for key in batch.keys(PENDING, key1(subscription.subscription_id))
+    }
     if cursor.pending_cumulative is not None:
         found.add(cursor.pending_cumulative[0])
     return sorted(found)
@@ -71,7 +72,11 @@ def take_in(batch: WriteBatch, subscription: Subscription, cursor: Cursor) -> No
     """At READ_COMMITTED, acknowledge the markers and aborted messages directly after markDeletePosition."""
     if subscription.level is not IsolationLevel.READ_COMMITTED:
         return
-    topic_id, head, aborted = subscription.topic_id, topic_head.load(batch, subscription.topic_id), AbortedSet()
+    topic_id, head, aborted = (
+        subscription.topic_id,
+        topic_head.load(batch, subscription.topic_id),
+        AbortedSet(),
+    )
     while cursor.mark_delete < head.max_read:
         page = managed_ledger.page(batch, topic_id, cursor.mark_delete, head.max_read)
         if not page:

@@ -17,7 +17,6 @@ from storage.schema import ACKS, CURSORS, ENTRIES
 from storage.subscription import message_set
 
 
-
 class Cursor:
     """The record of one subscription's cursor.
 
@@ -44,7 +43,13 @@ class Cursor:
         self.delivered = self.redelivered = 0
 
     def encode(self) -> bytes:
-        fields: list[Any] = [self.mark_delete, self.read, self.generation, self.released, self.pending_cumulative]
+        fields: list[Any] = [
+            self.mark_delete,
+            self.read,
+            self.generation,
+            self.released,
+            self.pending_cumulative,
+        ]
         return pack([*fields, self.delivered, self.redelivered])
 
     @classmethod
@@ -59,23 +64,27 @@ class Cursor:
 
 
 def load(view: ReadView, subscription_id: int) -> Cursor:
+    """The cursor of a subscription that exists."""
     payload = view.get(CURSORS, key1(subscription_id))
     assert payload is not None, "a subscription has a cursor"
     return Cursor.decode(payload)
 
 
 def save(batch: WriteBatch, subscription_id: int, cursor: Cursor) -> None:
+    """Write the cursor of a subscription."""
     batch.put(CURSORS, key1(subscription_id), cursor.encode())
 
 
-def acknowledged(view: ReadView, subscription_id: int, cursor: Cursor, at: tuple[int, int], count: int) -> int:
+def acknowledged(
+    view: ReadView, subscription_id: int, cursor: Cursor, at: tuple[int, int], count: int
+) -> int:
     """Which messages of the entry at a position are acknowledged."""
     if at <= cursor.mark_delete:
         return message_set.everything(count)
     found = _range_at(view, subscription_id, at)
     if found is None:
         return 0
-    first, last, messages = found
+    first, _, messages = found
     return message_set.decode(messages, count) if first == at[1] else message_set.everything(count)
 
 
@@ -92,7 +101,13 @@ def _range_at(view: ReadView, subscription_id: int, at: tuple[int, int]) -> tupl
 
 
 def acknowledge(
-    batch: WriteBatch, topic_id: int, subscription_id: int, cursor: Cursor, at: tuple[int, int], count: int, messages: int
+    batch: WriteBatch,
+    topic_id: int,
+    subscription_id: int,
+    cursor: Cursor,
+    at: tuple[int, int],
+    count: int,
+    messages: int,
 ) -> int:
     """Acknowledge messages of one entry; those that were not before. The caller runs `advance` and saves."""
     before = acknowledged(batch, subscription_id, cursor, at, count)
@@ -113,7 +128,9 @@ def acknowledge(
     return new
 
 
-def acknowledge_entries(batch: WriteBatch, subscription_id: int, ledger_id: int, first: int, last: int) -> None:
+def acknowledge_entries(
+    batch: WriteBatch, subscription_id: int, ledger_id: int, first: int, last: int
+) -> None:
     """Acknowledge whole entries ahead of markDeletePosition, joined with what touches them."""
     prefix = key1(subscription_id) + U64.pack(ledger_id)
     after = batch.get(ACKS, prefix + U64.pack(last + 1))
@@ -129,7 +146,9 @@ def acknowledge_entries(batch: WriteBatch, subscription_id: int, ledger_id: int,
     batch.put(ACKS, prefix + U64.pack(first), U64.pack(last))
 
 
-def acknowledge_through(batch: WriteBatch, subscription_id: int, cursor: Cursor, through: tuple[int, int]) -> None:
+def acknowledge_through(
+    batch: WriteBatch, subscription_id: int, cursor: Cursor, through: tuple[int, int]
+) -> None:
     """Acknowledge everything up to and including an entry."""
     if through <= cursor.mark_delete:
         return

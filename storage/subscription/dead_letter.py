@@ -6,14 +6,12 @@ The copy and the acknowledgement are one store transaction. The topic comes into
 from __future__ import annotations
 
 from storage.environment import WriteBatch
-from storage.ledger import managed_ledger, topic_head
-from storage.ledger import topic as topics
+from storage.ledger import managed_ledger, sequence_ids, topic as topics, topic_head
 from storage.ledger.entry import MESSAGES, Columns, Entry
 from storage.ledger.topic import LedgerLimits, Topic
+from storage.limits import NAME_BYTES_MAX
 from storage.position import Position
-from storage.subscription import cursor as cursors
-from storage.subscription import delivery as deliveries
-from storage.subscription import message_set
+from storage.subscription import cursor as cursors, delivery as deliveries, message_set
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import Delivery
 from storage.subscription.subscription import Subscription
@@ -38,10 +36,10 @@ def send(
     sent = 0
     for entry, delivery, messages in worn_out:
         columns = _letters(entry, message_set.indexes(messages), topic, subscription)
-        count, name = len(columns.values), f"dead-letter-{subscription.name}"
-        managed_ledger.append(
-            batch, letters.topic_id, head, MESSAGES, count, 0, head.epoch, columns.body(name, sent)
-        )  # fmt: skip
+        count, name = len(columns.values), f"dead-letter-{subscription.name}"[:NAME_BYTES_MAX]
+        first = sequence_ids.assign(batch, letters.topic_id, name, count, 0)
+        body = columns.body(name, first)
+        managed_ledger.append(batch, letters.topic_id, head, MESSAGES, count, 0, head.epoch, body)
         deliveries.settle(batch, subscription.subscription_id, cursor, delivery.at, messages)
         cursors.acknowledge(
             batch, topic.topic_id, subscription.subscription_id, cursor, delivery.at, delivery.count, messages

@@ -29,7 +29,9 @@ class Part:
 
     __slots__ = ("due_ns", "holder", "messages", "times", "withdrawn")
 
-    def __init__(self, messages: int, holder: int, times: int, due_ns: int = 0, withdrawn: bool = False) -> None:
+    def __init__(
+        self, messages: int, holder: int, times: int, due_ns: int = 0, withdrawn: bool = False
+    ) -> None:
         self.messages = messages
         self.holder = holder
         self.times = times
@@ -45,7 +47,9 @@ class Delivery:
 
     __slots__ = ("at", "count", "parts", "was_released")
 
-    def __init__(self, at: tuple[int, int], count: int, parts: list[Part], was_released: bool = False) -> None:
+    def __init__(
+        self, at: tuple[int, int], count: int, parts: list[Part], was_released: bool = False
+    ) -> None:
         self.at = at
         self.count = count
         self.parts = parts
@@ -102,6 +106,7 @@ class Delivery:
 
 
 def find(view: ReadView, subscription_id: int, at: tuple[int, int]) -> Delivery | None:
+    """What became of the messages of an entry, or None if nothing did."""
     key = key3(subscription_id, *at)
     payload = view.get(DELIVERIES, key)
     return None if payload is None else Delivery.decode(key, payload)
@@ -118,7 +123,9 @@ def save(batch: WriteBatch, subscription_id: int, cursor: Cursor, delivery: Deli
     """Write the delivery, or remove it when nothing is left, and keep the cursor's count of released entries."""
     key = key3(subscription_id, *delivery.at)
     if delivery.parts:
-        packed = [[message_set.encode(part.messages, delivery.count), *part.fate()] for part in delivery.parts]
+        packed = [
+            [message_set.encode(part.messages, delivery.count), *part.fate()] for part in delivery.parts
+        ]
         batch.put(DELIVERIES, key, pack([delivery.count, packed]))
     else:
         batch.delete(DELIVERIES, key)
@@ -127,7 +134,9 @@ def save(batch: WriteBatch, subscription_id: int, cursor: Cursor, delivery: Deli
     assert cursor.released >= 0, "released entries are counted"
 
 
-def settle(batch: WriteBatch, subscription_id: int, cursor: Cursor, at: tuple[int, int], messages: int) -> None:
+def settle(
+    batch: WriteBatch, subscription_id: int, cursor: Cursor, at: tuple[int, int], messages: int
+) -> None:
     """These messages are acknowledged: they are nobody's business any more."""
     delivery = find(batch, subscription_id, at)
     if delivery is not None and delivery.take(messages):
@@ -145,7 +154,11 @@ def settle_through(batch: WriteBatch, subscription_id: int, cursor: Cursor, thro
 
 
 def release(
-    batch: WriteBatch, subscription_id: int, cursor: Cursor, consumer_id: int, untouched: dict[tuple[int, int], int]
+    batch: WriteBatch,
+    subscription_id: int,
+    cursor: Cursor,
+    consumer_id: int,
+    untouched: dict[tuple[int, int], int],
 ) -> int:
     """A consumer is gone: what it held is to be handed out again; how many messages.
 

@@ -16,9 +16,7 @@ from storage.ledger.entry import Entry
 from storage.ledger.topic_head import TopicHead
 from storage.limits import DISPATCH_BYTES_MAX, DISPATCH_SCAN_ENTRIES_MAX, HELD_MESSAGES_MAX
 from storage.schema import ACKS, DELIVERIES
-from storage.subscription import cursor as cursors
-from storage.subscription import delivery as deliveries
-from storage.subscription import message_set
+from storage.subscription import cursor as cursors, delivery as deliveries, message_set
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import NOBODY, Delivery, Part
 from storage.subscription.isolation import IsolationLevel, SubscriptionType, bound, delivers
@@ -156,7 +154,7 @@ class Walk:
         elif free.bit_count() > self._room:
             free = message_set.lowest(free, self._room)
         if free:
-            worn = self._worn_out(entry, delivery, free)
+            worn = self._worn_out(delivery, free)
             free &= ~worn
         if worn and self._is_decided(entry):
             selection.worn_out.append((entry, delivery, worn))
@@ -176,7 +174,9 @@ class Walk:
         if payload is not None:
             done = message_set.decode(payload[8:], count)
         else:
-            done = cursors.acknowledged(self._view, self._subscription.subscription_id, self._cursor, at, count)
+            done = cursors.acknowledged(
+                self._view, self._subscription.subscription_id, self._cursor, at, count
+            )
         pending = self._cursor.pending_cumulative
         if pending is not None and at <= pending[1:3]:
             whole = at < pending[1:3] or pending[3] < 0
@@ -209,7 +209,7 @@ class Walk:
                 self._held_keys.add(key)
         return found
 
-    def _worn_out(self, entry: Entry, delivery: Delivery, free: int) -> int:
+    def _worn_out(self, delivery: Delivery, free: int) -> int:
         """Messages that were redelivered as often as the dead-letter policy allows."""
         limit = self._subscription.max_redeliver_count
         if limit is None:
@@ -241,7 +241,9 @@ class Walk:
         return self._states[entry.txn]
 
 
-def apply(batch: WriteBatch, subscription: Subscription, cursor: Cursor, consumer_id: int, selection: Selection) -> None:
+def apply(
+    batch: WriteBatch, subscription: Subscription, cursor: Cursor, consumer_id: int, selection: Selection
+) -> None:
     """Record a selection: what was passed is acknowledged, what is handed out is in flight. Saves the cursor."""
     faults.reach("subscription.before_dispatch")
     subscription_id = subscription.subscription_id

@@ -24,6 +24,8 @@ class IsolationLevel(Enum):
 
 
 class SubscriptionType(Enum):
+    """How the consumers of a subscription share its messages."""
+
     EXCLUSIVE = "Exclusive"
     FAILOVER = "Failover"
     SHARED = "Shared"
@@ -35,7 +37,9 @@ class SubscriptionType(Enum):
         return self in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER)
 
 
-def bound(level: IsolationLevel, max_read: tuple[int, int], last_confirmed: tuple[int, int]) -> tuple[int, int]:
+def bound(
+    level: IsolationLevel, max_read: tuple[int, int], last_confirmed: tuple[int, int]
+) -> tuple[int, int]:
     """The last position that a reader of this level may be handed."""
     return max_read if level is IsolationLevel.READ_COMMITTED else last_confirmed
 

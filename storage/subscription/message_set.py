@@ -16,10 +16,10 @@ def everything(count: int) -> int:
 
 
 def encode(messages: int, count: int) -> bytes:
-    """The set as bytes; ALL where it is the whole entry.
+    r"""The set as bytes; ALL where it is the whole entry.
 
     >>> encode(0b111, 3), encode(0b101, 3)
-    (b'', b'\\x05')
+    (b'', b'\x05')
     """
     assert 0 < messages <= everything(count), "a stored set is not empty and lies within its entry"
     if messages == everything(count):

@@ -16,9 +16,7 @@ from storage.ledger import managed_ledger
 from storage.limits import PENDING_ENTRIES_MAX
 from storage.position import Position
 from storage.schema import PART_SUBSCRIPTION, PENDING, SUBSCRIPTIONS, TXN_PARTS, TXN_PENDING
-from storage.subscription import cursor as cursors
-from storage.subscription import delivery as deliveries
-from storage.subscription import message_set
+from storage.subscription import cursor as cursors, delivery as deliveries, message_set
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import NOBODY, Delivery, Part
 from storage.subscription.subscription import Subscription
@@ -55,6 +53,7 @@ class SubscriptionPart:
 
 
 def part_of(view: ReadView, txn: int, subscription: Subscription) -> SubscriptionPart:
+    """What a transaction acknowledged on a subscription so far."""
     payload = view.get(TXN_PARTS, part_key(txn, PART_SUBSCRIPTION, subscription.subscription_id))
     return SubscriptionPart(subscription.topic_id) if payload is None else SubscriptionPart.decode(payload)
 
@@ -63,7 +62,9 @@ def _save_part(batch: WriteBatch, txn: int, subscription: Subscription, part: Su
     batch.put(TXN_PARTS, part_key(txn, PART_SUBSCRIPTION, subscription.subscription_id), part.encode())
 
 
-def holders(view: ReadView, subscription_id: int, cursor: Cursor, at: tuple[int, int], count: int, messages: int) -> list[int]:
+def holders(
+    view: ReadView, subscription_id: int, cursor: Cursor, at: tuple[int, int], count: int, messages: int
+) -> list[int]:
     """The transactions in which any of these messages of an entry is pending."""
     found = [
         int.from_bytes(key[24:], "big")
@@ -76,6 +77,21 @@ def holders(view: ReadView, subscription_id: int, cursor: Cursor, at: tuple[int,
     return found
 
 
+def one_by_one(
+    view: ReadView, subscription_id: int, at: tuple[int, int] | None = None
+) -> list[tuple[Position, int, bytes]]:
+    """What is pending one by one, of one entry or of all: position, transaction, messages as stored."""
+    prefix = key1(subscription_id) if at is None else key3(subscription_id, *at)
+    return [
+        (
+            Position(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:24], "big")),
+            int.from_bytes(key[24:], "big"),
+            bytes(payload),
+        )
+        for key, payload in view.scan(PENDING, prefix)
+    ]
+
+
 def covers(cumulative: tuple[int, int, int], at: tuple[int, int], messages: int) -> bool:
     """Whether a cumulative acknowledgement covers any of these messages of an entry."""
     if at != cumulative[:2]:
@@ -83,7 +99,9 @@ def covers(cumulative: tuple[int, int, int], at: tuple[int, int], messages: int)
     return cumulative[2] < 0 or bool(messages & message_set.through(cumulative[2]))
 
 
-def holders_through(view: ReadView, subscription_id: int, cursor: Cursor, through: tuple[int, int, int]) -> list[int]:
+def holders_through(
+    view: ReadView, subscription_id: int, cursor: Cursor, through: tuple[int, int, int]
+) -> list[int]:
     """The transactions with anything pending up to and including a message (batch index -1: the whole entry)."""
     found = []
     for key, payload in view.scan(PENDING, key1(subscription_id)):
@@ -148,7 +166,9 @@ def add(
     return sum(messages.bit_count() for _, _, messages in items)
 
 
-def _hold(batch: WriteBatch, subscription_id: int, cursor: Cursor, at: tuple[int, int], count: int, messages: int) -> None:
+def _hold(
+    batch: WriteBatch, subscription_id: int, cursor: Cursor, at: tuple[int, int], count: int, messages: int
+) -> None:
     """Pending messages go to nobody."""
     delivery = deliveries.find(batch, subscription_id, at) or Delivery(at, count, [])
     new = messages & ~delivery.known()
@@ -177,7 +197,9 @@ def add_cumulative(
         raise conflict(subscription, what, f"is pending in transaction {TxnID(txn)} already", txn)
     for holder in holders_through(batch, subscription_id, cursor, through):
         if holder != txn:
-            raise conflict(subscription, what, f"covers what is pending in transaction {TxnID(holder)}", holder)
+            raise conflict(
+                subscription, what, f"covers what is pending in transaction {TxnID(holder)}", holder
+            )
     part = part_of(batch, txn, subscription)
     for at, messages in _pending_of(batch, txn, subscription_id):
         if at < through[:2] or (at == through[:2] and through[2] < 0):
@@ -265,11 +287,11 @@ class PendingAcks:
         for at, messages in _pending_of(batch, txn, subscription_id):
             delivery = deliveries.find(batch, subscription_id, at)
             assert delivery is not None, "a pending message has a delivery"
-            messages = messages or message_set.everything(delivery.count)
+            mine_here = messages or message_set.everything(delivery.count)
             _drop(batch, txn, subscription_id, at)
-            deliveries.settle(batch, subscription_id, cursor, at, messages)
+            deliveries.settle(batch, subscription_id, cursor, at, mine_here)
             cursors.acknowledge(
-                batch, subscription.topic_id, subscription_id, cursor, at, delivery.count, messages
+                batch, subscription.topic_id, subscription_id, cursor, at, delivery.count, mine_here
             )
         if mine.cumulative is not None:
             cursor.pending_cumulative = None

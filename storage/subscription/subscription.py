@@ -15,8 +15,7 @@ from storage.ledger.topic import Topic
 from storage.names import check_name
 from storage.owner import Owner
 from storage.schema import ACKS, CONSUMERS, CURSORS, DELIVERIES, PENDING, SUBSCRIPTIONS
-from storage.subscription import cursor as cursors
-from storage.subscription import delivery as deliveries
+from storage.subscription import cursor as cursors, delivery as deliveries
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel, SubscriptionType
 
@@ -71,7 +70,9 @@ class AttachedConsumer:
 
     __slots__ = ("connected_ms", "consumer_id", "lease", "name", "owner_fields")
 
-    def __init__(self, consumer_id: int, name: str, lease: int, owner_fields: list[object], connected_ms: int) -> None:
+    def __init__(
+        self, consumer_id: int, name: str, lease: int, owner_fields: list[object], connected_ms: int
+    ) -> None:
         self.consumer_id = consumer_id
         self.name = name
         self.lease = lease
@@ -84,6 +85,7 @@ class AttachedConsumer:
 
 
 def find(view: ReadView, topic: Topic, name: str) -> Subscription | None:
+    """The subscription of that name, or None."""
     check_name("subscription name", name)
     key = key1(topic.topic_id) + name.encode("ascii")
     payload = view.get(SUBSCRIPTIONS, key)
@@ -111,7 +113,10 @@ def every(view: ReadView, topic_id: int) -> Iterator[Subscription]:
 
 
 def save(batch: WriteBatch, subscription: Subscription) -> None:
-    batch.put(SUBSCRIPTIONS, key1(subscription.topic_id) + subscription.name.encode("ascii"), subscription.encode())
+    """Write the record of a subscription."""
+    batch.put(
+        SUBSCRIPTIONS, key1(subscription.topic_id) + subscription.name.encode("ascii"), subscription.encode()
+    )
 
 
 def create(
@@ -130,7 +135,9 @@ def create(
         AlreadyExists, InvalidName
     """
     if find(batch, topic, name) is not None:
-        raise AlreadyExists(f"topic {topic.name} has a subscription {name} already", topic=topic.name, subscription=name)
+        raise AlreadyExists(
+            f"topic {topic.name} has a subscription {name} already", topic=topic.name, subscription=name
+        )
     batch.head.last_subscription += 1
     made = Subscription(topic.topic_id, name, batch.head.last_subscription)
     made.type, made.level, made.start, made.created_ms = type_, level, start, batch.now_ms
@@ -167,7 +174,9 @@ def sweep(batch: WriteBatch, subscription: Subscription, cursor: Cursor) -> list
     return living
 
 
-def attach(batch: WriteBatch, subscription: Subscription, name: str | None, lease: int, owner: Owner) -> AttachedConsumer:
+def attach(
+    batch: WriteBatch, subscription: Subscription, name: str | None, lease: int, owner: Owner
+) -> AttachedConsumer:
     """Add a consumer."""
     batch.head.last_consumer += 1
     number = batch.head.last_consumer
@@ -178,7 +187,11 @@ def attach(batch: WriteBatch, subscription: Subscription, name: str | None, leas
 
 
 def detach(
-    batch: WriteBatch, subscription: Subscription, cursor: Cursor, consumer_id: int, untouched: dict[tuple[int, int], int]
+    batch: WriteBatch,
+    subscription: Subscription,
+    cursor: Cursor,
+    consumer_id: int,
+    untouched: dict[tuple[int, int], int],
 ) -> int:
     """Remove a consumer and release what it held; how many messages. The caller saves the cursor."""
     batch.delete(CONSUMERS, key2(subscription.subscription_id, consumer_id))
@@ -186,6 +199,7 @@ def detach(
 
 
 def is_attached(view: ReadView, subscription_id: int, consumer_id: int) -> bool:
+    """Whether the consumer is recorded: not closed, evicted, or found dead."""
     return view.has(CONSUMERS, key2(subscription_id, consumer_id))
 
 
@@ -204,8 +218,15 @@ def check_mode(
     if not living:
         return
     who = ", ".join(f"{each.name} ({each.owner})" for each in living[:3])
-    details = {"topic": topic.name, "subscription": subscription.name, "attached": [each.name for each in living]}
-    for word, wanted, has in (("type", type_, subscription.type), ("isolation level", level, subscription.level)):
+    details = {
+        "topic": topic.name,
+        "subscription": subscription.name,
+        "attached": [each.name for each in living],
+    }
+    for word, wanted, has in (
+        ("type", type_, subscription.type),
+        ("isolation level", level, subscription.level),
+    ):
         if wanted is not None and wanted is not has:
             raise SubscriptionBusy(
                 f"subscription {subscription.name} of {topic.name} has {word} {has.value}, not {wanted.value}, "

@@ -1,0 +1,1 @@
+"""Transactions: the coordinator, the transaction buffer of a topic, the aborted set."""

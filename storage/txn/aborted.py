@@ -70,7 +70,13 @@ class AbortedSet:
             self._load_segment(view, topic_id, head, segment, after, through)
 
     def _load_segment(
-        self, view: ReadView, topic_id: int, head: TopicHead, segment: int, after: tuple[int, int], through: tuple[int, int]
+        self,
+        view: ReadView,
+        topic_id: int,
+        head: TopicHead,
+        segment: int,
+        after: tuple[int, int],
+        through: tuple[int, int],
     ) -> None:
         payload = view.get(ABORTED, key2(topic_id, segment))
         if payload is None:
@@ -110,7 +116,9 @@ def segments(view: ReadView, topic_id: int) -> list[dict[str, int | str]]:
 
 def rows(view: ReadView, topic_id: int) -> list[Row]:
     """Every transaction of the set: id, first ledger and entry, last ledger and entry, messages."""
-    return [row for _, data in view.scan(ABORTED, key1(topic_id)) for row in _ROW.iter_unpack(data[_RANGE.size :])]  # type: ignore[misc]
+    return [
+        row for _, data in view.scan(ABORTED, key1(topic_id)) for row in _ROW.iter_unpack(data[_RANGE.size :])
+    ]
 
 
 def messages_between(

@@ -48,7 +48,16 @@ class TopicPart:
 
     def encode(self) -> bytes:
         return pack(
-            [self.first, self.before, self.last, self.run, self.entries, self.messages, self.bytes, self.sequences]
+            [
+                self.first,
+                self.before,
+                self.last,
+                self.run,
+                self.entries,
+                self.messages,
+                self.bytes,
+                self.sequences,
+            ]
         )
 
     def note_sequence(self, producer: str, first: int, last: int) -> None:
@@ -60,6 +69,7 @@ class TopicPart:
 
 
 def part_of(view: ReadView, txn: int, topic_id: int) -> TopicPart | None:
+    """What a transaction wrote to a topic, or None."""
     payload = view.get(TXN_PARTS, part_key(txn, PART_TOPIC, topic_id))
     return None if payload is None else TopicPart.decode(payload)
 
@@ -87,6 +97,7 @@ def append(
 
 
 def save_part(batch: WriteBatch, txn: int, topic_id: int, part: TopicPart) -> None:
+    """Write what a transaction wrote to a topic."""
     batch.put(TXN_PARTS, part_key(txn, PART_TOPIC, topic_id), part.encode())
 
 
@@ -103,7 +114,10 @@ def first_open(view: ReadView, topic_id: int) -> tuple[int, Position, Position] 
 def open_transactions(view: ReadView, topic_id: int) -> list[tuple[int, Position]]:
     """Open transactions with messages on the topic and their first message, in order of it."""
     return [
-        (int.from_bytes(key[24:], "big"), Position(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:24], "big")))
+        (
+            int.from_bytes(key[24:], "big"),
+            Position(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:24], "big")),
+        )
         for key in view.keys(OPEN_FIRST, key1(topic_id))
     ]
 

@@ -55,7 +55,12 @@ class Coordinator:
         self._participants = {participant.kind: participant for participant in participants}
 
     def begin(
-        self, batch: WriteBatch, owner: Owner, lease: int, timeout_ms: int, labels: dict[str, str] | None = None
+        self,
+        batch: WriteBatch,
+        owner: Owner,
+        lease: int,
+        timeout_ms: int,
+        labels: dict[str, str] | None = None,
     ) -> TransactionRecord:
         """A new open transaction.
 
@@ -68,7 +73,8 @@ class Coordinator:
         """
         if not 0 < timeout_ms <= TRANSACTION_TIMEOUT_MS_MAX:
             raise InvalidValue(
-                f"a transaction's timeout of {timeout_ms / 1000:g} s is not between 1 ms and 24 h", timeoutMs=timeout_ms
+                f"a transaction's timeout of {timeout_ms / 1000:g} s is not between 1 ms and 24 h",
+                timeoutMs=timeout_ms,
             )
         now_ns = batch.now_ns
         batch.head.last_txn += 1

@@ -31,7 +31,7 @@ def overdue(view: ReadView, limit: int = 1 << 62) -> list[int]:
 
 def orphaned(view: ReadView, lock_file: LockFile) -> list[int]:
     """Open transactions that are attached to a process which no longer lives."""
-    found = []
+    found: list[int] = []
     for key in view.keys(LEASES):
         lease = int.from_bytes(key, "big")
         if not lock_file.is_held(lease):
@@ -92,13 +92,11 @@ class Reaper:
             if batch.lock_file.is_held(int.from_bytes(key, "big")):
                 continue
             owned = [int.from_bytes(name[8:], "big") for name in batch.keys(LEASE_TXNS, key)]
-            for least in owned[: limit - len(ended)]:
-                if least != batch.naming:
-                    ended.append(self._abort(batch, least, AbortReason.OWNER_DEAD))
+            due = [least for least in owned if least != batch.naming][: limit - len(ended)]
+            ended += [self._abort(batch, least, AbortReason.OWNER_DEAD) for least in due]
             if not owned:
                 batch.delete(LEASES, key)
         return ended
 
     def _abort(self, batch: WriteBatch, least: int, reason: AbortReason) -> Ended:
         return self._coordinator.abort(batch, least, self._owner(batch), reason)
-

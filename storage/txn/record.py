@@ -81,6 +81,7 @@ class TransactionRecord:
 
 
 def find(view: ReadView, least: int) -> TransactionRecord | None:
+    """The record of a transaction, or None."""
     payload = view.get(TXNS, key1(least))
     if payload is None:
         return None
@@ -108,6 +109,7 @@ def get(view: ReadView, least: int) -> TransactionRecord:
 
 
 def save(batch: WriteBatch, record: TransactionRecord) -> None:
+    """Write the record of a transaction."""
     batch.put(TXNS, key1(record.least), record.encode())
 
 

@@ -14,7 +14,13 @@ from storage.schema import TXN_RUNS
 
 
 def extend(
-    batch: WriteBatch, topic_id: int, txn: int, run: tuple[int, int], last: tuple[int, int], position: Position, total: int
+    batch: WriteBatch,
+    topic_id: int,
+    txn: int,
+    run: tuple[int, int],
+    last: tuple[int, int],
+    position: Position,
+    total: int,
 ) -> tuple[int, int]:
     """An entry was appended; the start of the run that it belongs to.
 

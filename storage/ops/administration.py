@@ -1,0 +1,551 @@
+"""What operators do to topics and subscriptions: seek, skip, evict, delete and the like.
+
+Each is one store transaction (deleting and skipping much: several, resumable), has a dry run that is the same code up
+to the commit, and leaves a record in the audit trail. Open transactions that hold something refuse it; `force` aborts
+them first, in the same store transaction (semantics section 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from storage.codec import key1
+from storage.environment import WriteBatch
+from storage.errors import BadInput, ConsumerNotFound, InvalidValue, ObjectHeld, SubscriptionBusy
+from storage.ledger import managed_ledger, topic as topics, topic_head
+from storage.ledger.topic import Topic
+from storage.limits import DISPATCH_SCAN_ENTRIES_MAX
+from storage.ops import audit
+from storage.position import LATEST, Extreme, MessageId, Position
+from storage.reader import start_after
+from storage.schema import ACKS, DELIVERIES
+from storage.subscription import (
+    change as changes,
+    cursor as cursors,
+    delivery as deliveries,
+    message_set,
+    pending_ack,
+    subscription as subscriptions,
+)
+from storage.subscription.acknowledgement import Acknowledger, item_of
+from storage.subscription.cursor import Cursor
+from storage.subscription.isolation import IsolationLevel, SubscriptionType, delivers
+from storage.subscription.subscription import Subscription
+from storage.transaction import Transaction, txn_number
+from storage.txn import buffer
+from storage.txn.aborted import AbortedSet
+from storage.txn_id import TxnID
+from storage.txn_state import AbortReason
+
+if TYPE_CHECKING:
+    from storage.store import Store
+
+Start = Position | MessageId | Extreme
+
+
+class Administration:
+    """`store.admin`. Every method returns what it changed, or would change with `dry_run`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._connection = store.connection
+
+    # Topics
+
+    def delete_topic(
+        self, name: str, *, force: bool = False, dry_run: bool = False, reason: str | None = None
+    ) -> dict[str, Any]:
+        """Delete a topic with its subscriptions. Its ledger ids and epoch go on counting if it is created again.
+
+        Raises:
+            TopicNotFound
+            ObjectHeld: open transactions or consumers hold it; `force` aborts and evicts them first.
+        """
+
+        def change(batch: WriteBatch) -> dict[str, Any]:
+            topic = topics.get(batch, name)
+            mine = list(subscriptions.every(batch, topic.topic_id))
+            holders = sorted(
+                {txn for txn, _ in buffer.open_transactions(batch, topic.topic_id)}.union(
+                    *(self._holders(batch, each) for each in mine)
+                )
+            )
+            consumers = [c.name for each in mine for c in subscriptions.consumers(batch, each.subscription_id)
+                         if batch.lock_file.is_held(c.lease)]  # fmt: skip
+            if consumers and not force:
+                raise ObjectHeld(
+                    f"topic {topic.name} has consumers attached: {', '.join(consumers[:5])}",
+                    hint="Close them, or use --force to evict them.",
+                    consumers=consumers,
+                )
+            self._end_holders(batch, f"topic {topic.name}", holders, force)
+            head = topic_head.load(batch, topic.topic_id)
+            for each in mine:
+                subscriptions.delete(batch, each)
+            topics.delete(batch, topic, head)
+            return {
+                "topic": topic.full_name, "messages": head.messages - head.messages_trimmed,
+                "bytes": head.bytes - head.bytes_trimmed, "subscriptions": [each.name for each in mine],
+                "consumersEvicted": consumers, "transactionsAborted": [str(TxnID(txn)) for txn in holders],
+            }  # fmt: skip
+
+        result = self._change("topics delete", name, change, dry_run, reason)
+        if not dry_run:
+            self.purge()
+        return result
+
+    def purge(self) -> int:
+        """Remove what deleted topics left, in bounded steps; how many steps. A killed one is resumed by the next."""
+        steps = 0
+        while self._connection.write(topics.purge_step):
+            steps += 1
+        return steps
+
+    # Subscriptions
+
+    def create_subscription(
+        self,
+        topic: str,
+        name: str,
+        *,
+        subscription_type: SubscriptionType = SubscriptionType.EXCLUSIVE,
+        subscription_isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+        initial_position: Start = LATEST,
+        dead_letter_topic: str | None = None,
+        max_redeliver_count: int | None = None,
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Create a subscription with nobody attached.
+
+        Raises:
+            TopicNotFound, AlreadyExists, InvalidName
+        """
+
+        def change(batch: WriteBatch) -> dict[str, Any]:
+            found = topics.get(batch, topic)
+            head = topic_head.load(batch, found.topic_id)
+            start = start_after(head, initial_position, subscription_isolation_level)
+            made = subscriptions.create(
+                batch, found, name, subscription_type, subscription_isolation_level, start,
+                dead_letter_topic, max_redeliver_count,
+            )  # fmt: skip
+            return {
+                "topic": found.full_name, "subscription": made.name, "type": made.type.value,
+                "subscriptionIsolationLevel": made.level.value, "markDeletePosition": str(Position(*start)),
+            }  # fmt: skip
+
+        return self._connection.write(change, dry_run=dry_run)
+
+    def delete_subscription(
+        self, topic: str, name: str, *, force: bool = False, dry_run: bool = False, reason: str | None = None
+    ) -> dict[str, Any]:
+        """Delete a subscription.
+
+        Raises:
+            SubscriptionNotFound
+            SubscriptionBusy: consumers are attached; `force` evicts them.
+            ObjectHeld: open transactions have acknowledgements pending; `force` aborts them first.
+        """
+
+        def change(batch: WriteBatch, found: Topic, mine: Subscription, _: Cursor) -> dict[str, Any]:
+            living = self._living(batch, mine)
+            self._check_nobody(found, mine, living, force)
+            holders = self._end_holders(batch, f"subscription {name}", self._holders(batch, mine), force)
+            subscriptions.delete(batch, mine)
+            return {"consumersEvicted": living, "transactionsAborted": holders}
+
+        return self._on_subscription("subscriptions delete", topic, name, change, dry_run, reason)
+
+    def update_subscription(
+        self,
+        topic: str,
+        name: str,
+        *,
+        subscription_type: SubscriptionType | None = None,
+        subscription_isolation_level: IsolationLevel | None = None,
+        dead_letter_topic: str | None = None,
+        max_redeliver_count: int | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        reason: str | None = None,
+    ) -> dict[str, Any]:
+        """Change a subscription that nobody is attached to.
+
+        Raises:
+            SubscriptionNotFound, SubscriptionBusy
+            ObjectHeld: the type changes while acknowledgements are pending; `force` aborts those transactions first.
+        """
+
+        def change(batch: WriteBatch, found: Topic, mine: Subscription, cursor: Cursor) -> dict[str, Any]:
+            if subscription_type is not None or subscription_isolation_level is not None:
+                self._check_nobody(found, mine, self._living(batch, mine), False)
+            aborted: list[str] = []
+            if subscription_type not in (None, mine.type):
+                aborted = self._end_holders(batch, f"subscription {name}", self._holders(batch, mine), force)
+                cursor = cursors.load(batch, mine.subscription_id)
+                subscriptions.sweep(batch, mine, cursor)
+            done = changes.update(batch, mine, cursor, subscription_type, subscription_isolation_level)
+            for word, value in (
+                ("dead_letter_topic", dead_letter_topic),
+                ("max_redeliver_count", max_redeliver_count),
+            ):
+                if value is not None and value != getattr(mine, word):
+                    done.append(f"{word} {getattr(mine, word)} -> {value}")
+                    setattr(mine, word, value)
+            subscriptions.save(batch, mine)
+            cursors.save(batch, mine.subscription_id, cursor)
+            return {"changes": done, "transactionsAborted": aborted, "type": mine.type.value,
+                    "subscriptionIsolationLevel": mine.level.value}  # fmt: skip
+
+        return self._on_subscription("subscriptions update", topic, name, change, dry_run, reason)
+
+    def seek(
+        self,
+        topic: str,
+        name: str,
+        start: Start,
+        *,
+        force: bool = False,
+        dry_run: bool = False,
+        reason: str | None = None,
+    ) -> dict[str, Any]:
+        """Move a subscription: the message at `start` is the next one. What is in flight is withdrawn.
+
+        Raises:
+            SubscriptionNotFound
+            ObjectHeld: open transactions have acknowledgements pending; `force` aborts them first.
+        """
+
+        def change(batch: WriteBatch, found: Topic, mine: Subscription, cursor: Cursor) -> dict[str, Any]:
+            aborted = self._end_holders(batch, f"subscription {name}", self._holders(batch, mine), force)
+            cursor = cursors.load(batch, mine.subscription_id)
+            before = cursor.mark_delete
+            head = topic_head.load(batch, found.topic_id)
+            target = min(start_after(head, start, mine.level), head.last_confirmed)
+            cursor.mark_delete = cursor.read = max(target, (head.first_ledger, -1))
+            cursor.generation += 1
+            cursor.released = 0
+            for database in (ACKS, DELIVERIES):
+                batch.delete_prefix(database, key1(mine.subscription_id))
+            if isinstance(start, MessageId) and start.batch_index > 0:
+                at = (start.ledger_id, start.entry_id)
+                entry = managed_ledger.read(batch, found.topic_id, at)
+                if entry is not None and start.batch_index < entry.count:
+                    before_it = message_set.through(start.batch_index - 1)
+                    cursors.acknowledge(
+                        batch, found.topic_id, mine.subscription_id, cursor, at, entry.count, before_it
+                    )  # fmt: skip
+            mine.start = min(mine.start, cursor.mark_delete)
+            subscriptions.save(batch, mine)
+            cursors.save(batch, mine.subscription_id, cursor)
+            return {
+                "markDeletePositionBefore": str(Position(*before)),
+                "markDeletePositionAfter": str(Position(*cursor.mark_delete)), "transactionsAborted": aborted,
+            }  # fmt: skip
+
+        return self._on_subscription("subscriptions seek", topic, name, change, dry_run, reason)
+
+    def skip(
+        self,
+        topic: str,
+        name: str,
+        count: int,
+        *,
+        beyond_max_read: bool = False,
+        dry_run: bool = False,
+        reason: str | None = None,
+    ) -> dict[str, Any]:
+        """Acknowledge the next `count` visible messages. Pending ones are left alone; the cursor never moves back.
+
+        Args:
+            beyond_max_read: at READ_UNCOMMITTED, do not stop at maxReadPosition.
+
+        Raises:
+            SubscriptionNotFound, InvalidValue
+        """
+        if count < 1:
+            raise InvalidValue(f"the number of messages to skip is at least 1, not {count}")
+        return self._skip("subscriptions skip", topic, name, count, beyond_max_read, dry_run, reason)
+
+    def clear_backlog(
+        self,
+        topic: str,
+        name: str,
+        *,
+        beyond_max_read: bool = False,
+        dry_run: bool = False,
+        reason: str | None = None,
+    ) -> dict[str, Any]:
+        """Acknowledge all visible messages; see `skip`."""
+        return self._skip(
+            "subscriptions clear-backlog", topic, name, 1 << 62, beyond_max_read, dry_run, reason
+        )
+
+    def _skip(
+        self, action: str, topic: str, name: str, count: int, beyond: bool, dry_run: bool, reason: str | None
+    ) -> dict[str, Any]:
+        """Skip in steps of bounded size; a dry run of more than one step says what the first would do."""
+        total = 0
+        result: dict[str, Any] = {}
+        while total < count:
+            left = count - total
+
+            def change(
+                batch: WriteBatch, _: Topic, mine: Subscription, cursor: Cursor, left: int = left
+            ) -> dict[str, Any]:
+                before = cursor.mark_delete
+                skipped, is_done = _skip_step(batch, mine, cursor, left, beyond)
+                cursors.save(batch, mine.subscription_id, cursor)
+                return {
+                    "skipped": skipped, "done": is_done, "markDeletePositionBefore": str(Position(*before)),
+                    "markDeletePositionAfter": str(Position(*cursor.mark_delete)),
+                }  # fmt: skip
+
+            step = self._on_subscription(action, topic, name, change, dry_run, reason)
+            total += step["skipped"]
+            result = {
+                **step,
+                "markDeletePositionBefore": result.get(
+                    "markDeletePositionBefore", step["markDeletePositionBefore"]
+                ),
+            }
+            if step.pop("done") or dry_run:
+                break
+        result.pop("done", None)
+        return {**result, "skipped": total}
+
+    def acknowledge(
+        self,
+        topic: str,
+        name: str,
+        message_ids: list[MessageId],
+        *,
+        cumulative: bool = False,
+        txn: Transaction | TxnID | str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Acknowledge messages from outside a consumer; a message id without a batch index means its whole entry.
+
+        Raises:
+            as `Consumer.acknowledge`
+        """
+        least = 0 if txn is None else txn_number(txn)
+        if cumulative and len(message_ids) != 1:
+            raise InvalidValue("a cumulative acknowledgement takes one message id")
+
+        def change(batch: WriteBatch) -> dict[str, Any]:
+            found = topics.get(batch, topic)
+            mine = subscriptions.get(batch, found, name)
+            acknowledger = Acknowledger(self._store.coordinator, mine, self._connection.owner)
+            done: int | None = None
+            if cumulative:
+                acknowledger.acknowledge_cumulative(batch, message_ids[0], least, force)
+            else:
+                done = acknowledger.acknowledge(batch, [item_of(each) for each in message_ids], least, force)
+            after = cursors.load(batch, mine.subscription_id).mark_delete
+            return {
+                "topic": found.full_name, "subscription": name, "acknowledged": done,
+                "txnId": str(TxnID(least)) if least else None, "markDeletePosition": str(Position(*after)),
+            }  # fmt: skip
+
+        return self._connection.write(change, naming=least, dry_run=dry_run)
+
+    def negative_acknowledge(
+        self, topic: str, name: str, message_ids: list[MessageId], *, delay: float = 60.0
+    ) -> dict[str, Any]:
+        """Give messages back that are in flight or free, to be handed out again after `delay` seconds."""
+        if delay < 0:
+            raise InvalidValue(f"a delay of {delay:g} s is negative")
+
+        def change(batch: WriteBatch, _: Topic, mine: Subscription, cursor: Cursor) -> dict[str, Any]:
+            given = 0
+            for at, messages in (item_of(each) for each in message_ids):
+                delivery = deliveries.find(batch, mine.subscription_id, at)
+                if delivery is None:
+                    continue
+                free = delivery.known() & ~delivery.of(deliveries.PENDING) & (messages or -1)
+                for cut in delivery.take(free):
+                    given += cut.messages.bit_count()
+                    due_ns = batch.now_ns + int(delay * 1e9)
+                    delivery.give(deliveries.Part(cut.messages, deliveries.NOBODY, cut.times, due_ns))
+                deliveries.save(batch, mine.subscription_id, cursor, delivery)
+            cursors.save(batch, mine.subscription_id, cursor)
+            return {"givenBack": given}
+
+        return self._on_subscription("subscriptions nack", topic, name, change, False, None)
+
+    def evict(
+        self,
+        topic: str,
+        name: str,
+        consumer_name: str | None = None,
+        *,
+        dry_run: bool = False,
+        reason: str | None = None,
+    ) -> dict[str, Any]:
+        """Detach consumers; what they held goes to others, and their later acknowledgements are refused.
+
+        Args:
+            consumer_name: all of them if None.
+
+        Raises:
+            SubscriptionNotFound, ConsumerNotFound
+        """
+
+        def change(batch: WriteBatch, _: Topic, mine: Subscription, cursor: Cursor) -> dict[str, Any]:
+            evicted, released = [], 0
+            for each in subscriptions.consumers(batch, mine.subscription_id):
+                if consumer_name in (None, each.name):
+                    evicted.append(each.name)
+                    released += subscriptions.detach(batch, mine, cursor, each.consumer_id, {})
+            if consumer_name is not None and not evicted:
+                raise ConsumerNotFound(
+                    f"subscription {name} has no consumer {consumer_name}",
+                    hint=f"`txnctl subscriptions show {topic} {name}` lists them.",
+                )
+            cursors.save(batch, mine.subscription_id, cursor)
+            return {"evicted": evicted, "messagesReleased": released}
+
+        return self._on_subscription("subscriptions evict", topic, name, change, dry_run, reason)
+
+    def pending(self, topic: str, name: str) -> list[dict[str, Any]]:
+        """Acknowledgements that wait for their transaction."""
+        with self._connection.view() as view:
+            mine = subscriptions.get(view, topics.get(view, topic), name)
+            cursor = cursors.load(view, mine.subscription_id)
+            rows: list[dict[str, Any]] = []
+            if cursor.pending_cumulative is not None:
+                txn, *at, index = cursor.pending_cumulative
+                through = MessageId(at[0], at[1], index)
+                rows.append(
+                    {
+                        "messageId": str(through),
+                        "kind": "cumulative",
+                        "txnId": str(TxnID(txn)),
+                        "messages": None,
+                    }
+                )
+            for position, txn, messages in pending_ack.one_by_one(view, mine.subscription_id):
+                entry = managed_ledger.read(view, mine.topic_id, position)
+                count = entry.count if entry is not None else 1
+                bits = message_set.decode(messages, count)
+                rows.append(
+                    {"messageId": str(position), "kind": "individual", "txnId": str(TxnID(txn)),
+                     "messages": bits.bit_count()}
+                )  # fmt: skip
+            return rows
+
+    # How each of them is made
+
+    def _on_subscription(
+        self,
+        action: str,
+        topic: str,
+        name: str,
+        change: Callable[[WriteBatch, Topic, Subscription, Cursor], dict[str, Any]],
+        dry_run: bool,
+        reason: str | None,
+    ) -> dict[str, Any]:
+        def whole(batch: WriteBatch) -> dict[str, Any]:
+            found = topics.get(batch, topic)
+            mine = subscriptions.get(batch, found, name)
+            cursor = cursors.load(batch, mine.subscription_id)
+            result = change(batch, found, mine, cursor)
+            return {"topic": found.full_name, "subscription": name, **result}
+
+        return self._change(action, f"{topic} {name}", whole, dry_run, reason)
+
+    def _change(
+        self,
+        action: str,
+        target: str,
+        change: Callable[[WriteBatch], dict[str, Any]],
+        dry_run: bool,
+        reason: str | None,
+    ) -> dict[str, Any]:
+        def audited(batch: WriteBatch) -> dict[str, Any]:
+            result = change(batch)
+            audit.record(batch, self._connection.owner, action, target, reason, result)
+            return {**result, "dryRun": dry_run}
+
+        if reason is not None and len(reason) > 4096:
+            raise BadInput("a reason has at most 4,096 characters")
+        return self._connection.write(audited, dry_run=dry_run)
+
+    def _holders(self, batch: WriteBatch, mine: Subscription) -> list[int]:
+        return changes.transactions_holding(batch, mine, cursors.load(batch, mine.subscription_id))
+
+    def _end_holders(self, batch: WriteBatch, what: str, holders: list[int], force: bool) -> list[str]:
+        """Abort the open transactions that hold an object, or refuse."""
+        ids = [str(TxnID(txn)) for txn in holders]
+        if holders and not force:
+            raise ObjectHeld(
+                f"{what} is held by open transactions: {', '.join(ids[:5])}",
+                hint="Wait for them to end, or use --force to abort them first.",
+                transactions=ids,
+            )
+        for txn in holders:
+            self._store.coordinator.abort(
+                batch, txn, self._connection.owner, AbortReason.ASKED, f"{what} was changed by force"
+            )
+        return ids
+
+    def _living(self, batch: WriteBatch, mine: Subscription) -> list[str]:
+        return [
+            each.name
+            for each in subscriptions.consumers(batch, mine.subscription_id)
+            if batch.lock_file.is_held(each.lease)
+        ]
+
+    def _check_nobody(self, topic: Topic, mine: Subscription, living: list[str], force: bool) -> None:
+        if living and not force:
+            raise SubscriptionBusy(
+                f"subscription {mine.name} of {topic.name} ({mine.type.value}, {mine.level.value}) has consumers "
+                f"attached: {', '.join(living[:5])}",
+                hint=f"Close them, or `txnctl subscriptions evict {topic.name} {mine.name}`.",
+                attached=living,
+            )
+
+
+def _skip_step(
+    batch: WriteBatch, mine: Subscription, cursor: Cursor, count: int, beyond_max_read: bool
+) -> tuple[int, bool]:
+    """Acknowledge up to `count` visible messages, in a walk of bounded length; how many, and whether that was all."""
+    topic_id, head, aborted = mine.topic_id, topic_head.load(batch, mine.topic_id), AbortedSet()
+    through = head.max_read
+    if beyond_max_read and mine.level is IsolationLevel.READ_UNCOMMITTED:
+        through = head.last_confirmed
+    after: tuple[int, int] = cursor.mark_delete
+    skipped = looked = 0
+    while after < through and skipped < count and looked < DISPATCH_SCAN_ENTRIES_MAX:
+        page = managed_ledger.page(batch, topic_id, after, through)
+        if not page:
+            break
+        aborted.load(batch, topic_id, head, after, page[-1].position)
+        for entry in page:
+            if skipped >= count:
+                break
+            at = (entry.ledger_id, entry.entry_id)
+            free = message_set.everything(entry.count) & ~cursors.acknowledged(
+                batch, mine.subscription_id, cursor, at, entry.count
+            )
+            is_visible = delivers(mine.level, entry.kind, entry.txn, aborted.ids)
+            if is_visible:
+                held = deliveries.find(batch, mine.subscription_id, at)
+                free &= ~(held.of(deliveries.PENDING) if held else 0)
+                cumulative = cursor.pending_cumulative
+                if cumulative is not None and at <= cumulative[1:3]:
+                    free = 0
+                free = message_set.lowest(free, count - skipped)
+                skipped += free.bit_count()
+            if free or not entry.count:
+                cursors.acknowledge(
+                    batch, topic_id, mine.subscription_id, cursor, at, max(entry.count, 1), free or 1
+                )  # fmt: skip
+                deliveries.settle(batch, mine.subscription_id, cursor, at, free)
+            looked, after = looked + 1, at
+        cursors.advance(batch, topic_id, mine.subscription_id, cursor)
+    cursors.advance(batch, topic_id, mine.subscription_id, cursor)
+    return skipped, skipped >= count or after >= through or not looked

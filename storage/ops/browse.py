@@ -1,0 +1,110 @@
+"""Looking into a topic without consuming: its log, its last message, what a subscription would be handed next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from storage.connection import Connection
+from storage.environment import ReadView
+from storage.ledger import managed_ledger, topic as topics, topic_head
+from storage.ledger.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
+from storage.message import Message
+from storage.moment import both
+from storage.position import EARLIEST, Extreme, MessageId, Position
+from storage.reader import start_after, visible
+from storage.subscription import cursor as cursors, delivery as deliveries, subscription as subscriptions
+from storage.subscription.isolation import IsolationLevel, bound, delivers
+from storage.txn import record as records
+from storage.txn.aborted import AbortedSet
+from storage.txn_state import TransactionState
+
+_KINDS = {MESSAGES: "messages", COMMIT_MARKER: "commit", ABORT_MARKER: "abort"}
+
+
+def log(
+    connection: Connection,
+    name: str,
+    start: Position | MessageId | Extreme = EARLIEST,
+    limit: int | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Every entry from `start` on, markers too, in order; pages of it come from views of their own."""
+    with connection.view() as view:
+        found = topics.get(view, name)
+        head = topic_head.load(view, found.topic_id)
+        after: tuple[int, int] = start_after(head, start, IsolationLevel.READ_UNCOMMITTED)
+        through = head.last_confirmed
+    left = limit if limit is not None else 1 << 62
+    while left > 0:
+        with connection.view() as view:
+            page = managed_ledger.page(view, found.topic_id, after, through)
+            rows = [_log_row(view, entry) for entry in page[:left]]
+        if not rows:
+            return
+        left -= len(rows)
+        after = page[-1].position
+        yield from rows
+
+
+def _log_row(view: ReadView, entry: Entry) -> dict[str, Any]:
+    state = records.state_of(view, entry.txn).value if entry.txn else None
+    is_marker = entry.kind != MESSAGES
+    return {
+        "position": str(entry.position), "kind": _KINDS[entry.kind], "messages": entry.count, "size": entry.size,
+        **both("publishTime", entry.publish_time),
+        "producerName": None if is_marker else entry.producer_name,
+        "sequenceId": None if is_marker else entry.sequence_ids[0],
+        "epoch": entry.epoch if entry.epoch >= 0 else None,
+        "txnId": str(entry.txn_id) if entry.txn else None, "txnState": state,
+    }  # fmt: skip
+
+
+def last_message_id(
+    connection: Connection, name: str, level: IsolationLevel = IsolationLevel.READ_COMMITTED
+) -> MessageId | None:
+    """The largest visible message: at READ_COMMITTED at or below maxReadPosition, neither marker nor aborted.
+
+    It never names a message that will not come. None in a topic where nothing is visible.
+    """
+    with connection.view() as view:
+        found = topics.get(view, name)
+        head = topic_head.load(view, found.topic_id)
+        at = bound(level, head.max_read, head.last_confirmed)
+        while at[1] >= 0:
+            entry = managed_ledger.read(view, found.topic_id, at)
+            if entry is None:
+                return None
+            aborted = (
+                {entry.txn}
+                if entry.txn and records.state_of(view, entry.txn) is TransactionState.ABORTED
+                else set()
+            )
+            if delivers(level, entry.kind, entry.txn, aborted):
+                return entry.message_id(entry.count - 1)
+            at = managed_ledger.previous_position(view, found.topic_id, at)
+    return None
+
+
+def peek(connection: Connection, name: str, subscription_name: str, count: int) -> list[Message]:
+    """The next messages that a subscription has not acknowledged and may be handed, without handing them out."""
+    messages: list[Message] = []
+    aborted = AbortedSet()
+    with connection.view() as view:
+        found = topics.get(view, name)
+        mine = subscriptions.get(view, found, subscription_name)
+        cursor = cursors.load(view, mine.subscription_id)
+        head = topic_head.load(view, found.topic_id)
+        through = bound(mine.level, head.max_read, head.last_confirmed)
+        after: tuple[int, int] = cursor.mark_delete
+        while after < through and len(messages) < count:
+            page = managed_ledger.page(view, found.topic_id, after, through)
+            if not page:
+                break
+            for entry in visible(view, found.topic_id, head, mine.level, aborted, after, page):
+                at = (entry.ledger_id, entry.entry_id)
+                done = cursors.acknowledged(view, mine.subscription_id, cursor, at, entry.count)
+                delivery = deliveries.find(view, mine.subscription_id, at)
+                done |= delivery.of(deliveries.PENDING) if delivery else 0
+                messages += [entry.message(i, found.name) for i in range(entry.count) if not done >> i & 1]
+            after = page[-1].position
+    return messages[:count]

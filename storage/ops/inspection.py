@@ -1,0 +1,87 @@
+"""Looking at the store itself: what it is, who holds it, where its space goes."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from storage.codec import unpack
+from storage.connection import Connection
+from storage.lease import FILE_NAME, processes_with
+from storage.ledger import topic as topics
+from storage.limits import READERS_MAX
+from storage.moment import both
+from storage.ops.stats import lease_state
+from storage.owner import Owner, describe, is_stopped, started
+from storage.place import DATA
+from storage.schema import FORMAT_NUMBER, LEASES, STORE, TXN_DEADLINES, TXNS
+from storage.store_head import ReapPolicy
+
+
+def info(connection: Connection) -> dict[str, Any]:
+    """What the store is: format, identity, sizes, counts."""
+    figures = connection.environment.info()
+    with connection.view() as view:
+        payload = view.get(STORE, b"format")
+        assert payload is not None, "an open store has a format record"
+        _, store_id, created_ms = unpack(payload)[:3]
+        head = view.head
+        return {
+            "path": connection.path, "format": FORMAT_NUMBER, "storeId": store_id.hex(),
+            **both("created", created_ms), "incarnation": head.incarnation, "commits": head.commits,
+            "topics": sum(1 for _ in topics.every(view)), "openTransactions": view.count(TXN_DEADLINES),
+            "transactions": view.count(TXNS), "lastTimestamp": str(head.last_timestamp),
+            "reapPolicy": ReapPolicy(head.reap_policy).name.lower(),
+            "dataBytes": os.stat(os.path.join(connection.path, DATA)).st_size,
+            "usedBytes": (figures["last_pgno"] + 1) * figures["psize"], "mapBytes": figures["map_size"],
+            "readersInUse": figures["num_readers"], "readersMax": READERS_MAX,
+        }  # fmt: skip
+
+
+def locks(connection: Connection) -> list[dict[str, Any]]:
+    """Who holds the writer gate, leases, and the store open."""
+    lock_file, rows = connection.environment.lock_file, []
+    if lock_file.gate_is_held():
+        signature = lock_file.gate_signature() or (0, 0)
+        rows.append({
+            "lock": "writer gate", "pid": signature[0] or None, "holder": describe(*signature),
+            "state": "stopped" if is_stopped(*signature) else "held",
+        })  # fmt: skip
+    with connection.view() as view:
+        for key, payload in view.scan(LEASES):
+            owner = Owner.of(unpack(payload))
+            lease = int.from_bytes(key, "big")
+            state = lease_state(view, lock_file, lease, owner.boot_id, owner.host, owner.pid, owner.started)
+            rows.append({"lock": f"lease {lease}", "pid": owner.pid, "holder": str(owner), "state": state})
+    for pid in processes_with(os.path.join(connection.path, FILE_NAME)):
+        state = "stopped" if is_stopped(pid, started(pid)) else "open"
+        rows.append({"lock": "store", "pid": pid, "holder": describe(pid, started(pid)), "state": state})
+    return rows
+
+
+def readers(connection: Connection) -> list[dict[str, Any]]:
+    """LMDB's reader table: who reads, and how far behind the last commit; an old reader keeps pages from reuse."""
+    last, rows = connection.environment.last_commit(), []
+    for line in connection.environment.readers().splitlines():
+        fields = line.split()
+        if len(fields) != 3 or not fields[0].isdigit():
+            continue
+        pid, seen = int(fields[0]), int(fields[2]) if fields[2].isdigit() else None
+        rows.append({
+            "pid": pid, "holder": describe(pid, started(pid)), "commit": seen,
+            "behind": last - seen if seen is not None else None,
+            "state": "stopped" if is_stopped(pid, started(pid)) else "reading" if seen is not None else "idle",
+        })  # fmt: skip
+    return rows
+
+
+def space(connection: Connection) -> list[dict[str, Any]]:
+    """Where the space goes, by database: entries and bytes of pages."""
+    return [
+        {
+            "database": name, "entries": each["entries"],
+            "bytes": each["psize"] * (each["branch_pages"] + each["leaf_pages"] + each["overflow_pages"]),
+            "depth": each["depth"],
+        }
+        for name, each in connection.environment.database_stats().items()
+    ]  # fmt: skip

@@ -1,0 +1,251 @@
+"""Statistics of topics and subscriptions. Each report comes from one view and says as of when.
+
+Names are Apache Pulsar's wherever it has one, so that jq scripts written for `pulsar-admin topics stats` and
+`stats-internal` carry over (cli.md section 1). Unknown is None, never 0.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from storage.connection import Connection
+from storage.environment import ReadView
+from storage.lease import LockFile
+from storage.ledger import managed_ledger, topic as topics, topic_head
+from storage.ledger.topic import Topic
+from storage.ledger.topic_head import TopicHead
+from storage.moment import both
+from storage.ops import backlog as backlogs
+from storage.owner import is_stopped
+from storage.position import Position
+from storage.subscription import cursor as cursors, subscription as subscriptions
+from storage.subscription.cursor import Cursor
+from storage.subscription.subscription import Subscription
+from storage.txn import aborted, buffer, record as records
+from storage.txn_id import TxnID
+from storage.txn_state import TransactionState
+
+_OLDEST_SCAN_ENTRIES = 1000
+"""How far to look for the oldest blocked message before its age is called unknown."""
+
+
+def topic_rows(connection: Connection) -> list[dict[str, Any]]:
+    """Every topic: positions and counts."""
+    with connection.view() as view:
+        return [
+            {
+                "topic": each.full_name,
+                "name": each.name,
+                **_counts(view, each, topic_head.load(view, each.topic_id)),
+            }
+            for each in topics.every(view)
+        ]
+
+
+def topic(connection: Connection, name: str) -> dict[str, Any]:
+    """One topic with its subscriptions, open transactions and what blocks it."""
+    with connection.view() as view:
+        found = topics.get(view, name)
+        head = topic_head.load(view, found.topic_id)
+        locks = connection.environment.lock_file
+        rows = {
+            each.name: _subscription(view, locks, found, head, each)
+            for each in subscriptions.every(view, found.topic_id)
+        }
+        return {
+            "topic": found.full_name, "name": found.name,
+            **both("asOf", connection.clock.wall_ms()),
+            **both("created", found.created_ms),
+            **_counts(view, found, head),
+            **_readable(view, found, head),
+            "blockedBy": _blocker(view, locks, found),
+            "subscriptions": rows,
+        }  # fmt: skip
+
+
+def _counts(view: ReadView, found: Topic, head: TopicHead) -> dict[str, Any]:
+    first = managed_ledger.first_entry(view, found.topic_id)
+    return {
+        "msgInCounter": head.messages, "bytesInCounter": head.bytes,
+        "msgCount": head.messages - head.messages_trimmed, "markerCount": head.markers,
+        "storageSize": head.bytes - head.bytes_trimmed,
+        "firstPosition": str(first.position) if first else None,
+        "maxReadPosition": str(head.max_read_position),
+        "lastConfirmedEntry": str(head.last_confirmed_position),
+        "topicEpoch": head.epoch if head.epoch >= 0 else None,
+        "ongoingTxnCount": head.open_txns, "abortedTxnCount": head.aborted_txns,
+        "uncommittedMessages": head.uncommitted, "abortedMessages": head.aborted_messages,
+        **both("lastPublish", head.last_publish_ms or None),
+    }  # fmt: skip
+
+
+def _readable(view: ReadView, found: Topic, head: TopicHead) -> dict[str, Any]:
+    """What a READ_COMMITTED reader from the beginning sees, and what waits behind maxReadPosition."""
+    topic_id, last = found.topic_id, head.last_confirmed
+    below = managed_ledger.messages_through(view, topic_id, head, head.max_read)
+    skipped = aborted.messages_between(view, topic_id, head, (0, -1), head.max_read)
+    beyond = head.messages - below - head.uncommitted
+    beyond -= aborted.messages_between(view, topic_id, head, head.max_read, last)
+    oldest = _oldest_blocked_ms(view, topic_id, head) if beyond else None
+    return {
+        "readableMessages": below - head.messages_trimmed - skipped,
+        "skippedMessages": skipped,
+        "blockedMessages": beyond,
+        **both("oldestBlocked", oldest),
+    }
+
+
+def _oldest_blocked_ms(view: ReadView, topic_id: int, head: TopicHead) -> int | None:
+    """When the first committed message behind maxReadPosition was published; None if it is not near."""
+    blocked = managed_ledger.scan(view, topic_id, head.max_read, head.last_confirmed)
+    for entry in islice(blocked, _OLDEST_SCAN_ENTRIES):
+        if entry.count and (not entry.txn or records.state_of(view, entry.txn) is TransactionState.COMMITTED):
+            return entry.publish_time
+    return None
+
+
+def _blocker(view: ReadView, locks: LockFile, found: Topic) -> dict[str, Any] | None:
+    """The open transaction that holds maxReadPosition."""
+    first = buffer.first_open(view, found.topic_id)
+    if first is None:
+        return None
+    record = records.get(view, first[0])
+    return {
+        "txnId": str(record.id), "firstPosition": str(first[1]), **both("begin", record.begun_ms),
+        "ageMs": max(0, view.clock.wall_ms() - record.begun_ms), "owner": str(record.owner),
+        "ownerState": owner_state(view, locks, record),
+    }  # fmt: skip
+
+
+def owner_state(view: ReadView, locks: LockFile, record: records.TransactionRecord) -> str:
+    """alive, stopped, dead, rebooted, unknown-host, or detached (no process is attached: its deadline alone rules)."""
+    if not record.lease:
+        return "detached"
+    owner = record.owner
+    return lease_state(view, locks, record.lease, owner.boot_id, owner.host, owner.pid, owner.started)
+
+
+def lease_state(
+    view: ReadView, locks: LockFile, lease: int, boot_id: bytes, host: str, pid: int, started: int
+) -> str:
+    """What is proven of the process that took a lease."""
+    import os
+
+    if locks.is_held(lease):
+        return "stopped" if is_stopped(pid, started) else "alive"
+    if boot_id != view.clock.boot_id():
+        return "rebooted" if host == os.uname().nodename else "unknown-host"
+    return "dead"
+
+
+def subscription(connection: Connection, name: str, subscription_name: str) -> dict[str, Any]:
+    """One subscription of a topic."""
+    with connection.view() as view:
+        found = topics.get(view, name)
+        head = topic_head.load(view, found.topic_id)
+        mine = subscriptions.get(view, found, subscription_name)
+        locks = connection.environment.lock_file
+        return {
+            **_named(found, mine, connection.clock.wall_ms()),
+            **_subscription(view, locks, found, head, mine),
+            "maxReadPosition": str(head.max_read_position),
+            "lastConfirmedEntry": str(head.last_confirmed_position),
+            "blockedBy": _blocker(view, locks, found),
+        }
+
+
+def subscription_rows(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
+    """The subscriptions of one topic, or of all."""
+    rows: list[dict[str, Any]] = []
+    locks = connection.environment.lock_file
+    with connection.view() as view:
+        for found in [topics.get(view, name)] if name is not None else list(topics.every(view)):
+            head = topic_head.load(view, found.topic_id)
+            rows += [
+                {
+                    **_named(found, mine, connection.clock.wall_ms()),
+                    **_subscription(view, locks, found, head, mine),
+                }
+                for mine in subscriptions.every(view, found.topic_id)
+            ]
+    return rows
+
+
+def _named(found: Topic, mine: Subscription, now_ms: int) -> dict[str, Any]:
+    return {"topic": found.full_name, "subscription": mine.name, **both("asOf", now_ms)}
+
+
+def _subscription(
+    view: ReadView, locks: LockFile, found: Topic, head: TopicHead, mine: Subscription
+) -> dict[str, Any]:
+    cursor = cursors.load(view, mine.subscription_id)
+    backlog = backlogs.count(view, head, mine, cursor)
+    attached = subscriptions.consumers(view, mine.subscription_id)
+    living = [each for each in attached if locks.is_held(each.lease)]
+    _, acknowledged_bytes = managed_ledger.counts_through(view, found.topic_id, head, cursor.mark_delete)
+    return {
+        "type": mine.type.value, "subscriptionIsolationLevel": mine.level.value, "onOpen": mine.on_open,
+        "markDeletePosition": str(Position(*cursor.mark_delete)), "readPosition": str(Position(*cursor.read)),
+        "msgBacklog": backlog.visible + backlog.blocked + backlog.uncommitted,
+        "visible": backlog.visible, "blocked": backlog.blocked, "uncommitted": backlog.uncommitted,
+        "pending": backlog.pending, "unackedMessages": backlog.in_flight,
+        "acknowledgedAhead": backlog.acknowledged, "abortedAhead": backlog.aborted,
+        "backlogSize": head.bytes - acknowledged_bytes,
+        "msgOutCounter": cursor.delivered, "msgRedeliverCounter": cursor.redelivered,
+        "deadLetterTopic": mine.dead_letter_topic, "maxRedeliverCount": mine.max_redeliver_count,
+        "verdict": backlog.verdict(len(living)),
+        **both("created", mine.created_ms),
+        "consumers": [_consumer(view, locks, each) for each in attached],
+    }  # fmt: skip
+
+
+def _consumer(view: ReadView, locks: LockFile, each: subscriptions.AttachedConsumer) -> dict[str, Any]:
+    owner = each.owner
+    state = lease_state(view, locks, each.lease, owner.boot_id, owner.host, owner.pid, owner.started)
+    return {
+        "consumerName": each.name, "owner": str(owner), "state": state, **both("connectedSince", each.connected_ms)
+    }  # fmt: skip
+
+
+def internal(connection: Connection, name: str) -> dict[str, Any]:
+    """Ledgers, cursors and the aborted set's segments of a topic."""
+    with connection.view() as view:
+        found = topics.get(view, name)
+        head = topic_head.load(view, found.topic_id)
+        return {
+            "topic": found.full_name, "topicId": found.topic_id, **both("asOf", connection.clock.wall_ms()),
+            "entriesAddedCounter": head.entries, "numberOfEntries": head.entries,
+            "totalSize": head.bytes - head.bytes_trimmed,
+            "currentLedgerEntries": head.next_entry, "currentLedgerSize": head.bytes - head.ledger_bytes_before,
+            "lastConfirmedEntry": str(head.last_confirmed_position), "maxReadPosition": str(head.max_read_position),
+            "ledgers": [_ledger(each) for each in managed_ledger.ledgers(view, found.topic_id, head)],
+            "cursors": {
+                each.name: _cursor(view, each.subscription_id) for each in subscriptions.every(view, found.topic_id)
+            },
+            "openTransactions": [
+                {"txnId": str(TxnID(txn)), "firstPosition": str(first)}
+                for txn, first in buffer.open_transactions(view, found.topic_id)
+            ],
+            "abortedSegments": aborted.segments(view, found.topic_id),
+        }  # fmt: skip
+
+
+def _ledger(each: managed_ledger.LedgerInfo) -> dict[str, Any]:
+    return {
+        "ledgerId": each.ledger_id, "entries": each.entries, "messages": each.messages, "size": each.bytes,
+        **both("opened", each.opened_ms), **both("closed", each.closed_ms),
+    }  # fmt: skip
+
+
+def _cursor(view: ReadView, subscription_id: int) -> dict[str, Any]:
+    cursor: Cursor = cursors.load(view, subscription_id)
+    ahead = [
+        f"{first}..{Position(first.ledger_id, last)}" if not messages else f"{first} (part)"
+        for first, last, messages in cursors.ranges(view, subscription_id)
+    ]
+    return {
+        "markDeletePosition": str(Position(*cursor.mark_delete)), "readPosition": str(Position(*cursor.read)),
+        "individuallyDeletedMessages": ahead, "generation": cursor.generation, "releasedEntries": cursor.released,
+        "pendingCumulative": str(TxnID(cursor.pending_cumulative[0])) if cursor.pending_cumulative else None,
+    }  # fmt: skip

@@ -1,0 +1,121 @@
+"""Transactions for people: list, show, wait, reap."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from storage.environment import ReadView, WriteBatch
+from storage.errors import WaitTimeout
+from storage.ledger import topic as topics
+from storage.limits import DEATH_CHECK_S
+from storage.moment import both
+from storage.ops.stats import owner_state
+from storage.schema import PART_TOPIC, TXN_DEADLINES, TXNS
+from storage.txn import reaper, record as records
+from storage.txn.coordinator import Ended, touches
+from storage.txn.record import TransactionRecord
+from storage.txn_id import TxnID
+from storage.txn_state import TransactionState
+
+if TYPE_CHECKING:
+    from storage.store import Store
+
+
+def rows(store: Store, *, ended: bool, topic: str | None = None) -> list[dict[str, Any]]:
+    """Open transactions, oldest first; or those that ended, newest first."""
+    with store.connection.view() as view:
+        names = _topic_names(view)
+        wanted = topics.get(view, topic).topic_id if topic is not None else None
+        if ended:
+            found = [int.from_bytes(key, "big") for key in view.keys(TXNS)]
+            found = [
+                txn for txn in reversed(found) if records.state_of(view, txn) is not TransactionState.OPEN
+            ]
+        else:
+            found = sorted(int.from_bytes(key[8:], "big") for key in view.keys(TXN_DEADLINES))
+        return [
+            row(view, store, records.get(view, txn), names)
+            for txn in found
+            if wanted is None or wanted in touches(view, txn, PART_TOPIC)
+        ]
+
+
+def _topic_names(view: ReadView) -> dict[int, str]:
+    return {each.topic_id: each.name for each in topics.every(view)}
+
+
+def row(view: ReadView, store: Store, record: TransactionRecord, names: dict[int, str]) -> dict[str, Any]:
+    """A transaction in a list."""
+    now_ms, is_open = view.clock.wall_ms(), record.state is TransactionState.OPEN
+    left_ms = (record.deadline_ns - view.now_ns) // 1_000_000
+    locks = store.connection.environment.lock_file
+    return {
+        "txnId": str(record.id), "state": record.state.value, "version": record.version,
+        "labels": record.labels, "owner": str(record.owner),
+        "ownerState": owner_state(view, locks, record) if is_open else None,
+        "attached": bool(record.lease),
+        **both("begin", record.begun_ms), "ageMs": max(0, (record.ended_ms or now_ms) - record.begun_ms),
+        "idleMs": max(0, (view.now_ns - record.used_ns) // 1_000_000) if is_open else None,
+        "timeoutMs": record.timeout_ms, "deadlineInMs": left_ms if is_open else None,
+        "overdue": left_ms <= 0 if is_open else None,
+        "topics": [names.get(each, f"(deleted, {each})") for each in touches(view, record.least, PART_TOPIC)],
+        "messages": record.messages, "acknowledgements": record.acknowledgements,
+        **both("ended", record.ended_ms), "reason": record.reason_code, "reasonText": record.reason_text,
+        "endedBy": str(record.ended_by) if record.ended_by else None,
+    }  # fmt: skip
+
+
+def show(store: Store, txn: int) -> dict[str, Any]:
+    """All that is known of a transaction."""
+    with store.connection.view() as view:
+        return _show(view, store, records.get(view, txn))
+
+
+def _show(view: ReadView, store: Store, record: TransactionRecord) -> dict[str, Any]:
+    names = _topic_names(view)
+    parts = store.coordinator.parts(view, record.least)
+    for part in parts:
+        part["topic"] = names.get(part.pop("topicId"), "(deleted)")
+    return {
+        **row(view, store, record, names),
+        **both("asOf", view.clock.wall_ms()),
+        "isolation": record.isolation, "priority": record.priority, "timestamp": str(record.timestamp),
+        "ownerDetails": record.owner.row(), **both("lastUsed", record.used_ms),
+        "parts": parts,
+    }  # fmt: skip
+
+
+def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
+    """Wait until a transaction has ended; meanwhile end it when its deadline passes or its owner dies."""
+    connection = store.connection
+    clock = connection.clock
+    until_ns = clock.boot_ns() + int(1e9 * (1 << 30 if timeout is None else timeout))
+    while True:
+        seen = connection.environment.last_commit()
+        with connection.view() as view:
+            record = records.get(view, txn)
+            if record.state is not TransactionState.OPEN:
+                return _show(view, store, record)
+            is_due = reaper.overdue(view, 1) or reaper.orphaned(view, connection.environment.lock_file)
+        if is_due and not connection.read_only:
+            store.reap(100)
+            continue
+        now_ns = clock.boot_ns()
+        if now_ns >= until_ns:
+            raise WaitTimeout(
+                f"transaction {TxnID(txn)} did not end within {timeout:g} s",
+                hint=f"`txnctl transactions show {TxnID(txn)}` tells who holds it.",
+                transaction=str(TxnID(txn)),
+            )
+        connection.wait_for_commit(seen, min(until_ns, now_ns + int(DEATH_CHECK_S * 1e9)))
+
+
+def reap(store: Store, limit: int, dry_run: bool) -> list[dict[str, Any]]:
+    """End overdue and orphaned transactions; the rows of those that were."""
+
+    def change(batch: WriteBatch) -> list[dict[str, Any]]:
+        ended: list[Ended] = store.reaper.run(batch, limit)
+        names = _topic_names(batch)
+        return [row(batch, store, each.record, names) for each in ended]
+
+    return store.connection.write(change, dry_run=dry_run, naming=-1)

@@ -1,0 +1,80 @@
+"""Checking a store: every checksum, and the invariants of docs/SEMANTICS.md recomputed from the log.
+
+    quick   structure and counters of topics, transactions and subscriptions, from their records
+    full    also every record's checksum, and everything that can be recounted from the entries
+
+It holds one view, however long it takes: an old reader keeps pages from reuse, and `store readers` shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from storage.connection import Connection
+from storage.environment import ReadView
+from storage.errors import CorruptStore
+from storage.ledger import topic as topics, topic_head
+from storage.ops.verify_log import Log, read_log
+from storage.ops.verify_subscription import check_subscription
+from storage.ops.verify_topic import check_topic
+from storage.ops.verify_transaction import check_transactions
+from storage.schema import ALL, ENTRIES
+from storage.subscription import subscription as subscriptions
+
+Report = Callable[[int | None, str, str], None]
+"""(number of the invariant or None, object, what is wrong)"""
+
+Progress = Callable[[str, int], None]
+"""(what is being checked, records or entries done)"""
+
+
+def run(
+    connection: Connection, *, full: bool = True, progress: Progress | None = None
+) -> list[dict[str, Any]]:
+    """The problems of a store: `invariant`, `object`, `message` each."""
+    problems: list[dict[str, Any]] = []
+
+    def report(invariant: int | None, what: str, message: str) -> None:
+        problems.append({"invariant": invariant, "object": what, "message": message})
+
+    with connection.view() as view:
+        try:
+            if full:
+                _check_checksums(view, report, progress)
+            if not problems:
+                _check_objects(view, report, full, progress)
+        except CorruptStore as error:
+            report(None, str(error.details.get("database", "store")), error.message)
+        except AssertionError as error:
+            report(None, "store", f"an assertion of the engine does not hold: {error}")
+    return problems
+
+
+def _check_checksums(view: ReadView, report: Report, progress: Progress | None) -> None:
+    """Every record of every database, whether anything refers to it or not."""
+    for database in ALL:
+        done = 0
+        if database is ENTRIES:
+            continue  # its records are read, header and body, with the log of their topic
+        try:
+            for _ in view.scan(database):
+                done += 1
+        except CorruptStore as error:
+            report(None, database.name, error.message)
+        if progress is not None:
+            progress(database.name, done)
+
+
+def _check_objects(view: ReadView, report: Report, full: bool, progress: Progress | None) -> None:
+    check_transactions(view, report)
+    for topic in topics.every(view):
+        head = topic_head.load(view, topic.topic_id)
+        log: Log | None = None
+        if full:
+            log = read_log(view, topic.topic_id, head, report, topic.name)
+            check_topic(view, topic, head, log, report)
+        for subscription in subscriptions.every(view, topic.topic_id):
+            check_subscription(view, topic, head, subscription, log, report)
+        if progress is not None:
+            progress(topic.name, len(log.entries) if log is not None else 0)
