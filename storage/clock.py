@@ -10,8 +10,13 @@ from __future__ import annotations
 import os
 import time
 
+from storage.errors import InvalidValue
+
 _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+_FOREVER_NS = 30 * 366 * 86_400 * 1_000_000_000
 
 
 class Clock:
@@ -74,6 +79,19 @@ class ManualClock(Clock):
         """Let `seconds` pass on every clock."""
         self.boot_now_ns += int(seconds * 1e9)
         self.wall_now_ns += int(seconds * 1e9)
+
+
+def nanoseconds(seconds: float | None, what: str) -> int:
+    """A span that a caller gave, as a number to add to a clock; None and infinity are 30 years.
+
+    Raises:
+        InvalidValue: it is negative, or no number.
+    """
+    if seconds is None:
+        return _FOREVER_NS
+    if not seconds >= 0:
+        raise InvalidValue(f"{what} is 0 seconds or more, not {seconds}")
+    return int(min(seconds, _FOREVER_NS / 1e9) * 1e9)
 
 
 def _read_boot_id() -> bytes:

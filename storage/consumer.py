@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
+from storage.clock import nanoseconds
 from storage.connection import Connection
 from storage.environment import ReadView, WriteBatch
-from storage.errors import ConsumerEvicted, InvalidValue, StoreClosed, SubscriptionNotFound, WaitTimeout
+from storage.errors import ConsumerEvicted, StoreClosed, SubscriptionNotFound, WaitTimeout
 from storage.ledger import topic_head
 from storage.ledger.entry import Entry
 from storage.ledger.topic import Topic
@@ -112,7 +113,7 @@ class Consumer:
         if self._closed:
             raise StoreClosed("this consumer is closed")
         clock, environment = self._connection.clock, self._connection.environment
-        until_ns = clock.boot_ns() + int(1e9 * (1 << 30 if timeout is None else timeout))
+        until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
         while True:
             seen = environment.last_commit()
             self._drop_withdrawn(seen)
@@ -142,6 +143,7 @@ class Consumer:
         items, number = _items(messages), 0 if txn is None else txn_number(txn)
         if items:
             self._write(lambda batch: self._acknowledger.acknowledge(batch, items, number, force), number)
+            self._forget_acknowledged(max(at for at, _ in items))
 
     def acknowledge_cumulative(
         self,
@@ -161,12 +163,17 @@ class Consumer:
             lambda batch: self._acknowledger.acknowledge_cumulative(batch, message_id, number, force), number
         )
 
+    def _forget_acknowledged(self, highest: tuple[int, int]) -> None:
+        """What was acknowledged before it was received is not given out any more."""
+        if self._queue and self._queue[0].entry.position <= highest:
+            with self._connection.view() as view:
+                self._keep_held(view)
+
     def negative_acknowledge(self, message: Message | MessageId, *, delay: float = 60.0) -> None:
         """Give a message back, to be handed out again after `delay` seconds."""
         items = _items(message)
-        if delay < 0:
-            raise InvalidValue(f"a delay of {delay} s is negative")
-        self._write(lambda batch: self._give_back(batch, items, int(delay * 1e9)), 0)
+        delay_ns = nanoseconds(delay, "a delay")
+        self._write(lambda batch: self._give_back(batch, items, delay_ns), 0)
 
     def blocked_by(self) -> Blocked | None:
         """The open transaction behind which committed messages wait, or None."""
@@ -246,30 +253,48 @@ class Consumer:
         cursors.save(batch, subscription_id, cursor)
 
     def _drop_withdrawn(self, seen: int) -> None:
-        """Forget what an abort took back, or eviction, before the application sees it."""
+        """Forget what an abort, a seek or an eviction took back, before the application sees it."""
         if seen == self._seen or not self._queue:
             return
         self._seen = seen
         with self._connection.view() as view:
             self._check_attached(view)
-            if cursors.load(view, self._subscription.subscription_id).generation != self._generation:
-                self._queue.clear()
+            generation = cursors.load(view, self._subscription.subscription_id).generation
+            if generation == self._generation:
+                return
+            self._generation = generation
+            self._keep_held(view)
+
+    def _keep_held(self, view: ReadView) -> None:
+        """Keep in the queue what is still in flight here."""
+        mine: dict[tuple[int, int], int] = {}
+        kept: deque[Message] = deque()
+        for message in self._queue:
+            at = (message.entry.ledger_id, message.entry.entry_id)
+            if at not in mine:
+                delivery = deliveries.find(view, self._subscription.subscription_id, at)
+                mine[at] = delivery.of(self._attached.consumer_id) if delivery is not None else 0
+            if mine[at] >> message.index & 1:
+                kept.append(message)
+        self._queue = kept
 
     def _fill(self, room: int) -> bool:
         """Have the next window handed out; whether anything was."""
-        with self._connection.view() as view:
-            self._check_attached(view)
-            if not self._is_worth_it(view, room):
-                return False
-        try:
-            selection = self._connection.write(lambda batch: self._dispatch(batch, room))
-        except BaseException:
-            # It may hold ids of transactions that the failed batch had aborted.
-            self._aborted = AbortedSet()
-            raise
-        for hand_out in selection.hand_outs:
-            self._queue.extend(_messages(hand_out, self._topic.name))
-        return bool(self._queue)
+        while True:
+            with self._connection.view() as view:
+                self._check_attached(view)
+                if not self._is_worth_it(view, room):
+                    return False
+            try:
+                selection = self._connection.write(lambda batch: self._dispatch(batch, room))
+            except BaseException:
+                # It may hold ids of transactions that the failed batch had aborted.
+                self._aborted = AbortedSet()
+                raise
+            for hand_out in selection.hand_outs:
+                self._queue.extend(_messages(hand_out, self._topic.name))
+            if self._queue or not (selection.passed or selection.worn_out):
+                return bool(self._queue)
 
     def _is_worth_it(self, view: ReadView, room: int) -> bool:
         """Whether a dispatch would find something, without writing."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from storage.connection import Connection
 from storage.environment import WriteBatch
-from storage.errors import InvalidValue, MessageTooLarge, StoreClosed
+from storage.errors import InvalidName, InvalidValue, MessageTooLarge, StoreClosed
 from storage.ledger import managed_ledger, sequence_ids, topic_head
 from storage.ledger.entry import MESSAGES, Columns
 from storage.ledger.topic import Topic
@@ -84,7 +84,7 @@ class Producer:
         self._coordinator = coordinator
         self._topic = topic
         self._given_name = producer_name is not None
-        self._name = check_name("producer name", producer_name) if producer_name is not None else None
+        self._name = None if producer_name is None else _check_given_name(producer_name)
         self._next_sequence = 0
         self._closed = False
         self.last_sequence_id = -1
@@ -152,7 +152,7 @@ class Producer:
             raise StoreClosed(f"this producer on {self._topic.name} is closed")
         columns = _columns(values, keys, properties, event_times)
         if sequence_ids is not None:
-            _check_sequence_ids(sequence_ids, len(values))
+            _check_sequence_ids(sequence_ids, len(values), self._given_name)
         number = 0 if txn is None else txn_number(txn)
         receipt = BatchReceipt()
         for start, stops in _commits(columns):
@@ -299,7 +299,10 @@ def _checked_properties(
 def _packed_keys(keys: Sequence[str | bytes | None] | None) -> list[bytes | None] | None:
     if keys is None:
         return None
-    packed = [key.encode("utf-8", "surrogateescape") if isinstance(key, str) else key for key in keys]
+    try:
+        packed = [key.encode() if isinstance(key, str) else key for key in keys]
+    except UnicodeEncodeError:
+        raise InvalidValue("a message's key is not valid Unicode text; give it as bytes") from None
     if not set(map(type, packed)) <= _PLAIN_TYPES:
         raise InvalidValue("a message's key is text, bytes or None")
     return packed if any(key is not None for key in packed) else None
@@ -330,7 +333,22 @@ def _sizes(columns: Columns) -> list[int]:
     return sizes
 
 
-def _check_sequence_ids(ids: Sequence[int], count: int) -> None:
+def _check_given_name(name: str) -> str:
+    check_name("producer name", name)
+    prefix, _, number = name.rpartition("-")
+    if prefix == "producer" and number.isdigit():
+        raise InvalidName(
+            f"{name} is a name that the store gives", hint="Choose another name for the producer."
+        )
+    return name
+
+
+def _check_sequence_ids(ids: Sequence[int], count: int, has_name: bool) -> None:
+    if not has_name:
+        raise InvalidValue(
+            "sequence ids are deduplicated per producer name, and this producer has none of its own",
+            hint="Give the producer a name.",
+        )
     if len(ids) != count:
         raise InvalidValue(f"{count} values came with {len(ids)} sequence ids")
     for each in ids:

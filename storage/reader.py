@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from storage.clock import nanoseconds
 from storage.connection import Connection
 from storage.environment import ReadView
 from storage.errors import WaitTimeout
@@ -58,20 +59,25 @@ class Reader:
         self._page: list[Entry] = []
         self._at = 0
         self._index = 0
-        self._skip = -1
+        self._begin: MessageId | None = None
         with connection.view() as view:
             self._after: tuple[int, int] = start_after(topic_head.load(view, topic.topic_id), start, level)
         if isinstance(start, MessageId) and start.batch_index > 0:
-            self._skip = start.batch_index
+            self._begin = start
 
     @property
     def topic(self) -> str:
         return self._topic.name
 
     def entries(self) -> Iterator[Entry]:
-        """Whole entries, to the end of what is visible now. The fast way to read much."""
+        """Whole entries, to the end of what is visible now. The fast way to read much.
+
+        Where `start` named a message inside a batch, or some of a batch was read before, `first_index` of the entry
+        says where in it to begin.
+        """
         while self._at < len(self._page) or self._fill():
             entry = self._page[self._at]
+            entry.first_index = self._index
             self._at, self._index = self._at + 1, 0
             yield entry
 
@@ -99,7 +105,7 @@ class Reader:
             WaitTimeout
         """
         clock, environment = self._connection.clock, self._connection.environment
-        until_ns = clock.boot_ns() + int(1e9 * (1 << 30 if timeout is None else timeout))
+        until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
         while True:
             seen = environment.last_commit()
             message = self._next()
@@ -156,16 +162,19 @@ class Reader:
                     view, self._topic.topic_id, head, self._level, self._aborted, self._after, page
                 )
             self._after, self._at, self._index = last, 0, 0
-            if self._skip >= 0:
-                self._begin_inside()
+            if self._begin is not None:
+                self._begin_inside(self._begin)
             if self._page:
                 return True
 
-    def _begin_inside(self) -> None:
-        """The start named a message inside a batch."""
-        if self._page and self._skip < self._page[0].count:
-            self._index = self._skip
-        self._skip = -1
+    def _begin_inside(self, begin: MessageId) -> None:
+        """The start named a message inside a batch: leave out those before it, if that entry is to be seen at all."""
+        self._begin = None
+        if self._page and self._page[0].position == begin.position:
+            if begin.batch_index < self._page[0].count:
+                self._index = begin.batch_index
+            else:
+                del self._page[0]
 
 
 def start_after(
@@ -180,7 +189,18 @@ def start_after(
         if start is EARLIEST:
             return (head.first_ledger, -1)
         return tuple(bound(level, head.max_read, head.last_confirmed))  # type: ignore[return-value]
-    return (start.ledger_id, start.entry_id - 1)
+    return (start.ledger_id, max(start.entry_id, 0) - 1)
+
+
+def subscription_start(
+    head: TopicHead, start: Position | MessageId | Extreme, level: IsolationLevel
+) -> tuple[tuple[int, int], MessageId | None]:
+    """Where a subscription starts: after which position, and at which message if that lies inside a batch.
+
+    It lies within the topic, so that whatever is sent later is in the subscription's backlog.
+    """
+    after = max(min(start_after(head, start, level), head.last_confirmed), (head.first_ledger, -1))
+    return after, start if isinstance(start, MessageId) and start.batch_index > 0 else None
 
 
 def visible(

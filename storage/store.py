@@ -14,36 +14,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from storage import creation
-from storage.clock import SYSTEM_CLOCK, Clock
+from storage.clock import SYSTEM_CLOCK, Clock, nanoseconds
 from storage.connection import Connection
-from storage.consumer import Consumer
-from storage.environment import OnWait, WriteBatch
 from storage.errors import InvalidValue
 from storage.ledger import topic as topics, topic_head
-from storage.ledger.topic import LedgerLimits, Topic
 from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, TRANSACTION_TIMEOUT_MS
-from storage.message import Message
 from storage.position import EARLIEST, LATEST, Extreme, MessageId, Position
-from storage.producer import Producer
-from storage.reader import Reader, start_after
-from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.subscription.isolation import IsolationLevel, SubscriptionType
-from storage.subscription.pending_ack import PendingAcks
-from storage.subscription.subscription import AttachedConsumer, Subscription
-from storage.transaction import Transaction, txn_number
-from storage.txn.buffer import TransactionBuffer
-from storage.txn.coordinator import Coordinator
-from storage.txn.reaper import Reaper
 from storage.txn_id import TxnID
 
 if TYPE_CHECKING:
+    from storage.consumer import Consumer
+    from storage.environment import OnWait, WriteBatch
+    from storage.ledger.topic import Topic
+    from storage.message import Message
     from storage.ops.administration import Administration
+    from storage.producer import Producer
+    from storage.reader import Reader
+    from storage.subscription.subscription import AttachedConsumer, Subscription
+    from storage.transaction import Transaction
+    from storage.txn.coordinator import Coordinator
+    from storage.txn.reaper import Reaper
 
-Start = Position | MessageId | Extreme
-Txn = Transaction | TxnID | str
+    Start = Position | MessageId | Extreme
+    Txn = Transaction | TxnID | str
 
 
 class Store:
@@ -51,10 +48,24 @@ class Store:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.coordinator = Coordinator([TransactionBuffer(), PendingAcks()])
-        self.reaper = Reaper(self.coordinator)
-        if connection.environment.prologue is None:
+        if not connection.read_only and connection.environment.prologue is None:
             connection.environment.prologue = self.reaper.pass_by
+
+    @cached_property
+    def coordinator(self) -> Coordinator:
+        """The coordinator, with topics and subscriptions as its participants."""
+        from storage.subscription.pending_ack import PendingAcks
+        from storage.txn.buffer import TransactionBuffer
+        from storage.txn.coordinator import Coordinator
+
+        return Coordinator([TransactionBuffer(), PendingAcks()])
+
+    @cached_property
+    def reaper(self) -> Reaper:
+        """What every write of this process passes."""
+        from storage.txn.reaper import Reaper
+
+        return Reaper(self.coordinator)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -64,6 +75,8 @@ class Store:
             AlreadyExists: something is at the path; it was left as it is.
             StoreUnsafe, NotPermitted, StoreFull
         """
+        from storage import creation
+
         creation.create(os.fspath(path), clock)
 
     @classmethod
@@ -143,7 +156,7 @@ class Store:
         Raises:
             AlreadyExists, InvalidName, InvalidValue
         """
-        limits = LedgerLimits(ledger_entries_max, ledger_bytes_max, ledger_age_max_ms)
+        limits = topics.LedgerLimits(ledger_entries_max, ledger_bytes_max, ledger_age_max_ms)
         self.connection.write(lambda batch: topics.create(batch, name, limits))
 
     def _topic(self, name: str) -> Topic:
@@ -164,9 +177,11 @@ class Store:
         Raises:
             TopicNotFound, InvalidName
         """
+        from storage.producer import Producer
+
         if create_topic and not self.has_topic(topic):
             self.connection.write(
-                lambda batch: topics.find(batch, topic) or topics.create(batch, topic, LedgerLimits())
+                lambda batch: topics.find(batch, topic) or topics.create(batch, topic, topics.LedgerLimits())
             )
         return Producer(self.connection, self.coordinator, self._topic(topic), producer_name)
 
@@ -182,6 +197,8 @@ class Store:
         Raises:
             TopicNotFound, InvalidName
         """
+        from storage.reader import Reader
+
         return Reader(self.connection, self._topic(topic), start, isolation_level)
 
     def subscribe(
@@ -210,6 +227,9 @@ class Store:
             TopicNotFound, InvalidName
             SubscriptionBusy: consumers attached ask for another type or level, or it is Exclusive.
         """
+        from storage.consumer import Consumer
+        from storage.subscription import subscription as subscriptions
+
         if receiver_queue_size < 1:
             raise InvalidValue(f"a receiver queue holds at least 1 message, not {receiver_queue_size}")
         if max_redeliver_count is not None and max_redeliver_count < 0:
@@ -233,24 +253,31 @@ class Store:
         self, batch: WriteBatch, topic: Topic, name: str, wanted: _Wanted, initial_position: Start
     ) -> Subscription:
         """The subscription that a consumer asks for: found and changed where it may be, or created."""
+        from storage.reader import subscription_start
+        from storage.subscription import change, cursor as cursors, dead_letter, subscription as subscriptions
+
         subscription = subscriptions.find(batch, topic, name)
         if subscription is None:
             level = wanted.level or IsolationLevel.READ_COMMITTED
-            start = start_after(topic_head.load(batch, topic.topic_id), initial_position, level)
+            after, inside = subscription_start(
+                topic_head.load(batch, topic.topic_id), initial_position, level
+            )
+            dead_letter.check_policy(topic, name, wanted.dead_letter_topic, wanted.max_redeliver_count)
             return subscriptions.create(
-                batch, topic, name, wanted.type or SubscriptionType.EXCLUSIVE, level, start,
+                batch, topic, name, wanted.type or SubscriptionType.EXCLUSIVE, level, after, inside,
                 wanted.dead_letter_topic, wanted.max_redeliver_count,
             )  # fmt: skip
         cursor = cursors.load(batch, subscription.subscription_id)
         living = subscriptions.sweep(batch, subscription, cursor)
         subscriptions.check_mode(topic, subscription, living, wanted.type, wanted.level)
-        from storage.subscription import change
-
         change.update(batch, subscription, cursor, wanted.type, wanted.level)
         if wanted.dead_letter_topic is not None:
             subscription.dead_letter_topic = wanted.dead_letter_topic
         if wanted.max_redeliver_count is not None:
             subscription.max_redeliver_count = wanted.max_redeliver_count
+        dead_letter.check_policy(
+            topic, name, subscription.dead_letter_topic, subscription.max_redeliver_count
+        )
         subscriptions.save(batch, subscription)
         cursors.save(batch, subscription.subscription_id, cursor)
         return subscription
@@ -268,7 +295,9 @@ class Store:
         Raises:
             InvalidValue, InvalidName
         """
-        timeout_ms = TRANSACTION_TIMEOUT_MS if timeout is None else int(timeout * 1000)
+        from storage.transaction import Transaction
+
+        timeout_ms = _timeout_ms(timeout)
         owner = self.connection.owner
         record = self.connection.write(
             lambda batch: self.coordinator.begin(
@@ -279,7 +308,7 @@ class Store:
 
     def begin(self, *, timeout: float | None = None, labels: dict[str, str] | None = None) -> TxnID:
         """Begin a detached transaction, which its deadline alone rules: for one shell command after the other."""
-        timeout_ms = TRANSACTION_TIMEOUT_MS if timeout is None else int(timeout * 1000)
+        timeout_ms = _timeout_ms(timeout)
         owner = self.connection.owner
         return self.connection.write(
             lambda batch: self.coordinator.begin(batch, owner, 0, timeout_ms, labels)
@@ -291,6 +320,8 @@ class Store:
         Raises:
             TransactionNotFound, TransactionNotOpen, TransactionTimedOut
         """
+        from storage.transaction import txn_number
+
         least, owner = txn_number(txn), self.connection.owner
         ended = self.connection.write(
             lambda batch: self.coordinator.commit(batch, least, owner), naming=least
@@ -317,6 +348,7 @@ class Store:
             TransactionNotFound, TransactionNotOpen, TransactionChanged, OwnerAlive
         """
         from storage.ops import abort
+        from storage.transaction import txn_number
 
         return abort.run(self, txn_number(txn), reason, if_version, force, dry_run)
 
@@ -333,6 +365,7 @@ class Store:
             TransactionNotFound
         """
         from storage.ops import transactions
+        from storage.transaction import txn_number
 
         return transactions.show(self, txn_number(txn))
 
@@ -343,14 +376,17 @@ class Store:
             TransactionNotFound, WaitTimeout
         """
         from storage.ops import transactions
+        from storage.transaction import txn_number
 
         return transactions.wait(self, txn_number(txn), timeout)
 
-    def reap(self, limit: int = 1000, *, dry_run: bool = False) -> list[dict[str, Any]]:
+    def reap(
+        self, limit: int = 1000, *, dry_run: bool = False, reason: str | None = None
+    ) -> list[dict[str, Any]]:
         """End overdue and orphaned transactions now; what was ended."""
         from storage.ops import transactions
 
-        return transactions.reap(self, limit, dry_run)
+        return transactions.reap(self, limit, dry_run, reason)
 
     # Reports: each is made by the module of storage/ops that it names
 
@@ -404,6 +440,12 @@ class Store:
 
         return browse.peek(self.connection, topic, subscription, count)
 
+    def position_at(self, topic: str, time_ms: int) -> Position:
+        """The first entry published at or after a moment, for a start or a seek by time."""
+        from storage.ops import browse
+
+        return browse.position_at(self.connection, topic, time_ms)
+
     def audit(self, limit: int | None = None) -> list[dict[str, Any]]:
         """What operators changed, the newest first."""
         from storage.ops import audit
@@ -439,6 +481,12 @@ class Store:
         from storage.ops import verify
 
         return verify.run(self.connection, full=full)
+
+
+def _timeout_ms(seconds: float | None) -> int:
+    if seconds is None:
+        return TRANSACTION_TIMEOUT_MS
+    return nanoseconds(seconds, "a transaction's timeout") // 1_000_000
 
 
 class _Wanted:

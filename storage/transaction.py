@@ -78,7 +78,7 @@ def txn_number(txn: Transaction | TxnID | str) -> int:
     """
     if isinstance(txn, Transaction):
         return txn.id.least
-    if isinstance(txn, TxnID):
+    if isinstance(txn, TxnID) and txn.most == 0 and 0 < txn.least < 1 << 63:
         return txn.least
     if isinstance(txn, str):
         return TxnID.parse(txn).least

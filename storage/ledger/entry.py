@@ -80,7 +80,7 @@ class Entry:
     """
 
     __slots__ = (
-        "_body", "_columns", "bytes_before", "count", "entry_id", "epoch", "key", "kind", "ledger_id",
+        "_body", "_columns", "bytes_before", "count", "entry_id", "epoch", "first_index", "key", "kind", "ledger_id",
         "messages_before", "publish_time", "size", "timestamp", "txn", "txn_state",
     )  # fmt: skip
 
@@ -104,6 +104,7 @@ class Entry:
         ) = HEADER.unpack_from(payload)  # fmt: skip
         self.size = len(payload)
         self.txn_state: TransactionState | None = None
+        self.first_index = 0
         self._body = payload
         self._columns: list[Any] | None = None
 

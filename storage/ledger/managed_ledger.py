@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from storage import faults
-from storage.codec import key1, key2, key3, pack, unpack
+from storage.codec import key1, key2, key3, key_through, pack, unpack
 from storage.environment import ReadView, WriteBatch
 from storage.ledger.entry import MESSAGES, Entry, encode
 from storage.ledger.topic_head import TopicHead
@@ -122,11 +122,10 @@ def read(view: ReadView, topic_id: int, position: tuple[int, int]) -> Entry | No
 
 def scan(view: ReadView, topic_id: int, after: tuple[int, int], through: tuple[int, int]) -> Iterator[Entry]:
     """Entries after one position, up to and including another, in order."""
-    if through[1] < 0 and through[0] <= after[0]:
+    if through <= after:
         return
     start = key3(topic_id, after[0], after[1] + 1)
-    stop = key3(topic_id, through[0], max(through[1], 0))
-    for key, payload in view.scan(ENTRIES, key1(topic_id), start, stop):
+    for key, payload in view.scan(ENTRIES, key1(topic_id), start, key_through(topic_id, through)):
         yield Entry(key, payload)
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from storage.environment import ReadView, WriteBatch
+from storage.lease import LockFile
 from storage.ledger import topic as topics, topic_head
 from storage.ops import audit, backlog
 from storage.ops.stats import owner_state
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn import buffer, record as records
 from storage.txn.coordinator import check_owner_idle
-from storage.txn_id import TxnID
 from storage.txn_state import AbortReason, TransactionState
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def run(
         touched = [part["topicId"] for part in store.coordinator.parts(batch, txn) if part["kind"] == "topic"]
         before = {each: _visible(batch, each) for each in touched}
         ended = store.coordinator.abort(batch, txn, by, AbortReason.ASKED, reason, if_version)
-        effects = [_effect(batch, effect, before) for effect in ended.effects]
+        effects = [_effect(batch, locks, effect, before) for effect in ended.effects]
         result = {**summary, "already": ended.already, "dryRun": dry_run, "effects": effects}
         if not ended.already:
             audit.record(batch, by, "transactions abort", str(record.id), reason, result)
@@ -62,7 +62,7 @@ def _visible(view: ReadView, topic_id: int) -> dict[str, tuple[int, int]]:
 
 
 def _effect(
-    view: ReadView, effect: dict[str, Any], before: dict[int, dict[str, tuple[int, int]]]
+    view: ReadView, locks: LockFile, effect: dict[str, Any], before: dict[int, dict[str, tuple[int, int]]]
 ) -> dict[str, Any]:
     """One part's effect with names, and for a topic what it unblocks and who blocks next."""
     topic_id = effect.pop("topicId")
@@ -79,5 +79,14 @@ def _effect(
         for name, (visible, blocked) in after.items()
     }  # fmt: skip
     following = buffer.first_open(view, topic_id)
-    effect["blockedNextBy"] = str(TxnID(following[0])) if following else None
+    effect["blockedNext"] = _blocker(view, locks, following[0]) if following else None
     return effect
+
+
+def _blocker(view: ReadView, locks: LockFile, txn: int) -> dict[str, Any]:
+    """Who blocks next, for the last line of the dry run."""
+    record = records.get(view, txn)
+    return {
+        "txnId": str(record.id), "owner": str(record.owner), "ownerState": owner_state(view, locks, record),
+        "idleMs": max(0, (view.now_ns - record.used_ns) // 1_000_000), "labels": record.labels,
+    }  # fmt: skip

@@ -10,19 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from storage.clock import nanoseconds
 from storage.codec import key1
 from storage.environment import WriteBatch
-from storage.errors import BadInput, ConsumerNotFound, InvalidValue, ObjectHeld, SubscriptionBusy
+from storage.errors import BadInput, ConsumerNotFound, InvalidValue, ObjectHeld
 from storage.ledger import managed_ledger, topic as topics, topic_head
 from storage.ledger.topic import Topic
-from storage.limits import DISPATCH_SCAN_ENTRIES_MAX
-from storage.ops import audit
+from storage.ops import audit, skip
 from storage.position import LATEST, Extreme, MessageId, Position
-from storage.reader import start_after
+from storage.reader import subscription_start
 from storage.schema import ACKS, DELIVERIES
 from storage.subscription import (
     change as changes,
     cursor as cursors,
+    dead_letter,
     delivery as deliveries,
     message_set,
     pending_ack,
@@ -30,11 +31,10 @@ from storage.subscription import (
 )
 from storage.subscription.acknowledgement import Acknowledger, item_of
 from storage.subscription.cursor import Cursor
-from storage.subscription.isolation import IsolationLevel, SubscriptionType, delivers
-from storage.subscription.subscription import Subscription
+from storage.subscription.isolation import IsolationLevel, SubscriptionType
+from storage.subscription.subscription import AttachedConsumer, Subscription
 from storage.transaction import Transaction, txn_number
 from storage.txn import buffer
-from storage.txn.aborted import AbortedSet
 from storage.txn_id import TxnID
 from storage.txn_state import AbortReason
 
@@ -125,14 +125,15 @@ class Administration:
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
             head = topic_head.load(batch, found.topic_id)
-            start = start_after(head, initial_position, subscription_isolation_level)
+            after, inside = subscription_start(head, initial_position, subscription_isolation_level)
+            dead_letter.check_policy(found, name, dead_letter_topic, max_redeliver_count)
             made = subscriptions.create(
-                batch, found, name, subscription_type, subscription_isolation_level, start,
+                batch, found, name, subscription_type, subscription_isolation_level, after, inside,
                 dead_letter_topic, max_redeliver_count,
             )  # fmt: skip
             return {
                 "topic": found.full_name, "subscription": made.name, "type": made.type.value,
-                "subscriptionIsolationLevel": made.level.value, "markDeletePosition": str(Position(*start)),
+                "subscriptionIsolationLevel": made.level.value, "markDeletePosition": str(Position(*after)),
             }  # fmt: skip
 
         return self._connection.write(change, dry_run=dry_run)
@@ -150,10 +151,11 @@ class Administration:
 
         def change(batch: WriteBatch, found: Topic, mine: Subscription, _: Cursor) -> dict[str, Any]:
             living = self._living(batch, mine)
-            self._check_nobody(found, mine, living, force)
+            if not force:
+                subscriptions.check_alone(found, mine, living)
             holders = self._end_holders(batch, f"subscription {name}", self._holders(batch, mine), force)
             subscriptions.delete(batch, mine)
-            return {"consumersEvicted": living, "transactionsAborted": holders}
+            return {"consumersEvicted": [each.name for each in living], "transactionsAborted": holders}
 
         return self._on_subscription("subscriptions delete", topic, name, change, dry_run, reason)
 
@@ -179,7 +181,7 @@ class Administration:
 
         def change(batch: WriteBatch, found: Topic, mine: Subscription, cursor: Cursor) -> dict[str, Any]:
             if subscription_type is not None or subscription_isolation_level is not None:
-                self._check_nobody(found, mine, self._living(batch, mine), False)
+                subscriptions.check_alone(found, mine, self._living(batch, mine))
             aborted: list[str] = []
             if subscription_type not in (None, mine.type):
                 aborted = self._end_holders(batch, f"subscription {name}", self._holders(batch, mine), force)
@@ -193,6 +195,7 @@ class Administration:
                 if value is not None and value != getattr(mine, word):
                     done.append(f"{word} {getattr(mine, word)} -> {value}")
                     setattr(mine, word, value)
+            dead_letter.check_policy(found, name, mine.dead_letter_topic, mine.max_redeliver_count)
             subscriptions.save(batch, mine)
             cursors.save(batch, mine.subscription_id, cursor)
             return {"changes": done, "transactionsAborted": aborted, "type": mine.type.value,
@@ -222,20 +225,14 @@ class Administration:
             cursor = cursors.load(batch, mine.subscription_id)
             before = cursor.mark_delete
             head = topic_head.load(batch, found.topic_id)
-            target = min(start_after(head, start, mine.level), head.last_confirmed)
-            cursor.mark_delete = cursor.read = max(target, (head.first_ledger, -1))
+            after, inside = subscription_start(head, start, mine.level)
+            cursor.mark_delete = cursor.read = after
             cursor.generation += 1
-            cursor.released = 0
+            cursor.released, cursor.withdrawn = 0, None
             for database in (ACKS, DELIVERIES):
                 batch.delete_prefix(database, key1(mine.subscription_id))
-            if isinstance(start, MessageId) and start.batch_index > 0:
-                at = (start.ledger_id, start.entry_id)
-                entry = managed_ledger.read(batch, found.topic_id, at)
-                if entry is not None and start.batch_index < entry.count:
-                    before_it = message_set.through(start.batch_index - 1)
-                    cursors.acknowledge(
-                        batch, found.topic_id, mine.subscription_id, cursor, at, entry.count, before_it
-                    )  # fmt: skip
+            if inside is not None:
+                cursors.begin_inside(batch, found.topic_id, mine.subscription_id, cursor, inside)
             mine.start = min(mine.start, cursor.mark_delete)
             subscriptions.save(batch, mine)
             cursors.save(batch, mine.subscription_id, cursor)
@@ -285,35 +282,28 @@ class Administration:
     def _skip(
         self, action: str, topic: str, name: str, count: int, beyond: bool, dry_run: bool, reason: str | None
     ) -> dict[str, Any]:
-        """Skip in steps of bounded size; a dry run of more than one step says what the first would do."""
-        total = 0
-        result: dict[str, Any] = {}
-        while total < count:
-            left = count - total
+        """Skip in steps of bounded size, each a store transaction; a dry run takes them all in one, and drops it."""
+        total, before, step_is_last = 0, "", False
+        while not step_is_last:
 
             def change(
-                batch: WriteBatch, _: Topic, mine: Subscription, cursor: Cursor, left: int = left
+                batch: WriteBatch, _: Topic, mine: Subscription, cursor: Cursor, done: int = total
             ) -> dict[str, Any]:
-                before = cursor.mark_delete
-                skipped, is_done = _skip_step(batch, mine, cursor, left, beyond)
+                was = cursor.mark_delete
+                skipped, is_last = skip.step(batch, mine, cursor, count - done, beyond)
+                while dry_run and not is_last:
+                    more, is_last = skip.step(batch, mine, cursor, count - done - skipped, beyond)
+                    skipped += more
                 cursors.save(batch, mine.subscription_id, cursor)
                 return {
-                    "skipped": skipped, "done": is_done, "markDeletePositionBefore": str(Position(*before)),
+                    "skipped": skipped, "isLast": is_last, "markDeletePositionBefore": str(Position(*was)),
                     "markDeletePositionAfter": str(Position(*cursor.mark_delete)),
                 }  # fmt: skip
 
-            step = self._on_subscription(action, topic, name, change, dry_run, reason)
-            total += step["skipped"]
-            result = {
-                **step,
-                "markDeletePositionBefore": result.get(
-                    "markDeletePositionBefore", step["markDeletePositionBefore"]
-                ),
-            }
-            if step.pop("done") or dry_run:
-                break
-        result.pop("done", None)
-        return {**result, "skipped": total}
+            result = self._on_subscription(action, topic, name, change, dry_run, reason)
+            total, before = total + result["skipped"], before or result["markDeletePositionBefore"]
+            step_is_last = result.pop("isLast")
+        return {**result, "skipped": total, "markDeletePositionBefore": before}
 
     def acknowledge(
         self,
@@ -356,10 +346,12 @@ class Administration:
         self, topic: str, name: str, message_ids: list[MessageId], *, delay: float = 60.0
     ) -> dict[str, Any]:
         """Give messages back that are in flight or free, to be handed out again after `delay` seconds."""
-        if delay < 0:
-            raise InvalidValue(f"a delay of {delay:g} s is negative")
+        delay_ns = nanoseconds(delay, "a delay")
 
-        def change(batch: WriteBatch, _: Topic, mine: Subscription, cursor: Cursor) -> dict[str, Any]:
+        def change(batch: WriteBatch) -> dict[str, Any]:
+            found = topics.get(batch, topic)
+            mine = subscriptions.get(batch, found, name)
+            cursor = cursors.load(batch, mine.subscription_id)
             given = 0
             for at, messages in (item_of(each) for each in message_ids):
                 delivery = deliveries.find(batch, mine.subscription_id, at)
@@ -368,13 +360,13 @@ class Administration:
                 free = delivery.known() & ~delivery.of(deliveries.PENDING) & (messages or -1)
                 for cut in delivery.take(free):
                     given += cut.messages.bit_count()
-                    due_ns = batch.now_ns + int(delay * 1e9)
+                    due_ns = batch.now_ns + delay_ns
                     delivery.give(deliveries.Part(cut.messages, deliveries.NOBODY, cut.times, due_ns))
                 deliveries.save(batch, mine.subscription_id, cursor, delivery)
             cursors.save(batch, mine.subscription_id, cursor)
-            return {"givenBack": given}
+            return {"topic": found.full_name, "subscription": name, "givenBack": given}
 
-        return self._on_subscription("subscriptions nack", topic, name, change, False, None)
+        return self._connection.write(change)
 
     def evict(
         self,
@@ -492,60 +484,9 @@ class Administration:
             )
         return ids
 
-    def _living(self, batch: WriteBatch, mine: Subscription) -> list[str]:
+    def _living(self, batch: WriteBatch, mine: Subscription) -> list[AttachedConsumer]:
         return [
-            each.name
+            each
             for each in subscriptions.consumers(batch, mine.subscription_id)
             if batch.lock_file.is_held(each.lease)
         ]
-
-    def _check_nobody(self, topic: Topic, mine: Subscription, living: list[str], force: bool) -> None:
-        if living and not force:
-            raise SubscriptionBusy(
-                f"subscription {mine.name} of {topic.name} ({mine.type.value}, {mine.level.value}) has consumers "
-                f"attached: {', '.join(living[:5])}",
-                hint=f"Close them, or `txnctl subscriptions evict {topic.name} {mine.name}`.",
-                attached=living,
-            )
-
-
-def _skip_step(
-    batch: WriteBatch, mine: Subscription, cursor: Cursor, count: int, beyond_max_read: bool
-) -> tuple[int, bool]:
-    """Acknowledge up to `count` visible messages, in a walk of bounded length; how many, and whether that was all."""
-    topic_id, head, aborted = mine.topic_id, topic_head.load(batch, mine.topic_id), AbortedSet()
-    through = head.max_read
-    if beyond_max_read and mine.level is IsolationLevel.READ_UNCOMMITTED:
-        through = head.last_confirmed
-    after: tuple[int, int] = cursor.mark_delete
-    skipped = looked = 0
-    while after < through and skipped < count and looked < DISPATCH_SCAN_ENTRIES_MAX:
-        page = managed_ledger.page(batch, topic_id, after, through)
-        if not page:
-            break
-        aborted.load(batch, topic_id, head, after, page[-1].position)
-        for entry in page:
-            if skipped >= count:
-                break
-            at = (entry.ledger_id, entry.entry_id)
-            free = message_set.everything(entry.count) & ~cursors.acknowledged(
-                batch, mine.subscription_id, cursor, at, entry.count
-            )
-            is_visible = delivers(mine.level, entry.kind, entry.txn, aborted.ids)
-            if is_visible:
-                held = deliveries.find(batch, mine.subscription_id, at)
-                free &= ~(held.of(deliveries.PENDING) if held else 0)
-                cumulative = cursor.pending_cumulative
-                if cumulative is not None and at <= cumulative[1:3]:
-                    free = 0
-                free = message_set.lowest(free, count - skipped)
-                skipped += free.bit_count()
-            if free or not entry.count:
-                cursors.acknowledge(
-                    batch, topic_id, mine.subscription_id, cursor, at, max(entry.count, 1), free or 1
-                )  # fmt: skip
-                deliveries.settle(batch, mine.subscription_id, cursor, at, free)
-            looked, after = looked + 1, at
-        cursors.advance(batch, topic_id, mine.subscription_id, cursor)
-    cursors.advance(batch, topic_id, mine.subscription_id, cursor)
-    return skipped, skipped >= count or after >= through or not looked

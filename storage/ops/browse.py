@@ -108,3 +108,27 @@ def peek(connection: Connection, name: str, subscription_name: str, count: int) 
                 messages += [entry.message(i, found.name) for i in range(entry.count) if not done >> i & 1]
             after = page[-1].position
     return messages[:count]
+
+
+def position_at(connection: Connection, name: str, time_ms: int) -> Position:
+    """The first entry published at or after a moment; just after the last one if there is none.
+
+    Publish times hardly ever step back, so that two binary searches find it: for the ledger, then within it.
+    """
+    with connection.view() as view:
+        found = topics.get(view, name)
+        head = topic_head.load(view, found.topic_id)
+        for ledger in managed_ledger.ledgers(view, found.topic_id, head):
+            if ledger.closed_ms is not None and ledger.closed_ms < time_ms:
+                continue
+            low, high = 0, ledger.entries
+            while low < high:
+                middle = (low + high) // 2
+                entry = managed_ledger.read(view, found.topic_id, (ledger.ledger_id, middle))
+                if entry is not None and entry.publish_time >= time_ms:
+                    high = middle
+                else:
+                    low = middle + 1
+            if low < ledger.entries:
+                return Position(ledger.ledger_id, low)
+        return Position(head.ledger_id, head.next_entry)

@@ -9,6 +9,7 @@ from storage.errors import WaitTimeout
 from storage.ledger import topic as topics
 from storage.limits import DEATH_CHECK_S
 from storage.moment import both
+from storage.ops import audit
 from storage.ops.stats import owner_state
 from storage.schema import PART_TOPIC, TXN_DEADLINES, TXNS
 from storage.txn import reaper, record as records
@@ -49,10 +50,12 @@ def row(view: ReadView, store: Store, record: TransactionRecord, names: dict[int
     now_ms, is_open = view.clock.wall_ms(), record.state is TransactionState.OPEN
     left_ms = (record.deadline_ns - view.now_ns) // 1_000_000
     locks = store.connection.environment.lock_file
+    state = owner_state(view, locks, record) if is_open else None
     return {
+        **both("asOf", now_ms),
         "txnId": str(record.id), "state": record.state.value, "version": record.version,
         "labels": record.labels, "owner": str(record.owner),
-        "ownerState": owner_state(view, locks, record) if is_open else None,
+        "ownerState": state, "orphaned": state in ("dead", "rebooted") if is_open else None,
         "attached": bool(record.lease),
         **both("begin", record.begun_ms), "ageMs": max(0, (record.ended_ms or now_ms) - record.begun_ms),
         "idleMs": max(0, (view.now_ns - record.used_ns) // 1_000_000) if is_open else None,
@@ -78,7 +81,6 @@ def _show(view: ReadView, store: Store, record: TransactionRecord) -> dict[str, 
         part["topic"] = names.get(part.pop("topicId"), "(deleted)")
     return {
         **row(view, store, record, names),
-        **both("asOf", view.clock.wall_ms()),
         "isolation": record.isolation, "priority": record.priority, "timestamp": str(record.timestamp),
         "ownerDetails": record.owner.row(), **both("lastUsed", record.used_ms),
         "parts": parts,
@@ -110,12 +112,19 @@ def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
         connection.wait_for_commit(seen, min(until_ns, now_ns + int(DEATH_CHECK_S * 1e9)))
 
 
-def reap(store: Store, limit: int, dry_run: bool) -> list[dict[str, Any]]:
+def reap(store: Store, limit: int, dry_run: bool, reason: str | None) -> list[dict[str, Any]]:
     """End overdue and orphaned transactions; the rows of those that were."""
+    by = store.connection.owner
 
     def change(batch: WriteBatch) -> list[dict[str, Any]]:
         ended: list[Ended] = store.reaper.run(batch, limit)
         names = _topic_names(batch)
-        return [row(batch, store, each.record, names) for each in ended]
+        ended_rows = [row(batch, store, each.record, names) for each in ended]
+        if ended_rows:
+            ids = [each["txnId"] for each in ended_rows]
+            audit.record(
+                batch, by, "transactions reap", ", ".join(ids[:20]), reason, {"transactionsAborted": ids}
+            )
+        return ended_rows
 
     return store.connection.write(change, dry_run=dry_run, naming=-1)

@@ -71,7 +71,8 @@ class Acknowledger:
         """See that no transaction holds any of these messages; with `force` abort those that do."""
         subscription, holding = self._subscription, set()
         for at, count, messages in resolved:
-            for txn in pending_ack.holders(batch, subscription.subscription_id, cursor, at, count, messages):
+            open_ = messages & ~cursors.acknowledged(batch, subscription.subscription_id, cursor, at, count)
+            for txn in pending_ack.holders(batch, subscription.subscription_id, cursor, at, count, open_):
                 if not force:
                     why = f"is pending in transaction {TxnID(txn)}"
                     raise pending_ack.conflict(subscription, f"message {Position(*at)}", why, txn)
@@ -103,11 +104,13 @@ class Acknowledger:
         through = (*at, -1 if index >= count - 1 else index)
         if txn:
             record = self._coordinator.use(batch, txn, self._by)
-            _check_handed_out(batch, subscription, through)
+            _check_handed_out(batch, subscription, cursor, through)
             pending_ack.add_cumulative(batch, subscription, cursor, txn, through)
             record.acknowledgements += 1
             records.save(batch, record)
             cursors.save(batch, subscription.subscription_id, cursor)
+            return
+        if at <= cursor.mark_delete:
             return
         holding = pending_ack.holders_through(batch, subscription.subscription_id, cursor, through)
         if holding and not force:
@@ -115,7 +118,7 @@ class Acknowledger:
             raise pending_ack.conflict(subscription, f"message {message_id}", why, holding[0])
         cursor = self._abort_all(batch, cursor, set(holding))
         if not force:
-            _check_handed_out(batch, subscription, through)
+            _check_handed_out(batch, subscription, cursor, through)
         pending_ack.acknowledge_cumulative(batch, subscription, cursor, through)
         cursors.advance(batch, subscription.topic_id, subscription.subscription_id, cursor)
         cursors.save(batch, subscription.subscription_id, cursor)
@@ -134,7 +137,7 @@ def _resolve(
         every = message_set.everything(delivery.count)
         if messages & ~every:
             raise _missing(at)
-        if not messages or not messages & ~delivery.known():
+        if not (messages or every) & ~delivery.in_flight():
             return delivery.count, messages or every
     entry = managed_ledger.read(view, subscription.topic_id, at)
     if entry is None or entry.kind != MESSAGES or messages >> entry.count:
@@ -172,8 +175,12 @@ def _check_deliverable(view: ReadView, subscription: Subscription, entry: Entry)
         )
 
 
-def _check_handed_out(view: ReadView, subscription: Subscription, through: tuple[int, int, int]) -> None:
+def _check_handed_out(
+    view: ReadView, subscription: Subscription, cursor: Cursor, through: tuple[int, int, int]
+) -> None:
     """What an abort took back must be handed out again before it is acknowledged cumulatively."""
+    if cursor.withdrawn is not None and cursor.read < min(through[:2], cursor.withdrawn):
+        raise _taken_back(Position(*cursor.withdrawn), through)
     for found in deliveries.every(view, subscription.subscription_id):
         if found.at > through[:2]:
             return
@@ -182,12 +189,16 @@ def _check_handed_out(view: ReadView, subscription: Subscription, through: tuple
             inside = message_set.through(through[2])
         for part in found.parts:
             if part.withdrawn and part.holder == deliveries.NOBODY and part.messages & inside:
-                raise NotDeliverable(
-                    f"an abort took message {Position(*found.at)} back: it has to be handed out again before "
-                    f"{Position(*through[:2])} is acknowledged cumulatively",
-                    hint="Receive again; or acknowledge one by one.",
-                    position=str(Position(*found.at)),
-                )
+                raise _taken_back(Position(*found.at), through)
+
+
+def _taken_back(position: Position, through: tuple[int, int, int]) -> NotDeliverable:
+    return NotDeliverable(
+        f"an abort took messages up to {position} back: they have to be handed out again before "
+        f"{Position(*through[:2])} is acknowledged cumulatively",
+        hint="Receive again; or acknowledge one by one.",
+        position=str(position),
+    )
 
 
 def item_of(message_id: MessageId) -> Item:

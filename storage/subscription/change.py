@@ -31,7 +31,7 @@ def update(
     """
     changes = []
     if type_ is not None and type_ is not subscription.type:
-        _check_nothing_pending(batch, subscription, cursor)
+        check_nothing_pending(batch, subscription, cursor, "change its type")
         changes.append(f"type {subscription.type.value} -> {type_.value}")
         subscription.type = type_
     if level is not None and level is not subscription.level:
@@ -44,13 +44,16 @@ def update(
     return changes
 
 
-def _check_nothing_pending(batch: WriteBatch, subscription: Subscription, cursor: Cursor) -> None:
+def check_nothing_pending(batch: WriteBatch, subscription: Subscription, cursor: Cursor, what: str) -> None:
+    """Raises:
+    ObjectHeld: an open transaction has acknowledgements pending on the subscription, which cannot `what`.
+    """
     holders = transactions_holding(batch, subscription, cursor)
     if holders:
         raise ObjectHeld(
-            f"the type of subscription {subscription.name} cannot change: acknowledgements are pending in "
+            f"subscription {subscription.name} cannot {what}: acknowledgements are pending in "
             f"{', '.join(str(TxnID(txn)) for txn in holders[:5])}",
-            hint="Wait for them to end, or abort them.",
+            hint="Wait for those transactions to end, or abort them.",
             transactions=[str(TxnID(txn)) for txn in holders],
         )
 
@@ -70,7 +73,7 @@ def transactions_holding(batch: WriteBatch, subscription: Subscription, cursor: 
 
 def take_in(batch: WriteBatch, subscription: Subscription, cursor: Cursor) -> None:
     """At READ_COMMITTED, acknowledge the markers and aborted messages directly after markDeletePosition."""
-    if subscription.level is not IsolationLevel.READ_COMMITTED:
+    if subscription.level is not IsolationLevel.READ_COMMITTED or cursor.pending_cumulative is not None:
         return
     topic_id, head, aborted = (
         subscription.topic_id,
@@ -87,6 +90,9 @@ def take_in(batch: WriteBatch, subscription: Subscription, cursor: Cursor) -> No
             if at <= cursor.mark_delete:
                 continue
             if delivers(IsolationLevel.READ_COMMITTED, entry.kind, entry.txn, aborted.ids):
+                return
+            delivery = deliveries.find(batch, subscription.subscription_id, at)
+            if delivery is not None and delivery.of(deliveries.PENDING):
                 return
             deliveries.settle(batch, subscription.subscription_id, cursor, at, -1)
             cursors.acknowledge_through(batch, subscription.subscription_id, cursor, at)

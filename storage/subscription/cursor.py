@@ -12,7 +12,7 @@ from typing import Any
 from storage.codec import U64, key1, key3, key_through, pack, unpack
 from storage.environment import ReadView, WriteBatch
 from storage.ledger import managed_ledger
-from storage.position import Position
+from storage.position import MessageId, Position
 from storage.schema import ACKS, CURSORS, ENTRIES
 from storage.subscription import message_set
 
@@ -27,11 +27,13 @@ class Cursor:
         released: entries of which something was handed out or held back, and is nobody's now.
         pending_cumulative: transaction, ledger, entry, batch index (-1: whole entry) of a cumulative acknowledgement
             that waits for its transaction.
+        withdrawn: an aborted cumulative acknowledgement reached to here, beyond what was handed out; until dispatch
+            has come there, nothing up to it may be acknowledged cumulatively.
     """
 
     __slots__ = (
         "delivered", "generation", "mark_delete", "pending_cumulative", "read", "redelivered",
-        "released",
+        "released", "withdrawn",
     )  # fmt: skip
 
     def __init__(self, start: tuple[int, int]) -> None:
@@ -40,6 +42,7 @@ class Cursor:
         self.generation = 0
         self.released = 0
         self.pending_cumulative: tuple[int, int, int, int] | None = None
+        self.withdrawn: tuple[int, int] | None = None
         self.delivered = self.redelivered = 0
 
     def encode(self) -> bytes:
@@ -50,7 +53,7 @@ class Cursor:
             self.released,
             self.pending_cumulative,
         ]
-        return pack([*fields, self.delivered, self.redelivered])
+        return pack([*fields, self.delivered, self.redelivered, self.withdrawn])
 
     @classmethod
     def decode(cls, payload: memoryview) -> Cursor:
@@ -60,6 +63,7 @@ class Cursor:
         cursor.generation, cursor.released = fields[2:4]
         cursor.pending_cumulative = tuple(fields[4]) if fields[4] else None
         cursor.delivered, cursor.redelivered = fields[5:7]
+        cursor.withdrawn = tuple(fields[7]) if fields[7] else None
         return cursor
 
 
@@ -154,7 +158,7 @@ def acknowledge_through(
         return
     cursor.mark_delete = through
     cursor.read = max(cursor.read, through)
-    straddling = _range_at(batch, subscription_id, through)
+    straddling = _range_at(batch, subscription_id, through) if through[1] >= 0 else None
     batch.delete_prefix(ACKS, key1(subscription_id), stop=key_through(subscription_id, through))
     if straddling is not None and straddling[1] > through[1]:
         cursor.mark_delete = (through[0], straddling[1])
@@ -173,6 +177,17 @@ def advance(batch: WriteBatch, topic_id: int, subscription_id: int, cursor: Curs
         batch.delete(ACKS, found[0])
         cursor.mark_delete = (at[0], U64.unpack_from(found[1])[0])
     cursor.read = max(cursor.read, cursor.mark_delete)
+
+
+def begin_inside(
+    batch: WriteBatch, topic_id: int, subscription_id: int, cursor: Cursor, start: MessageId
+) -> None:
+    """The subscription starts at a message inside a batch: those before it are taken as acknowledged."""
+    at = (start.ledger_id, start.entry_id)
+    entry = managed_ledger.read(batch, topic_id, at)
+    if entry is not None and start.batch_index > 0 and entry.count:
+        before = message_set.through(min(start.batch_index, entry.count) - 1)
+        acknowledge(batch, topic_id, subscription_id, cursor, at, entry.count, before)
 
 
 def is_next(view: ReadView, topic_id: int, mark: tuple[int, int], at: tuple[int, int]) -> bool:

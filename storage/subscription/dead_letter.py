@@ -6,10 +6,12 @@ The copy and the acknowledgement are one store transaction. The topic comes into
 from __future__ import annotations
 
 from storage.environment import WriteBatch
+from storage.errors import InvalidName, InvalidValue
 from storage.ledger import managed_ledger, sequence_ids, topic as topics, topic_head
 from storage.ledger.entry import MESSAGES, Columns, Entry
 from storage.ledger.topic import LedgerLimits, Topic
 from storage.limits import NAME_BYTES_MAX
+from storage.names import full_topic_name
 from storage.position import Position
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set
 from storage.subscription.cursor import Cursor
@@ -20,6 +22,29 @@ from storage.subscription.subscription import Subscription
 def topic_name(topic: str, subscription: str) -> str:
     """Pulsar's name for it."""
     return f"{topic}-{subscription}-DLQ"
+
+
+def check_policy(
+    topic: Topic, subscription: str, dead_letter_topic: str | None, max_redeliver_count: int | None
+) -> None:
+    """That letters could be sent.
+
+    Raises:
+        InvalidName: the topic's name, or the one made from topic and subscription, is none.
+        InvalidValue: a topic cannot be its own dead-letter topic, nor a count be negative.
+    """
+    if max_redeliver_count is not None and max_redeliver_count < 0:
+        raise InvalidValue(f"a redelivery count is 0 or more, not {max_redeliver_count}")
+    if dead_letter_topic is not None and full_topic_name(dead_letter_topic) == topic.full_name:
+        raise InvalidValue(f"{topic.name} cannot be its own dead-letter topic")
+    if max_redeliver_count is not None and dead_letter_topic is None:
+        try:
+            full_topic_name(topic_name(topic.full_name, subscription))
+        except InvalidName as error:
+            raise InvalidName(
+                f"the dead-letter topic's name would not be valid: {error.message}",
+                hint="Name one with --dead-letter-topic.",
+            ) from None
 
 
 def send(
@@ -40,7 +65,8 @@ def send(
         first = sequence_ids.assign(batch, letters.topic_id, name, count, 0)
         body = columns.body(name, first)
         managed_ledger.append(batch, letters.topic_id, head, MESSAGES, count, 0, head.epoch, body)
-        deliveries.settle(batch, subscription.subscription_id, cursor, delivery.at, messages)
+        delivery.take(messages)
+        deliveries.save(batch, subscription.subscription_id, cursor, delivery)
         cursors.acknowledge(
             batch, topic.topic_id, subscription.subscription_id, cursor, delivery.at, delivery.count, messages
         )

@@ -83,6 +83,14 @@ class Delivery:
                 held |= part.messages
         return held
 
+    def in_flight(self) -> int:
+        """Messages that some consumer has."""
+        held = 0
+        for part in self.parts:
+            if part.holder > 0:
+                held |= part.messages
+        return held
+
     def take(self, messages: int) -> list[Part]:
         """Cut messages out of their parts; what was cut, as parts of the fates they had."""
         cut, kept = [], []
@@ -174,7 +182,7 @@ def release(
         for part in found.take(held):
             spare = part.messages & untouched.get(found.at, 0)
             if spare:
-                found.give(Part(spare, NOBODY, part.times - 1))
+                found.give(Part(spare, NOBODY, part.times - 1, withdrawn=part.withdrawn))
             if part.messages != spare:
                 found.give(Part(part.messages & ~spare, NOBODY, part.times))
         save(batch, subscription_id, cursor, found)

@@ -18,12 +18,15 @@ from storage.limits import DISPATCH_BYTES_MAX, DISPATCH_SCAN_ENTRIES_MAX, HELD_M
 from storage.schema import ACKS, DELIVERIES
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set
 from storage.subscription.cursor import Cursor
-from storage.subscription.delivery import NOBODY, Delivery, Part
+from storage.subscription.delivery import NOBODY, PENDING, Delivery, Part
 from storage.subscription.isolation import IsolationLevel, SubscriptionType, bound, delivers
 from storage.subscription.subscription import Subscription
 from storage.txn import record as records
 from storage.txn.aborted import AbortedSet
 from storage.txn_state import TransactionState
+
+WHOLE = 0
+"""Among what was passed: every message of the entry, or a marker."""
 
 
 class HandOut:
@@ -45,7 +48,7 @@ class Selection:
 
     def __init__(self, read: tuple[int, int]) -> None:
         self.hand_outs: list[HandOut] = []
-        self.passed: list[tuple[int, int, int]] = []
+        self.passed: list[tuple[int, int, int, int]] = []
         self.held: list[tuple[Delivery, int]] = []
         self.worn_out: list[tuple[Entry, Delivery, int]] = []
         self.read = read
@@ -105,8 +108,12 @@ class Walk:
         is_partial = self._by_key or cursor.released
         after = cursor.mark_delete if is_partial else max(cursor.read, cursor.mark_delete)
         selection = Selection(cursor.read)
-        scanned = 0
-        while after < through and self._room > 0 and self._bytes > 0 and scanned < DISPATCH_SCAN_ENTRIES_MAX:
+        while (
+            after < through
+            and self._room > 0
+            and self._bytes > 0
+            and len(selection.passed) < DISPATCH_SCAN_ENTRIES_MAX
+        ):
             page = managed_ledger.page(self._view, subscription.topic_id, after, through)
             if not page:
                 break
@@ -122,7 +129,6 @@ class Walk:
                     continue
                 self._visit(entry, selection)
                 after = entry.position
-                scanned += 1
                 if self._room <= 0 or self._bytes <= 0 or self._held_count > HELD_MESSAGES_MAX:
                     selection.read = max(selection.read, after)
                     return selection
@@ -137,28 +143,30 @@ class Walk:
         return (at[0], U64.unpack(payload)[0])
 
     def _visit(self, entry: Entry, selection: Selection) -> None:
-        if not delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids):
-            selection.passed.append((entry.ledger_id, entry.entry_id, entry.count))
-            return
         at = (entry.ledger_id, entry.entry_id)
-        payload = self._deliveries.at(key3(self._subscription.subscription_id, *at))
-        delivery = Delivery(at, entry.count, [])
-        if payload is not None:
-            delivery = Delivery.decode(key3(self._subscription.subscription_id, *at), payload)
+        key = key3(self._subscription.subscription_id, *at)
+        payload = self._deliveries.at(key)
+        delivery = Delivery(at, entry.count, []) if payload is None else Delivery.decode(key, payload)
+        if not delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids):
+            pending = delivery.of(PENDING)
+            passed = message_set.everything(entry.count) & ~pending
+            if passed or not entry.count:
+                selection.passed.append((*at, entry.count, passed if pending else WHOLE))
+            return
         open_ = message_set.everything(entry.count) & ~self._acknowledged(at, entry.count)
         if not open_ or (open_ == delivery.known() and not delivery.is_released and not self._by_key):
             return
-        free, worn = self._free(delivery, open_), 0
-        if self._by_key:
-            free = self._free_of_keys(entry, delivery, open_, free)
-        elif free.bit_count() > self._room:
-            free = message_set.lowest(free, self._room)
-        if free:
-            worn = self._worn_out(delivery, free)
-            free &= ~worn
+        free = self._free(delivery, open_)
+        worn = self._worn_out(delivery, free)
+        free &= ~worn
         if worn and self._is_decided(entry):
             selection.worn_out.append((entry, delivery, worn))
-        rest = open_ & ~free & ~worn & ~delivery.known()
+            open_ &= ~worn
+        if self._by_key:
+            free = self._free_of_keys(entry, delivery, open_, free)
+        else:
+            free = message_set.lowest(free, self._room)
+        rest = open_ & ~free & ~delivery.known()
         if rest:
             selection.held.append((delivery, rest))
         if free:
@@ -267,20 +275,27 @@ def apply(
 def _hand_out(delivery: Delivery, messages: int, consumer_id: int) -> None:
     new = messages & ~delivery.known()
     for part in delivery.take(messages):
-        delivery.give(Part(part.messages, consumer_id, part.times + 1))
+        delivery.give(Part(part.messages, consumer_id, part.times + 1, withdrawn=part.withdrawn))
     if new:
         delivery.give(Part(new, consumer_id, 1))
 
 
 def _pass_over(
-    batch: WriteBatch, subscription: Subscription, cursor: Cursor, passed: list[tuple[int, int, int]]
+    batch: WriteBatch, subscription: Subscription, cursor: Cursor, passed: list[tuple[int, int, int, int]]
 ) -> None:
     """Acknowledge markers and aborted messages that dispatch has passed, whole runs of them at once."""
     subscription_id, at = subscription.subscription_id, 0
     while at < len(passed):
-        ledger_id, first, _ = passed[at]
+        ledger_id, first, count, messages = passed[at]
+        if messages != WHOLE:
+            deliveries.settle(batch, subscription_id, cursor, (ledger_id, first), messages)
+            cursors.acknowledge(
+                batch, subscription.topic_id, subscription_id, cursor, (ledger_id, first), count, messages
+            )
+            at += 1
+            continue
         last = first
-        while at < len(passed) and passed[at][:2] == (ledger_id, last):
+        while at < len(passed) and passed[at][:2] == (ledger_id, last) and passed[at][3] == WHOLE:
             if cursor.released:
                 deliveries.settle(batch, subscription_id, cursor, (ledger_id, last), -1)
             at, last = at + 1, last + 1

@@ -300,45 +300,45 @@ class PendingAcks:
     def _release(
         self, batch: WriteBatch, subscription: Subscription, cursor: Cursor, txn: int, mine: SubscriptionPart
     ) -> None:
-        subscription_id, first = subscription.subscription_id, None
+        subscription_id = subscription.subscription_id
+        first: tuple[tuple[int, int], int] | None = None
         is_ordered = subscription.type.is_ordered
         for at, messages in _pending_of(batch, txn, subscription_id):
             _drop(batch, txn, subscription_id, at)
-            first = min(first or at, at)
             found = deliveries.find(batch, subscription_id, at)
             assert found is not None, "a pending message has a delivery"
-            for cut in found.take(messages or message_set.everything(found.count)):
+            released = messages or message_set.everything(found.count)
+            first = min(first or (at, released), (at, released))
+            for cut in found.take(released):
                 found.give(Part(cut.messages, NOBODY, cut.times, withdrawn=is_ordered))
             deliveries.save(batch, subscription_id, cursor, found)
         if mine.cumulative is not None:
             cursor.pending_cumulative = None
+            if mine.cumulative[:2] > cursor.read:
+                cursor.withdrawn = mine.cumulative[:2]
             cursor.read = cursor.mark_delete
-            first = cursor.mark_delete
-        if first is not None and (is_ordered or mine.cumulative is not None):
-            self._withdraw(batch, subscription_id, cursor, first, mine.cumulative)
+            self._withdraw(batch, subscription_id, cursor, cursor.mark_delete, -1)
+        elif first is not None and is_ordered:
+            # In the entry of the first released message, what comes before it stays where it is.
+            self._withdraw(batch, subscription_id, cursor, first[0], -(first[1] & -first[1]))
 
     def _withdraw(
-        self,
-        batch: WriteBatch,
-        subscription_id: int,
-        cursor: Cursor,
-        first: tuple[int, int],
-        cumulative: tuple[int, int, int] | None,
+        self, batch: WriteBatch, subscription_id: int, cursor: Cursor, first: tuple[int, int], inside: int
     ) -> None:
-        """Delivery restarts at the first released message: what is in flight after it is taken back."""
+        """Delivery restarts at the first released message: what is in flight, or held for it, is taken back.
+
+        Args:
+            inside: messages of the entry at `first` that are meant; of the entries after it, all.
+        """
         cursor.generation += 1
         for found in list(deliveries.every(batch, subscription_id, first)):
-            for cut in found.take(-1):
-                is_taken = cut.holder > 0 or (
-                    cut.holder == deliveries.PENDING
-                    and cumulative is not None
-                    and covers(cumulative, found.at, cut.messages)
-                    and not holders(batch, subscription_id, cursor, found.at, found.count, cut.messages)
-                )
-                if is_taken:
-                    found.give(Part(cut.messages, NOBODY, cut.times, withdrawn=True))
-                else:
-                    found.give(cut)
+            still_pending = 0
+            for _, _, messages in one_by_one(batch, subscription_id, found.at):
+                still_pending |= message_set.decode(messages, found.count)
+            taken = (inside if found.at == first else -1) & ~still_pending
+            for cut in found.take(taken):
+                due_ns = cut.due_ns if cut.holder == NOBODY else 0
+                found.give(Part(cut.messages, NOBODY, cut.times, due_ns, withdrawn=True))
             deliveries.save(batch, subscription_id, cursor, found)
 
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from storage.errors import AlreadyExists, SubscriptionBusy, SubscriptionNotFound
 from storage.ledger.topic import Topic
 from storage.names import check_name
 from storage.owner import Owner
+from storage.position import MessageId
 from storage.schema import ACKS, CONSUMERS, CURSORS, DELIVERIES, PENDING, SUBSCRIPTIONS
 from storage.subscription import cursor as cursors, delivery as deliveries
 from storage.subscription.cursor import Cursor
@@ -126,10 +127,11 @@ def create(
     type_: SubscriptionType,
     level: IsolationLevel,
     start: tuple[int, int],
+    inside: MessageId | None = None,
     dead_letter_topic: str | None = None,
     max_redeliver_count: int | None = None,
 ) -> Subscription:
-    """A new subscription whose backlog begins after `start`.
+    """A new subscription whose backlog begins after `start`, or at the message `inside` of the entry that follows.
 
     Raises:
         AlreadyExists, InvalidName
@@ -143,7 +145,10 @@ def create(
     made.type, made.level, made.start, made.created_ms = type_, level, start, batch.now_ms
     made.dead_letter_topic, made.max_redeliver_count = dead_letter_topic, max_redeliver_count
     save(batch, made)
-    cursors.save(batch, made.subscription_id, Cursor(start))
+    cursor = Cursor(start)
+    if inside is not None:
+        cursors.begin_inside(batch, topic.topic_id, made.subscription_id, cursor, inside)
+    cursors.save(batch, made.subscription_id, cursor)
     return made
 
 
@@ -201,6 +206,21 @@ def detach(
 def is_attached(view: ReadView, subscription_id: int, consumer_id: int) -> bool:
     """Whether the consumer is recorded: not closed, evicted, or found dead."""
     return view.has(CONSUMERS, key2(subscription_id, consumer_id))
+
+
+def check_alone(topic: Topic, subscription: Subscription, living: list[AttachedConsumer]) -> None:
+    """Raises:
+    SubscriptionBusy: consumers are attached, which are named.
+    """
+    if living:
+        raise SubscriptionBusy(
+            f"subscription {subscription.name} of {topic.name} ({subscription.type.value}, {subscription.level.value}) "
+            f"has consumers attached: {', '.join(each.name for each in living[:5])}",
+            hint=f"Close them, or `txnctl subscriptions evict {topic.name} {subscription.name}`.",
+            topic=topic.name,
+            subscription=subscription.name,
+            attached=[each.name for each in living],
+        )
 
 
 def check_mode(

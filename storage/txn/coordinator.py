@@ -7,7 +7,7 @@ never hit the next (hazards, "Bytes"). It meets topics and subscriptions as part
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from storage import faults
 from storage.codec import key1, key2
@@ -28,11 +28,13 @@ from storage.limits import (
 )
 from storage.names import check_name
 from storage.owner import Owner
-from storage.participant import Participant
 from storage.schema import LEASE_TXNS, PART_SUBSCRIPTION, PART_TOPIC, TXN_DEADLINES, TXN_PARTS
 from storage.txn import record as records
 from storage.txn.record import TransactionRecord
 from storage.txn_state import STATE_CODES, AbortReason, TransactionState, Verdict, judge_end
+
+if TYPE_CHECKING:
+    from storage.participant import Participant
 
 _OPEN, _COMMITTED, _ABORTED = range(len(STATE_CODES))
 
