@@ -8,7 +8,7 @@ an application has not received yet when the consumer is closed counts as not ha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from storage.clock import nanoseconds
 from storage.connection import Connection
@@ -23,6 +23,7 @@ from storage.position import MessageId
 from storage.reader import Blocked, blocked_by
 from storage.schema import CURSORS
 from storage.subscription import (
+    change,
     cursor as cursors,
     dead_letter,
     delivery as deliveries,
@@ -181,10 +182,24 @@ class Consumer:
             return blocked_by(view, self._topic.topic_id, self._subscription.level)
 
     def unsubscribe(self) -> None:
-        """Close, and delete the subscription."""
+        """Close, and delete the subscription.
+
+        Raises:
+            SubscriptionBusy: other consumers are attached; this one stays.
+            ObjectHeld: an open transaction has acknowledgements pending.
+        """
         subscription = self._subscription
-        self._drop()
-        self._connection.write(lambda batch: subscriptions.delete(batch, subscription))
+
+        def delete(batch: WriteBatch) -> None:
+            cursor = cursors.load(batch, subscription.subscription_id)
+            living = subscriptions.sweep(batch, subscription, cursor)
+            others = [each for each in living if each.consumer_id != self._attached.consumer_id]
+            subscriptions.check_alone(self._topic, subscription, others)
+            change.check_nothing_pending(batch, subscription, cursor, "be deleted")
+            subscriptions.delete(batch, subscription)
+
+        self._write(delete, 0)
+        self._closed = True
 
     def close(self) -> None:
         """Leave the subscription; what was not acknowledged is handed out again."""
@@ -218,14 +233,14 @@ class Consumer:
     def _is_attached(self, view: ReadView) -> bool:
         return subscriptions.is_attached(view, self._subscription.subscription_id, self._attached.consumer_id)
 
-    def _write(self, change: object, txn: int) -> None:
-        """Run a change that only an attached consumer may make."""
+    def _write(self, action: Callable[[WriteBatch], object], txn: int) -> None:
+        """Run an action that only an attached consumer may make."""
         if self._closed:
             raise StoreClosed("this consumer is closed")
 
         def checked(batch: WriteBatch) -> None:
             self._check_attached(batch)
-            change(batch)  # type: ignore[operator]
+            action(batch)
 
         self._connection.write(checked, naming=txn)
 

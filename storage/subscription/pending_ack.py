@@ -66,6 +66,8 @@ def holders(
     view: ReadView, subscription_id: int, cursor: Cursor, at: tuple[int, int], count: int, messages: int
 ) -> list[int]:
     """The transactions in which any of these messages of an entry is pending."""
+    if not messages:
+        return []
     found = [
         int.from_bytes(key[24:], "big")
         for key, payload in view.scan(PENDING, key3(subscription_id, *at))
