@@ -59,6 +59,7 @@ class Consumer:
         receiver_queue_size: int,
     ) -> None:
         self._connection = connection
+        self._coordinator = coordinator
         self._topic = topic
         self._subscription = subscription
         self._attached = attached
@@ -191,8 +192,8 @@ class Consumer:
         subscription = self._subscription
 
         def delete(batch: WriteBatch) -> None:
+            living = subscriptions.sweep(batch, subscription, self._end_owned)
             cursor = cursors.load(batch, subscription.subscription_id)
-            living = subscriptions.sweep(batch, subscription, cursor)
             others = [each for each in living if each.consumer_id != self._attached.consumer_id]
             subscriptions.check_alone(self._topic, subscription, others)
             change.check_nothing_pending(batch, subscription, cursor, "be deleted")
@@ -338,8 +339,8 @@ class Consumer:
     def _dispatch(self, batch: WriteBatch, room: int) -> Selection:
         subscription = self._subscription
         self._check_attached(batch)
+        living = subscriptions.sweep(batch, subscription, self._end_owned)
         cursor = cursors.load(batch, subscription.subscription_id)
-        living = subscriptions.sweep(batch, subscription, cursor)
         head = topic_head.load(batch, subscription.topic_id)
         self._generation = cursor.generation
         if (
@@ -354,6 +355,9 @@ class Consumer:
         dispatch.apply(batch, subscription, cursor, self._attached.consumer_id, selection)
         return selection
 
+    def _end_owned(self, batch: WriteBatch, lease: int) -> None:
+        reaper.end_owned(batch, self._coordinator, lease, self._connection.owner)
+
     def _tend(self) -> None:
         """While waiting: end what nobody else will, and take over from dead consumers."""
         locks = self._connection.environment.lock_file
@@ -367,11 +371,8 @@ class Consumer:
                 return
 
         def sweep(batch: WriteBatch) -> None:
-            subscription_id = self._subscription.subscription_id
             self._check_attached(batch)
-            cursor = cursors.load(batch, subscription_id)
-            subscriptions.sweep(batch, self._subscription, cursor)
-            cursors.save(batch, subscription_id, cursor)
+            subscriptions.sweep(batch, self._subscription, self._end_owned)
 
         self._connection.write(sweep)
 

@@ -27,9 +27,9 @@ def create(path: str, clock: Clock) -> None:
     if os.path.lexists(path) and not _is_empty_directory(path):
         raise AlreadyExists(f"there is something at {path} already; it was left as it is", path=path)
     parent, name = os.path.split(path)
+    _make_parent(parent)
     aside = os.path.join(parent, f".{name}.{os.getpid()}.new")
     try:
-        os.makedirs(parent, exist_ok=True)
         shutil.rmtree(aside, ignore_errors=True)
         os.mkdir(aside, 0o700)
         place._check_local(aside, os.stat(aside).st_dev)
@@ -49,6 +49,15 @@ def create(path: str, clock: Clock) -> None:
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
+
+
+def _make_parent(parent: str) -> None:
+    try:
+        os.makedirs(parent, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise StoreInvalid(f"cannot create a store below {parent}: something on the way is a file") from None
+    except OSError as error:
+        raise _explain(parent, error) from error
 
 
 def _is_empty_directory(path: str) -> bool:

@@ -244,8 +244,10 @@ class Environment:
     def _open(self, timeout_s: float = LOCK_TIMEOUT_S, on_wait: OnWait | None = None) -> None:
         self._raw = _open_raw(self.path, self.read_only)
         if self.read_only:
+            _check_format(self._raw, self.path)
             self._databases = _open_databases(self._raw, self.path, read_only=True)
             return
+        _check_format(self._raw, self.path)
         self._raw.reader_check()
         self.lock_file.enter_gate(timeout_s, on_wait)
         try:
@@ -516,37 +518,27 @@ def _check_length(raw: Any, path: str) -> None:
 
 
 def _open_databases(raw: Any, path: str, read_only: bool) -> dict[str, Any]:
-    """Handles of all named databases, after the format number has been found to be ours.
+    """Handles of all named databases.
 
     py-lmdb keeps a handle only if the transaction that opened it can write, or if none is given: a store opened for
     writing therefore opens them inside the writer gate.
     """
+    try:
+        if read_only:
+            return {db.name: raw.open_db(db.name.encode(), create=False) for db in ALL}
+        with raw.begin(write=True) as view:
+            return {db.name: raw.open_db(db.name.encode(), txn=view, create=False) for db in ALL}
+    except lmdb.Error as error:
+        raise CorruptStore(f"{path} lacks a database: {error}", hint="Restore a backup.") from error
 
-    def handle(name: str, view: Any) -> Any:
-        return (
-            raw.open_db(name.encode(), create=False)
-            if read_only
-            else raw.open_db(name.encode(), txn=view, create=False)
-        )
 
-    with raw.begin(write=not read_only) as view:
+def _check_format(raw: Any, path: str) -> None:
+    """That the file is a store of the format we know; reads only, so that a refused one is left untouched."""
+    with raw.begin() as view:
         try:
-            store = handle(STORE.name, view)
+            data = view.get(b"format", db=raw.open_db(STORE.name.encode(), txn=view, create=False))
         except lmdb.Error:
             raise NotAStore(f"{path} is an LMDB file, but not a txnctl store") from None
-        _check_format(view if not read_only else None, raw, store, path)
-        try:
-            return {db.name: handle(db.name, view) for db in ALL}
-        except lmdb.Error as error:
-            raise CorruptStore(f"{path} lacks a database: {error}", hint="Restore a backup.") from error
-
-
-def _check_format(view: Any, raw: Any, store: Any, path: str) -> None:
-    if view is None:
-        with raw.begin() as view:
-            data = view.get(b"format", db=store)
-    else:
-        data = view.get(b"format", db=store)
     if data is None:
         raise NotAStore(f"{path} is not a whole store: it has no format record")
     number = unpack(unseal(STORE, b"format", data))[0]
@@ -569,16 +561,23 @@ def _full(path: str, error: Exception) -> StoreInvalid:
 
 
 def create(
-    path: str, clock: Clock, first_records: Callable[[Any], dict[Database, dict[bytes, bytes]]]
+    path: str, clock: Clock, first_records: Callable[[Clock], dict[Database, dict[bytes, bytes]]]
 ) -> None:
-    """Write a new data file in the directory `path`: all databases, and these sealed records."""
-    raw = lmdb.open(path, map_size=1 << 24, mode=0o600, max_dbs=64, max_readers=READERS_MAX)
+    """Write a new data file in the directory `path`: all databases, and these sealed records.
+
+    Raises:
+        StoreFull
+    """
     try:
-        handles = {db.name: raw.open_db(db.name.encode()) for db in ALL}
-        faults.reach("store.create.before_format")
-        with raw.begin(write=True) as view:
-            for database, records in first_records(clock).items():
-                for key, data in records.items():
-                    view.put(key, data, db=handles[database.name])
-    finally:
-        raw.close()
+        raw = lmdb.open(path, map_size=1 << 24, mode=0o600, max_dbs=64, max_readers=READERS_MAX)
+        try:
+            handles = {db.name: raw.open_db(db.name.encode()) for db in ALL}
+            faults.reach("store.create.before_format")
+            with raw.begin(write=True) as view:
+                for database, records in first_records(clock).items():
+                    for key, data in records.items():
+                        view.put(key, data, db=handles[database.name])
+        finally:
+            raw.close()
+    except lmdb.Error as error:
+        raise _full(path, error) from error

@@ -194,11 +194,10 @@ def processes_with(path: str) -> list[int]:
         if not name.isdigit() or int(name) == os.getpid():
             continue
         try:
-            for descriptor in os.scandir(f"/proc/{name}/fd"):
-                status = descriptor.stat()
-                if (status.st_dev, status.st_ino) == (wanted.st_dev, wanted.st_ino):
-                    found.append(int(name))
-                    break
+            with os.scandir(f"/proc/{name}/fd") as descriptors:
+                status = [each.stat() for each in descriptors]
+            if any((each.st_dev, each.st_ino) == (wanted.st_dev, wanted.st_ino) for each in status):
+                found.append(int(name))
         except OSError:
             continue
     return found

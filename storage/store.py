@@ -13,7 +13,7 @@ threads; what is made from it, by one thread at a time. Nothing of it survives a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +117,12 @@ class Store:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def end_owned(self, batch: WriteBatch, lease: int) -> None:
+        """Within a batch, end the transactions of an owner that is found dead."""
+        from storage.txn import reaper
+
+        reaper.end_owned(batch, self.coordinator, lease, self.connection.owner)
 
     @property
     def path(self) -> str:
@@ -267,8 +273,8 @@ class Store:
                 batch, topic, name, wanted.type or SubscriptionType.EXCLUSIVE, level, after, inside,
                 wanted.dead_letter_topic, wanted.max_redeliver_count,
             )  # fmt: skip
+        living = subscriptions.sweep(batch, subscription, self.end_owned)
         cursor = cursors.load(batch, subscription.subscription_id)
-        living = subscriptions.sweep(batch, subscription, cursor)
         subscriptions.check_mode(topic, subscription, living, wanted.type, wanted.level)
         change.update(batch, subscription, cursor, wanted.type, wanted.level)
         if wanted.dead_letter_topic is not None:
@@ -476,11 +482,17 @@ class Store:
 
         return inspection.space(self.connection)
 
-    def verify(self, *, full: bool = True) -> list[dict[str, Any]]:
-        """Check the invariants of the store; the problems found, none if it is sound."""
+    def verify(
+        self, *, full: bool = True, progress: Callable[[str, int], None] | None = None
+    ) -> list[dict[str, Any]]:
+        """Check the invariants of the store; the problems found, none if it is sound.
+
+        Args:
+            progress: told what is being checked, and how many records of it more are done.
+        """
         from storage.ops import verify
 
-        return verify.run(self.connection, full=full)
+        return verify.run(self.connection, full=full, progress=progress)
 
 
 def _timeout_ms(seconds: float | None) -> int:

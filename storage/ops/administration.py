@@ -180,13 +180,14 @@ class Administration:
         """
 
         def change(batch: WriteBatch, found: Topic, mine: Subscription, cursor: Cursor) -> dict[str, Any]:
+            subscriptions.sweep(batch, mine, self._store.end_owned)
+            cursor = cursors.load(batch, mine.subscription_id)
             if subscription_type is not None or subscription_isolation_level is not None:
                 subscriptions.check_alone(found, mine, self._living(batch, mine))
             aborted: list[str] = []
             if subscription_type not in (None, mine.type):
                 aborted = self._end_holders(batch, f"subscription {name}", self._holders(batch, mine), force)
                 cursor = cursors.load(batch, mine.subscription_id)
-                subscriptions.sweep(batch, mine, cursor)
             done = changes.update(batch, mine, cursor, subscription_type, subscription_isolation_level)
             for word, value in (
                 ("dead_letter_topic", dead_letter_topic),

@@ -59,6 +59,8 @@ def topic(connection: Connection, name: str) -> dict[str, Any]:
             **both("created", found.created_ms),
             **_counts(view, found, head),
             **_readable(view, found, head),
+            "ledgerEntriesMax": head.ledger_entries_max, "ledgerBytesMax": head.ledger_bytes_max,
+            "ledgerAgeMaxMs": head.ledger_age_max_ms,
             "blockedBy": _blocker(view, locks, found),
             "subscriptions": rows,
         }  # fmt: skip
@@ -214,7 +216,7 @@ def internal(connection: Connection, name: str) -> dict[str, Any]:
         found = topics.get(view, name)
         head = topic_head.load(view, found.topic_id)
         return {
-            "topic": found.full_name, "topicId": found.topic_id, **both("asOf", connection.clock.wall_ms()),
+            "topic": found.full_name, "name": found.name, "topicId": found.topic_id, **both("asOf", connection.clock.wall_ms()),
             "entriesAddedCounter": head.entries, "numberOfEntries": head.entries,
             "totalSize": head.bytes - head.bytes_trimmed,
             "currentLedgerEntries": head.next_entry, "currentLedgerSize": head.bytes - head.ledger_bytes_before,
@@ -238,12 +240,16 @@ def _ledger(each: managed_ledger.LedgerInfo) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _range(first: Position, last: int, messages: bytes) -> str:
+    """An acknowledged range as text: `1:60`, `1:60..1:75`, or `1:60 (part)` of a batch."""
+    if messages:
+        return f"{first} (part)"
+    return f"{first}" if last == first.entry_id else f"{first}..{Position(first.ledger_id, last)}"
+
+
 def _cursor(view: ReadView, subscription_id: int) -> dict[str, Any]:
     cursor: Cursor = cursors.load(view, subscription_id)
-    ahead = [
-        f"{first}..{Position(first.ledger_id, last)}" if not messages else f"{first} (part)"
-        for first, last, messages in cursors.ranges(view, subscription_id)
-    ]
+    ahead = [_range(*each) for each in cursors.ranges(view, subscription_id)]
     return {
         "markDeletePosition": str(Position(*cursor.mark_delete)), "readPosition": str(Position(*cursor.read)),
         "individuallyDeletedMessages": ahead, "generation": cursor.generation, "releasedEntries": cursor.released,

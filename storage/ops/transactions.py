@@ -127,4 +127,4 @@ def reap(store: Store, limit: int, dry_run: bool, reason: str | None) -> list[di
             )
         return ended_rows
 
-    return store.connection.write(change, dry_run=dry_run, naming=-1)
+    return store.connection.write(change, dry_run=dry_run, naming=reaper.EVERY)

@@ -26,7 +26,7 @@ Report = Callable[[int | None, str, str], None]
 """(number of the invariant or None, object, what is wrong)"""
 
 Progress = Callable[[str, int], None]
-"""(what is being checked, records or entries done)"""
+"""(what is being checked, how many more records or entries are done)"""
 
 
 def run(
@@ -42,12 +42,14 @@ def run(
         try:
             if full:
                 _check_checksums(view, report, progress)
-            if not problems:
-                _check_objects(view, report, full, progress)
+            _check_objects(view, report, full, progress)
         except CorruptStore as error:
-            report(None, str(error.details.get("database", "store")), error.message)
+            if not any(each["message"] == error.message for each in problems):
+                report(None, str(error.details.get("database", "store")), error.message)
         except AssertionError as error:
             report(None, "store", f"an assertion of the engine does not hold: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever damaged bytes raise, what was found before is not lost
+            report(None, "store", f"checking stopped at damaged data: {type(error).__name__}: {error}")
     return problems
 
 
@@ -60,10 +62,12 @@ def _check_checksums(view: ReadView, report: Report, progress: Progress | None) 
         try:
             for _ in view.scan(database):
                 done += 1
+                if progress is not None and done % 1000 == 0:
+                    progress(database.name, 1000)
         except CorruptStore as error:
             report(None, database.name, error.message)
         if progress is not None:
-            progress(database.name, done)
+            progress(database.name, done % 1000)
 
 
 def _check_objects(view: ReadView, report: Report, full: bool, progress: Progress | None) -> None:
@@ -72,9 +76,7 @@ def _check_objects(view: ReadView, report: Report, full: bool, progress: Progres
         head = topic_head.load(view, topic.topic_id)
         log: Log | None = None
         if full:
-            log = read_log(view, topic.topic_id, head, report, topic.name)
+            log = read_log(view, topic.topic_id, head, report, topic.name, progress)
             check_topic(view, topic, head, log, report)
         for subscription in subscriptions.every(view, topic.topic_id):
             check_subscription(view, topic, head, subscription, log, report)
-        if progress is not None:
-            progress(topic.name, len(log.entries) if log is not None else 0)

@@ -10,6 +10,7 @@ from storage.ledger.entry import MESSAGES
 from storage.ledger.topic_head import TopicHead
 
 Report = Callable[[int | None, str, str], None]
+Progress = Callable[[str, int], None]
 
 
 class LoggedEntry:
@@ -44,7 +45,9 @@ class Log:
         self.sequences: dict[str, list[tuple[int, int, int]]] = {}
 
 
-def read_log(view: ReadView, topic_id: int, head: TopicHead, report: Report, name: str) -> Log:
+def read_log(
+    view: ReadView, topic_id: int, head: TopicHead, report: Report, name: str, progress: Progress | None
+) -> Log:
     """Read it, and check what can be checked on the way."""
     log, expected = Log(), None
     messages, size = head.messages_trimmed, head.bytes_trimmed
@@ -66,6 +69,8 @@ def read_log(view: ReadView, topic_id: int, head: TopicHead, report: Report, nam
         messages, size = messages + entry.count, size + entry.size
         logged = LoggedEntry(at, entry.kind, entry.count, entry.txn, entry.messages_before)
         log.entries.append(logged)
+        if progress is not None and len(log.entries) % 1000 == 0:
+            progress(name, 1000)
         if entry.kind == MESSAGES:
             if entry.txn:
                 log.by_txn.setdefault(entry.txn, []).append(logged)
@@ -73,6 +78,8 @@ def read_log(view: ReadView, topic_id: int, head: TopicHead, report: Report, nam
         else:
             markers += 1
             log.markers.setdefault(entry.txn, []).append((at, entry.kind))
+    if progress is not None:
+        progress(name, len(log.entries) % 1000)
     if (messages, size, markers) != (head.messages, head.bytes, head.markers):
         report(23, name, f"its head counts {head.messages} messages, {head.bytes} bytes, {head.markers} markers; "
                          f"the log has {messages}, {size}, {markers}")  # fmt: skip

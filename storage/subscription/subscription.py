@@ -6,7 +6,7 @@ attached while the lease of its process is held; a dead one is found by whoever 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from storage.codec import key1, key2, pack, unpack
 from storage.environment import ReadView, WriteBatch
@@ -168,14 +168,24 @@ def consumers(view: ReadView, subscription_id: int) -> list[AttachedConsumer]:
     ]
 
 
-def sweep(batch: WriteBatch, subscription: Subscription, cursor: Cursor) -> list[AttachedConsumer]:
-    """Take what dead consumers held; the living ones. The caller saves the cursor."""
-    living = []
-    for consumer in consumers(batch, subscription.subscription_id):
-        if batch.lock_file.is_held(consumer.lease):
-            living.append(consumer)
-        else:
-            detach(batch, subscription, cursor, consumer.consumer_id, {})
+def sweep(
+    batch: WriteBatch, subscription: Subscription, end_owned: Callable[[WriteBatch, int], None]
+) -> list[AttachedConsumer]:
+    """Take what dead consumers held; the living ones. The cursor must be loaded after it.
+
+    Args:
+        end_owned: ends the transactions of a dead owner's lease, so that what was pending in them is free as well.
+    """
+    attached = consumers(batch, subscription.subscription_id)
+    living = [each for each in attached if batch.lock_file.is_held(each.lease)]
+    dead = [each for each in attached if each not in living]
+    for lease in {each.lease for each in dead}:
+        end_owned(batch, lease)
+    if dead:
+        cursor = cursors.load(batch, subscription.subscription_id)
+        for each in dead:
+            detach(batch, subscription, cursor, each.consumer_id, {})
+        cursors.save(batch, subscription.subscription_id, cursor)
     return living
 
 

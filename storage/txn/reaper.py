@@ -6,7 +6,7 @@ caller names is never reaped on the way: its state and deadline are compared onc
 
 from __future__ import annotations
 
-from storage.codec import U64X2
+from storage.codec import U64X2, key1
 from storage.environment import ReadView, WriteBatch
 from storage.lease import LockFile
 from storage.limits import REAP_EVERY_NS, REAP_PER_WRITE_MAX
@@ -15,6 +15,9 @@ from storage.schema import LEASE_TXNS, LEASES, TXN_DEADLINES
 from storage.store_head import ReapPolicy
 from storage.txn.coordinator import Coordinator, Ended
 from storage.txn_state import AbortReason
+
+EVERY = -1
+"""What a batch names that reaps by itself."""
 
 
 def overdue(view: ReadView, limit: int = 1 << 62) -> list[int]:
@@ -46,6 +49,14 @@ def next_deadline_ns(view: ReadView) -> int | None:
     return None
 
 
+def end_owned(batch: WriteBatch, coordinator: Coordinator, lease: int, by: Owner) -> None:
+    """The owner of a lease is found dead: end its transactions before anything it held is given to others."""
+    for key in list(batch.keys(LEASE_TXNS, key1(lease))):
+        least = int.from_bytes(key[8:], "big")
+        if least != batch.naming:
+            coordinator.abort(batch, least, by, AbortReason.OWNER_DEAD)
+
+
 class Reaper:
     """What a process does on its way in every write batch."""
 
@@ -58,7 +69,7 @@ class Reaper:
 
     def pass_by(self, batch: WriteBatch) -> None:
         """End a few, within the batch of whoever comes by; looks for dead owners once a second."""
-        if batch.head.reap_policy == ReapPolicy.MANUAL:
+        if batch.head.reap_policy == ReapPolicy.MANUAL or batch.naming == EVERY:
             return
         self._end_overdue(batch, REAP_PER_WRITE_MAX)
         now_ns = batch.now_ns
