@@ -32,23 +32,28 @@ def create(path: str, clock: Clock) -> None:
     try:
         shutil.rmtree(aside, ignore_errors=True)
         os.mkdir(aside, 0o700)
-        place._check_local(aside, os.stat(aside).st_dev)
+        place.check_local(aside, os.stat(aside).st_dev)
         environment.create(aside, clock, _first_records)
-        _write_lock_file(os.path.join(aside, FILE_NAME))
-        for file in os.listdir(aside):
-            os.chmod(os.path.join(aside, file), 0o600)
-            _sync(os.path.join(aside, file))
-        _sync(aside)
-        faults.reach("store.create.before_rename")
-        os.rename(aside, path)
-        faults.reach("store.create.after_rename")
-        _sync(parent)
+        write_lock_file(os.path.join(aside, FILE_NAME))
+        install(aside, path)
     except OSError as error:
         shutil.rmtree(aside, ignore_errors=True)
         raise _explain(path, error) from error
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
+
+
+def install(aside: str, path: str) -> None:
+    """Rename a finished directory to where it belongs, with everything in it on disk before."""
+    for file in os.listdir(aside):
+        os.chmod(os.path.join(aside, file), 0o600)
+        _sync(os.path.join(aside, file))
+    _sync(aside)
+    faults.reach("store.create.before_rename")
+    os.rename(aside, path)
+    faults.reach("store.create.after_rename")
+    _sync(os.path.dirname(path))
 
 
 def _make_parent(parent: str) -> None:
@@ -85,7 +90,8 @@ def _first_records(clock: Clock) -> dict[Database, dict[bytes, bytes]]:
     }
 
 
-def _write_lock_file(path: str) -> None:
+def write_lock_file(path: str) -> None:
+    """The file that lease.py locks, empty but for a word to whoever opens it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, b"txnctl store lock\n".ljust(64))

@@ -307,7 +307,29 @@ class Environment:
 
     def copy(self, path: str, *, compact: bool) -> None:
         """A consistent copy of the data file into the directory `path`, from one view."""
-        self._raw.copy(path, compact=compact)
+        try:
+            self._raw.copy(path, compact=compact)
+        except lmdb.Error as error:
+            raise _full(path, error) from error
+        data = os.open(os.path.join(path, place.DATA), os.O_RDONLY)
+        try:
+            os.fsync(data)
+        finally:
+            os.close(data)
+
+    def replace_data(self, path: str) -> None:
+        """Put another data file in place of ours; the caller has the store for itself. Handles go on with it."""
+        with self._views_done:
+            while self._views:
+                self._views_done.wait()
+            self._raw.close()
+            os.rename(path, os.path.join(self.path, place.DATA))
+            directory = os.open(self.path, os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+            self._open()
 
     def view(self) -> _ViewContext:
         """`with environment.view() as view:` one consistent view."""

@@ -54,7 +54,7 @@ def check(path: str) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise StoreUnsafe(f"{data} is a link or a special file; a store needs a plain file of its own")
     _check_private(data, status)
-    _check_local(path, directory.st_dev)
+    check_local(path, directory.st_dev)
     _check_magic(data)
 
 
@@ -66,8 +66,10 @@ def _check_private(path: str, status: os.stat_result) -> None:
         )
 
 
-def _check_local(path: str, device: int) -> None:
-    """Raises StoreUnsafe on a network file system: it keeps neither the locks nor the order of writes."""
+def check_local(path: str, device: int) -> None:
+    """Raises:
+    StoreUnsafe: a network file system, which keeps neither the locks nor the order of writes.
+    """
     wanted = f"{os.major(device)}:{os.minor(device)}".encode("ascii")
     try:
         with open("/proc/self/mountinfo", "rb") as file:

@@ -482,6 +482,51 @@ class Store:
 
         return inspection.space(self.connection)
 
+    def backup(self, destination: str | os.PathLike[str]) -> dict[str, Any]:
+        """A compacted copy at `destination`, from one view, while others go on writing.
+
+        Raises:
+            AlreadyExists, StoreFull, StoreInvalid
+        """
+        from storage.ops import backup
+
+        return backup.backup(self, os.fspath(destination))
+
+    @classmethod
+    def restore(
+        cls,
+        source: str | os.PathLike[str],
+        destination: str | os.PathLike[str],
+        *,
+        program: str | None = None,
+    ) -> dict[str, Any]:
+        """A new store from a backup: open transactions are aborted, consumers detached, epochs raised.
+
+        Raises:
+            AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
+        """
+        from storage.ops import backup
+
+        return backup.restore(
+            os.fspath(source), os.fspath(destination), lambda path: cls.open(path, program=program)
+        )
+
+    def compact(self) -> dict[str, Any]:
+        """Rewrite the data file without its free pages. Nobody else may have the store open.
+
+        Raises:
+            StoreInUse, StoreFull
+        """
+        from storage.ops import backup
+
+        return backup.compact(self)
+
+    def gc(self) -> dict[str, Any]:
+        """Free reader slots of dead processes, and what deleted topics left."""
+        from storage.ops import backup
+
+        return backup.collect(self)
+
     def verify(
         self, *, full: bool = True, progress: Callable[[str, int], None] | None = None
     ) -> list[dict[str, Any]]:

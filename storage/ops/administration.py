@@ -20,6 +20,7 @@ from storage.ops import audit, skip
 from storage.position import LATEST, Extreme, MessageId, Position
 from storage.reader import subscription_start
 from storage.schema import ACKS, DELIVERIES
+from storage.store_head import ReapPolicy
 from storage.subscription import (
     change as changes,
     cursor as cursors,
@@ -101,6 +102,29 @@ class Administration:
         while self._connection.write(topics.purge_step):
             steps += 1
         return steps
+
+    # The store
+
+    def set_reap_policy(
+        self, policy: str, *, dry_run: bool = False, reason: str | None = None
+    ) -> dict[str, Any]:
+        """Which transactions the next writer ends on its way.
+
+        Args:
+            policy: `all` (overdue ones and those of dead owners), `overdue`, or `manual`.
+
+        Raises:
+            InvalidValue
+        """
+        names = {each.name.lower(): each for each in ReapPolicy}
+        if policy not in names:
+            raise InvalidValue(f"{policy!r} is no reap policy", hint=f"One of {', '.join(names)}.")
+
+        def change(batch: WriteBatch) -> dict[str, Any]:
+            before, batch.head.reap_policy = ReapPolicy(batch.head.reap_policy), names[policy]
+            return {"reapPolicyBefore": before.name.lower(), "reapPolicy": policy}
+
+        return self._change("store config", "reap-policy", change, dry_run, reason)
 
     # Subscriptions
 

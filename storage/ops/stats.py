@@ -216,7 +216,8 @@ def internal(connection: Connection, name: str) -> dict[str, Any]:
         found = topics.get(view, name)
         head = topic_head.load(view, found.topic_id)
         return {
-            "topic": found.full_name, "name": found.name, "topicId": found.topic_id, **both("asOf", connection.clock.wall_ms()),
+            "topic": found.full_name, "name": found.name, "topicId": found.topic_id,
+            **both("asOf", connection.clock.wall_ms()),
             "entriesAddedCounter": head.entries, "numberOfEntries": head.entries,
             "totalSize": head.bytes - head.bytes_trimmed,
             "currentLedgerEntries": head.next_entry, "currentLedgerSize": head.bytes - head.ledger_bytes_before,

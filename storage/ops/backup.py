@@ -1,0 +1,149 @@
+"""Copies of a store: backup while it is in use, restore as a new incarnation, compact in place.
+
+A copy is built aside, synced and renamed, so that it is there whole or not at all. Restoring makes a new incarnation
+(semantics section 1): open transactions are aborted, consumers detached, every topic epoch raised, so that nobody who
+held something before the backup can go on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from storage.codec import U64X2
+from storage.creation import install, write_lock_file
+from storage.environment import WriteBatch
+from storage.errors import AlreadyExists, StoreFull, StoreInUse, StoreInvalid
+from storage.lease import FILE_NAME, processes_with
+from storage.ledger import topic as topics, topic_head
+from storage.ops import audit
+from storage.owner import describe, started
+from storage.place import DATA
+from storage.schema import LEASES, TXN_DEADLINES
+from storage.subscription import cursor as cursors, subscription as subscriptions
+from storage.txn.reaper import EVERY
+from storage.txn_state import AbortReason
+
+if TYPE_CHECKING:
+    from storage.store import Store
+
+
+def backup(store: Store, destination: str) -> dict[str, Any]:
+    """A compacted copy of the store at `destination`, from one view; others go on writing meanwhile.
+
+    Raises:
+        AlreadyExists, StoreFull, StoreInvalid
+    """
+    destination = os.path.abspath(destination)
+    with _aside(destination) as aside:
+        store.connection.environment.copy(aside, compact=True)
+        write_lock_file(os.path.join(aside, FILE_NAME))
+        install(aside, destination)
+    return {"path": destination, "bytes": os.stat(os.path.join(destination, DATA)).st_size}
+
+
+def restore(source: str, destination: str, open_store: Callable[[str], Store]) -> dict[str, Any]:
+    """A new store at `destination` from a backup, as a new incarnation.
+
+    Args:
+        open_store: opens a store for writing.
+
+    Raises:
+        AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
+    """
+    destination = os.path.abspath(destination)
+    with _aside(destination) as aside:
+        from storage import place
+
+        place.check(source)
+        shutil.copyfile(os.path.join(source, DATA), os.path.join(aside, DATA))
+        os.chmod(os.path.join(aside, DATA), 0o600)
+        write_lock_file(os.path.join(aside, FILE_NAME))
+        with open_store(aside) as store:
+            result = store.connection.write(lambda batch: _reincarnate(batch, store), naming=EVERY)
+        install(aside, destination)
+    return {"path": destination, **result}
+
+
+def _reincarnate(batch: WriteBatch, store: Store) -> dict[str, Any]:
+    by, batch.head.incarnation = store.connection.owner, batch.head.incarnation + 1
+    aborted = [U64X2.unpack(key)[1] for key in batch.keys(TXN_DEADLINES)]
+    for txn in aborted:
+        store.coordinator.abort(batch, txn, by, AbortReason.INCARNATION)
+    detached = 0
+    for topic in list(topics.every(batch)):
+        head = topic_head.load(batch, topic.topic_id)
+        head.epoch += 1
+        topic_head.save(batch, topic.topic_id, head)
+        for subscription in subscriptions.every(batch, topic.topic_id):
+            cursor = cursors.load(batch, subscription.subscription_id)
+            for consumer in subscriptions.consumers(batch, subscription.subscription_id):
+                subscriptions.detach(batch, subscription, cursor, consumer.consumer_id, {})
+                detached += 1
+            cursors.save(batch, subscription.subscription_id, cursor)
+    for key in list(batch.keys(LEASES)):
+        batch.delete(LEASES, key)
+    result = {
+        "incarnation": batch.head.incarnation,
+        "transactionsAborted": len(aborted),
+        "consumersDetached": detached,
+    }
+    audit.record(batch, by, "store restore", "store", None, result)
+    return result
+
+
+def compact(store: Store) -> dict[str, Any]:
+    """Rewrite the data file without its free pages, in place. Nobody else may have the store open.
+
+    Raises:
+        StoreInUse: naming who has it open.
+        StoreFull
+    """
+    connection = store.connection
+    environment, lock_path = connection.environment, os.path.join(connection.path, FILE_NAME)
+    before = os.stat(os.path.join(connection.path, DATA)).st_size
+    if not environment.lock_file.own_store():
+        others = [describe(pid, started(pid)) for pid in processes_with(lock_path)]
+        raise StoreInUse(
+            f"{connection.path} is open in {', '.join(others) or 'another process'}",
+            hint="Close it there, or make a backup instead: it is compacted as well.",
+            holders=others,
+        )
+    try:
+        with _aside(os.path.join(connection.path, "compacted")) as aside:
+            environment.copy(aside, compact=True)
+            environment.replace_data(os.path.join(aside, DATA))
+    finally:
+        environment.lock_file.share_store()
+    after = os.stat(os.path.join(connection.path, DATA)).st_size
+    return {"path": connection.path, "bytesBefore": before, "bytesAfter": after}
+
+
+def collect(store: Store) -> dict[str, Any]:
+    """Free what nobody needs: reader slots of dead processes, and what deleted topics left."""
+    freed = store.connection.environment.check_readers()
+    return {"readersFreed": freed, "purgeSteps": store.admin.purge()}
+
+
+@contextmanager
+def _aside(destination: str) -> Iterator[str]:
+    """An empty directory beside `destination` to build it in; gone again if anything fails."""
+    if os.path.lexists(destination):
+        raise AlreadyExists(
+            f"there is something at {destination} already; it was left as it is", path=destination
+        )
+    parent, name = os.path.split(destination)
+    aside = os.path.join(parent, f".{name}.{os.getpid()}.new")
+    try:
+        os.makedirs(parent, exist_ok=True)
+        shutil.rmtree(aside, ignore_errors=True)
+        os.mkdir(aside, 0o700)
+        yield aside
+    except OSError as error:
+        kind = StoreFull if error.errno == 28 else StoreInvalid
+        raise kind(f"cannot write {destination}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
