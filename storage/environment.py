@@ -33,13 +33,20 @@ from storage.errors import (
     UnknownFormat,
 )
 from storage.lease import FILE_NAME, LockFile, check_platform
-from storage.limits import LOCK_TIMEOUT_S, MAP_BYTES_FALLBACK, MAP_BYTES_WANTED, READERS_MAX
+from storage.limits import (
+    LOCK_TIMEOUT_S,
+    MAP_BYTES_FALLBACK,
+    MAP_BYTES_WANTED,
+    READERS_MAX,
+    WRITE_BYTES_TARGET,
+)
 from storage.schema import ALL, HEADS, STORE, Database
 from storage.store_head import StoreHead
 
 T = TypeVar("T")
 OnWait = Callable[[str, float], None]
 STORE_HEAD_KEY = key1(0)
+_WRITE_BYTES_MAX = 2 * WRITE_BYTES_TARGET
 _FULL_WORDS = ("No space left", "File too large", "quota exceeded", "ENOSPC")
 
 
@@ -574,12 +581,23 @@ def _check_format(raw: Any, path: str) -> None:
 
 def _full(path: str, error: Exception) -> StoreInvalid:
     text = str(error)
-    if any(words in text for words in _FULL_WORDS):
+    is_short_write = "Input/output error" in text and not _has_room(path)
+    if is_short_write or any(words in text for words in _FULL_WORDS):
         return StoreFull(
             f"no room for the change in {path}: {text}",
             hint="Free some space. All that was acknowledged is safe.",
         )
     return StoreInvalid(f"the disk refused a change in {path}: {text}", hint="Nothing of it was stored.")
+
+
+def _has_room(path: str) -> bool:
+    """Whether a store transaction would fit: LMDB calls a write that a full disk cut short an input/output error."""
+    import resource
+
+    disk, limit = os.statvfs(path), resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    size = os.stat(os.path.join(path, place.DATA)).st_size
+    is_limited = limit != resource.RLIM_INFINITY and size + _WRITE_BYTES_MAX > limit
+    return disk.f_bavail * disk.f_frsize >= _WRITE_BYTES_MAX and not is_limited
 
 
 def create(
