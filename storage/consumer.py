@@ -43,6 +43,8 @@ from storage.txn.aborted import AbortedSet
 from storage.txn.coordinator import Coordinator
 from storage.txn_id import TxnID
 
+_TEND_NS = int(DEATH_CHECK_S * 1e9)
+
 Acknowledged = Message | MessageId | Sequence[Message | MessageId]
 
 
@@ -69,6 +71,7 @@ class Consumer:
         self._queue: deque[Message] = deque()
         self._generation = -1
         self._seen = -1
+        self._tended_ns = 0
         self._closed = False
 
     @property
@@ -126,7 +129,9 @@ class Consumer:
             now_ns = clock.boot_ns()
             if now_ns >= until_ns:
                 return []
-            if not self._connection.wait_for_commit(seen, min(until_ns, now_ns + int(DEATH_CHECK_S * 1e9))):
+            self._connection.wait_for_commit(seen, min(until_ns, now_ns + _TEND_NS))
+            if clock.boot_ns() - self._tended_ns >= _TEND_NS:
+                self._tended_ns = clock.boot_ns()
                 self._tend()
 
     def acknowledge(

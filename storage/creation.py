@@ -24,8 +24,7 @@ def create(path: str, clock: Clock) -> None:
     """Create an empty store; see `Store.create`."""
     check_platform()
     path = os.path.abspath(path)
-    if os.path.lexists(path) and not _is_empty_directory(path):
-        raise AlreadyExists(f"there is something at {path} already; it was left as it is", path=path)
+    check_free(path)
     parent, name = os.path.split(path)
     _make_parent(parent)
     aside = os.path.join(parent, f".{name}.{os.getpid()}.new")
@@ -42,6 +41,16 @@ def create(path: str, clock: Clock) -> None:
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
+
+
+def check_free(path: str) -> None:
+    """That a store may be made at `path`: nothing is there, or an empty directory.
+
+    Raises:
+        AlreadyExists
+    """
+    if os.path.lexists(path) and not _is_empty_directory(path):
+        raise AlreadyExists(f"there is something at {path} already; it was left as it is", path=path)
 
 
 def install(aside: str, path: str) -> None:

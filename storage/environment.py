@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import lmdb
@@ -36,6 +37,7 @@ from storage.lease import FILE_NAME, LockFile, check_platform
 from storage.limits import (
     LOCK_TIMEOUT_S,
     MAP_BYTES_FALLBACK,
+    MAP_BYTES_SPARE,
     MAP_BYTES_WANTED,
     READERS_MAX,
     WRITE_BYTES_TARGET,
@@ -248,19 +250,25 @@ class Environment:
             self.lock_file.close()
             raise
 
-    def _open(self, timeout_s: float = LOCK_TIMEOUT_S, on_wait: OnWait | None = None) -> None:
+    def _open(
+        self, timeout_s: float = LOCK_TIMEOUT_S, on_wait: OnWait | None = None, *, inside_gate: bool = False
+    ) -> None:
         self._raw = _open_raw(self.path, self.read_only)
-        if self.read_only:
-            _check_format(self._raw, self.path)
-            self._databases = _open_databases(self._raw, self.path, read_only=True)
-            return
-        _check_format(self._raw, self.path)
-        self._raw.reader_check()
-        self.lock_file.enter_gate(timeout_s, on_wait)
         try:
-            self._databases = _open_databases(self._raw, self.path, read_only=False)
-        finally:
-            self.lock_file.leave_gate()
+            _check_format(self._raw, self.path)
+            if self.read_only or inside_gate:
+                self._databases = _open_databases(self._raw, self.path, self.read_only)
+                return
+            self._raw.reader_check()
+            self.lock_file.enter_gate(timeout_s, on_wait)
+            try:
+                self._databases = _open_databases(self._raw, self.path, read_only=False)
+            finally:
+                self.lock_file.leave_gate()
+        except BaseException:
+            # LMDB opens a file once in a process: an environment left open would refuse the next attempt.
+            self._raw.close()
+            raise
 
     def close(self) -> None:
         """Close it; every view must be done."""
@@ -282,38 +290,47 @@ class Environment:
             self._open()
 
     def forked(self) -> None:
-        """In a child after fork: drop what the parent holds. LMDB must not be used across a fork."""
+        """In a child after fork: drop what the parent holds. LMDB must not be used across a fork.
+
+        Closing is safe: LMDB leaves reader slots of other pids alone, and a child has none of the parent's locks.
+        """
         self.lock_file.close()
         self._failed = "it was opened before this process forked; open the store anew in the child"
+        with suppress(lmdb.Error):
+            self._raw.close()
 
     def last_commit(self) -> int:
         """A number that grows with every commit of any process; cheap enough to ask often."""
-        self._check_usable()
+        self.check_usable()
         number: int = self._raw.info()["last_txnid"]
         return number
 
     def info(self) -> dict[str, Any]:
         """LMDB's own figures: map size, pages, readers."""
-        self._check_usable()
+        self.check_usable()
         return {**self._raw.info(), "psize": self._raw.stat()["psize"]}
 
     def readers(self) -> str:
         """LMDB's reader table as it prints it."""
+        self.check_usable()
         text: str = self._raw.readers()
         return text
 
     def check_readers(self) -> int:
         """Free the slots of readers that died; how many."""
+        self.check_usable()
         freed: int = self._raw.reader_check()
         return freed
 
     def database_stats(self) -> dict[str, dict[str, int]]:
         """Pages and entries of each named database."""
+        self.check_usable()
         with self._raw.begin() as raw:
             return {name: raw.stat(handle) for name, handle in self._databases.items()}
 
     def copy(self, path: str, *, compact: bool) -> None:
         """A consistent copy of the data file into the directory `path`, from one view."""
+        self.check_usable()
         try:
             self._raw.copy(path, compact=compact)
         except lmdb.Error as error:
@@ -344,7 +361,7 @@ class Environment:
 
     def _begin_view(self) -> Any:
         while True:
-            self._check_usable()
+            self.check_usable()
             with self._views_done:
                 while self._growing:
                     self._views_done.wait()
@@ -370,17 +387,34 @@ class Environment:
             if self._growing:
                 self._views_done.notify_all()
 
-    def _resize(self, size: int) -> None:
-        """Change the map, or take over another process's change (0), while no view of this process is open."""
+    def _resize(self, size: int, *, inside_gate: bool = False) -> None:
+        """Change the map, or take over another process's change (0), while no view of this process is open.
+
+        Raises:
+            StoreFull: the process may not have so much address space; the handle goes on with what it had.
+        """
         with self._views_done:
             self._growing = True
             while self._views:
                 self._views_done.wait()
             try:
                 self._raw.set_mapsize(size)
+            except (MemoryError, lmdb.Error) as error:
+                self._reopen(inside_gate)
+                raise StoreFull(
+                    f"{self.path} needs more address space than this process may have: {error}",
+                    hint="Raise the limit (ulimit -v). All that was acknowledged is safe.",
+                ) from error
             finally:
                 self._growing = False
                 self._views_done.notify_all()
+
+    def _reopen(self, inside_gate: bool) -> None:
+        """After a failed change of the map py-lmdb has dropped the environment: open it again as it was."""
+        try:
+            self._open(inside_gate=inside_gate)
+        except StoreInvalid as error:
+            self._failed = f"its map could not change, and it could not be opened again: {error.message}"
 
     def write(
         self,
@@ -403,7 +437,7 @@ class Environment:
         Raises:
             WriterBusy, StoreFull, OutcomeUnknown, and what `change` raises.
         """
-        self._check_usable()
+        self.check_usable()
         if self.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
         self.lock_file.enter_gate(timeout_s, on_wait)
@@ -414,7 +448,7 @@ class Environment:
                 except lmdb.MapFullError:
                     self._grow()
                 except lmdb.MapResizedError:
-                    self._resize(0)
+                    self._resize(0, inside_gate=True)
         finally:
             self.lock_file.leave_gate()
 
@@ -464,16 +498,12 @@ class Environment:
             raise _full(self.path, error) from error
 
     def _grow(self) -> None:
-        size = self._raw.info()["map_size"] * 2
-        try:
-            self._resize(size)
-        except (MemoryError, lmdb.Error) as error:
-            raise StoreFull(
-                f"{self.path} needs a map of {size} bytes, which this process cannot have: {error}",
-                hint="Raise the limit on address space (ulimit -v).",
-            ) from error
+        self._resize(self._raw.info()["map_size"] * 2, inside_gate=True)
 
-    def _check_usable(self) -> None:
+    def check_usable(self) -> None:
+        """Raises:
+        StoreClosed: the handle was closed, forked, or latched after a failed commit.
+        """
         if self._failed is not None:
             raise StoreClosed(f"this handle of {self.path} cannot be used: {self._failed}")
 
@@ -509,30 +539,38 @@ def _open_locks(path: str, clock: Clock, read_only: bool) -> LockFile:
         raise NotPermitted(f"cannot open {lock_path}: {error.strerror}") from None
 
 
-def _open_raw(path: str, read_only: bool, map_bytes: int = MAP_BYTES_WANTED) -> Any:
-    try:
-        raw = lmdb.open(
-            path, map_size=map_bytes, readonly=read_only, create=False, mode=0o600, max_dbs=64,
-            max_readers=READERS_MAX, max_spare_txns=2,
-        )  # fmt: skip
-    except (MemoryError, lmdb.MemoryError):
-        if map_bytes <= MAP_BYTES_FALLBACK:
-            raise StoreFull(f"no address space for the map of {path}", hint="Raise `ulimit -v`.") from None
-        size = os.stat(os.path.join(path, place.DATA)).st_size
-        return _open_raw(path, read_only, max(MAP_BYTES_FALLBACK, 1 << size.bit_length()))
-    except (lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CorruptedError) as error:
-        raise CorruptStore(f"{path} cannot be opened: {error}", hint="Restore a backup.") from error
-    except lmdb.LockError as error:
-        raise NotPermitted(
-            f"{path} cannot be locked: {error}",
-            hint="Two containers with separate process ids cannot share a store: give them one pid namespace.",
-        ) from error
-    except (lmdb.ReadonlyError, PermissionError) as error:
-        raise NotPermitted(f"{path} cannot be opened: {error}") from error
-    except lmdb.Error as error:
-        raise StoreInvalid(f"{path} cannot be opened: {error}") from error
-    _check_length(raw, path)
-    return raw
+def _open_raw(path: str, read_only: bool) -> Any:
+    """The raw environment, with as large a map as the process may have.
+
+    Raises:
+        StoreFull, CorruptStore, NotPermitted, StoreInvalid
+    """
+    size = os.stat(os.path.join(path, place.DATA)).st_size
+    for map_bytes in (MAP_BYTES_WANTED, max(MAP_BYTES_FALLBACK, 2 * size), size + MAP_BYTES_SPARE):
+        try:
+            raw = lmdb.open(
+                path, map_size=map_bytes, readonly=read_only, create=False, mode=0o600, max_dbs=64,
+                max_readers=READERS_MAX, max_spare_txns=2,
+            )  # fmt: skip
+        except (MemoryError, lmdb.MemoryError):
+            continue
+        except (lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CorruptedError) as error:
+            raise CorruptStore(f"{path} cannot be opened: {error}", hint="Restore a backup.") from error
+        except lmdb.LockError as error:
+            raise NotPermitted(
+                f"{path} cannot be locked: {error}",
+                hint="Two containers with separate process ids cannot share a store: give them one pid namespace.",
+            ) from error
+        except (lmdb.ReadonlyError, PermissionError) as error:
+            raise NotPermitted(f"{path} cannot be opened: {error}") from error
+        except lmdb.Error as error:
+            raise StoreInvalid(f"{path} cannot be opened: {error}") from error
+        _check_length(raw, path)
+        return raw
+    raise StoreFull(
+        f"no address space for the map of {path}, which has {size:,} bytes",
+        hint="Raise the limit on address space (ulimit -v).",
+    )
 
 
 def _check_length(raw: Any, path: str) -> None:

@@ -18,6 +18,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from struct import Struct
 from typing import Final
 
@@ -170,7 +171,9 @@ class LockFile:
     def _sign(self) -> None:
         if self._started < 0:
             self._started = owner.started(os.getpid())
-        os.pwrite(self._descriptor, _HOLDER.pack(os.getpid(), self._started), _HOLDER_AT)
+        # A hint for people only: a full disk must not keep the gate from being used.
+        with suppress(OSError):
+            os.pwrite(self._descriptor, _HOLDER.pack(os.getpid(), self._started), _HOLDER_AT)
 
     def leave_gate(self) -> None:
         self._try(fcntl.F_UNLCK, GATE)

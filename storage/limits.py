@@ -41,6 +41,9 @@ MAP_BYTES_WANTED = 1 << 40
 MAP_BYTES_FALLBACK = 1 << 30
 """Address space where the process is limited (RLIMIT_AS); it then grows by doubling."""
 
+MAP_BYTES_SPARE = 1 << 26
+"""The least room for growth with which a store is opened."""
+
 LOCK_TIMEOUT_S = 5.0
 """Default wait for the writer gate."""
 

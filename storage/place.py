@@ -9,6 +9,9 @@ from typing import Final
 from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreNotFound, StoreUnsafe
 
 DATA: Final = "data.mdb"
+LMDB_LOCK: Final = "lock.mdb"
+LOCK: Final = "store.lock"
+FILES: Final = (DATA, LMDB_LOCK, LOCK)
 _NETWORK: Final = (
     "nfs",
     "cifs",
@@ -45,17 +48,26 @@ def check(path: str) -> None:
         raise NotAStore(f"{path} is a file, not the directory of a store")
     _check_private(path, directory)
     data = os.path.join(path, DATA)
+    for file in FILES:
+        _check_file(path, file)
+    check_local(path, directory.st_dev)
+    _check_magic(data)
+
+
+def _check_file(path: str, name: str) -> None:
+    """A plain file of its own that nobody else may write; LMDB makes its lock file where it is missing."""
+    file = os.path.join(path, name)
     try:
-        status = os.lstat(data)
+        status = os.lstat(file)
     except FileNotFoundError:
-        raise NotAStore(f"{path} is a directory, but not a txnctl store: it has no {DATA}") from None
+        if name == LMDB_LOCK:
+            return
+        raise NotAStore(f"{path} is a directory, but not a whole txnctl store: it has no {name}") from None
     except PermissionError as error:
         raise NotPermitted(f"cannot look into {path}: {error.strerror}") from None
     if not stat.S_ISREG(status.st_mode):
-        raise StoreUnsafe(f"{data} is a link or a special file; a store needs a plain file of its own")
-    _check_private(data, status)
-    check_local(path, directory.st_dev)
-    _check_magic(data)
+        raise StoreUnsafe(f"{file} is a link or a special file; a store needs a plain file of its own")
+    _check_private(file, status)
 
 
 def _check_private(path: str, status: os.stat_result) -> None:

@@ -358,11 +358,13 @@ class Store:
 
         return abort.run(self, txn_number(txn), reason, if_version, force, dry_run)
 
-    def transactions(self, *, ended: bool = False, topic: str | None = None) -> list[dict[str, Any]]:
+    def transactions(
+        self, *, ended: bool = False, topic: str | None = None, limit: int | None = None
+    ) -> list[dict[str, Any]]:
         """The open transactions, oldest first; with `ended` the others, newest first."""
         from storage.ops import transactions
 
-        return transactions.rows(self, ended=ended, topic=topic)
+        return transactions.rows(self, ended=ended, topic=topic, limit=limit)
 
     def show_transaction(self, txn: Txn) -> dict[str, Any]:
         """All that is known of a transaction.
@@ -482,15 +484,20 @@ class Store:
 
         return inspection.space(self.connection)
 
-    def backup(self, destination: str | os.PathLike[str]) -> dict[str, Any]:
+    def backup(
+        self, destination: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None
+    ) -> dict[str, Any]:
         """A compacted copy at `destination`, from one view, while others go on writing.
+
+        Args:
+            progress: told bytes written and bytes of the whole file.
 
         Raises:
             AlreadyExists, StoreFull, StoreInvalid
         """
         from storage.ops import backup
 
-        return backup.backup(self, os.fspath(destination))
+        return backup.backup(self, os.fspath(destination), progress)
 
     @classmethod
     def restore(
@@ -499,6 +506,9 @@ class Store:
         destination: str | os.PathLike[str],
         *,
         program: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        dry_run: bool = False,
+        reason: str | None = None,
     ) -> dict[str, Any]:
         """A new store from a backup: open transactions are aborted, consumers detached, epochs raised.
 
@@ -507,11 +517,14 @@ class Store:
         """
         from storage.ops import backup
 
+        def open_store(path: str, read_only: bool) -> Store:
+            return cls.open(path, read_only=read_only, program=program)
+
         return backup.restore(
-            os.fspath(source), os.fspath(destination), lambda path: cls.open(path, program=program)
+            os.fspath(source), os.fspath(destination), open_store, progress, dry_run, reason
         )
 
-    def compact(self) -> dict[str, Any]:
+    def compact(self, *, progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
         """Rewrite the data file without its free pages. Nobody else may have the store open.
 
         Raises:
@@ -519,7 +532,7 @@ class Store:
         """
         from storage.ops import backup
 
-        return backup.compact(self)
+        return backup.compact(self, progress)
 
     def gc(self) -> dict[str, Any]:
         """Free reader slots of dead processes, and what deleted topics left."""

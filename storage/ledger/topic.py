@@ -138,7 +138,8 @@ def purge_step(batch: WriteBatch) -> bool:
     for database in (ENTRIES, LEDGERS, SEQUENCES, TXN_RUNS, ABORTED):
         room -= batch.delete_prefix(database, key, room)
         if room <= 0:
-            return True
-    batch.delete(PURGES, key)
+            break
+    else:
+        batch.delete(PURGES, key)
     faults.reach("topic.between_purge_steps")
     return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from storage.codec import U64X2
 from storage.creation import install, write_lock_file
 from storage.environment import WriteBatch
-from storage.errors import AlreadyExists, StoreFull, StoreInUse, StoreInvalid
+from storage.errors import StoreFull, StoreInUse, StoreInvalid
 from storage.lease import FILE_NAME, processes_with
 from storage.ledger import topic as topics, topic_head
 from storage.ops import audit
@@ -31,7 +32,13 @@ if TYPE_CHECKING:
     from storage.store import Store
 
 
-def backup(store: Store, destination: str) -> dict[str, Any]:
+Progress = Callable[[int, int], None]
+"""(bytes written, bytes of the file that is copied, which is the most it can come to)"""
+
+_PROGRESS_S = 0.1
+
+
+def backup(store: Store, destination: str, progress: Progress | None = None) -> dict[str, Any]:
     """A compacted copy of the store at `destination`, from one view; others go on writing meanwhile.
 
     Raises:
@@ -39,36 +46,68 @@ def backup(store: Store, destination: str) -> dict[str, Any]:
     """
     destination = os.path.abspath(destination)
     with _aside(destination) as aside:
-        store.connection.environment.copy(aside, compact=True)
+        _copy(store, aside, progress)
         write_lock_file(os.path.join(aside, FILE_NAME))
         install(aside, destination)
     return {"path": destination, "bytes": os.stat(os.path.join(destination, DATA)).st_size}
 
 
-def restore(source: str, destination: str, open_store: Callable[[str], Store]) -> dict[str, Any]:
-    """A new store at `destination` from a backup, as a new incarnation.
+def restore(
+    source: str,
+    destination: str,
+    open_store: Callable[[str, bool], Store],
+    progress: Progress | None = None,
+    dry_run: bool = False,
+    reason: str | None = None,
+) -> dict[str, Any]:
+    """A new store at `destination` from a backup, as a new incarnation; from a store in use it takes one view.
 
     Args:
-        open_store: opens a store for writing.
+        open_store: opens a store, for reading only or not.
+        dry_run: everything but putting it in its place.
 
     Raises:
         AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
     """
     destination = os.path.abspath(destination)
     with _aside(destination) as aside:
-        from storage import place
-
-        place.check(source)
-        shutil.copyfile(os.path.join(source, DATA), os.path.join(aside, DATA))
+        with open_store(source, True) as backed_up:
+            _copy(backed_up, aside, progress)
         os.chmod(os.path.join(aside, DATA), 0o600)
         write_lock_file(os.path.join(aside, FILE_NAME))
-        with open_store(aside) as store:
-            result = store.connection.write(lambda batch: _reincarnate(batch, store), naming=EVERY)
-        install(aside, destination)
-    return {"path": destination, **result}
+        with open_store(aside, False) as store:
+            result = store.connection.write(lambda batch: _reincarnate(batch, store, reason), naming=EVERY)
+        if not dry_run:
+            install(aside, destination)
+    return {"path": destination, **result, "dryRun": dry_run}
 
 
-def _reincarnate(batch: WriteBatch, store: Store) -> dict[str, Any]:
+def _copy(store: Store, aside: str, progress: Progress | None) -> None:
+    """Copy the data file; LMDB does it in one call, so that a second thread looks how far it is."""
+    environment = store.connection.environment
+    if progress is None:
+        environment.copy(aside, compact=True)
+        return
+    failures: list[BaseException] = []
+
+    def copy() -> None:
+        try:
+            environment.copy(aside, compact=True)
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the thread that waits
+            failures.append(error)
+
+    thread = threading.Thread(target=copy, name="txnctl-copy")
+    thread.start()
+    total, target = os.stat(os.path.join(store.path, DATA)).st_size, os.path.join(aside, DATA)
+    while thread.is_alive():
+        thread.join(_PROGRESS_S)
+        if os.path.exists(target):
+            progress(os.stat(target).st_size, total)
+    if failures:
+        raise failures[0]
+
+
+def _reincarnate(batch: WriteBatch, store: Store, reason: str | None) -> dict[str, Any]:
     by, batch.head.incarnation = store.connection.owner, batch.head.incarnation + 1
     aborted = [U64X2.unpack(key)[1] for key in batch.keys(TXN_DEADLINES)]
     for txn in aborted:
@@ -91,11 +130,11 @@ def _reincarnate(batch: WriteBatch, store: Store) -> dict[str, Any]:
         "transactionsAborted": len(aborted),
         "consumersDetached": detached,
     }
-    audit.record(batch, by, "store restore", "store", None, result)
+    audit.record(batch, by, "store restore", "store", reason, result)
     return result
 
 
-def compact(store: Store) -> dict[str, Any]:
+def compact(store: Store, progress: Progress | None = None) -> dict[str, Any]:
     """Rewrite the data file without its free pages, in place. Nobody else may have the store open.
 
     Raises:
@@ -114,7 +153,7 @@ def compact(store: Store) -> dict[str, Any]:
         )
     try:
         with _aside(os.path.join(connection.path, "compacted")) as aside:
-            environment.copy(aside, compact=True)
+            _copy(store, aside, progress)
             environment.replace_data(os.path.join(aside, DATA))
     finally:
         environment.lock_file.share_store()
@@ -131,10 +170,7 @@ def collect(store: Store) -> dict[str, Any]:
 @contextmanager
 def _aside(destination: str) -> Iterator[str]:
     """An empty directory beside `destination` to build it in; gone again if anything fails."""
-    if os.path.lexists(destination):
-        raise AlreadyExists(
-            f"there is something at {destination} already; it was left as it is", path=destination
-        )
+    check_free(destination)
     parent, name = os.path.split(destination)
     aside = os.path.join(parent, f".{name}.{os.getpid()}.new")
     try:

@@ -40,6 +40,7 @@ def info(connection: Connection) -> dict[str, Any]:
 
 def locks(connection: Connection) -> list[dict[str, Any]]:
     """Who holds the writer gate, leases, and the store open."""
+    connection.environment.check_usable()
     lock_file, rows = connection.environment.lock_file, []
     if lock_file.gate_is_held():
         signature = lock_file.gate_signature() or (0, 0)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from storage.clock import nanoseconds
 from storage.environment import ReadView, WriteBatch
 from storage.errors import WaitTimeout
 from storage.ledger import topic as topics
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from storage.store import Store
 
 
-def rows(store: Store, *, ended: bool, topic: str | None = None) -> list[dict[str, Any]]:
+def rows(
+    store: Store, *, ended: bool, topic: str | None = None, limit: int | None = None
+) -> list[dict[str, Any]]:
     """Open transactions, oldest first; or those that ended, newest first."""
     with store.connection.view() as view:
         names = _topic_names(view)
@@ -34,11 +38,8 @@ def rows(store: Store, *, ended: bool, topic: str | None = None) -> list[dict[st
             ]
         else:
             found = sorted(int.from_bytes(key[8:], "big") for key in view.keys(TXN_DEADLINES))
-        return [
-            row(view, store, records.get(view, txn), names)
-            for txn in found
-            if wanted is None or wanted in touches(view, txn, PART_TOPIC)
-        ]
+        chosen = (txn for txn in found if wanted is None or wanted in touches(view, txn, PART_TOPIC))
+        return [row(view, store, records.get(view, txn), names) for txn in islice(chosen, limit)]
 
 
 def _topic_names(view: ReadView) -> dict[int, str]:
@@ -91,13 +92,15 @@ def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
     """Wait until a transaction has ended; meanwhile end it when its deadline passes or its owner dies."""
     connection = store.connection
     clock = connection.clock
-    until_ns = clock.boot_ns() + int(1e9 * (1 << 30 if timeout is None else timeout))
+    until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
     while True:
         seen = connection.environment.last_commit()
         with connection.view() as view:
             record = records.get(view, txn)
             if record.state is not TransactionState.OPEN:
                 return _show(view, store, record)
+            deadline_ns = reaper.next_deadline_ns(view)
+            left_ns = 1 << 62 if deadline_ns is None else max(0, deadline_ns - view.now_ns)
             is_due = reaper.overdue(view, 1) or reaper.orphaned(view, connection.environment.lock_file)
         if is_due and not connection.read_only:
             store.reap(100)
@@ -109,7 +112,7 @@ def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
                 hint=f"`txnctl transactions show {TxnID(txn)}` tells who holds it.",
                 transaction=str(TxnID(txn)),
             )
-        connection.wait_for_commit(seen, min(until_ns, now_ns + int(DEATH_CHECK_S * 1e9)))
+        connection.wait_for_commit(seen, min(until_ns, now_ns + min(left_ns, int(DEATH_CHECK_S * 1e9))))
 
 
 def reap(store: Store, limit: int, dry_run: bool, reason: str | None) -> list[dict[str, Any]]:

@@ -1,0 +1,98 @@
+"""Every example in README and docs runs: shell blocks in bash, Python blocks as scripts, one directory a page."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return BLOCK.findall(page.read_text())
+
+
+def environment(directory: Path) -> dict[str, str]:
+    tool = directory / "bin" / "txnctl"
+    tool.parent.mkdir()
+    tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m txnctl "$@"\n')
+    tool.chmod(0o755)
+    return {
+        "PATH": f"{tool.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(directory),
+        "LANG": "C.UTF-8",
+    }
+
+
+def page_with_examples() -> list[Path]:
+    return [
+        page
+        for page in PAGES
+        if page.name not in ("CLI.md", "CONTRIBUTING.md", "BENCHMARKS.md") and blocks(page)
+    ]
+
+
+@pytest.mark.parametrize("page", page_with_examples(), ids=lambda page: page.name)
+def test_every_block_of_a_page_runs_in_order(page: Path, tmp_path: Path) -> None:
+    """A reader who types a page's examples one after the other meets no error."""
+    given = environment(tmp_path)
+    shell = "\n".join(text for kind, text in blocks(page) if kind == "sh")
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", shell],
+        cwd=tmp_path,
+        env=given,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert "error:" not in done.stderr
+    for text in (text for kind, text in blocks(page) if kind == "python"):
+        done = subprocess.run(
+            [sys.executable, "-c", text], cwd=tmp_path, env=given, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_has_examples_in_the_shell_and_in_python() -> None:
+    """The page that everybody reads first is not left out by a change of its form."""
+    kinds = [kind for kind, _ in blocks(ROOT / "README.md")]
+    assert kinds.count("sh") >= 5
+    assert kinds.count("python") >= 1
+
+
+def test_the_tour_shows_what_the_readme_says_of_it(tmp_path: Path) -> None:
+    """E stops before the open transfer, D has everything, and after the commit E has the rest in order."""
+    tour = [text for kind, text in blocks(ROOT / "README.md") if kind == "sh"][1:5]
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", "\necho =====\n".join(tour)],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    _, _, opened, ended = done.stdout.split("=====\n")
+    before = ["deposit B1 500", "deposit B2 20"]
+    everything = [*before, "withdraw B1 100", "1", "2", "3", "4", "5"]
+    lines = opened.splitlines()
+    assert lines[: len(before) + len(everything)] == before + everything
+    assert "blocked" in opened
+    assert ended.splitlines()[-7:] == ["withdraw B1 100", "1", "2", "3", "4", "5", "deposit B2 100"]
+    assert "wait behind open transaction 0:1" in done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    """A link to a file of the project names one that exists."""
+    targets = re.findall(r"\]\((?!https?://)([^)#]+)\)", page.read_text())
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert not missing

@@ -1,0 +1,54 @@
+"""Builds the small store of format number 1 that tests/format/store-1.mdb.gz holds. Run it only for a new format."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import tempfile
+from pathlib import Path
+
+from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
+from storage.clock import ManualClock
+
+
+def build(path: Path) -> None:
+    """One of everything: plain, batch, keyed, tombstone, committed, aborted, open, acknowledged, pending, held."""
+    clock = ManualClock()
+    Store.create(path, clock=clock)
+    with Store.open(path, clock=clock, program="small-store") as store:
+        store.create_topic("orders", ledger_entries_max=4)
+        named = store.create_producer("orders", producer_name="loader")
+        named.send(b"plain", sequence_id=7)
+        named.send_batch(
+            [b"a", None, b"\xff"],
+            keys=[b"k", None, b""],
+            properties=[{"p": "q"}, None, None],
+            event_times=[5, None, 6],
+        )
+        committed, aborted, opened = store.begin(), store.begin(), store.begin(labels={"job": "x"})
+        named.send(b"committed", txn=committed)
+        named.send(b"aborted", txn=aborted)
+        named.send(b"open", txn=opened)
+        store.commit(committed)
+        store.abort(aborted, reason="golden")
+        store.admin.create_subscription("orders", "E", initial_position=EARLIEST)
+        store.admin.create_subscription(
+            "orders",
+            "D",
+            initial_position=EARLIEST,
+            subscription_type=SubscriptionType.SHARED,
+            subscription_isolation_level=IsolationLevel.READ_UNCOMMITTED,
+        )
+        with store.subscribe("orders", "E") as consumer:
+            consumer.acknowledge(consumer.receive(timeout=0))
+        with store.subscribe("orders", "D") as consumer:
+            messages = consumer.receive_batch(3, timeout=0)
+            consumer.acknowledge(messages[1:2])
+            consumer.acknowledge(messages[2:3], txn=opened)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as directory:
+        build(Path(directory) / "store")
+        data = (Path(directory) / "store" / "data.mdb").read_bytes()
+    Path(sys.argv[1]).write_bytes(gzip.compress(data, mtime=0))

@@ -1,0 +1,116 @@
+"""Format number 1 stays what docs/FORMAT.md says: golden bytes, and a whole store written by the first release."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import struct
+import zlib
+from pathlib import Path
+
+import lmdb
+import msgpack
+
+from storage import IsolationLevel, Store, schema
+from storage.ledger import entry as entries
+from storage.subscription import message_set
+
+HERE = Path(__file__).parent
+
+
+def opened(tmp_path: Path) -> Store:
+    """The small store, as if it had been lying there."""
+    path = tmp_path / "store"
+    path.mkdir(mode=0o700)
+    with gzip.open(HERE / "store-1.mdb.gz") as packed, open(path / "data.mdb", "wb") as data:
+        shutil.copyfileobj(packed, data)
+    (path / "store.lock").touch(mode=0o600)
+    os.chmod(path / "data.mdb", 0o600)
+    return Store.open(path)
+
+
+def test_the_format_number_is_one() -> None:
+    """Another number needs a small store and golden bytes of its own."""
+    assert schema.FORMAT_NUMBER == 1
+
+
+def test_an_entry_is_laid_out_as_documented() -> None:
+    """The header of 58 bytes, big-endian, then the columns; built here by hand."""
+    body = msgpack.packb(["p", 7, [b"v"], [b"k"], None, None], use_bin_type=True)
+    by_hand = struct.pack(">IBBIQqQQQQ", zlib.crc32(body), 0, 0, 1, 42, -1, 1000, 2000, 3, 4) + body
+    assert entries.encode(entries.MESSAGES, 1, 42, -1, 1000, 2000, 3, 4, body) == by_hand
+    fields = ["00", "00", "00000001", "000000000000002a", "ffffffffffffffff"]
+    fields += ["00000000000003e8", "00000000000007d0", "0000000000000003", "0000000000000004"]
+    assert by_hand[4:58].hex() == "".join(fields)
+    assert body.hex() == "96a1700791c4017691c4016bc0c0"
+
+
+def test_a_message_set_is_a_big_endian_integer_and_all_is_nothing() -> None:
+    """Bit i stands for message i; no bytes for every message of the entry."""
+    assert message_set.encode(0b101, 3) == b"\x05"
+    assert message_set.encode(1 << 8, 12) == b"\x01\x00"
+    assert message_set.encode(0b111, 3) == b""
+    assert message_set.decode(b"", 3) == 0b111
+
+
+def test_a_value_begins_with_the_checksum_of_seed_key_and_payload(tmp_path: Path) -> None:
+    """Whoever writes another reader can check a record from this page alone."""
+    opened(tmp_path).close()
+    with lmdb.open(str(tmp_path / "store"), readonly=True, lock=False, max_dbs=64) as raw:
+        handle = raw.open_db(b"topics", create=False)
+        with raw.begin() as view:
+            key = b"persistent://public/default/orders"
+            value = view.get(key, db=handle)
+    start = zlib.crc32(key, zlib.crc32(b"topics"))
+    assert int.from_bytes(value[:4], "big") == zlib.crc32(value[4:], start)
+    assert msgpack.unpackb(value[4:])[:1] == [1]
+
+
+def test_every_named_database_of_the_schema_is_in_the_file(tmp_path: Path) -> None:
+    """The documented table lists what is there, and nothing else is."""
+    opened(tmp_path).close()
+    with (
+        lmdb.open(str(tmp_path / "store"), readonly=True, lock=False, max_dbs=64) as raw,
+        raw.begin() as view,
+    ):
+        names = {bytes(key).decode() for key in view.cursor().iternext(values=False)}
+    documented = {
+        line.split("`")[1]
+        for line in (HERE.parents[1] / "docs/FORMAT.md").read_text().splitlines()
+        if line[:3] == "| `"
+    }
+    assert names == {database.name for database in schema.ALL} == documented
+
+
+def test_this_release_reads_the_store_of_the_first_one(tmp_path: Path) -> None:
+    """Messages, levels, cursors and the open transaction are what was put in."""
+    with opened(tmp_path) as store:
+        assert store.verify() == []
+        committed = [(str(m.message_id), m.value) for m in store.reader("orders")]
+        assert committed == [
+            ("1:0", b"plain"), ("1:1:0", b"a"), ("1:1:1", None), ("1:1:2", b"\xff"), ("1:2", b"committed"),
+        ]  # fmt: skip
+        everything = store.reader("orders", isolation_level=IsolationLevel.READ_UNCOMMITTED)
+        assert [m.value for m in everything][4:] == [b"committed", b"aborted", b"open"]
+        keyed = store.reader("orders").read_batch(2)[1]
+        assert (keyed.key, keyed.properties, keyed.event_time, keyed.sequence_id) == (b"k", {"p": "q"}, 5, 8)
+        stats = store.topic_stats("orders")
+        assert (stats["maxReadPosition"], stats["ongoingTxnCount"], stats["abortedTxnCount"]) == ("1:3", 1, 1)
+        e, d = stats["subscriptions"]["E"], stats["subscriptions"]["D"]
+        assert (e["markDeletePosition"], e["visible"], e["uncommitted"], e["blocked"]) == ("1:0", 4, 1, 0)
+        assert (d["subscriptionIsolationLevel"], d["pending"], d["visible"]) == ("READ_UNCOMMITTED", 1, 5)
+
+
+def test_the_store_of_the_first_release_can_be_written(tmp_path: Path) -> None:
+    """Its open transaction ends, and what was pending in it is acknowledged."""
+    with opened(tmp_path) as store:
+        (row,) = store.transactions()
+        assert row["labels"] == {"job": "x"}
+        store.commit(row["txnId"])
+        assert [m.value for m in store.reader("orders")][-1] == b"open"
+        assert (
+            store.create_producer("orders", producer_name="loader").send(b"again", sequence_id=7).entry_id
+            == -1
+        )
+        assert store.verify() == []
