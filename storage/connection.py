@@ -25,7 +25,19 @@ _open: dict[tuple[int, str], tuple[Environment, int]] = {}
 _open_lock = threading.Lock()
 
 
-def _forget_after_fork() -> None:
+def _before_fork() -> None:
+    _open_lock.acquire()
+    for environment, _ in _open.values():
+        environment.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for environment, _ in _open.values():
+        environment.after_fork()
+    _open_lock.release()
+
+
+def _after_fork_in_child() -> None:
     global _open_lock
     _open_lock = threading.Lock()
     for environment, _ in _open.values():
@@ -33,7 +45,9 @@ def _forget_after_fork() -> None:
     _open.clear()
 
 
-os.register_at_fork(after_in_child=_forget_after_fork)
+os.register_at_fork(
+    before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+)
 
 
 class Connection:

@@ -289,10 +289,23 @@ class Environment:
             self.lock_file, self.read_only = locks, False
             self._open()
 
-    def forked(self) -> None:
-        """In a child after fork: drop what the parent holds. LMDB must not be used across a fork.
+    def before_fork(self) -> None:
+        """Let no batch and no view be open while this process forks: see `forked`."""
+        self.lock_file.stop_threads()
+        self._views_done.acquire()
+        while self._views:
+            self._views_done.wait()
 
-        Closing is safe: LMDB leaves reader slots of other pids alone, and a child has none of the parent's locks.
+    def after_fork(self) -> None:
+        """In the parent: go on."""
+        self._views_done.release()
+        self.lock_file.let_threads_go()
+
+    def forked(self) -> None:
+        """In the child: close what belongs to the parent. LMDB must not be used across a fork.
+
+        With no transaction of LMDB open (and none kept for reuse), closing gives back nothing of the parent's: reader
+        slots and kernel locks are by process. Then the child can open the store anew.
         """
         self.lock_file.close()
         self._failed = "it was opened before this process forked; open the store anew in the child"
@@ -411,6 +424,8 @@ class Environment:
 
     def _reopen(self, inside_gate: bool) -> None:
         """After a failed change of the map py-lmdb has dropped the environment: open it again as it was."""
+        with suppress(lmdb.Error):
+            self._raw.close()
         try:
             self._open(inside_gate=inside_gate)
         except StoreInvalid as error:
@@ -550,7 +565,7 @@ def _open_raw(path: str, read_only: bool) -> Any:
         try:
             raw = lmdb.open(
                 path, map_size=map_bytes, readonly=read_only, create=False, mode=0o600, max_dbs=64,
-                max_readers=READERS_MAX, max_spare_txns=2,
+                max_readers=READERS_MAX, max_spare_txns=0,
             )  # fmt: skip
         except (MemoryError, lmdb.MemoryError):
             continue

@@ -175,6 +175,14 @@ class LockFile:
         with suppress(OSError):
             os.pwrite(self._descriptor, _HOLDER.pack(os.getpid(), self._started), _HOLDER_AT)
 
+    def stop_threads(self) -> None:
+        """Keep every thread of this process from the gate, as long as the process forks."""
+        self._in_process.acquire()
+
+    def let_threads_go(self) -> None:
+        """The fork is done."""
+        self._in_process.release()
+
     def leave_gate(self) -> None:
         self._try(fcntl.F_UNLCK, GATE)
         self._in_process.release()

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from storage.codec import U64X2
-from storage.creation import install, write_lock_file
+from storage.creation import check_free, install, write_lock_file
 from storage.environment import WriteBatch
 from storage.errors import StoreFull, StoreInUse, StoreInvalid
 from storage.lease import FILE_NAME, processes_with
