@@ -66,7 +66,7 @@ class Consumer:
         self._subscription = subscription
         self._attached = attached
         self._window = receiver_queue_size
-        self._acknowledger = Acknowledger(coordinator, subscription, connection.owner)
+        self._acknowledger = Acknowledger(coordinator, subscription, connection.owner, attached.consumer_id)
         self._aborted = AbortedSet()
         self._queue: deque[Message] = deque()
         self._generation = -1
@@ -169,6 +169,7 @@ class Consumer:
         self._write(
             lambda batch: self._acknowledger.acknowledge_cumulative(batch, message_id, number, force), number
         )
+        self._forget_acknowledged((message_id.ledger_id, message_id.entry_id))
 
     def _forget_acknowledged(self, highest: tuple[int, int]) -> None:
         """What was acknowledged before it was received is not given out any more."""
@@ -181,6 +182,7 @@ class Consumer:
         items = _items(message)
         delay_ns = nanoseconds(delay, "a delay")
         self._write(lambda batch: self._give_back(batch, items, delay_ns), 0)
+        self._forget_acknowledged(max(at for at, _ in items))
 
     def blocked_by(self) -> Blocked | None:
         """The open transaction behind which committed messages wait, or None."""

@@ -37,7 +37,7 @@ def create(path: str, clock: Clock) -> None:
         install(aside, path)
     except OSError as error:
         shutil.rmtree(aside, ignore_errors=True)
-        raise _explain(path, error) from error
+        raise explain(path, error) from error
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
@@ -71,23 +71,24 @@ def _make_parent(parent: str) -> None:
     except (FileExistsError, NotADirectoryError):
         raise StoreInvalid(f"cannot create a store below {parent}: something on the way is a file") from None
     except OSError as error:
-        raise _explain(parent, error) from error
+        raise explain(parent, error) from error
 
 
 def _is_empty_directory(path: str) -> bool:
     return os.path.isdir(path) and not os.path.islink(path) and not os.listdir(path)
 
 
-def _explain(path: str, error: OSError) -> StoreInvalid | AlreadyExists:
+def explain(path: str, error: OSError) -> StoreInvalid | AlreadyExists:
+    """What the operating system refused at `path`, as an error of ours."""
     import errno
 
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return NotPermitted(f"cannot create a store at {path}: {error.strerror}")
+        return NotPermitted(f"cannot write a store at {path}: {error.strerror}")
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreFull(f"no room for a store at {path}: {error.strerror}")
     if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
         return AlreadyExists(f"somebody else created {path} meanwhile; it was left as it is", path=path)
-    return StoreInvalid(f"cannot create a store at {path}: {error.strerror}")
+    return StoreInvalid(f"cannot write a store at {path}: {error.strerror}")
 
 
 def _first_records(clock: Clock) -> dict[Database, dict[bytes, bytes]]:

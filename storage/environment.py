@@ -341,18 +341,13 @@ class Environment:
         with self._raw.begin() as raw:
             return {name: raw.stat(handle) for name, handle in self._databases.items()}
 
-    def copy(self, path: str, *, compact: bool) -> None:
-        """A consistent copy of the data file into the directory `path`, from one view."""
+    def copy(self, descriptor: int) -> None:
+        """Write a compacted, consistent copy of the data file to an open descriptor, from one view."""
         self.check_usable()
         try:
-            self._raw.copy(path, compact=compact)
+            self._raw.copyfd(descriptor, compact=True)
         except lmdb.Error as error:
-            raise _full(path, error) from error
-        data = os.open(os.path.join(path, place.DATA), os.O_RDONLY)
-        try:
-            os.fsync(data)
-        finally:
-            os.close(data)
+            raise StoreInvalid(f"{self.path} could not be copied: {error}") from error
 
     def replace_data(self, path: str) -> None:
         """Put another data file in place of ours; the caller has the store for itself. Handles go on with it."""

@@ -198,6 +198,14 @@ class LockFile:
         return owner.describe(*signature) if signature else "an unknown process"
 
 
+def _is_file(descriptor: os.DirEntry[str], wanted: os.stat_result) -> bool:
+    try:
+        status = descriptor.stat()
+    except OSError:
+        return False  # closed since it was listed
+    return (status.st_dev, status.st_ino) == (wanted.st_dev, wanted.st_ino)
+
+
 def processes_with(path: str) -> list[int]:
     """Pids of the processes that have the lock file open, as far as this user may see."""
     wanted, found = os.stat(path), []
@@ -206,9 +214,8 @@ def processes_with(path: str) -> list[int]:
             continue
         try:
             with os.scandir(f"/proc/{name}/fd") as descriptors:
-                status = [each.stat() for each in descriptors]
-            if any((each.st_dev, each.st_ino) == (wanted.st_dev, wanted.st_ino) for each in status):
-                found.append(int(name))
+                if any(_is_file(each, wanted) for each in descriptors):
+                    found.append(int(name))
         except OSError:
             continue
     return found

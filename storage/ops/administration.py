@@ -383,7 +383,9 @@ class Administration:
                 if delivery is None:
                     continue
                 free = delivery.known() & ~delivery.of(deliveries.PENDING) & (messages or -1)
-                for cut in delivery.take(free):
+                taken = delivery.take(free)
+                deliveries.note_taken(cursor, taken, deliveries.NOBODY)
+                for cut in taken:
                     given += cut.messages.bit_count()
                     due_ns = batch.now_ns + delay_ns
                     delivery.give(deliveries.Part(cut.messages, deliveries.NOBODY, cut.times, due_ns))

@@ -17,7 +17,7 @@ from storage.subscription import cursor as cursors, delivery as deliveries, mess
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
-from storage.txn import aborted, record as records
+from storage.txn import aborted, buffer, record as records, runs
 from storage.txn_state import TransactionState
 
 
@@ -53,29 +53,41 @@ def count(view: ReadView, head: TopicHead, subscription: Subscription, cursor: C
     topic_id, subscription_id = subscription.topic_id, subscription.subscription_id
     backlog, through = Backlog(), managed_ledger.messages_through
     backlog.stored = head.messages - through(view, topic_id, head, cursor.mark_delete)
-    taken = list(_taken(view, subscription))
+    taken = list(_taken(view, subscription, cursor))
     backlog.acknowledged = cursors.acknowledged_count(view, topic_id, subscription_id)
     backlog.pending, backlog.in_flight = _held(view, head, subscription, cursor)
     if subscription.level is IsolationLevel.READ_COMMITTED:
         # Dispatch has acknowledged every aborted message it passed, so that aborted ones count from there on; what
-        # was acknowledged or is pending beyond is looked at, entry by entry.
-        passed = max(cursor.read, cursor.mark_delete)
-        if cursor.pending_cumulative is not None:
-            passed = max(passed, cursor.pending_cumulative[1:3])
+        # was acknowledged or is pending beyond is looked at, entry by entry. markDeletePosition may lie beyond
+        # maxReadPosition, after a seek or a change of the level.
+        covered = _covered_whole(cursor)
+        passed, last = max(cursor.read, cursor.mark_delete, covered), head.last_confirmed
+        waiting = max(head.max_read, cursor.mark_delete, covered)
         beyond = _classes_of(view, head, subscription, passed, taken)
-        last = head.last_confirmed
-        backlog.aborted = aborted.messages_between(view, topic_id, head, passed, last) - beyond["aborted"]
-        backlog.uncommitted = head.uncommitted - beyond["uncommitted"]
-        backlog.blocked = head.messages - through(view, topic_id, head, head.max_read) - head.uncommitted
-        backlog.blocked -= (
-            aborted.messages_between(view, topic_id, head, head.max_read, last) + beyond["blocked"]
-        )
+        late = beyond if waiting <= passed else _classes_of(view, head, subscription, waiting, taken)
+        aborted_between = aborted.messages_between
+        backlog.aborted = aborted_between(view, topic_id, head, passed, last) - beyond["aborted"]
+        uncommitted = head.uncommitted - _uncommitted_through(view, head, topic_id, waiting)
+        backlog.uncommitted = uncommitted - late["uncommitted"]
+        backlog.blocked = head.messages - through(view, topic_id, head, waiting) - uncommitted
+        backlog.blocked -= aborted_between(view, topic_id, head, waiting, last) + late["blocked"]
     backlog.visible = backlog.stored - backlog.acknowledged - backlog.pending - backlog.aborted
     backlog.visible -= backlog.uncommitted + backlog.blocked
     assert min(backlog.visible, backlog.blocked, backlog.uncommitted, backlog.aborted) >= 0, (
         "no class is negative"
     )
     return backlog
+
+
+def _uncommitted_through(view: ReadView, head: TopicHead, topic_id: int, at: tuple[int, int]) -> int:
+    """Messages of open transactions at or below a position."""
+    if at <= head.max_read:
+        return 0
+    return sum(
+        runs.messages_through(view, topic_id, txn, at)
+        for txn, first in buffer.open_transactions(view, topic_id)
+        if first <= at
+    )
 
 
 def _held(view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor) -> tuple[int, int]:
@@ -132,14 +144,35 @@ def _covered_count(
     return total
 
 
-def _taken(view: ReadView, subscription: Subscription) -> Iterator[tuple[tuple[int, int], int, int]]:
+def _covered_whole(cursor: Cursor) -> tuple[int, int]:
+    """The last entry of which a pending cumulative acknowledgement covers every message."""
+    if cursor.pending_cumulative is None:
+        return cursor.mark_delete
+    _, ledger_id, entry_id, index = cursor.pending_cumulative
+    return (ledger_id, entry_id if index < 0 else entry_id - 1)
+
+
+def _taken(
+    view: ReadView, subscription: Subscription, cursor: Cursor
+) -> Iterator[tuple[tuple[int, int], int, int]]:
     """What is acknowledged ahead or pending one by one: first position, last entry, messages (0: whole entries)."""
-    subscription_id = subscription.subscription_id
+    subscription_id, cumulative = subscription.subscription_id, cursor.pending_cumulative
     for first, last, messages in cursors.ranges(view, subscription_id):
         yield first, last, int.from_bytes(messages, "big")
+    partly: tuple[int, int] | None = None
+    if cumulative is not None and cumulative[3] >= 0:
+        partly = cumulative[1:3]
+        entry = managed_ledger.read(view, subscription.topic_id, partly)
+        assert entry is not None, "what is acknowledged exists"
+        covered = message_set.through(cumulative[3])
+        found = deliveries.find(view, subscription_id, partly)
+        covered |= found.of(deliveries.PENDING) if found is not None else 0
+        covered &= ~cursors.acknowledged(view, subscription_id, cursor, partly, entry.count)
+        if covered:
+            yield partly, partly[1], covered
     for found in deliveries.every(view, subscription_id):
         pending = found.of(deliveries.PENDING)
-        if pending:
+        if pending and found.at != partly:
             yield found.at, found.at[1], pending
 
 

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from storage.codec import U64X2
-from storage.creation import check_free, install, write_lock_file
+from storage.creation import check_free, explain, install, write_lock_file
 from storage.environment import WriteBatch
-from storage.errors import StoreFull, StoreInUse, StoreInvalid
+from storage.errors import StoreInUse
 from storage.lease import FILE_NAME, processes_with
 from storage.ledger import topic as topics, topic_head
 from storage.ops import audit
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 """(bytes written, bytes of the file that is copied, which is the most it can come to)"""
 
-_PROGRESS_S = 0.1
+_PIECE_BYTES = 1 << 20
 
 
 def backup(store: Store, destination: str, progress: Progress | None = None) -> dict[str, Any]:
@@ -70,10 +70,8 @@ def restore(
         AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
     """
     destination = os.path.abspath(destination)
-    with _aside(destination) as aside:
-        with open_store(source, True) as backed_up:
-            _copy(backed_up, aside, progress)
-        os.chmod(os.path.join(aside, DATA), 0o600)
+    with open_store(source, True) as backed_up, _aside(destination) as aside:
+        _copy(backed_up, aside, progress)
         write_lock_file(os.path.join(aside, FILE_NAME))
         with open_store(aside, False) as store:
             result = store.connection.write(lambda batch: _reincarnate(batch, store, reason), naming=EVERY)
@@ -83,28 +81,44 @@ def restore(
 
 
 def _copy(store: Store, aside: str, progress: Progress | None) -> None:
-    """Copy the data file; LMDB does it in one call, so that a second thread looks how far it is."""
-    environment = store.connection.environment
-    if progress is None:
-        environment.copy(aside, compact=True)
-        return
+    """Copy the data file from one view.
+
+    LMDB copies in one call, which nothing interrupts: it runs in a thread and writes into a pipe, and this thread
+    writes the file. Whatever ends this one closes the pipe, and with it the copy.
+    """
+    total = os.stat(os.path.join(store.path, DATA)).st_size
+    source, sink = os.pipe()
     failures: list[BaseException] = []
 
     def copy() -> None:
         try:
-            environment.copy(aside, compact=True)
+            store.connection.environment.copy(sink)
         except BaseException as error:  # noqa: BLE001 - it is raised again in the thread that waits
             failures.append(error)
+        finally:
+            os.close(sink)
 
     thread = threading.Thread(target=copy, name="txnctl-copy")
     thread.start()
-    total, target = os.stat(os.path.join(store.path, DATA)).st_size, os.path.join(aside, DATA)
-    while thread.is_alive():
-        thread.join(_PROGRESS_S)
-        if os.path.exists(target):
-            progress(os.stat(target).st_size, total)
+    try:
+        with open(os.path.join(aside, DATA), "xb", opener=_private) as file:
+            done = 0
+            while piece := os.read(source, _PIECE_BYTES):
+                file.write(piece)
+                done += len(piece)
+                if progress is not None:
+                    progress(done, max(done, total))
+            file.flush()
+            os.fsync(file.fileno())
+    finally:
+        os.close(source)
+        thread.join()
     if failures:
         raise failures[0]
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 def _reincarnate(batch: WriteBatch, store: Store, reason: str | None) -> dict[str, Any]:
@@ -179,7 +193,6 @@ def _aside(destination: str) -> Iterator[str]:
         os.mkdir(aside, 0o700)
         yield aside
     except OSError as error:
-        kind = StoreFull if error.errno == 28 else StoreInvalid
-        raise kind(f"cannot write {destination}: {error.strerror or error}") from error
+        raise explain(destination, error) from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)

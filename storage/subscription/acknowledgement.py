@@ -31,12 +31,15 @@ _WHOLE = 0
 class Acknowledger:
     """Acknowledges on one subscription, within write batches."""
 
-    __slots__ = ("_by", "_coordinator", "_subscription")
+    __slots__ = ("_by", "_consumer_id", "_coordinator", "_subscription")
 
-    def __init__(self, coordinator: Coordinator, subscription: Subscription, by: Owner) -> None:
+    def __init__(
+        self, coordinator: Coordinator, subscription: Subscription, by: Owner, consumer_id: int = 0
+    ) -> None:
         self._coordinator = coordinator
         self._subscription = subscription
         self._by = by
+        self._consumer_id = consumer_id
 
     def acknowledge(self, batch: WriteBatch, items: list[Item], txn: int, force: bool) -> int:
         """Acknowledge messages one by one; how many were not before.
@@ -50,7 +53,9 @@ class Acknowledger:
         resolved = [(at, *_resolve(batch, subscription, at, messages)) for at, messages in items]
         if txn:
             record = self._coordinator.use(batch, txn, self._by)
-            record.acknowledgements += pending_ack.add(batch, subscription, cursor, txn, resolved)
+            record.acknowledgements += pending_ack.add(
+                batch, subscription, cursor, txn, resolved, self._consumer_id
+            )
             records.save(batch, record)
             cursors.save(batch, subscription.subscription_id, cursor)
             return sum(messages.bit_count() for _, _, messages in resolved)
@@ -60,7 +65,7 @@ class Acknowledger:
             done += cursors.acknowledge(
                 batch, subscription.topic_id, subscription.subscription_id, cursor, at, count, messages
             ).bit_count()
-            deliveries.settle(batch, subscription.subscription_id, cursor, at, messages)
+            deliveries.settle(batch, subscription.subscription_id, cursor, at, messages, self._consumer_id)
         cursors.advance(batch, subscription.topic_id, subscription.subscription_id, cursor)
         cursors.save(batch, subscription.subscription_id, cursor)
         return done
@@ -105,7 +110,7 @@ class Acknowledger:
         if txn:
             record = self._coordinator.use(batch, txn, self._by)
             _check_handed_out(batch, subscription, cursor, through)
-            pending_ack.add_cumulative(batch, subscription, cursor, txn, through)
+            pending_ack.add_cumulative(batch, subscription, cursor, txn, through, self._consumer_id)
             record.acknowledgements += 1
             records.save(batch, record)
             cursors.save(batch, subscription.subscription_id, cursor)
@@ -119,7 +124,7 @@ class Acknowledger:
         cursor = self._abort_all(batch, cursor, set(holding))
         if not force:
             _check_handed_out(batch, subscription, cursor, through)
-        pending_ack.acknowledge_cumulative(batch, subscription, cursor, through)
+        pending_ack.acknowledge_cumulative(batch, subscription, cursor, through, self._consumer_id)
         cursors.advance(batch, subscription.topic_id, subscription.subscription_id, cursor)
         cursors.save(batch, subscription.subscription_id, cursor)
 

@@ -143,21 +143,37 @@ def save(batch: WriteBatch, subscription_id: int, cursor: Cursor, delivery: Deli
 
 
 def settle(
-    batch: WriteBatch, subscription_id: int, cursor: Cursor, at: tuple[int, int], messages: int
+    batch: WriteBatch,
+    subscription_id: int,
+    cursor: Cursor,
+    at: tuple[int, int],
+    messages: int,
+    by: int = NOBODY,
 ) -> None:
-    """These messages are acknowledged: they are nobody's business any more."""
+    """These messages are acknowledged, by consumer `by` or from outside: they are nobody's business any more."""
     delivery = find(batch, subscription_id, at)
-    if delivery is not None and delivery.take(messages):
-        save(batch, subscription_id, cursor, delivery)
+    if delivery is not None:
+        cut = delivery.take(messages)
+        if cut:
+            note_taken(cursor, cut, by)
+            save(batch, subscription_id, cursor, delivery)
 
 
-def settle_through(batch: WriteBatch, subscription_id: int, cursor: Cursor, through: tuple[int, int]) -> None:
-    """Everything up to and including an entry is acknowledged."""
-    if cursor.released:
-        for found in every(batch, subscription_id):
-            if found.at > through:
-                break
-            cursor.released -= found.is_released
+def note_taken(cursor: Cursor, parts: list[Part], by: int) -> None:
+    """A consumer that loses what it was handed, by another's doing, must not give it to its application."""
+    if any(part.holder > 0 and part.holder != by for part in parts):
+        cursor.generation += 1
+
+
+def settle_through(
+    batch: WriteBatch, subscription_id: int, cursor: Cursor, through: tuple[int, int], by: int = NOBODY
+) -> None:
+    """Everything up to and including an entry is acknowledged, by consumer `by` or from outside."""
+    for found in every(batch, subscription_id):
+        if found.at > through:
+            break
+        cursor.released -= found.is_released
+        note_taken(cursor, found.parts, by)
     batch.delete_prefix(DELIVERIES, key1(subscription_id), stop=key_through(subscription_id, through))
 
 

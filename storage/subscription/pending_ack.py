@@ -134,11 +134,13 @@ def add(
     cursor: Cursor,
     txn: int,
     items: list[tuple[tuple[int, int], int, int]],
+    by: int,
 ) -> int:
     """Make acknowledgements pending; how many messages. The caller saves the cursor.
 
     Args:
         items: position, count and messages of each entry.
+        by: the consumer that acknowledges; 0 from outside.
 
     Raises:
         TransactionConflict: one is acknowledged already, or pending in any transaction, this one too.
@@ -157,7 +159,7 @@ def add(
         both = messages | (message_set.decode(before, count) if before is not None else 0)
         batch.put(PENDING, key, message_set.encode(both, count))
         batch.put(TXN_PENDING, key4(txn, subscription_id, *at), b"")
-        _hold(batch, subscription_id, cursor, at, count, messages)
+        _hold(batch, subscription_id, cursor, at, count, messages, by)
         part.messages += messages.bit_count()
     if part.entries > PENDING_ENTRIES_MAX:
         raise InvalidValue(
@@ -169,12 +171,20 @@ def add(
 
 
 def _hold(
-    batch: WriteBatch, subscription_id: int, cursor: Cursor, at: tuple[int, int], count: int, messages: int
+    batch: WriteBatch,
+    subscription_id: int,
+    cursor: Cursor,
+    at: tuple[int, int],
+    count: int,
+    messages: int,
+    by: int,
 ) -> None:
     """Pending messages go to nobody."""
     delivery = deliveries.find(batch, subscription_id, at) or Delivery(at, count, [])
     new = messages & ~delivery.known()
-    for part in delivery.take(messages):
+    cut = delivery.take(messages)
+    deliveries.note_taken(cursor, cut, by)
+    for part in cut:
         delivery.give(Part(part.messages, deliveries.PENDING, part.times))
     if new:
         delivery.give(Part(new, deliveries.PENDING, 0))
@@ -182,7 +192,12 @@ def _hold(
 
 
 def add_cumulative(
-    batch: WriteBatch, subscription: Subscription, cursor: Cursor, txn: int, through: tuple[int, int, int]
+    batch: WriteBatch,
+    subscription: Subscription,
+    cursor: Cursor,
+    txn: int,
+    through: tuple[int, int, int],
+    by: int,
 ) -> None:
     """Make a cumulative acknowledgement pending; it moves up, and absorbs what this transaction had pending below.
 
@@ -214,7 +229,9 @@ def add_cumulative(
         inside = message_set.everything(found.count)
         if found.at == through[:2] and through[2] >= 0:
             inside &= message_set.through(through[2])
-        for cut in found.take(inside):
+        taken = found.take(inside)
+        deliveries.note_taken(cursor, taken, by)
+        for cut in taken:
             found.give(Part(cut.messages, deliveries.PENDING, cut.times))
         deliveries.save(batch, subscription_id, cursor, found)
     part.cumulative = through
@@ -359,20 +376,24 @@ class PendingAcks:
 
 
 def acknowledge_cumulative(
-    batch: WriteBatch, subscription: Subscription, cursor: Cursor, through: tuple[int, int, int]
+    batch: WriteBatch,
+    subscription: Subscription,
+    cursor: Cursor,
+    through: tuple[int, int, int],
+    by: int = NOBODY,
 ) -> None:
     """Acknowledge everything up to and including a message, for good. The caller advances and saves the cursor."""
     subscription_id, topic_id = subscription.subscription_id, subscription.topic_id
     at, index = through[:2], through[2]
     if index < 0:
-        deliveries.settle_through(batch, subscription_id, cursor, at)
+        deliveries.settle_through(batch, subscription_id, cursor, at, by)
         cursors.acknowledge_through(batch, subscription_id, cursor, at)
         return
     before = (at[0], at[1] - 1)
-    deliveries.settle_through(batch, subscription_id, cursor, before)
+    deliveries.settle_through(batch, subscription_id, cursor, before, by)
     cursors.acknowledge_through(batch, subscription_id, cursor, before)
     entry = managed_ledger.read(batch, topic_id, at)
     assert entry is not None, "what is acknowledged exists"
     messages = message_set.through(index)
-    deliveries.settle(batch, subscription_id, cursor, at, messages)
+    deliveries.settle(batch, subscription_id, cursor, at, messages, by)
     cursors.acknowledge(batch, topic_id, subscription_id, cursor, at, entry.count, messages)
