@@ -1,0 +1,94 @@
+# Everything starts from Python 3.11 or newer, make and a network; `make help` lists what there is.
+# Another interpreter: make clean, then make test PYTHON=/path/to/python3.12
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# An installation knows the directory it was made in: a clone that was moved is installed anew.
+PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
+INSTALLED := $(VENV)/.installed-$(PLACE)
+INSTALLED_DEV := $(VENV)/.installed-dev-$(PLACE)
+PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
+WORKERS ?= 2
+CRASH_ROUNDS ?= 500
+
+PIP_FAILED = { echo; \
+	echo "Installing failed; the lines above are pip's own. Mostly it is the network: pip needs to reach its"; \
+	echo "package index. Behind a proxy set HTTPS_PROXY; for an index of your own set PIP_INDEX_URL. Then run"; \
+	echo "make again: it carries on where it stopped."; \
+	exit 1; } >&2
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint types imports generated pytest format generate bench crash-sweep clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
+		while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+demo: $(INSTALLED)  ## the bank's story: a transfer held open, two isolation levels, balances checked
+	@$(BIN)/txnctl demo
+
+test: lint types imports generated pytest  ## the complete check
+
+lint: $(INSTALLED_DEV)  ## format and lint (ruff)
+	$(BIN)/ruff format --check --output-format concise .
+	$(BIN)/ruff check .
+
+types: $(INSTALLED_DEV)  ## types (mypy --strict)
+	$(BIN)/mypy
+
+imports: $(INSTALLED_DEV)  ## direction of imports (import-linter)
+	$(BIN)/lint-imports --no-logo
+
+generated: $(INSTALLED_DEV)  ## man pages, completions and docs/CLI.md are those of the command tree
+	$(BIN)/python -m txnctl.generate --check
+
+pytest: $(INSTALLED_DEV)  ## the tests alone
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+format: $(INSTALLED_DEV)  ## format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+generate: $(INSTALLED)  ## write man pages, completions and docs/CLI.md anew
+	$(BIN)/python -m txnctl.generate
+
+bench: $(INSTALLED)  ## the tables of the benchmarks, beside their goals
+	$(BIN)/python -m benchmarks
+
+crash-sweep: $(INSTALLED_DEV)  ## the crash tests in their long form: CRASH_ROUNDS rounds each, without a time limit
+	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest -q -n $(WORKERS) --timeout=0 -m crash_sweep
+
+clean:  ## remove all that make and Python have made
+	rm -rf $(VENV) build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Serial on purpose: `make -j` must not start two installations, and the closing line of pytest comes last.
+.NOTPARALLEL:
+
+$(BIN)/python:
+	@rm -rf $(VENV)
+	@for candidate in $(or $(PYTHON),$(PYTHONS)); do \
+		if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			echo "Making $(VENV) with $$("$$candidate" -V) ..."; \
+			"$$candidate" -m venv $(VENV) && exit 0; \
+			rm -rf $(VENV); \
+			echo "$$candidate could not make a virtual environment. On Debian and Ubuntu the part that is" >&2; \
+			echo "missing comes with: apt-get install python3-venv" >&2; \
+			exit 1; \
+		fi; \
+	done; \
+	echo "No Python 3.11 or newer among: $(or $(PYTHON),$(PYTHONS))." >&2; \
+	echo "Install one (python.org, your package manager), or name it: make PYTHON=/path/to/python3" >&2; \
+	exit 1
+
+$(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing txnctl into $(VENV) ..."
+	@$(PIP) install -q -c constraints.txt setuptools || $(PIP_FAILED)
+	@$(PIP) install -q -c constraints.txt --no-build-isolation -e . || $(PIP_FAILED)
+	@touch $@
+
+$(INSTALLED_DEV): $(INSTALLED)
+	@echo "Installing the tools of the complete check into $(VENV) ..."
+	@$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[dev]' || $(PIP_FAILED)
+	@touch $@

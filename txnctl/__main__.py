@@ -1,0 +1,88 @@
+"""Where the process starts: the console script and `python -m txnctl`.
+
+Start-up is part of the product (docs/CLI.md is read at three in the morning, by scripts in a loop), so three
+things happen here that a library must not do to its caller:
+
+- the garbage collector waits until all modules are loaded, as what they make lives as long as the process; then
+  it looks for cycles seldom, since messages hold none: a short command never meets it, a long one hardly;
+- `inspect` and `platform`, a fifth of click's own start-up, are loaded when something first looks into them, which
+  is mostly never: click needs the one for help texts and imports `uuid`, which asks the other for the system's name;
+- the process ends with `os._exit` once everything is flushed and closed. Taking the interpreter apart costs
+  more than half of what starting it does, and frees what the kernel frees anyway.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+_GC_THRESHOLD = 50_000
+"""Objects made and not freed between two looks at the youngest ones; Python's own 700 (2,000) costs bulk loops half."""
+
+
+class _LoadedOnUse(type(sys)):  # type: ignore[misc]
+    """A module that is imported when an attribute of it is first asked for.
+
+    `importlib.util.LazyLoader` would load it as soon as the next `import` statement sees it (Python 3.11).
+    """
+
+    def __getattr__(self, attribute: str) -> object:
+        name = str(self.__name__)
+        if sys.modules.get(name) is self:
+            del sys.modules[name]
+        return getattr(__import__(name), attribute)
+
+
+def _load_on_use() -> None:
+    """Put the two modules off. The name of the system is known without loading anything."""
+    sys.modules.setdefault("inspect", _LoadedOnUse("inspect"))
+    if sys.platform == "linux" and "platform" not in sys.modules:
+        platform = _LoadedOnUse("platform")
+        platform.system = lambda: os.uname().sysname
+        sys.modules["platform"] = platform
+
+
+def run() -> NoReturn:
+    """The whole life of the command: load, run, leave."""
+    gc.disable()
+    try:
+        _open_standard_streams()
+        _load_on_use()
+        from txnctl.cli import main
+
+        gc.freeze()
+        gc.set_threshold(_GC_THRESHOLD)
+        gc.enable()
+        status = main(sys.argv[1:])
+    except KeyboardInterrupt:
+        status = 130
+    _leave(status)
+
+
+def _open_standard_streams() -> None:
+    """Put /dev/null where a standard descriptor is closed: else the store's file would be number 1, or 2."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY if descriptor == 0 else os.O_WRONLY)
+
+
+def _leave(status: int) -> NoReturn:
+    """End the process without taking the interpreter apart, unless somebody waits for its end."""
+    threading = sys.modules.get("threading")
+    others_run = threading is not None and threading.active_count() > 1
+    atexit = sys.modules.get("atexit")
+    if others_run or (atexit is not None and atexit._ncallbacks()):
+        sys.exit(status)
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,12 @@
+"""A bank in miniature: the transactions that the demo, the benchmarks and the tests put through a store.
+
+    hellers       money as an exact integer of hundredths
+    transaction   one line of an account's history
+    generator     whole histories from a seed, in the shape of the Czech bank data of PKDD'99
+    csv_file      the same from a file, each line checked
+    request       a bank transaction as messages, and back
+    clients       who acts: A1 and A2 send, D watches, E does the business
+    story         the acts of `txnctl demo`, in order
+
+Nothing here knows of click, and nothing outside the demo, the benchmarks and the tests imports it.
+"""

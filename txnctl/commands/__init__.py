@@ -1,0 +1,34 @@
+"""The command tree: one module for each group, loaded when a command of it is invoked."""
+
+from __future__ import annotations
+
+COMMANDS = {
+    "store": ("txnctl.commands.store:store", "Create a store, look after it, back it up."),
+    "topics": ("txnctl.commands.topics:topics", "Create topics, look into them, delete them."),
+    "subscriptions": (
+        "txnctl.commands.subscriptions:subscriptions",
+        "Subscriptions: their cursors, isolation levels and backlogs.",
+    ),
+    "transactions": (
+        "txnctl.commands.transactions:transactions",
+        "Begin, commit, abort and explain transactions.",
+    ),
+    "produce": ("txnctl.commands.produce:produce", "Append messages to a topic."),
+    "consume": (
+        "txnctl.commands.consume:consume",
+        "Read a topic, or take messages from a subscription of it.",
+    ),
+    "demo": (
+        "txnctl.commands.demo:demo",
+        "Tell the bank's story in a store of its own, and check every balance.",
+    ),
+    "audit": ("txnctl.commands.audit:audit", "Who changed what, when, and why."),
+    "config": ("txnctl.commands.config:config", "Show what options and environment variables add up to."),
+    "errors": ("txnctl.commands.errors:errors", "List the error codes, explain one."),
+    "completion": ("txnctl.commands.completion:completion", "Print the completion script of a shell."),
+    "version": ("txnctl.commands.version:version", "Print the version of txnctl and of what it runs on."),
+}
+"""The top level: name -> (where it is, the summary that `txnctl --help` shows)."""
+
+ALIASES = {"txn": "transactions", "subs": "subscriptions", "ls": "list"}
+"""Other names, wherever the full one exists."""

@@ -1,0 +1,66 @@
+"""`txnctl audit`: who changed what, when, and why."""
+
+from __future__ import annotations
+
+import click
+
+from txnctl.declaration import Group
+from txnctl.options import argument, example, option, output, reads_store
+from txnctl.output.field import Field, shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from txnctl.context import Context
+
+audit = Group("audit", "Who changed what, when, and why.")
+
+CHANGES = (
+    Field("number", "integer", "Its number; they grow.", heading="NO"),
+    Field("changedAt", "time", "When it was changed.", heading="CHANGED"),
+    Field("changedMs", "timeMs", "The same as an integer.", heading=""),
+    Field("action", "text", "The command, such as topics delete."),
+    Field("target", "text", "What was changed."),
+    Field("reason", "text", "What was said with --reason, or null."),
+    Field("by", "text", "Who: user@host:pid (program)."),
+    Field("effects", "map", "What the command reported.", heading=""),
+)
+
+SETUP = ("txnctl topics create orders", "txnctl topics delete orders --yes --reason 'not used any more'")
+
+
+@audit.command("list")
+@option("-n", "--count", type=click.IntRange(1), metavar="N", help="The newest N only.")
+@reads_store
+@output(CHANGES, name_field="number")
+@example("txnctl audit list -n 20", setup=SETUP)
+def list_(context: Context, count: int | None) -> None:
+    """List what was changed by administrative commands, the newest first.
+
+    A record is part of the change itself: there is never one without the other.
+    """
+    context.show_list(context.store.audit(count))
+
+
+@audit.command("show")
+@argument("number", type=click.IntRange(1), help="The number of the change.")
+@reads_store
+@output(CHANGES, name_field="number")
+@example("txnctl audit show 1", setup=SETUP)
+def show(context: Context, number: int) -> None:
+    """Show one change with everything that it did."""
+    from storage.ops.audit import show as find
+
+    context.show(find(context.store.connection, number), table=_lines)
+
+
+def _lines(row: dict[str, Any]) -> Iterator[str]:
+    """One line a fact, then one line an effect."""
+    for field in CHANGES:
+        if field.heading:
+            yield f"{field.heading.lower():10}{field.cell(row)}"
+    yield ""
+    for name, value in row["effects"].items():
+        yield f"  {name:28}{shown(value, 'text')}"

@@ -1,0 +1,38 @@
+"""`txnctl config`: what options, environment variables and defaults add up to."""
+
+from __future__ import annotations
+
+from txnctl.declaration import Group
+from txnctl.options import example, names_store, output
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from txnctl.context import Context
+
+config = Group("config", "Show what options and environment variables add up to.")
+
+FIELDS = (
+    Field("name", "text", "The setting."),
+    Field("value", "text", "Its value; null where it is not set."),
+    Field("source", "text", "Where the value came from: an option, an environment variable, the default."),
+    Field("variable", "text", "The environment variable that can set it."),
+)
+
+
+@config.command("show")
+@names_store(effect="reads")
+@output(FIELDS, name_field="name")
+@example("txnctl config show")
+@example("TXNCTL_LOCK_TIMEOUT=30s txnctl config show -o json")
+def show(context: Context) -> None:
+    """Show every setting, its value, and where the value came from.
+
+    An option counts before its environment variable, and that before the default. The store is not opened.
+    """
+    context.show_list(
+        [
+            {"name": each.name, "value": each.value, "source": each.source, "variable": each.variable}
+            for each in context.settings()
+        ]
+    )

@@ -1,0 +1,222 @@
+"""`txnctl demo`: the bank's story, told on a real store and checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from txnctl.declaration import command
+from txnctl.options import example, names_store, option, output
+from txnctl.output.field import Field
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from txnctl.bank.narrator import Check, Narrator
+    from txnctl.bank.transaction import BankTransaction
+    from txnctl.context import Context
+
+FIELDS = (
+    Field("ok", "boolean", "Whether every check held."),
+    Field("store", "text", "Where the store is, or was."),
+    Field("kept", "boolean", "Whether the store is still there."),
+    Field("source", "text", "The file of --data, or null where the transactions were generated."),
+    Field("seed", "integer", "The seed of the generator, or null."),
+    Field("transactions", "integer", "Bank transactions played."),
+    Field("accounts", "integer", "Accounts of the bank."),
+    Field("ordinary", "map", "What was sent and booked before a transfer was left open."),
+    Field("blocked", "map", "What E and D saw while it was open, with both positions and what waited."),
+    Field("committed", "map", "What E booked after the commit, and what the killed E had in hand."),
+    Field("aborted", "map", "What D saw, and E did not, of the transfer that was aborted."),
+    Field("audit", "map", "Accounts that agree with the data, and messages by isolation level."),
+    Field("checks", "list", "Every check: name, ok, expected, actual."),
+    Field("elapsedMs", "duration", "How long it took.", heading="ELAPSED"),
+)
+
+_STYLES = {
+    "title": ("bold",),
+    "headings": ("dim",),
+    "command": ("cyan",),
+    "ok": ("green",),
+    "failed": ("bold", "red"),
+}
+
+
+@command
+@option(
+    "--data",
+    metavar="FILE",
+    type=click.Path(),
+    help="Bank transactions as CSV, plain or gzip. [default: generated]",
+)
+@option("--accounts", type=click.IntRange(1, 2000), help="Accounts to generate. [default: 160]")
+@option("--seed", type=click.IntRange(0), help="Another seed makes another bank. [default: 298]")
+@option("--keep", is_flag=True, help="Keep the store, to look into it afterwards.")
+@option(
+    "--pause", is_flag=True, help="Wait for Enter while the transfer is open, to look from another terminal."
+)
+@names_store(effect="writes")
+@output(FIELDS, name_field="store")
+@example("txnctl demo --accounts 20")
+@example("txnctl demo --accounts 20 --store bank.store", "txnctl topics stats requests --store bank.store")
+def demo(
+    context: Context, data: str | None, accounts: int | None, seed: int | None, keep: bool, pause: bool
+) -> None:
+    """Tell the bank's story in a store of its own, and check every balance.
+
+    Clients send a bank's deposits, withdrawals and remittances to a topic. One remittance is left open in its
+    transaction while thousands of requests arrive behind it. A subscription at READ_COMMITTED stands still, and the
+    store says why; one at READ_UNCOMMITTED sees everything. Then the transaction is committed, a process is killed in
+    the middle of its work, another transfer is aborted. At the end every account's balance is held against the
+    data's own.
+
+    The store is a temporary one and removed at the end, unless --store or --keep is given. TXNCTL_STORE is not looked
+    at: the demo works in no store that is there already.
+
+    FILE has the columns trans_id, account_id, date, type, operation, amount, balance, k_symbol, bank, account,
+    acct_seq, delta, src. On every line the account's balance must be the one before it plus delta.
+    """
+    from time import perf_counter
+
+    began = perf_counter()
+    lines, seed = _bank(data, accounts, seed)
+    narrator = _narrator(context, pause)
+    row, kept = _play(context, lines, narrator, keep)
+    failed = [check for check in narrator.checks if not check.ok]
+    facts = {
+        "ok": not failed,
+        "store": row.pop("store"),
+        "kept": kept,
+        "source": data,
+        "seed": seed,
+        "transactions": len(lines),
+        "accounts": len({line.account_id for line in lines}),
+        **row,
+        "checks": [check.as_dict() for check in narrator.checks],
+        "elapsedMs": int((perf_counter() - began) * 1000),
+    }
+    if context.output == "table":
+        _farewell(narrator, facts)
+    else:
+        context.show(facts)
+    if failed:
+        raise _failure(failed, facts)
+
+
+def _bank(
+    data: str | None, accounts: int | None, seed: int | None
+) -> tuple[list[BankTransaction], int | None]:
+    """Give the lines of the bank, and the seed they come from."""
+    from storage.errors import InvalidValue
+
+    if data is None:
+        from txnctl.bank.generator import ACCOUNTS_DEFAULT, SEED_DEFAULT, generate
+
+        seed = SEED_DEFAULT if seed is None else seed
+        return list(generate(accounts or ACCOUNTS_DEFAULT, seed)), seed
+    if accounts is not None or seed is not None:
+        raise InvalidValue("--accounts and --seed are for generated transactions; --data brings its own")
+    from txnctl.bank.csv_file import read_bank_csv
+
+    lines = list(read_bank_csv(data))
+    if not lines:
+        raise InvalidValue(f"{data!r} holds no transactions", path=data)
+    return lines, None
+
+
+def _narrator(context: Context, pause: bool) -> Narrator:
+    """A narrator who speaks to standard output, or is silent where the result is for programs."""
+    import sys
+
+    from storage.errors import InvalidValue
+    from txnctl.bank.narrator import Narrator
+
+    def write(text: str) -> None:
+        context.out.write(text + "\n")
+        context.out.flush()
+
+    def wait() -> None:
+        print("\n  Press Enter to go on.", file=sys.stderr, flush=True)
+        sys.stdin.readline()
+
+    if pause and (context.output != "table" or not context.out.terminal or not sys.stdin.isatty()):
+        raise InvalidValue("--pause is for a terminal")
+    return Narrator(
+        write if context.output == "table" else None,
+        style=lambda text, style: context.style(text, *_STYLES[style]),
+        progress=lambda total: context.progress("Sending", total=total, unit="transactions"),
+        wait=wait if pause else None,
+    )
+
+
+def _play(
+    context: Context, lines: list[BankTransaction], narrator: Narrator, keep: bool
+) -> tuple[dict[str, Any], bool]:
+    """Play the story in a new store; give its facts and whether the store is kept."""
+    import os
+    import tempfile
+    from shutil import rmtree
+
+    from storage import Store
+    from txnctl.bank.script import Script
+    from txnctl.bank.story import play
+
+    script = Script(lines)
+    given = next(setting for setting in context.settings() if setting.name == "store")
+    temporary = None if given.source.startswith("option") else tempfile.mkdtemp(prefix="txnctl-demo-")
+    path = given.value if temporary is None else os.path.join(temporary, "store")
+    assert path is not None
+    keep = keep or temporary is None
+    try:
+        Store.create(path)
+        with Store.open(path, program=context.program) as store:
+            facts = play(store, path, script, narrator)
+        # A store in which a check failed is evidence.
+        keep = keep or not all(check.ok for check in narrator.checks)
+        return {"store": path, **facts}, keep
+    finally:
+        if temporary is not None and not keep:
+            rmtree(temporary, ignore_errors=True)
+
+
+def _farewell(narrator: Narrator, facts: dict[str, Any]) -> None:
+    """Say how it went, and what to try."""
+    import shlex
+
+    from txnctl.output.human import duration, plural
+
+    checks = facts["checks"]
+    held = sum(check["ok"] for check in checks)
+    narrator.line()
+    narrator.say(
+        f"{held} of {plural(len(checks), 'check')} held: {facts['audit']['accountsAgreeing']:,} of "
+        f"{plural(facts['accounts'], 'account')} agree with the data. {duration(facts['elapsedMs'])}."
+    )
+    if not facts["kept"]:
+        narrator.say("The store was temporary and is gone. To look into it: txnctl demo --keep")
+        return
+    narrator.say(f"The store is kept: {facts['store']}. Try:")
+    narrator.line()
+    narrator.command(f"export TXNCTL_STORE={shlex.quote(facts['store'])}")
+    for words in (
+        "topics stats requests",
+        "subscriptions lag requests",
+        "transactions list --ended",
+        f"transactions show {facts['blocked']['transaction']}",
+        "consume balances | tail -3",
+        "consume requests --isolation-level read-uncommitted | tail -3",
+    ):
+        narrator.command(f"txnctl {words}")
+    narrator.line()
+
+
+def _failure(failed: list[Check], facts: dict[str, Any]) -> Exception:
+    from storage.errors import TxnctlError
+
+    return TxnctlError(
+        f"{len(failed)} of {len(facts['checks'])} checks of the demo failed, the first: {failed[0].name}",
+        hint=f"This is a bug. Please report it with this output. The store is kept: {facts['store']}",
+        store=facts["store"],
+        failed=[check.name for check in failed],
+    )

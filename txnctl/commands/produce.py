@@ -1,0 +1,252 @@
+"""`txnctl produce`: append messages to a topic, from the command line, a file or a pipe."""
+
+from __future__ import annotations
+
+import click
+
+from txnctl.declaration import command
+from txnctl.options import argument, changes_store, example, option, output
+from txnctl.output.field import Field
+from txnctl.params import KEY_VALUE, TIME, TOPIC, TXN_ID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from storage import Store
+    from txnctl.commands.produce_sending import Sending
+    from txnctl.context import Context
+
+FIELDS = (
+    Field("topic", "id", "The topic."),
+    Field("messages", "integer", "Messages stored."),
+    Field("duplicates", "integer", "Messages left out: their sequence ids are stored already."),
+    Field("skipped", "integer", "Lines that --on-error skip left out."),
+    Field("firstMessageId", "id", "The first message stored; null if there is none."),
+    Field("lastMessageId", "id", "The last message stored; null if there is none."),
+    Field("producerName", "text", "The producer's name; null if nothing was sent."),
+    Field("lastSequenceId", "integer", "The sequence id of the last message stored; null if there is none."),
+    Field("txnId", "id", "The transaction they were sent in, or null."),
+    Field("messageIds", "list", "With --print-ids: the id of every message stored."),
+)
+
+FORMATS = ("lines", "ndjson", "csv", "raw")
+TXN_TIMEOUT_S = 24 * 3600.0
+"""The deadline of an --atomic run: the longest there is, as the input may be slow."""
+
+
+@command
+@argument("topic", type=TOPIC, help="The topic.")
+@argument(
+    "file", required=False, type=click.Path(), help="Messages to send; `-` or nothing is standard input."
+)
+@option(
+    "-m",
+    "--message",
+    "texts",
+    multiple=True,
+    metavar="TEXT",
+    help="A message; may be repeated. No input is read.",
+)
+@option("--null", "tombstone", is_flag=True, help="A message without a value: a tombstone. No input is read.")
+@option(
+    "--input",
+    "format_",
+    type=click.Choice(FORMATS),
+    metavar="|".join(FORMATS),
+    help="What the input is. [default: lines]",
+)
+@option("-k", "--key", metavar="KEY", help="The key of each message that brings none.")
+@option(
+    "-p",
+    "--property",
+    "properties",
+    multiple=True,
+    type=KEY_VALUE,
+    help="A property of each message; may be repeated.",
+)
+@option("--event-time", type=TIME, help="The event time of each message that brings none.")
+@option(
+    "--producer", "producer_name", metavar="NAME", help="The producer's name, under which sequence ids count."
+)
+@option(
+    "--sequence-id",
+    type=click.IntRange(0),
+    metavar="N",
+    help="The sequence id of the first line, the next lines' follow; what is stored already is left out.",
+)
+@option("--txn", type=TXN_ID, envvar="TXNCTL_TXN", help="The open transaction to send in. [env: TXNCTL_TXN]")
+@option("--atomic", is_flag=True, help="Make the whole input one transaction.")
+@option(
+    "--batch",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Messages in one commit at the most. [default: 8 MiB]",
+)
+@option("--create", is_flag=True, help="Create the topic if it is missing.")
+@option(
+    "--on-error",
+    type=click.Choice(("stop", "skip")),
+    metavar="stop|skip",
+    help="What to do at a line that cannot be sent: stop there, or leave it out and say so. [default: stop]",
+)
+@option(
+    "--print-ids", is_flag=True, help="Print the id of each message when it is stored; -o name does it too."
+)
+@option("-q", "--quiet", is_flag=True, help="No summary.")
+@changes_store()
+@output(FIELDS, name_field="lastMessageId")
+@example("txnctl produce orders -m hello -k customer-7 -p source=web", setup="txnctl topics create orders")
+@example("seq 10000 | txnctl produce numbers --create")
+@example(
+    """echo '{"value":"-100","key":"B1"}' | txnctl produce orders --input ndjson --atomic""",
+    setup="txnctl topics create orders",
+)
+def produce(
+    context: Context,
+    topic: str,
+    file: str | None,
+    texts: Sequence[str],
+    tombstone: bool,
+    format_: str | None,
+    create: bool,
+    quiet: bool,
+    print_ids: bool,
+    **how: Any,
+) -> None:
+    r"""Append messages to a topic.
+
+    Each -m is a message. Without one the messages are read from FILE or standard input, and each commit is durable
+    before the next begins. From a pipe, what has come is stored when it pauses, and at the latest after a second.
+
+    \b
+    lines   A line is a message, without its LF or CRLF; an empty one is an
+            empty message. The last line needs no line end.
+    ndjson  An object a line, as `consume -o ndjson` prints it: value or
+            valueBase64; key or keyBase64, properties and eventTimeMs may be
+            there too. A null value is a tombstone. Other names are ignored.
+    csv     RFC 4180 under a header that names the columns: value, and where
+            wanted key, eventTime, and properties.NAME for each property. A
+            field in quotes may hold commas, line ends and doubled quotes. CSV
+            has no null: an empty key, time or property is none, an empty
+            value is an empty message.
+    raw     The whole input is one message.
+
+    --on-error stop keeps what stands before the bad line, ends with exit code 2 and names that line and the last one
+    stored; with --atomic nothing is stored. With --producer and --sequence-id the same input may be sent again, after
+    whatever went wrong: each line is stored once.
+
+    Ctrl-C leaves whole commits behind; with --atomic, nothing.
+    """
+    given = texts or tombstone
+    _check(given=bool(given), tombstone=tombstone, texts=texts, file=file, format_=format_, how=how)
+    if not given:
+        # A terminal is told before it is waited for; a file that is not there creates no topic.
+        source = _source(context, file)
+    sending = _sending(context, topic, create, print_ids or context.output == "name", how)
+    if given:
+        sending.run(lambda: _send_given(sending, texts))
+    else:
+        sending.run(lambda: _send_input(context, sending, source, format_ or "lines"))
+    _conclude(context, sending, quiet)
+
+
+def _check(
+    *,
+    given: bool,
+    tombstone: bool,
+    texts: Sequence[str],
+    file: str | None,
+    format_: str | None,
+    how: dict[str, Any],
+) -> None:
+    """Refuse options that contradict each other.
+
+    Raises:
+        InvalidValue, NestedTransaction
+    """
+    from storage.errors import InvalidValue, NestedTransaction
+
+    if tombstone and texts:
+        raise InvalidValue("--null is one message without a value; -m gives one")
+    if given:
+        for name, value in (
+            ("FILE", file), ("--input", format_), ("--on-error", how["on_error"]), ("--batch", how["batch"]),
+        ):  # fmt: skip
+            if value is not None:
+                raise InvalidValue(f"{name} is for messages that are read; with -m or --null nothing is read")
+    if how["sequence_id"] is not None and how["producer_name"] is None:
+        raise InvalidValue(
+            "--sequence-id needs --producer: sequence ids count under a producer's name",
+            hint="Give the same --producer NAME each time.",
+        )
+    if how["atomic"] and how["txn"] is not None:
+        raise NestedTransaction(
+            f"--atomic begins a transaction, and this is inside {how['txn']} already; transactions do not nest",
+            hint="Leave out --atomic: what is sent becomes visible when that transaction commits, or never.",
+            transaction=str(how["txn"]),
+        )
+
+
+def _source(context: Context, file: str | None) -> Any:
+    from txnctl.commands.produce_source import Source
+
+    source = Source.open(file)
+    if source.is_terminal:
+        context.note("reading messages from the terminal; end with Ctrl-D")
+    return source
+
+
+def _sending(context: Context, topic: str, create: bool, prints_ids: bool, how: dict[str, Any]) -> Sending:
+    """The producer, and what all messages have in common."""
+    from txnctl.commands.produce_sending import Common, Sending
+
+    store: Store = context.store
+    key = how["key"]
+    return Sending(
+        context,
+        store.create_producer(topic, producer_name=how["producer_name"], create_topic=create),
+        Common(
+            None if key is None else key.encode("utf-8", "surrogateescape"),
+            dict(how["properties"]),
+            how["event_time"],
+        ),
+        txn=how["txn"],
+        begin=(lambda: store.transaction(timeout=TXN_TIMEOUT_S)) if how["atomic"] else None,
+        sequence_id=how["sequence_id"],
+        batch=how["batch"],
+        skips=how["on_error"] == "skip",
+        prints_ids=prints_ids,
+    )
+
+
+def _send_given(sending: Sending, texts: Sequence[str]) -> None:
+    from os import fsencode
+
+    from txnctl.commands.produce_sending import Batch
+
+    values: list[bytes | None] = [fsencode(text) for text in texts] or [None]
+    sending.take(Batch(values, range(1, len(values) + 1), unit="message"))
+
+
+def _send_input(context: Context, sending: Sending, source: Any, format_: str) -> None:
+    from txnctl.commands import produce_input
+
+    total = source.size
+    unit = "messages" if total is None else "bytes"
+    with context.progress("Produce", total=total, unit=unit) as bar:
+
+        def take(batch: Any) -> None:
+            sending.take(batch)
+            if not source.is_terminal:
+                bar.advance(len(batch.values) if total is None else source.passed())
+
+        produce_input.READERS[format_](source, take, skips=sending.skips)
+
+
+def _conclude(context: Context, sending: Sending, quiet: bool) -> None:
+    if context.output in ("json", "ndjson"):
+        context.show(sending.row())
+    elif not quiet:
+        context.note(sending.summary())

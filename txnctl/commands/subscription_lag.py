@@ -1,0 +1,152 @@
+"""`txnctl subscriptions lag`: is the consumer slow, or is it blocked, and by whom?"""
+
+from __future__ import annotations
+
+from txnctl.commands.subscription_fields import (
+    AS_OF,
+    BACKLOG,
+    BLOCKED_BY,
+    CONSUMERS,
+    ENDS,
+    MODE,
+    NAMES,
+    VERDICT,
+    living,
+    short_topic,
+)
+from txnctl.options import argument, example, option, output, reads_store
+from txnctl.output.field import Field
+from txnctl.params import SUBSCRIPTION, TOPIC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from txnctl.context import Context
+
+    Row = dict[str, Any]
+
+LAG = (
+    *NAMES,
+    *AS_OF,
+    *MODE,
+    Field("markDeletePosition", "position", "Everything up to here is acknowledged."),
+    *BACKLOG,
+    VERDICT,
+    CONSUMERS,
+    *ENDS,
+    Field("blockedBy", "map", f"{BLOCKED_BY.help[:-1]}, or it blocks nothing here."),
+)
+_OF_TOPIC = ("topic", "asOfAt", "asOfMs", "maxReadPosition", "lastConfirmedEntry")
+
+_COLUMNS = (
+    NAMES[1],
+    *MODE,
+    *BACKLOG[:5],
+    Field("living", "integer", "Consumers.", heading="CONSUMERS"),
+    VERDICT,
+)
+
+
+@argument("topic", type=TOPIC, help="The topic.")
+@argument(
+    "subscription", type=SUBSCRIPTION, required=False, help="Only this one. [default: all of the topic]"
+)
+@option("--exit-code", is_flag=True, help="End with 8 if a verdict is not ok.")
+@reads_store
+@output(LAG, name_field="subscription")
+@example(
+    "txnctl subscriptions lag orders",
+    setup=("txnctl topics create orders", "txnctl subscriptions create orders billing"),
+)
+@example(
+    "txnctl subscriptions lag orders billing -o json",
+    setup=("txnctl topics create orders", "txnctl subscriptions create orders billing"),
+)
+def lag(context: Context, topic: str, subscription: str | None, exit_code: bool) -> None:
+    """Say whether consumers are slow, or blocked by an open transaction.
+
+    `visible` can be handed out now: if it stays high, consumers are slow. `blocked` is committed, but waits behind
+    an open transaction: no consumer can help, that transaction must end. `uncommitted` belongs to open transactions.
+
+    The verdict is `ok`, `behind` (visible), `blocked`, `mixed` (both), or `no-consumer` (visible, and nobody there).
+    """
+    rows = _rows(context, topic, subscription)
+    if not rows and context.output == "table":
+        context.note(f"there are no subscriptions on {topic}")
+    if subscription is None:
+        context.show_list(rows, table=lambda shown: _report(context, shown))
+    else:
+        context.show(rows[0], table=lambda shown: _report(context, [shown]))
+    if exit_code and any(row["verdict"] != "ok" for row in rows):
+        from txnctl import exit_codes
+
+        context.exit(exit_codes.CONDITION_FOUND)
+
+
+def _rows(context: Context, topic: str, subscription: str | None) -> list[Row]:
+    """One row a subscription, all from one view."""
+    names = [field.name for field in LAG]
+    if subscription is not None:
+        whole = [context.store.subscription_stats(topic, subscription)]
+    else:
+        stats = context.store.topic_stats(topic)
+        shared = {name: stats[name] for name in (*_OF_TOPIC, "blockedBy")}
+        whole = [{**each, **shared, "subscription": name} for name, each in stats["subscriptions"].items()]
+    rows = [{name: row[name] for name in names} for row in whole]
+    for row in rows:
+        if not row["blocked"]:
+            row["blockedBy"] = None
+    return rows
+
+
+def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
+    from txnctl.commands.topic_stats import VERDICT_STYLES, heading
+
+    if not rows:
+        return
+    first = rows[0]
+    facts = f"maxReadPosition {first['maxReadPosition']}   lastConfirmedEntry {first['lastConfirmedEntry']}"
+    yield heading(context, short_topic(first), facts, first["asOfMs"])
+    yield ""
+    cells = [{**row, "living": living(row)} for row in rows]
+    headings, *lines = context.table_of(cells, _COLUMNS).splitlines()
+    yield f"  {context.style(headings, 'dim')}"
+    for row, line in zip(rows, lines, strict=True):
+        verdict = row["verdict"]
+        yield f"  {line.removesuffix(verdict)}{context.style(verdict, *VERDICT_STYLES.get(verdict, ()))}"
+    blockers = [row["blockedBy"] for row in rows if row["blockedBy"] is not None]
+    told = list(explanation(context, rows, blockers[0] if blockers else None, first["asOfMs"]))
+    if told:
+        yield ""
+        yield from told
+
+
+def explanation(context: Context, rows: Sequence[Row], blocker: Row | None, as_of_ms: int) -> Iterator[str]:
+    """What the verdicts mean, in a sentence each, and the next command."""
+    from txnctl.output.human import duration, plural
+
+    for row in rows:
+        readable = plural(row["visible"], "message")
+        if row["verdict"] == "no-consumer":
+            yield f"{row['subscription']}: nobody is attached; {readable} could be read now."
+        elif row["verdict"] in ("behind", "mixed"):
+            yield f"{row['subscription']}: its consumers are slow; {readable} could be read now."
+    waiting = [str(row["subscription"]) for row in rows if row["blocked"]]
+    if not waiting or blocker is None:
+        return
+    verb = "waits" if len(waiting) == 1 else "wait"
+    owner = str(blocker["owner"]).partition(" (")[0]
+    state = (
+        "held by no process"
+        if blocker["ownerState"] == "detached"
+        else f"owner {owner} is {blocker['ownerState']}"
+    )
+    age = duration(max(0, as_of_ms - blocker["beginMs"]))
+    yield (
+        f"{', '.join(waiting)} {verb} behind transaction {blocker['txnId']}: open for {age}, {state}; it holds "
+        f"everything from {blocker['firstPosition']} on."
+    )
+    yield ""
+    yield f"Next: {context.style('txnctl transactions show ' + blocker['txnId'], 'cyan')}"

@@ -1,0 +1,178 @@
+"""`txnctl subscriptions`: their cursors, isolation levels and backlogs."""
+
+from __future__ import annotations
+
+import click
+
+from txnctl.commands.subscription_fields import BACKLOG, MODE, NAMES, ROW, VERDICT
+from txnctl.declaration import Group
+from txnctl.options import argument, changes_store, example, option, output, reads_store
+from txnctl.output.field import Field
+from txnctl.params import ISOLATION_LEVEL, POSITION_OR_TIME, SUBSCRIPTION, SUBSCRIPTION_TYPE, TOPIC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from storage import IsolationLevel, SubscriptionType
+    from storage.position import Start
+    from txnctl.context import Context
+    from txnctl.params import AtTime
+
+    Row = dict[str, Any]
+
+subscriptions = Group(
+    "subscriptions",
+    "Subscriptions: their cursors, isolation levels and backlogs.",
+    elsewhere={
+        "show": (
+            "txnctl.commands.subscription_show:show",
+            "Show what a subscription is: type, isolation level, cursor, consumers.",
+        ),
+        "stats": (
+            "txnctl.commands.subscription_show:stats",
+            "Show the backlog of a subscription, split, and what it has delivered.",
+        ),
+        "lag": (
+            "txnctl.commands.subscription_lag:lag",
+            "Say whether consumers are slow, or blocked by an open transaction.",
+        ),
+        "pending": (
+            "txnctl.commands.subscription_acknowledge:pending",
+            "List the acknowledgements that wait for their transaction.",
+        ),
+        "seek": (
+            "txnctl.commands.subscription_cursor:seek",
+            "Move a subscription: the message at POSITION is the next one.",
+        ),
+        "skip": (
+            "txnctl.commands.subscription_cursor:skip",
+            "Acknowledge the next messages of a subscription, unread.",
+        ),
+        "clear-backlog": (
+            "txnctl.commands.subscription_cursor:clear_backlog",
+            "Acknowledge all visible messages of a subscription, unread.",
+        ),
+        "ack": (
+            "txnctl.commands.subscription_acknowledge:ack",
+            "Acknowledge messages, plainly or in a transaction.",
+        ),
+        "nack": (
+            "txnctl.commands.subscription_acknowledge:nack",
+            "Give messages back, to be handed out again later.",
+        ),
+        "evict": (
+            "txnctl.commands.subscription_change:evict",
+            "Detach consumers; what they held goes to others.",
+        ),
+        "update": (
+            "txnctl.commands.subscription_change:update",
+            "Change the type, isolation level or dead-letter rule of a subscription.",
+        ),
+        "delete": ("txnctl.commands.subscription_change:delete", "Delete a subscription with its cursor."),
+    },
+)
+
+_COLUMNS = (
+    Field("topicName", "id", "The topic.", heading="TOPIC"),
+    NAMES[1],
+    *MODE,
+    Field("markDeletePosition", "position", "The cursor.", heading="MARK-DELETE"),
+    *BACKLOG[:4],
+    Field("living", "integer", "Consumers.", heading="CONSUMERS"),
+    VERDICT,
+)
+
+CREATED = (
+    *NAMES,
+    *MODE,
+    Field("markDeletePosition", "position", "Its backlog begins after this position."),
+)
+
+
+@subscriptions.command("list")
+@argument("topic", type=TOPIC, required=False, help="Only those of this topic. [default: of all topics]")
+@reads_store
+@output(ROW, name_field="subscription")
+@example(
+    "txnctl subscriptions list orders",
+    setup=("txnctl topics create orders", "txnctl subscriptions create orders billing"),
+)
+@example("txnctl subscriptions list -o json")
+def list_(context: Context, topic: str | None) -> None:
+    """List subscriptions, with their backlogs and verdicts."""
+    rows = context.store.subscription_rows(topic)
+    if not rows and context.output == "table":
+        context.note("there are no subscriptions" + (f" on {topic}" if topic is not None else ""))
+    context.show_list(rows, table=lambda shown: _table(context, shown))
+
+
+def _table(context: Context, rows: Sequence[Row]) -> str:
+    from txnctl.commands.subscription_fields import living, short_topic
+
+    cells = [{**row, "topicName": short_topic(row), "living": living(row)} for row in rows]
+    return context.table_of(cells, _COLUMNS)
+
+
+@subscriptions.command("create")
+@argument("topic", type=TOPIC, help="The topic.")
+@argument("subscription", type=SUBSCRIPTION, help="The new subscription: letters, digits and -_.=:.")
+@option("--subscription-type", type=SUBSCRIPTION_TYPE, help="Who shares the messages. [default: exclusive]")
+@option("--isolation-level", type=ISOLATION_LEVEL, help="What it may be handed. [default: read-committed]")
+@option(
+    "--from",
+    "start",
+    type=POSITION_OR_TIME,
+    help="The first message of its backlog: earliest, latest, L:E, L:E:B or @TIME. [default: latest]",
+)
+@option("--dead-letter-topic", type=TOPIC, help="Where letters go. [default: TOPIC-SUBSCRIPTION-DLQ]")
+@option(
+    "--max-redeliver-count",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Move a message to the dead-letter topic after so many redeliveries. [default: never]",
+)
+@changes_store()
+@output(CREATED, name_field="subscription")
+@example("txnctl subscriptions create orders billing", setup="txnctl topics create orders")
+@example(
+    "txnctl subscriptions create orders audit --isolation-level read-uncommitted --from earliest",
+    setup="txnctl topics create orders",
+)
+def create(
+    context: Context,
+    topic: str,
+    subscription: str,
+    subscription_type: SubscriptionType | None,
+    isolation_level: IsolationLevel | None,
+    start: Start | AtTime | None,
+    dead_letter_topic: str | None,
+    max_redeliver_count: int | None,
+) -> None:
+    """Create a subscription, with nobody attached yet.
+
+    READ_COMMITTED hands out what is committed, in order, and waits at the first open transaction. READ_UNCOMMITTED
+    hands out everything at once: open, committed and aborted messages. `latest` misses nothing that commits later:
+    at READ_COMMITTED it is just after maxReadPosition.
+    """
+    from storage import LATEST, IsolationLevel, SubscriptionType
+    from txnctl.commands.subscription_start import resolved
+
+    row = context.store.admin.create_subscription(
+        topic,
+        subscription,
+        subscription_type=subscription_type or SubscriptionType.EXCLUSIVE,
+        subscription_isolation_level=isolation_level or IsolationLevel.READ_COMMITTED,
+        initial_position=LATEST if start is None else resolved(context, topic, start),
+        dead_letter_topic=dead_letter_topic,
+        max_redeliver_count=max_redeliver_count,
+    )
+    context.show(row, table=_created)
+
+
+def _created(row: Row) -> str:
+    from txnctl.commands.subscription_fields import mode_of, name_of
+
+    after = row["markDeletePosition"]
+    return f"Created subscription {name_of(row)} ({mode_of(row)}); its backlog begins after {after}."

@@ -1,0 +1,117 @@
+r"""A command of the user's as our child: it gets the signals meant for it, and learns of our death.
+
+Signals are taken one at a time while the command runs, never in the middle of something. What the terminal sends
+(Ctrl-C, Ctrl-\, a hang-up) reaches the whole foreground group, so the command has it already, and what it makes of
+it decides. What another process sends to us alone is passed on. If we are killed outright, Linux sends the command
+SIGTERM (the parent-death signal); other systems have no such thing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_TOLD = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+_PR_SET_PDEATHSIG = 1
+# `si_code` of what the kernel itself sends: here, the terminal's driver.
+_SI_KERNEL = 0x80
+
+NOT_FOUND = 127
+NOT_RUNNABLE = 126
+"""What every command that runs another exits with when it cannot (POSIX: env, nice, nohup, time)."""
+
+
+class Ending:
+    """How the command ended.
+
+    Attributes:
+        status: as a shell reports it: its exit code, or 128 and the number of the signal that ended it.
+        told: the signal that somebody sent us to end it all; None if it ended by itself.
+    """
+
+    __slots__ = ("status", "told")
+
+    def __init__(self, status: int, told: signal.Signals | None) -> None:
+        self.status = status
+        self.told = told
+
+
+def run(words: Sequence[str], environment: Mapping[str, str]) -> Ending:
+    """Run the command with our standard streams, to its end.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    told = [number for number in _TOLD if signal.getsignal(number) is not signal.SIG_IGN]
+    watched = {signal.SIGCHLD, *told}
+    # Where SIGCHLD is ignored, which is inherited, the kernel forgets how children ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    try:
+        # The store's descriptors are close-on-exec; the user's own (3<file) are meant for the command. A process
+        # that does nothing but this has no other threads.
+        prepare = _preparation(told, mask)
+        child = subprocess.Popen(words, env=environment, close_fds=False, preexec_fn=prepare)  # noqa: PLW1509
+        return _follow(child, watched)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _preparation(told: Sequence[signal.Signals], mask: set[int | signal.Signals]) -> Callable[[], None]:
+    """What the child does between fork and exec."""
+    parent, ask_for_death_signal = os.getpid(), _death_signal()
+
+    def prepare() -> None:
+        # Until exec our handlers, which only note a signal for an interpreter that is about to go, are its own.
+        for number in told:
+            signal.signal(number, signal.SIG_DFL)
+        ask_for_death_signal()
+        if os.getppid() != parent:
+            # We died before it asked.
+            os.kill(os.getpid(), signal.SIGTERM)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    return prepare
+
+
+def _death_signal() -> Callable[[], None]:
+    """A function that asks the kernel for SIGTERM when the parent dies; it does nothing where there is none."""
+    if sys.platform != "linux":
+        return lambda: None
+    try:
+        import ctypes
+    except ImportError:
+        # A Python built without libffi.
+        return lambda: None
+    prctl = ctypes.CDLL(None).prctl
+    arguments = [ctypes.c_ulong(value) for value in (signal.SIGTERM, 0, 0, 0)]
+    return lambda: prctl(_PR_SET_PDEATHSIG, *arguments)
+
+
+def _follow(child: subprocess.Popen[bytes], watched: set[signal.Signals]) -> Ending:
+    told = None
+    while True:
+        number, is_typed = _next_signal(watched)
+        status = child.poll()
+        if status is not None:
+            return Ending(status if status >= 0 else 128 - status, told)
+        if number is not signal.SIGCHLD and not is_typed:
+            told = number
+            child.send_signal(number)
+
+
+def _next_signal(watched: set[signal.Signals]) -> tuple[signal.Signals, bool]:
+    """The next signal, waiting for it, and whether the terminal sent it to the command as well."""
+    if sys.platform == "linux":
+        found = signal.sigwaitinfo(watched)
+        number, is_typed = signal.Signals(found.si_signo), found.si_code == _SI_KERNEL
+    else:
+        number = signal.Signals(signal.sigwait(watched))
+        is_typed = number in (signal.SIGINT, signal.SIGQUIT)
+    return number, is_typed

@@ -1,0 +1,133 @@
+"""`txnctl transactions run`: a whole shell script as one atomic unit."""
+
+from __future__ import annotations
+
+import click
+
+from txnctl.commands.transaction_begin import labels_of, with_labels, with_timeout
+from txnctl.options import argument, changes_store, example, passes_arguments
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.transaction import Transaction
+    from txnctl.commands.supervised_command import Ending
+    from txnctl.context import Context
+
+_LOAD = ("printf '#!/bin/sh\\n' > load.sh", "chmod +x load.sh")
+
+
+@argument(
+    "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="CMD [ARG]...", help="What to run."
+)
+@with_timeout
+@with_labels
+@passes_arguments
+@changes_store()
+@example(
+    """txnctl transactions run -- sh -c 'txnctl produce debits -m "-100" && txnctl produce credits -m "+100"'""",
+    setup=("txnctl topics create debits", "txnctl topics create credits"),
+)
+@example("txnctl transactions run --timeout 1h --label job=nightly -- ./load.sh", setup=_LOAD)
+def run(
+    context: Context, timeout: float | None, label: Sequence[tuple[str, str]], command: Sequence[str]
+) -> None:
+    """Run a command in a transaction: commit if it exits 0, else abort.
+
+    The command finds the transaction in TXNCTL_TXN and the store in TXNCTL_STORE, so that every txnctl in it takes
+    part: what it produces and acknowledges becomes visible at one instant, or not at all. The exit code is the
+    command's own; 128 and the signal's number if a signal ended it, 127 if there is no such command. If the commit
+    fails after the command succeeded, it is that error's.
+
+    SIGTERM and its like are passed on, and the transaction is aborted whatever the command makes of them; Ctrl-C
+    goes to the command, whose exit code decides. If this process is killed outright, the command gets SIGTERM, and
+    the next writer aborts the transaction. The transaction's deadline (--timeout) runs meanwhile: after it nothing
+    of it can be committed.
+    """
+    _refuse_nesting()
+    from os import environ
+
+    txn = context.store.transaction(timeout=timeout, labels=labels_of(label))
+    try:
+        ending = _supervise(
+            command, {**environ, "TXNCTL_TXN": str(txn.id), "TXNCTL_STORE": context.store.path}
+        )
+    except BaseException as error:
+        _abort(context, txn, f"{command[0]} was not run" if isinstance(error, Exception) else "interrupted")
+        raise
+    if ending.told is not None:
+        _abort(context, txn, f"{ending.told.name} was received")
+    elif ending.status != 0:
+        _abort(context, txn, f"{command[0]} exited with {ending.status}")
+    else:
+        _commit(context, txn, command[0])
+    if ending.told is not None and ending.status == 0:
+        context.exit(128 + ending.told)
+    context.exit(ending.status)
+
+
+def _refuse_nesting() -> None:
+    from os import environ
+
+    from storage.errors import NestedTransaction
+
+    current = environ.get("TXNCTL_TXN")
+    if current:
+        raise NestedTransaction(
+            f"this runs inside transaction {current} already (TXNCTL_TXN), and transactions do not nest",
+            hint="Run the command as it is: it takes part in that one. Or, for one apart: unset TXNCTL_TXN.",
+            transaction=current,
+        )
+
+
+def _supervise(command: Sequence[str], environment: dict[str, str]) -> Ending:
+    """Run the command to its end, holding neither the writer gate nor a view of the store.
+
+    Raises:
+        ProgramMissing: it cannot be started, with the exit code that shells have for it.
+    """
+    from storage.errors import ProgramMissing
+    from txnctl.commands import supervised_command
+
+    try:
+        return supervised_command.run(command, environment)
+    except FileNotFoundError:
+        error = ProgramMissing(f"there is no command {command[0]}", hint="Is it spelt right, and in PATH?")
+        error.exit_code = supervised_command.NOT_FOUND
+    except (OSError, ValueError) as cause:
+        reason = getattr(cause, "strerror", None) or cause
+        error = ProgramMissing(f"{command[0]} cannot be run: {reason}")
+        error.exit_code = supervised_command.NOT_RUNNABLE
+    raise error
+
+
+def _commit(context: Context, txn: Transaction, name: str) -> None:
+    """Commit; when that fails, say that the command had succeeded. The exit code is the error's."""
+    from storage.errors import TxnctlError
+
+    try:
+        txn.commit()
+    except TxnctlError as error:
+        error.message = f"{name} succeeded, but the commit of its transaction failed: {error.message}"
+        raise
+    import sys
+
+    if sys.stderr.isatty():
+        context.note(f"transaction {txn} is committed")
+
+
+def _abort(context: Context, txn: Transaction, why: str) -> None:
+    """Abort, and say so. Nothing is raised: how the command ended is what counts, whatever becomes of this."""
+    from storage.errors import TransactionNotOpen, TxnctlError
+
+    try:
+        txn.abort(why)
+    except TransactionNotOpen:
+        context.warn(f"{why}, but transaction {txn} had been committed by then")
+    except TxnctlError as error:
+        context.warn(
+            f"{why}; transaction {txn} could not be aborted yet, the next writer will: {error.message}"
+        )
+    else:
+        context.note(f"transaction {txn} is aborted: {why}")

@@ -1,0 +1,203 @@
+"""Transactions for people: the lists, and one with all that is known of it.
+
+Rows are those that JSON shows, their texts harmless on a terminal already. What needs somebody's attention (orphaned,
+overdue, stopped) is said in words, and in colour where there is any.
+"""
+
+from __future__ import annotations
+
+from txnctl.output.field import Field
+from txnctl.output.human import UNKNOWN, duration, plural
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from txnctl.context import Context
+
+    Row = dict[str, Any]
+
+_TOPICS_SHOWN = 3
+_RUNS_SHOWN = 8
+
+_WHO = (
+    Field("owner", "text", "Who."),
+    Field("program", "text", "What."),
+)
+_WHAT = (
+    Field("messages", "integer", "Messages."),
+    Field("acknowledgements", "integer", "Acknowledgements.", heading="ACKS"),
+    Field("topics", "text", "Topics."),
+    Field("labels", "text", "Labels."),
+)
+_OPEN = (
+    Field("txnId", "id", "Id.", heading="TXN"),
+    Field("ageMs", "duration", "Age.", heading="AGE"),
+    Field("idleMs", "duration", "Idle.", heading="IDLE"),
+    Field("deadline", "text", "Deadline.", heading="DEADLINE"),
+    Field("alive", "text", "Alive."),
+    *_WHO,
+    *_WHAT,
+)
+_ENDED = (
+    Field("txnId", "id", "Id.", heading="TXN"),
+    Field("state", "text", "State."),
+    Field("ended", "text", "When."),
+    Field("ageMs", "duration", "Open for.", heading="OPEN FOR"),
+    Field("reason", "text", "Why."),
+    Field("endedBy", "text", "By whom.", heading="BY"),
+    *_WHAT,
+)
+_PARTS = (
+    Field("what", "text", "What.", heading="TOUCHED"),
+    Field("messages", "integer", "Messages."),
+    Field("where", "text", "Where.", heading="POSITIONS"),
+)
+
+_ALARMS = (("ORPHANED", "bold", "red"), ("OVERDUE", "bold", "red"), ("stopped", "yellow"))
+
+_EVIDENCE = {
+    "alive": "yes: its process holds the kernel lock that proves it",
+    "stopped": "stopped (SIGSTOP, a debugger); that counts as alive, its process holds its kernel lock",
+    "dead": "ORPHANED: its process is dead, the kernel has released its lock; the next writer aborts it",
+    "rebooted": "ORPHANED: the machine was rebooted since; the next writer aborts it",
+    "unknown-host": "unknown: it began on another machine, and nobody here holds its lock",
+    "detached": "detached: no process holds it, its deadline alone rules",
+}
+
+
+def alive(row: Row) -> str:
+    """One word about the process that owns it."""
+    if row["orphaned"]:
+        return "ORPHANED"
+    state = str(row["ownerState"])
+    return {"alive": "yes", "unknown-host": "unknown"}.get(state, state)
+
+
+def deadline(row: Row) -> str:
+    """`in 12m48s`, or `OVERDUE 3s`."""
+    if row["overdue"]:
+        return f"OVERDUE {duration(-row['deadlineInMs'])}"
+    return f"in {duration(row['deadlineInMs'])}"
+
+
+def open_list(context: Context, rows: Sequence[Row]) -> str:
+    """The unfinished ones."""
+    cells = [{**_shortened(row), "deadline": deadline(row), "alive": alive(row)} for row in rows]
+    table = context.table_of(cells, _OPEN)
+    # Coloured when the columns are in line: within a cell the codes would be escaped.
+    for word, *styles in _ALARMS:
+        table = table.replace(f"  {word}", f"  {context.style(word, *styles)}")
+    return table
+
+
+def ended_list(context: Context, rows: Sequence[Row]) -> str:
+    """The committed and the aborted ones."""
+    cells = []
+    for row in rows:
+        reason = row["reason"] if row["reasonText"] is None else f"{row['reason']}: {row['reasonText']}"
+        by = str(row["endedBy"]).partition(" (")[0] if row["endedBy"] else None
+        cells.append({**_shortened(row), "ended": row["endedAt"], "reason": reason, "endedBy": by})
+    return context.table_of(cells, _ENDED)
+
+
+def _shortened(row: Row) -> Row:
+    """The row with owner and program apart, and of many topics the first few."""
+    owner, _, program = str(row["owner"]).partition(" (")
+    topics = [str(each) for each in row["topics"]]
+    if len(topics) > _TOPICS_SHOWN:
+        topics = [*topics[: _TOPICS_SHOWN - 1], f"{len(topics) - _TOPICS_SHOWN + 1} more"]
+    labels = " ".join([f"{name}={value}" for name, value in row["labels"].items()])
+    return {
+        **row,
+        "owner": owner,
+        "program": program.removesuffix(")"),
+        "topics": ", ".join(topics) or UNKNOWN,
+        "labels": labels or UNKNOWN,
+    }
+
+
+def one(context: Context, row: Row) -> Iterator[str]:
+    """All that is known of one, and what to do next."""
+    from txnctl.commands.topic_stats import heading
+
+    is_open = row["state"] == "OPEN"
+    yield heading(context, str(row["txnId"]), f"{row['state']}, version {row['version']}", row["asOfMs"])
+    for name, text in _facts(context, row, is_open):
+        yield f"  {name:11} {text}"
+    yield ""
+    parts = list(_parts(row, is_open))
+    if parts:
+        yield from [f"  {line}" for line in context.table_of(parts, _PARTS).splitlines()]
+    else:
+        yield "  It has touched nothing yet." if is_open else "  It touched nothing."
+    advice = _advice(row) if is_open else None
+    if advice is not None:
+        yield ""
+        yield f"Next: {context.style(advice, 'cyan')}"
+
+
+def _facts(context: Context, row: Row, is_open: bool) -> Iterator[tuple[str, str]]:
+    owner, _, program = str(row["owner"]).partition(" (")
+    if is_open:
+        yield "begun", f"{duration(row['ageMs'])} ago, at {row['beginAt']}"
+        yield "last used", f"{duration(row['idleMs'])} ago, at {row['lastUsedAt']}"
+        until = context.style(deadline(row), "bold", "red") if row["overdue"] else deadline(row)
+        yield "deadline", f"{until} (timeout {duration(row['timeoutMs'])})"
+    else:
+        yield "begun", f"at {row['beginAt']}"
+        yield "ended", f"at {row['endedAt']}, after {duration(row['ageMs'])}"
+        yield "ended by", str(row["endedBy"] or UNKNOWN)
+        if row["reason"] is not None:
+            yield (
+                "reason",
+                f"{row['reason']}: {row['reasonText']}" if row["reasonText"] else str(row["reason"]),
+            )
+    yield "owner", f"{owner}, {program.removesuffix(')')}"
+    if is_open:
+        yield "alive", _evidence(context, row)
+    if row["labels"]:
+        yield "labels", " ".join([f"{name}={value}" for name, value in row["labels"].items()])
+    yield "isolation", f"{row['isolation']}, priority {row['priority']}, timestamp {row['timestamp']}"
+
+
+def _evidence(context: Context, row: Row) -> str:
+    text = _EVIDENCE.get(str(row["ownerState"]), str(row["ownerState"]))
+    return context.style(text, "bold", "red") if row["orphaned"] else text
+
+
+def _parts(row: Row, is_open: bool) -> Iterator[Row]:
+    for part in row["parts"]:
+        runs = [str(each) for each in part["positions"]]
+        where = ", ".join(runs[:_RUNS_SHOWN]) + (", ..." if len(runs) > _RUNS_SHOWN else "")
+        if part["kind"] == "topic":
+            yield {**part, "what": f"produced to {part['topic']}", "where": where}
+            continue
+        if part["cumulative"] is not None:
+            where = ", ".join([f"through {part['cumulative']}", *([where] if where else [])])
+        doing = "acknowledgements pending" if is_open else "acknowledged"
+        yield {
+            **part,
+            "what": f"{doing} on {part['topic']}, {part['subscription']}",
+            "where": where or UNKNOWN,
+        }
+
+
+def _advice(row: Row) -> str:
+    """One command: what an operator who looks at it would want next."""
+    if row["orphaned"] or row["overdue"]:
+        return "txnctl transactions reap"
+    return f"txnctl transactions abort {row['txnId']} --dry-run"
+
+
+def touched(row: Row) -> str:
+    """`3 messages on orders, payments; 2 acknowledgements`, or `it had touched nothing`."""
+    parts = []
+    if row["messages"]:
+        parts.append(
+            f"{plural(row['messages'], 'message')} on {', '.join([str(each) for each in row['topics']])}"
+        )
+    if row["acknowledgements"]:
+        parts.append(plural(row["acknowledgements"], "acknowledgement"))
+    return "; ".join(parts) or "it had touched nothing"

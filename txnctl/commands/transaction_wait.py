@@ -1,0 +1,55 @@
+"""`txnctl transactions wait`."""
+
+from __future__ import annotations
+
+from txnctl.commands.transaction_fields import FIELDS
+from txnctl.options import argument, changes_store, example, option, output
+from txnctl.params import DURATION, TXN_ID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from storage.txn_id import TxnID
+    from txnctl.context import Context
+
+    Row = dict[str, Any]
+
+
+@argument("txn", type=TXN_ID, required=False, help="The transaction. [env: TXNCTL_TXN]")
+@option("--timeout", type=DURATION, help="Give up after this long, with exit code 7. [default: never]")
+@option("--exit-code", is_flag=True, help="End with 8 if it was aborted.")
+@changes_store()
+@output(FIELDS, name_field="txnId")
+@example(
+    "txnctl transactions wait 0:1 --timeout 1m",
+    setup=("txnctl transactions begin", "txnctl transactions commit 0:1"),
+)
+@example(
+    "txnctl transactions wait 0:1 --exit-code -o json",
+    setup=("txnctl transactions begin", "txnctl transactions abort 0:1"),
+    exit_code=8,
+)
+def wait(context: Context, txn: TxnID | None, timeout: float | None, exit_code: bool) -> None:
+    """Wait until a transaction is committed or aborted.
+
+    It wakes at the commit or abort, wherever that happens; and where the deadline passes or the owning process dies,
+    it aborts the transaction itself, as any writer would.
+    """
+    from txnctl import exit_codes
+    from txnctl.commands.current_transaction import named_or_current
+
+    row = context.store.wait_transaction(named_or_current(txn), timeout)
+    context.show(row, table=_sentence)
+    if exit_code and row["state"] == "ABORTED":
+        context.exit(exit_codes.CONDITION_FOUND)
+
+
+def _sentence(row: Row) -> str:
+    from txnctl.commands.transaction_tables import touched
+
+    why = (
+        f" ({row['reason']}{': ' + row['reasonText'] if row['reasonText'] else ''})" if row["reason"] else ""
+    )
+    ended = f"{row['txnId']} was {str(row['state']).lower()}{why} at {row['endedAt']} by {row['endedBy']}"
+    return f"{ended}: {touched(row)}."

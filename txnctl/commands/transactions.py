@@ -1,0 +1,112 @@
+"""`txnctl transactions`: begin, commit, abort and explain transactions."""
+
+from __future__ import annotations
+
+import click
+
+from txnctl.commands.transaction_fields import FIELDS, ROW
+from txnctl.declaration import Group
+from txnctl.options import argument, example, option, output, reads_store
+from txnctl.params import TOPIC, TXN_ID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from storage import Store
+    from storage.txn_id import TxnID
+    from txnctl.context import Context
+
+    Row = dict[str, Any]
+
+transactions = Group(
+    "transactions",
+    "Begin, commit, abort and explain transactions.",
+    elsewhere={
+        "begin": ("txnctl.commands.transaction_begin:begin", "Begin a transaction and print its id, alone."),
+        "commit": (
+            "txnctl.commands.transaction_commit:commit",
+            "Commit a transaction: all of it becomes visible at one instant.",
+        ),
+        "abort": (
+            "txnctl.commands.transaction_abort:abort",
+            "Abort a transaction, of somebody else too: all of it is dropped.",
+        ),
+        "run": (
+            "txnctl.commands.transaction_run:run",
+            "Run a command in a transaction: commit if it exits 0, else abort.",
+        ),
+        "wait": (
+            "txnctl.commands.transaction_wait:wait",
+            "Wait until a transaction is committed or aborted.",
+        ),
+        "reap": (
+            "txnctl.commands.transaction_reap:reap",
+            "Abort all transactions that are overdue, or whose process is dead.",
+        ),
+    },
+)
+
+
+@transactions.command("list")
+@option("--ended", is_flag=True, help="Show the committed and aborted ones, the newest first.")
+@option("--topic", type=TOPIC, help="Only those that produced to this topic.")
+@option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most so many. [default: all]")
+@reads_store
+@output(ROW, name_field="txnId")
+@example("txnctl transactions list", setup="txnctl transactions begin --label job=settlement")
+@example("txnctl transactions list --ended -n 20 -o json")
+def list_(context: Context, ended: bool, topic: str | None, limit: int | None) -> None:
+    """List the unfinished transactions, the oldest first.
+
+    ALIVE says what is proven of the process that owns it: `yes`; `stopped` (SIGSTOP), which counts as alive;
+    `ORPHANED`, its process is dead, and the next writer aborts it; `detached`, begun by `transactions begin` and
+    held by no process: its deadline alone rules.
+    """
+    from txnctl.commands import transaction_tables
+
+    rows = context.store.transactions(ended=ended, topic=topic)[:limit]
+    if not rows and context.output == "table":
+        on_topic = f" on {topic}" if topic is not None else ""
+        context.note(f"no {'ended' if ended else 'unfinished'} transactions{on_topic}")
+    layout = transaction_tables.ended_list if ended else transaction_tables.open_list
+    context.show_list(rows, table=lambda shown: layout(context, shown))
+
+
+@transactions.command("show")
+@argument(
+    "txn",
+    type=TXN_ID,
+    required=False,
+    help="The transaction, or how its id begins. [env: TXNCTL_TXN]",
+)
+@reads_store
+@output(FIELDS, name_field="txnId")
+@example("txnctl transactions show 0:1", setup="txnctl transactions begin --label job=settlement")
+@example("TXNCTL_TXN=0:1 txnctl transactions show -o json", setup="txnctl transactions begin")
+def show(context: Context, txn: TxnID | None) -> None:
+    """Show all that is known of a transaction.
+
+    State and version; when it began, was last used, and must end; who owns it, and the evidence that its process
+    lives; what it touched, with positions; and how, when, why and by whom it was ended.
+    """
+    from txnctl.commands import transaction_tables
+    from txnctl.commands.current_transaction import named_or_current
+
+    row = _found(context, context.store, named_or_current(txn))
+    context.show(row, table=lambda shown: transaction_tables.one(context, shown))
+
+
+def _found(context: Context, store: Store, txn: TxnID) -> Row:
+    """The transaction of that id; if there is none, the only one whose id begins like that."""
+    from storage.errors import TransactionNotFound
+
+    try:
+        return store.show_transaction(txn)
+    except TransactionNotFound:
+        rows = store.transactions() + store.transactions(ended=True)
+        longer = [str(row["txnId"]) for row in rows if str(row["txnId"]).startswith(str(txn))]
+        if len(longer) != 1:
+            raise
+    context.note(f"{txn} is taken for {longer[0]}, the only transaction whose id begins so")
+    return store.show_transaction(longer[0])

@@ -1,0 +1,159 @@
+"""What a command is, written down beside its function and built into click objects only when it is used.
+
+A module of commands is mostly options, and making click's objects for ten commands costs more than running one.
+So the decorators of `options` only note, in a `Declaration` kept on the function, what the command takes, opens,
+prints and does; `command.build` turns the one that was asked for into a click command. `Group` is the same for a
+group: a table of names. The man pages, docs/CLI.md and the completions come from the same tree.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from txnctl.output.field import Field
+
+    Body = Callable[..., object]
+
+F = TypeVar("F", bound="Body")
+
+EFFECTS = {
+    "reads": "Reads only: it changes nothing and creates nothing.",
+    "writes": "Writes.",
+    "destroys": "Destroys: what it removes does not come back.",
+}
+"""The sentence in the help for each effect a command may have."""
+
+
+class Output:
+    """How a command prints: its fields, the formats it knows, and which of them is the default."""
+
+    __slots__ = ("default", "default_piped", "fields", "formats", "name_field")
+
+    def __init__(
+        self,
+        fields: tuple[Field, ...],
+        *,
+        name_field: str,
+        formats: tuple[str, ...],
+        default: str,
+        default_piped: str,
+    ) -> None:
+        self.fields = fields
+        self.name_field = name_field
+        self.formats = formats
+        self.default = default
+        self.default_piped = default_piped
+
+
+class Example:
+    """Lines that a user can type, and those that must have run before for them to work."""
+
+    __slots__ = ("exit_code", "lines", "setup")
+
+    def __init__(self, lines: tuple[str, ...], setup: tuple[str, ...], exit_code: int) -> None:
+        self.lines = lines
+        self.setup = setup
+        self.exit_code = exit_code
+
+
+class Declaration:
+    """Everything about one command but its name."""
+
+    __slots__ = (
+        "administrative",
+        "body",
+        "effect",
+        "examples",
+        "force_help",
+        "opens",
+        "output",
+        "parameters",
+        "passes_arguments",
+    )
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        # Decorators run from the last to the first: the parameters stand here in reverse.
+        self.parameters: list[tuple[str, tuple[str, ...], dict[str, Any]]] = []
+        self.effect = ""
+        self.examples: list[Example] = []
+        self.opens = ""
+        self.output: Output | None = None
+        self.administrative = False
+        self.force_help = ""
+        self.passes_arguments = False
+
+
+def declaration_of(function: Body) -> Declaration:
+    """The declaration of this function, begun now if it has none yet."""
+    declaration = function.__dict__.get("declaration")
+    if declaration is None:
+        declaration = function.__dict__["declaration"] = Declaration(function)
+    assert isinstance(declaration, Declaration)
+    return declaration
+
+
+def summary_of(function: Body) -> str:
+    """The first line of the function's docstring: what the list of commands says of it."""
+    lines = (function.__doc__ or "").strip().splitlines()
+    return lines[0] if lines else ""
+
+
+class Group:
+    """A group of commands: `topics` with `list`, `create` and so on, in the order they are listed.
+
+    `elsewhere` names commands that live in other modules, loaded when invoked, as
+    `name: ("package.module:attribute", "the summary that the list of commands shows")`.
+    """
+
+    __slots__ = ("elsewhere", "help", "members", "name")
+
+    def __init__(
+        self, name: str, help: str, *, elsewhere: Mapping[str, tuple[str, str]] | None = None
+    ) -> None:
+        self.name = name
+        self.help = help
+        self.members: dict[str, Body] = {}
+        self.elsewhere = elsewhere or {}
+
+    def command(self, name: str) -> Callable[[F], F]:
+        """Put the decorated function under this name."""
+
+        def put(function: F) -> F:
+            assert name not in self.members, name
+            declaration_of(function)
+            self.members[name] = function
+            return function
+
+        return put
+
+    def names(self) -> list[str]:
+        """The names of all commands, in the order in which the list shows them."""
+        return [*self.members, *self.elsewhere]
+
+    def find(self, name: str) -> Body | Group | None:
+        """The command or group of that name, its module loaded, or None."""
+        if name in self.members:
+            return self.members[name]
+        if name not in self.elsewhere:
+            return None
+        module, _, attribute = self.elsewhere[name][0].partition(":")
+        found: Body | Group = getattr(__import__(module, fromlist=[attribute]), attribute)
+        return found
+
+    def summary(self, name: str) -> str:
+        """What the list of commands says of this one; loads nothing."""
+        if name in self.members:
+            return summary_of(self.members[name])
+        return self.elsewhere[name][1]
+
+
+def command(function: F) -> F:
+    """Make the decorated function a command of the top level; `commands.COMMANDS` gives its name."""
+    declaration_of(function)
+    return function

@@ -1,0 +1,14 @@
+"""The environment variables that txnctl looks at, for the man page and docs/CLI.md."""
+
+from __future__ import annotations
+
+VARIABLES = {
+    "TXNCTL_STORE": "Stands for `--store`.",
+    "TXNCTL_OUTPUT": "Stands for `-o`. A command that lacks that format uses its own default.",
+    "TXNCTL_LOCK_TIMEOUT": "Stands for `--lock-timeout`.",
+    "TXNCTL_TXN": "Stands for `--txn`, and for the id that `transactions commit` and `abort` take.",
+    "TXNCTL_SESSION": "Stands for `--session`, on the topic of that session only.",
+    "XDG_DATA_HOME": "The default store is `txnctl/store` in it; without it in `~/.local/share`.",
+    "NO_COLOR": "No colours, if set to anything.",
+    "TERM": "`dumb` means no colours and no progress line.",
+}

@@ -1,0 +1,118 @@
+r"""Man pages in roff: one for each command and group, and `txnctl(1)` for the whole.
+
+Roff acts on a dot or an apostrophe that starts a line, on backslashes anywhere, and turns `-` into a hyphen that
+cannot be copied into a shell; `_text` takes all three away. What stands in backticks is set in bold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from txnctl import __version__
+from txnctl.command import Command, GroupCommand
+from txnctl.exit_codes import MEANINGS
+from txnctl.generate.environment import VARIABLES
+from txnctl.output.field import KINDS
+
+if TYPE_CHECKING:
+    from txnctl.generate.tree import Page
+
+
+def man_page(page: Page, every: list[Page]) -> str:
+    """The page of this command."""
+    sections = [
+        _heading(page),
+        _section("NAME", f"{_text(page.file_name)} \\- {_text(page.summary)}"),
+        _section("SYNOPSIS", f".B {_text(page.title)}\n{_text(page.usage)}"),
+        _section("DESCRIPTION", _description(page)),
+        _section("ARGUMENTS", _definitions(page.arguments)),
+        _section("COMMANDS", _commands(page, every)),
+        _section("OPTIONS", _definitions(page.options(shared=False) + page.options(shared=True))),
+        _section("OUTPUT", _fields(page)),
+        _section("EXAMPLES", _examples(page)),
+    ]
+    if len(page.path) == 1:
+        sections += [
+            _section("ENVIRONMENT", _definitions(list(VARIABLES.items()))),
+            _section("EXIT STATUS", _definitions([(str(code), text) for code, text in MEANINGS.items()])),
+        ]
+    sections.append(_section("SEE ALSO", _see_also(page, every)))
+    return "".join(sections)
+
+
+def _heading(page: Page) -> str:
+    # No date: the page must come out the same on every day.
+    # Neither hyphenated nor stretched: what is copied from the page must be what was written.
+    return f'.TH {page.file_name.upper()} 1 "" "txnctl {__version__}" "txnctl manual"\n.nh\n.ad l\n'
+
+
+def _section(title: str, body: str) -> str:
+    return f".SH {title}\n{body}\n" if body else ""
+
+
+def _description(page: Page) -> str:
+    paragraphs = [_paragraph(each) for each in page.paragraphs]
+    if isinstance(page.command, Command):
+        paragraphs.append(_text(page.command.effect))
+    return "\n.PP\n".join(paragraphs)
+
+
+def _paragraph(text: str) -> str:
+    if text.startswith("\b"):
+        lines = "\n".join([_text(line) for line in text.splitlines()[1:]])
+        return f".nf\n{lines}\n.fi"
+    return _text(" ".join(text.split()))
+
+
+def _definitions(rows: list[tuple[str, str]]) -> str:
+    return "\n".join([f".TP\n.B {_text(name)}\n{_text(text)}" for name, text in rows])
+
+
+def _commands(page: Page, every: list[Page]) -> str:
+    if not isinstance(page.command, GroupCommand):
+        return ""
+    return "\n".join(
+        [f".TP\n.BR {_text(each.file_name)} (1)\n{_text(each.summary)}." for each in _members(page, every)]
+    )
+
+
+def _fields(page: Page) -> str:
+    if not isinstance(page.command, Command) or page.command.declaration.output is None:
+        return ""
+    output = page.command.declaration.output
+    rows = [
+        f'.TP\n.BR {_text(each.name)} " " ({_text(KINDS[each.kind])})\n{_text(each.help)}'
+        for each in output.fields
+    ]
+    return "With\n.B \\-o json\nthe result has these fields. Unknown is null.\n" + "\n".join(rows)
+
+
+def _examples(page: Page) -> str:
+    if not isinstance(page.command, Command):
+        return ""
+    blocks = ["\n".join([_text(line, bold=False) for line in each.lines]) for each in page.command.examples]
+    return "\n".join([".nf", "\n.sp\n".join(blocks), ".fi"])
+
+
+def _see_also(page: Page, every: list[Page]) -> str:
+    near = [each for each in every if each.path == page.path[:-1]] + _members(page, every)
+    names = [each.file_name for each in near] or ["txnctl"]
+    others = [f".BR {_text(name)} (1)" for name in names]
+    if len(page.path) == 1:
+        others += [".BR txnctl\\-transactions (7)", ".BR txnctl\\-store (5)"]
+    return ",\n".join(others)
+
+
+def _members(page: Page, every: list[Page]) -> list[Page]:
+    return [each for each in every if each.path[:-1] == page.path]
+
+
+def _text(text: str, *, bold: bool = True) -> str:
+    """Text that roff prints as it is."""
+    safe = text.replace("\\", "\\e").replace("-", "\\-")
+    if bold:
+        parts = safe.split("`")
+        # An odd number of backticks is not a pair of anything: they stay.
+        if len(parts) % 2:
+            safe = "".join([f"\\fB{part}\\fR" if index % 2 else part for index, part in enumerate(parts)])
+    return f"\\&{safe}" if safe.startswith((".", "'")) else safe

@@ -1,0 +1,118 @@
+"""docs/CLI.md: the whole command line on one page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from txnctl.command import Command, GroupCommand
+from txnctl.commands import ALIASES
+from txnctl.exit_codes import MEANINGS
+from txnctl.generate.environment import VARIABLES
+from txnctl.output.field import KINDS
+
+if TYPE_CHECKING:
+    from txnctl.declaration import Example
+    from txnctl.generate.tree import Page
+
+_INTRODUCTION = """<!-- Made from the command tree by `make generate`; a test fails where it is stale. -->
+
+# The command line
+
+Results go to standard output and nothing else does: notes, progress, prompts, warnings and errors go to standard
+error. `-o table|json|ndjson|name` chooses the format, `-o help` lists the fields of a result. JSON of one named thing
+is an object, of a list an array; NDJSON is one object a line. Fields are only ever added; unknown is `null`.
+
+Durations are `500ms 30s 15m 2h 1d`; positions `earliest`, `latest`, `L:E`, `L:E:B`; ranges `A..B`, `-N` (the last N),
+`@TIME`. Named constants are accepted as `READ_COMMITTED`, `read-committed` and `read_committed`.
+"""
+
+_ERRORS = """With `-o json` or `ndjson` an error is one JSON object on standard error, with `code` (a stable word, see
+`txnctl errors list`), `exitCode`, `message`, `hint`, `retryable` and `details`.
+"""
+
+
+def cli_page(every: list[Page]) -> str:
+    """The page."""
+    root, *others = every
+    parts = [_INTRODUCTION, _aliases(), _contents(others), _options_of_all(root)]
+    parts.append("## Environment\n\n" + _rows("Variable", list(VARIABLES.items())))
+    parts.append(
+        "## Exit codes\n\n"
+        + _rows("Code", [(str(code), text) for code, text in MEANINGS.items()])
+        + "\n"
+        + _ERRORS
+    )
+    parts += [_chapter(page) for page in others]
+    return "\n".join(parts)
+
+
+def _aliases() -> str:
+    names = ", ".join([f"`{alias}` is `{name}`" for alias, name in ALIASES.items()])
+    return f"Short names: {names}.\n"
+
+
+def _contents(others: list[Page]) -> str:
+    lines = []
+    for page in others:
+        indent = "  " * (len(page.path) - 2)
+        lines.append(f"{indent}- [{page.title}](#{page.file_name}): {page.summary}.")
+    return "\n".join(lines) + "\n"
+
+
+def _options_of_all(root: Page) -> str:
+    return (
+        "## Options before the verb, or after it\n\n"
+        + _rows("Option", root.options(shared=True))
+        + "\nWhere one is given twice, the last one counts.\n"
+    )
+
+
+def _chapter(page: Page) -> str:
+    mark = "#" * len(page.path)
+    parts = [f"{mark} {page.title}", *[_paragraph(each) for each in page.paragraphs]]
+    if isinstance(page.command, GroupCommand):
+        return "\n\n".join(parts) + "\n"
+    assert isinstance(page.command, Command)
+    parts.append(f"*{page.command.effect}*")
+    parts.append(f"```\n{page.title} {page.usage}\n```")
+    if page.arguments:
+        parts.append(_rows("Argument", page.arguments).rstrip())
+    parts.append(_rows("Option", page.options(shared=False) + _particular(page)).rstrip())
+    parts.append(_fields(page.command))
+    parts.append("\n".join(["```sh", *_lines(page.command.examples), "```"]))
+    return "\n\n".join([part for part in parts if part]) + "\n"
+
+
+def _particular(page: Page) -> list[tuple[str, str]]:
+    """Shared options but for those that every command takes, which stand once at the top of the page."""
+    everywhere = ("--store", "--color", "--debug", "-h")
+    return [row for row in page.options(shared=True) if not row[0].startswith(everywhere)]
+
+
+def _fields(command: Command) -> str:
+    output = command.declaration.output
+    if output is None:
+        return ""
+    names = ", ".join([f"`{each.name}` ({KINDS[each.kind]})" for each in output.fields])
+    return f"Fields: {names}."
+
+
+def _lines(examples: list[Example]) -> list[str]:
+    return [line for example in examples for line in example.lines]
+
+
+def _paragraph(text: str) -> str:
+    if text.startswith("\b"):
+        return "\n".join(["```", *text.splitlines()[1:], "```"])
+    return text
+
+
+def _rows(title: str, rows: list[tuple[str, str]]) -> str:
+    if not rows:
+        return ""
+    cells = [f"| `{_cell(name)}` | {_cell(text)} |" for name, text in rows]
+    return "\n".join([f"| {title} | |", "| --- | --- |", *cells]) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

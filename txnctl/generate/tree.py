@@ -1,0 +1,98 @@
+"""The command tree, walked: every command with its path, its parameters and its examples, for the generators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from txnctl.cli import root
+from txnctl.command import Argument, Command, GroupCommand, Option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from txnctl.declaration import Example
+
+
+class Page:
+    """One command or group of the tree.
+
+    Attributes:
+        path: its words, `("txnctl", "topics", "stats")`.
+        command: the click command.
+        context: a click context in which nothing was parsed.
+    """
+
+    __slots__ = ("command", "context", "path")
+
+    def __init__(
+        self, path: tuple[str, ...], command: Command | GroupCommand, context: click.Context
+    ) -> None:
+        self.path = path
+        self.command = command
+        self.context = context
+
+    @property
+    def title(self) -> str:
+        """The words as typed: `txnctl topics stats`."""
+        return " ".join(self.path)
+
+    @property
+    def file_name(self) -> str:
+        """The words as one: `txnctl-topics-stats`."""
+        return "-".join(self.path)
+
+    @property
+    def summary(self) -> str:
+        """What the list of commands says of it, without the full stop."""
+        return self.command.get_short_help_str(200).rstrip(".")
+
+    @property
+    def usage(self) -> str:
+        """What follows its words: `[OPTIONS] TOPIC`."""
+        return " ".join(self.command.collect_usage_pieces(self.context))
+
+    @property
+    def paragraphs(self) -> list[str]:
+        r"""The text of its help; a paragraph that starts with `\b` keeps its lines."""
+        from inspect import cleandoc
+
+        return [each.strip("\n") for each in cleandoc(self.command.help or "").split("\n\n")]
+
+    @property
+    def arguments(self) -> list[tuple[str, str]]:
+        """Name and help of each argument."""
+        found = [each for each in self.command.get_params(self.context) if isinstance(each, Argument)]
+        return [(each.make_metavar(self.context), each.help or "") for each in found]
+
+    def options(self, *, shared: bool) -> list[tuple[str, str]]:
+        """Names and help of each option; either its own or those that many commands take."""
+        found = [each for each in self.command.get_params(self.context) if isinstance(each, Option)]
+        records = [each.get_help_record(self.context) for each in found if each.shared is shared]
+        return [record for record in records if record is not None]
+
+
+def pages() -> Iterator[Page]:
+    """The root, then every group followed by its commands."""
+    yield from _below(("txnctl",), root(), None)
+
+
+def examples() -> list[tuple[str, Example]]:
+    """Every example with the command whose help shows it; each runs by itself after `store init`."""
+    found = []
+    for page in pages():
+        if isinstance(page.command, Command):
+            found += [(page.title, example) for example in page.command.examples]
+    return found
+
+
+def _below(path: tuple[str, ...], command: click.Command, parent: click.Context | None) -> Iterator[Page]:
+    assert isinstance(command, (Command, GroupCommand))
+    context = click.Context(command, info_name=path[-1], parent=parent, **command.context_settings)
+    yield Page(path, command, context)
+    if isinstance(command, GroupCommand):
+        for name in command.list_commands(context):
+            member = command.get_command(context, name)
+            assert member is not None, name
+            yield from _below((*path, name), member, context)

@@ -1,0 +1,1 @@
+"""What is printed: rows as tables, JSON, NDJSON or names; messages; numbers for people; progress."""

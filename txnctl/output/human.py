@@ -1,0 +1,49 @@
+"""Numbers for people: 5,688 messages, 8.4 MiB, 46m58s. Programs get the plain integers as JSON."""
+
+from __future__ import annotations
+
+UNKNOWN = "-"
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def count(number: int | None) -> str:
+    """5688 as `5,688`."""
+    return UNKNOWN if number is None else f"{number:,}"
+
+
+def size(byte_count: int | None) -> str:
+    """8,808,038 bytes as `8.4 MiB`; below 1,024 as `512 B`."""
+    if byte_count is None:
+        return UNKNOWN
+    if abs(byte_count) < 1024:
+        return f"{byte_count} B"
+    amount = float(byte_count)
+    step = -1
+    # 1,023.96 KiB would be printed as 1024.0 KiB: it is 1.0 MiB.
+    while abs(amount) >= 1023.95 and step < len(_UNITS) - 1:
+        amount /= 1024
+        step += 1
+    return f"{amount:,.1f} {_UNITS[step]}"
+
+
+def duration(milliseconds: int | None) -> str:
+    """2,818,000 ms as `46m58s`: the two largest units, truncated, never rounded up to what was not yet reached."""
+    if milliseconds is None:
+        return UNKNOWN
+    if milliseconds < 0:
+        return "-" + duration(-milliseconds)
+    if milliseconds < 1000:
+        return f"{milliseconds}ms"
+    seconds = milliseconds // 1000
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60}m{seconds % 60:02d}s"
+    if seconds < 86400:
+        return f"{seconds // 3600}h{seconds % 3600 // 60:02d}m"
+    return f"{seconds // 86400}d{seconds % 86400 // 3600:02d}h"
+
+
+def plural(number: int, noun: str, several: str | None = None) -> str:
+    """`1 message`, `5,688 messages`."""
+    return f"{number:,} {noun if number == 1 else several or noun + 's'}"

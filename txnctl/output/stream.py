@@ -1,0 +1,93 @@
+"""Standard output, where the result goes and nothing else.
+
+Text goes out as UTF-8 whatever the locale says: the same bytes everywhere. That the reader of a pipe went away
+is left to the caller of it all (a quiet end, 141); any other failure to write is an `OutputFailed`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from io import FileIO
+
+from storage.errors import TxnctlError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+
+class OutputFailed(TxnctlError):
+    """The result could not be written to standard output; a full disk, mostly."""
+
+    code = "output-failed"
+
+
+class OutputStream:
+    """Standard output as bytes; buffered, so flush before anything else may rely on it being out."""
+
+    __slots__ = ("_raw", "terminal")
+
+    def __init__(self) -> None:
+        # sys.stdout is None where the descriptor was closed at the start: what is written goes nowhere.
+        self._raw: BinaryIO | None = None if sys.stdout is None else _buffered(sys.stdout.buffer)
+        self.terminal = sys.stdout is not None and sys.stdout.isatty()
+
+    def write(self, text: str) -> None:
+        """Write text as UTF-8. File names that are not UTF-8 leave as the bytes they came as."""
+        self.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write bytes as they are."""
+        if self._raw is None:
+            return
+        try:
+            self._raw.write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _output_failed(error) from error
+
+    def flush(self) -> None:
+        """Hand everything written so far to the kernel."""
+        if self._raw is None:
+            return
+        try:
+            sys.stdout.flush()
+            self._raw.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _output_failed(error) from error
+
+    def flush_if_possible(self) -> None:
+        """The same after an error, which is the one to be reported."""
+        with suppress(OSError, OutputFailed):
+            self.flush()
+
+
+def drop_output() -> None:
+    """Send what standard output still holds, and will be given, nowhere: also when Python flushes it at its end."""
+    try:
+        stdout = sys.stdout.fileno()
+    except (OSError, ValueError, AttributeError):
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stdout)
+    os.close(nowhere)
+
+
+def _buffered(stdout: BinaryIO) -> BinaryIO:
+    """The same stream; under PYTHONUNBUFFERED a buffered one beside it, as a bare one may write a part and stop."""
+    if isinstance(stdout, FileIO):
+        return open(stdout.fileno(), "wb", closefd=False)
+    return stdout
+
+
+def _output_failed(error: OSError) -> OutputFailed:
+    return OutputFailed(
+        f"cannot write the result to standard output: {error.strerror}",
+        hint="What the command changed is kept; only the output is incomplete.",
+        errno=error.errno,
+    )
