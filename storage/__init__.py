@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from storage.consumer import Consumer
     from storage.errors import TxnctlError
     from storage.message import Message
+    from storage.message_batch import MessageBatch
     from storage.position import EARLIEST, LATEST, MessageId, Position
     from storage.producer import DUPLICATE, BatchReceipt, Producer
     from storage.reader import Blocked, Reader
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from storage.txn_state import TransactionState
 
 __all__ = [
-    "DUPLICATE", "EARLIEST", "LATEST", "BatchReceipt", "Blocked", "Consumer", "IsolationLevel", "Message", "MessageId",
+    "DUPLICATE", "EARLIEST", "LATEST", "BatchReceipt", "Blocked", "Consumer", "IsolationLevel", "Message",
+    "MessageBatch", "MessageId",
     "Position", "Producer", "Reader", "Store", "SubscriptionType", "Transaction", "TransactionState", "TxnID",
     "TxnctlError",
 ]  # fmt: skip
@@ -31,6 +33,7 @@ __all__ = [
 _HOMES = {
     "DUPLICATE": "producer", "EARLIEST": "position", "LATEST": "position", "BatchReceipt": "producer",
     "Blocked": "reader", "Consumer": "consumer", "IsolationLevel": "subscription.isolation", "Message": "message",
+    "MessageBatch": "message_batch",
     "MessageId": "position", "Position": "position", "Producer": "producer", "Reader": "reader", "Store": "store",
     "SubscriptionType": "subscription.isolation", "Transaction": "transaction", "TransactionState": "txn_state",
     "TxnID": "txn_id", "TxnctlError": "errors",

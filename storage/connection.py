@@ -20,6 +20,7 @@ from storage.owner import Owner, this_process
 from storage.schema import LEASES
 
 T = TypeVar("T")
+_SHOWN_S = 0.001
 
 _open: dict[tuple[int, str], tuple[Environment, int]] = {}
 _open_lock = threading.Lock()
@@ -129,8 +130,15 @@ class Connection:
     def wait_for_commit(self, seen: int, until_ns: int) -> bool:
         """Sleep until some process has committed since `seen`, or the boot clock reaches `until_ns`.
 
-        Holds no view meanwhile, and looks every few milliseconds at a number in shared memory.
+        Holds no view meanwhile, and looks every few milliseconds at a number in shared memory. The number may be ahead
+        of what a view shows, so that the caller looks, finds nothing, and comes again: hence the first short sleep.
+
+        Args:
+            seen: the commit of the view that was looked at.
         """
+        if self.environment.last_commit() != seen:
+            self.clock.sleep(_SHOWN_S)
+            return True
         while self.environment.last_commit() == seen:
             if self.clock.boot_ns() >= until_ns:
                 return False

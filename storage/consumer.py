@@ -15,10 +15,10 @@ from storage.connection import Connection
 from storage.environment import ReadView, WriteBatch
 from storage.errors import ConsumerEvicted, StoreClosed, SubscriptionNotFound, WaitTimeout
 from storage.ledger import topic_head
-from storage.ledger.entry import Entry
 from storage.ledger.topic import Topic
 from storage.limits import DEATH_CHECK_S
 from storage.message import Message
+from storage.message_batch import MessageBatch, Piece
 from storage.position import MessageId
 from storage.reader import Blocked, blocked_by
 from storage.schema import CURSORS
@@ -68,7 +68,7 @@ class Consumer:
         self._window = receiver_queue_size
         self._acknowledger = Acknowledger(coordinator, subscription, connection.owner, attached.consumer_id)
         self._aborted = AbortedSet()
-        self._queue: deque[Message] = deque()
+        self._queue: deque[Piece] = deque()
         self._generation = -1
         self._seen = -1
         self._tended_ns = 0
@@ -113,26 +113,35 @@ class Consumer:
             )
         return found[0]
 
-    def receive_batch(self, max_messages: int, timeout: float | None = None) -> list[Message]:
+    def receive_batch(self, max_messages: int, timeout: float | None = None) -> MessageBatch:
         """The next messages, at most so many: what there is at once, or the first that come within `timeout`."""
         if self._closed:
             raise StoreClosed("this consumer is closed")
-        clock, environment = self._connection.clock, self._connection.environment
+        clock = self._connection.clock
         until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
         while True:
-            seen = environment.last_commit()
-            self._drop_withdrawn(seen)
-            if self._queue or self._fill(
-                min(self._window, max(max_messages, 1)) if timeout == 0 else self._window
-            ):
-                return [self._queue.popleft() for _ in range(min(max_messages, len(self._queue)))]
+            self._drop_withdrawn()
+            if self._queue or self._fill(self._window):
+                return self._take(max_messages)
             now_ns = clock.boot_ns()
             if now_ns >= until_ns:
-                return []
-            self._connection.wait_for_commit(seen, min(until_ns, now_ns + _TEND_NS))
+                return MessageBatch([], self._topic.name)
+            self._connection.wait_for_commit(self._seen, min(until_ns, now_ns + _TEND_NS))
             if clock.boot_ns() - self._tended_ns >= _TEND_NS:
                 self._tended_ns = clock.boot_ns()
                 self._tend()
+
+    def _take(self, count: int) -> MessageBatch:
+        """The next messages of the queue."""
+        found: list[Piece] = []
+        while self._queue and count > 0:
+            piece = self._queue.popleft()
+            if len(piece.indexes) > count:
+                self._queue.appendleft(piece.part(count, len(piece.indexes)))
+                piece = piece.part(0, count)
+            found.append(piece)
+            count -= len(piece.indexes)
+        return MessageBatch(found, self._topic.name)
 
     def acknowledge(
         self, messages: Acknowledged, *, txn: Transaction | TxnID | str | None = None, force: bool = False
@@ -173,7 +182,7 @@ class Consumer:
 
     def _forget_acknowledged(self, highest: tuple[int, int]) -> None:
         """What was acknowledged before it was received is not given out any more."""
-        if self._queue and self._queue[0].entry.position <= highest:
+        if self._queue and self._queue[0].at <= highest:
             with self._connection.view() as view:
                 self._keep_held(view)
 
@@ -223,9 +232,8 @@ class Consumer:
     def _drop(self) -> None:
         self._closed = True
         untouched: dict[tuple[int, int], int] = {}
-        for message in self._queue:
-            at = (message.entry.ledger_id, message.entry.entry_id)
-            untouched[at] = untouched.get(at, 0) | 1 << message.index
+        for piece in self._queue:
+            untouched[piece.at] = untouched.get(piece.at, 0) | piece.messages
 
         def detach(batch: WriteBatch) -> None:
             subscription = self._subscription
@@ -275,12 +283,12 @@ class Consumer:
             deliveries.save(batch, subscription_id, cursor, delivery)
         cursors.save(batch, subscription_id, cursor)
 
-    def _drop_withdrawn(self, seen: int) -> None:
+    def _drop_withdrawn(self) -> None:
         """Forget what an abort, a seek or an eviction took back, before the application sees it."""
-        if seen == self._seen or not self._queue:
+        if not self._queue or self._connection.environment.last_commit() == self._seen:
             return
-        self._seen = seen
         with self._connection.view() as view:
+            self._seen = view.commit
             self._check_attached(view)
             generation = cursors.load(view, self._subscription.subscription_id).generation
             if generation == self._generation:
@@ -290,21 +298,20 @@ class Consumer:
 
     def _keep_held(self, view: ReadView) -> None:
         """Keep in the queue what is still in flight here."""
-        mine: dict[tuple[int, int], int] = {}
-        kept: deque[Message] = deque()
-        for message in self._queue:
-            at = (message.entry.ledger_id, message.entry.entry_id)
-            if at not in mine:
-                delivery = deliveries.find(view, self._subscription.subscription_id, at)
-                mine[at] = delivery.of(self._attached.consumer_id) if delivery is not None else 0
-            if mine[at] >> message.index & 1:
-                kept.append(message)
+        kept: deque[Piece] = deque()
+        for piece in self._queue:
+            delivery = deliveries.find(view, self._subscription.subscription_id, piece.at)
+            mine = delivery.of(self._attached.consumer_id) if delivery is not None else 0
+            still = piece.messages & mine
+            if still:
+                kept.append(Piece(piece.entry, message_set.indexes(still), piece.times))
         self._queue = kept
 
     def _fill(self, room: int) -> bool:
         """Have the next window handed out; whether anything was."""
         while True:
             with self._connection.view() as view:
+                self._seen = view.commit
                 self._check_attached(view)
                 if not self._is_worth_it(view, room):
                     return False
@@ -314,8 +321,7 @@ class Consumer:
                 # It may hold ids of transactions that the failed batch had aborted.
                 self._aborted = AbortedSet()
                 raise
-            for hand_out in selection.hand_outs:
-                self._queue.extend(_messages(hand_out, self._topic.name))
+            self._queue.extend(map(_piece, selection.hand_outs))
             if self._queue or not (selection.passed or selection.worn_out):
                 return bool(self._queue)
 
@@ -384,28 +390,28 @@ class Consumer:
         self._connection.write(sweep)
 
 
-def _messages(hand_out: HandOut, topic: str) -> list[Message]:
-    entry: Entry = hand_out.entry
-    times = hand_out.times
-    whole = hand_out.messages == message_set.everything(entry.count)
-    indexes = range(entry.count) if whole else message_set.indexes(hand_out.messages)
-    if not times:
-        return [Message(entry, index, topic) for index in indexes]
-    return [Message(entry, index, topic, times.get(index, 0)) for index in indexes]
+def _piece(hand_out: HandOut) -> Piece:
+    count, messages = hand_out.entry.count, hand_out.messages
+    indexes = range(count) if messages == message_set.everything(count) else message_set.indexes(messages)
+    return Piece(hand_out.entry, indexes, hand_out.times)
 
 
 def _items(messages: Acknowledged) -> list[Item]:
     """What is meant, grouped by entry."""
-    if isinstance(messages, (Message, MessageId)):
-        messages = [messages]
     found: dict[tuple[int, int], int] = {}
-    for message in messages:
+    if isinstance(messages, MessageBatch):
+        for piece in messages.pieces:
+            _add(found, piece.at, piece.messages)
+        return list(found.items())
+    for message in [messages] if isinstance(messages, Message | MessageId) else messages:
         if isinstance(message, Message):
-            entry = message.entry
-            at = (entry.ledger_id, entry.entry_id)
-            bits = 1 << message.index
+            _add(found, (message.entry.ledger_id, message.entry.entry_id), 1 << message.index)
         else:
-            at, bits = item_of(message)
-        known = found.get(at)
-        found[at] = 0 if not bits or known == 0 else (known or 0) | bits
+            _add(found, *item_of(message))
     return list(found.items())
+
+
+def _add(found: dict[tuple[int, int], int], at: tuple[int, int], bits: int) -> None:
+    """0 means all messages of the entry, and stays."""
+    known = found.get(at)
+    found[at] = 0 if not bits or known == 0 else (known or 0) | bits

@@ -48,6 +48,7 @@ from storage.store_head import StoreHead
 T = TypeVar("T")
 OnWait = Callable[[str, float], None]
 STORE_HEAD_KEY = key1(0)
+_FORK_WAIT_S = 2.0
 _WRITE_BYTES_MAX = 2 * WRITE_BYTES_TARGET
 _FULL_WORDS = ("No space left", "File too large", "quota exceeded", "ENOSPC")
 
@@ -145,6 +146,15 @@ class ReadView:
         return entries
 
     @property
+    def commit(self) -> int:
+        """The number of the commit that this view shows, to wait for the next one.
+
+        `Environment.last_commit` may be ahead of it: LMDB counts a commit before it shows it, by as long as an fsync.
+        """
+        number: int = self._raw.id()
+        return number
+
+    @property
     def now_ns(self) -> int:
         """The store clock: it stands still after a reboot until somebody writes."""
         return self.head.now_ns(self.clock)
@@ -240,6 +250,7 @@ class Environment:
         self._views = 0
         self._views_done = threading.Condition()
         self._growing = False
+        self._is_still = False
         check_platform()
         place.check(path)
         self.lock_file = _open_locks(path, clock, read_only)
@@ -290,16 +301,24 @@ class Environment:
             self._open()
 
     def before_fork(self) -> None:
-        """Let no batch and no view be open while this process forks: see `forked`."""
-        self.lock_file.stop_threads()
-        self._views_done.acquire()
-        while self._views:
-            self._views_done.wait()
+        """Let no batch and no view be open while this process forks: see `forked`.
+
+        A thread that forks inside one of its own would wait for itself: after two seconds the fork goes on, and the
+        child cannot open this store anew.
+        """
+        self._is_still = self.lock_file.stop_threads(_FORK_WAIT_S)
+        if self._is_still:
+            self._views_done.acquire()
+            self._is_still = self._views_done.wait_for(lambda: not self._views, _FORK_WAIT_S)
+            if not self._is_still:
+                self._views_done.release()
+                self.lock_file.let_threads_go()
 
     def after_fork(self) -> None:
         """In the parent: go on."""
-        self._views_done.release()
-        self.lock_file.let_threads_go()
+        if self._is_still:
+            self._views_done.release()
+            self.lock_file.let_threads_go()
 
     def forked(self) -> None:
         """In the child: close what belongs to the parent. LMDB must not be used across a fork.
@@ -309,8 +328,9 @@ class Environment:
         """
         self.lock_file.close()
         self._failed = "it was opened before this process forked; open the store anew in the child"
-        with suppress(lmdb.Error):
-            self._raw.close()
+        if self._is_still:
+            with suppress(lmdb.Error):
+                self._raw.close()
 
     def last_commit(self) -> int:
         """A number that grows with every commit of any process; cheap enough to ask often."""

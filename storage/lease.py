@@ -175,9 +175,9 @@ class LockFile:
         with suppress(OSError):
             os.pwrite(self._descriptor, _HOLDER.pack(os.getpid(), self._started), _HOLDER_AT)
 
-    def stop_threads(self) -> None:
-        """Keep every thread of this process from the gate, as long as the process forks."""
-        self._in_process.acquire()
+    def stop_threads(self, timeout_s: float) -> bool:
+        """Keep every thread of this process from the gate, as long as the process forks; False if one has it."""
+        return self._in_process.acquire(timeout=timeout_s)
 
     def let_threads_go(self) -> None:
         """The fork is done."""

@@ -86,5 +86,14 @@ class Message:
         """That transaction's state when the message was read."""
         return self.entry.txn_state
 
+    def __eq__(self, other: object) -> bool:
+        """The same message, however often it was handed out."""
+        if not isinstance(other, Message):
+            return NotImplemented
+        return (self.topic, self.message_id) == (other.topic, other.message_id)
+
+    def __hash__(self) -> int:
+        return hash((self.topic, self.message_id))
+
     def __repr__(self) -> str:
         return f"<Message {self.message_id} of {self.topic}: {(self.value or b'')[:40]!r}>"

@@ -51,8 +51,13 @@ def this_process(clock: Clock, program: str | None = None) -> Owner:
     """The owner that this process is."""
     pid = os.getpid()
     if program is None:
-        program = " ".join([os.path.basename(sys.argv[0] or "python"), *sys.argv[1:3]])[:200]
-    return Owner(os.uname().nodename, clock.boot_id(), pid, started(pid), _user(), program)
+        program = " ".join([os.path.basename(sys.argv[0] or "python"), *sys.argv[1:3]])
+    return Owner(os.uname().nodename, clock.boot_id(), pid, started(pid), _user(), printable(program[:200]))
+
+
+def printable(text: str) -> str:
+    """Text of another process on one line, with what could drive a terminal escaped."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _user() -> str:
@@ -89,7 +94,7 @@ def describe(pid: int, start: int) -> str:
     """A process in words for a message: pid, command, and whether it is stopped."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            command = file.read(200).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+            command = printable(file.read(200).replace(b"\0", b" ").decode("utf-8", "replace").strip())
     except OSError:
         command = ""
     words = f"process {pid}" + (f" ({command})" if command else "")

@@ -32,6 +32,9 @@ from storage.txn_id import TxnID
 DUPLICATE = MessageId(-1, -1, -1)
 """What `send` returns for a sequence id that is stored already, as Pulsar does: nothing was stored again."""
 
+_ONE = [(0, [1])]
+"""How a single message is stored: one commit, one entry."""
+
 _PLAIN_TYPES = {bytes, type(None)}
 
 
@@ -120,6 +123,9 @@ class Producer:
             InvalidValue, MessageTooLarge, TopicNotFound, SequenceConflict, TransactionNotFound, TransactionNotOpen,
             TransactionTimedOut, WriterBusy, StoreFull
         """
+        is_bare = key is None and event_time is None and sequence_id is None and not properties
+        if is_bare and type(value) is bytes and len(value) <= ENTRY_BYTES_TARGET:
+            return self._store(Columns([value]), _ONE, None, txn).last_message_id
         receipt = self.send_batch(
             [value],
             keys=None if key is None else [key],
@@ -148,14 +154,24 @@ class Producer:
         Raises:
             as `send`
         """
-        if self._closed:
-            raise StoreClosed(f"this producer on {self._topic.name} is closed")
         columns = _columns(values, keys, properties, event_times)
         if sequence_ids is not None:
             _check_sequence_ids(sequence_ids, len(values), self._given_name)
+        return self._store(columns, _commits(columns), sequence_ids, txn)
+
+    def _store(
+        self,
+        columns: Columns,
+        commits: list[tuple[int, list[int]]],
+        sequence_ids: Sequence[int] | None,
+        txn: Transaction | TxnID | str | None,
+    ) -> BatchReceipt:
+        """Store what was checked, as `_commits` says."""
+        if self._closed:
+            raise StoreClosed(f"this producer on {self._topic.name} is closed")
         number = 0 if txn is None else txn_number(txn)
         receipt = BatchReceipt()
-        for start, stops in _commits(columns):
+        for start, stops in commits:
 
             def change(batch: WriteBatch, start: int = start, stops: list[int] = stops) -> tuple[str, int]:
                 return self._append(batch, columns, start, stops, sequence_ids, number)
@@ -163,7 +179,7 @@ class Producer:
             self._name, self._next_sequence = self._connection.write(change, naming=number)
             receipt.entries += self._written
             receipt.count += sum(count for _, count in self._written)
-        receipt.duplicates = len(values) - receipt.count
+        receipt.duplicates = len(columns.values) - receipt.count
         if receipt.count:
             self.last_sequence_id = receipt.last_sequence_id = self._last_used
         return receipt
@@ -187,7 +203,7 @@ class Producer:
             name = f"producer-{batch.head.last_producer}"
         self._written: list[tuple[Position, int]] = []
         for stop in stops:
-            part = columns.part(start, stop)
+            part = columns if stop - start == len(columns.values) else columns.part(start, stop)
             ids = None if sequence_ids is None else sequence_ids[start:stop]
             sequence = self._append_entry(batch, head, part, name, sequence, ids, txn)
             start = stop

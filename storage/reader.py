@@ -51,14 +51,16 @@ class Reader:
         topic: Topic,
         start: Position | MessageId | Extreme,
         level: IsolationLevel,
+        aborted: AbortedSet,
     ) -> None:
         self._connection = connection
         self._topic = topic
         self._level = level
-        self._aborted = AbortedSet()
+        self._aborted = aborted
         self._page: list[Entry] = []
         self._at = 0
         self._index = 0
+        self._seen = 0
         self._begin: MessageId | None = None
         with connection.view() as view:
             self._after: tuple[int, int] = start_after(topic_head.load(view, topic.topic_id), start, level)
@@ -104,14 +106,13 @@ class Reader:
         Raises:
             WaitTimeout
         """
-        clock, environment = self._connection.clock, self._connection.environment
+        clock = self._connection.clock
         until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
         while True:
-            seen = environment.last_commit()
             message = self._next()
             if message is not None:
                 return message
-            if not self._connection.wait_for_commit(seen, until_ns):
+            if not self._connection.wait_for_commit(self._seen, until_ns):
                 raise WaitTimeout(
                     f"no message came on {self._topic.name} within {timeout:g} s", topic=self._topic.name
                 )
@@ -150,6 +151,7 @@ class Reader:
         """Read the next page that has something to hand out; False at the end of what is visible."""
         while True:
             with self._connection.view() as view:
+                self._seen = view.commit
                 head = topic_head.load(view, self._topic.topic_id)
                 through = bound(self._level, head.max_read, head.last_confirmed)
                 if self._after >= through:

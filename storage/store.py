@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from storage.reader import Reader
     from storage.subscription.subscription import AttachedConsumer, Subscription
     from storage.transaction import Transaction
+    from storage.txn.aborted import AbortedSet
     from storage.txn.coordinator import Coordinator
     from storage.txn.reaper import Reaper
 
@@ -48,6 +49,7 @@ class Store:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+        self._aborted_sets: dict[int, AbortedSet] = {}
         if not connection.read_only and connection.environment.prologue is None:
             connection.environment.prologue = self.reaper.pass_by
 
@@ -204,8 +206,12 @@ class Store:
             TopicNotFound, InvalidName
         """
         from storage.reader import Reader
+        from storage.txn.aborted import AbortedSet
 
-        return Reader(self.connection, self._topic(topic), start, isolation_level)
+        found = self._topic(topic)
+        # What readers know of aborted transactions is committed and stays true: they share it.
+        aborted = self._aborted_sets.setdefault(found.topic_id, AbortedSet())
+        return Reader(self.connection, found, start, isolation_level, aborted)
 
     def subscribe(
         self,

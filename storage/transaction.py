@@ -25,6 +25,7 @@ class Transaction:
         self._connection = connection
         self._coordinator = coordinator
         self.id = txn_id
+        self._aborted_here = False
 
     @property
     def state(self) -> TransactionState:
@@ -56,6 +57,7 @@ class Transaction:
             lambda batch: self._coordinator.abort(batch, self.id.least, owner, AbortReason.ASKED, reason),
             naming=self.id.least,
         )
+        self._aborted_here = True
 
     def __str__(self) -> str:
         return str(self.id)
@@ -65,7 +67,8 @@ class Transaction:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
-            self.commit()
+            if not self._aborted_here:
+                self.commit()
         elif self.state is TransactionState.OPEN:
             self.abort(f"{kind.__name__} in the program")
 

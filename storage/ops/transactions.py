@@ -94,8 +94,8 @@ def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
     clock = connection.clock
     until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
     while True:
-        seen = connection.environment.last_commit()
         with connection.view() as view:
+            seen = view.commit
             record = records.get(view, txn)
             if record.state is not TransactionState.OPEN:
                 return _show(view, store, record)

@@ -47,12 +47,14 @@ class AbortedSet:
     `load` before reading a range; then `txn in aborted_set.ids` is right for every decided transaction in it.
     """
 
-    __slots__ = ("_bounds", "_loaded", "_rows_of_open", "ids")
+    __slots__ = ("_apart", "_known_through", "_rows_of_open", "ids")
 
     def __init__(self) -> None:
         self.ids: set[int] = set()
-        self._loaded: set[int] = set()
-        self._bounds: dict[int, tuple[int, ...]] = {}
+        self._apart: dict[int, tuple[int, ...]] = {}
+        """Sealed segments that no range has touched yet, with their bounds."""
+        self._known_through = 0
+        """Every segment below this number is sealed, and loaded or in `_apart`."""
         self._rows_of_open = (-1, 0)
 
     def load(
@@ -61,13 +63,12 @@ class AbortedSet:
         """Load the segments that touch (after, through]."""
         if not head.aborted_txns:
             return
-        for segment in range(head.aborted_segment + 1):
-            if segment in self._loaded:
-                continue
-            bounds = self._bounds.get(segment)
-            if bounds is not None and (bounds[:2] > through or bounds[2:4] <= after):
-                continue
+        for segment, bounds in list(self._apart.items()) if self._apart else ():
+            if bounds[:2] <= through and bounds[2:4] > after:
+                self._load_segment(view, topic_id, head, segment, after, through)
+        for segment in range(self._known_through, head.aborted_segment + 1):
             self._load_segment(view, topic_id, head, segment, after, through)
+        self._known_through = head.aborted_segment
 
     def _load_segment(
         self,
@@ -83,15 +84,15 @@ class AbortedSet:
             return
         bounds = _RANGE.unpack_from(payload)
         is_sealed = segment < head.aborted_segment
-        if is_sealed:
-            self._bounds[segment] = bounds
         if bounds[:2] > through or bounds[2:4] <= after:
+            if is_sealed:
+                self._apart[segment] = bounds
             return
         known = self._rows_of_open[1] if self._rows_of_open[0] == segment else 0
         rows = payload[_RANGE.size + known * _ROW.size :]
         self.ids.update(row[0] for row in _ROW.iter_unpack(rows))
         if is_sealed:
-            self._loaded.add(segment)
+            self._apart.pop(segment, None)
         else:
             self._rows_of_open = (segment, bounds[4])
 

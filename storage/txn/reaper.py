@@ -91,6 +91,8 @@ class Reaper:
 
     def _end_overdue(self, batch: WriteBatch, limit: int) -> list[Ended]:
         ended: list[Ended] = []
+        if not batch.count(TXN_DEADLINES):
+            return ended
         due = overdue(batch, limit + 1)
         for least in due:
             if least != batch.naming and len(ended) < limit:

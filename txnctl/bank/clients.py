@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from tempfile import TemporaryFile
 
 from storage import EARLIEST, IsolationLevel, Message, Store, SubscriptionType, Transaction
@@ -170,7 +171,7 @@ class BusinessE:
             count += len(messages)
         return count
 
-    def book(self, messages: list[Message], txn: Transaction) -> dict[str, int]:
+    def book(self, messages: Sequence[Message], txn: Transaction) -> dict[str, int]:
         """Book requests in a transaction; give the balances they change, which count once it is committed."""
         changed: dict[str, int] = {}
         keys: list[str] = []
@@ -185,7 +186,7 @@ class BusinessE:
         self.consumer.acknowledge_cumulative(messages[-1], txn=txn)
         return changed
 
-    def take(self) -> list[Message]:
+    def take(self) -> Sequence[Message]:
         """Receive one batch and do nothing with it."""
         return self.consumer.receive_batch(BATCH, timeout=_NO_WAIT)
 

@@ -58,6 +58,8 @@ def readers(context: Context) -> None:
     Meanwhile the file grows instead of reusing what was freed.
     """
     rows = context.store.readers()
+    if not rows and context.output == "table":
+        context.note("nobody reads the store at this moment")
     context.show_list(rows, table=lambda shown: _table(context, shown, READERS))
 
 
