@@ -281,20 +281,7 @@ def _columns(
     for column in (keys, properties, event_times):
         if column is not None and len(column) != len(values):
             raise InvalidValue(f"{len(values)} values came with {len(column)} of another column")
-    columns = Columns(
-        values, _packed_keys(keys), _checked_properties(properties), _checked_times(event_times)
-    )
-    largest = max((len(value) for value in values if value is not None), default=0)
-    if largest > MESSAGE_BYTES_MAX or columns.keys or columns.properties:
-        for index, size in enumerate(_sizes(columns)):
-            if size > MESSAGE_BYTES_MAX:
-                raise MessageTooLarge(
-                    f"message {index + 1} of {len(values)} has {size:,} bytes; the limit is {MESSAGE_BYTES_MAX:,}",
-                    hint="Split it, or store it elsewhere and send where it is.",
-                    index=index,
-                    bytes=size,
-                )
-    return columns
+    return Columns(values, _packed_keys(keys), _checked_properties(properties), _checked_times(event_times))
 
 
 def _checked_times(event_times: Sequence[int | None] | None) -> Sequence[int | None] | None:
@@ -339,13 +326,30 @@ def _check_properties(properties: Any) -> None:
 
 
 def _sizes(columns: Columns) -> list[int]:
-    """Bytes of each message: value, key and properties."""
-    sizes = [len(value) if value is not None else 0 for value in columns.values]
+    """Bytes of each message: value, key and properties.
+
+    Raises:
+        MessageTooLarge
+    """
+    values = columns.values
+    try:
+        sizes = list(map(len, values))  # type: ignore[arg-type]
+    except TypeError:  # there are tombstones among them
+        sizes = [len(value) if value is not None else 0 for value in values]
     if columns.keys is not None:
         sizes = [size + len(key or b"") for size, key in zip(sizes, columns.keys, strict=True)]
     for index, each in enumerate(columns.properties or ()):
         for name, value in (each or {}).items():
             sizes[index] += len(name.encode()) + len(value.encode())
+    largest = max(sizes)
+    if largest > MESSAGE_BYTES_MAX:
+        index = sizes.index(largest)
+        raise MessageTooLarge(
+            f"message {index + 1} of {len(sizes)} has {largest:,} bytes; the limit is {MESSAGE_BYTES_MAX:,}",
+            hint="Split it, or store it elsewhere and send where it is.",
+            index=index,
+            bytes=largest,
+        )
     return sizes
 
 
