@@ -14,7 +14,7 @@ from typing import TypeVar
 from storage.clock import Clock
 from storage.codec import key1, pack
 from storage.environment import Environment, OnWait, WriteBatch
-from storage.errors import StoreClosed
+from storage.errors import StoreClosed, StoreInvalid
 from storage.limits import WAKE_S
 from storage.owner import Owner, this_process
 from storage.schema import LEASES
@@ -94,6 +94,10 @@ class Connection:
         """One durable store transaction; see `Environment.write`."""
         if self._closed:
             raise StoreClosed(f"this handle of {self.path} is closed")
+        if self.read_only:
+            raise StoreInvalid(
+                f"this handle of {self.path} is for reading only", hint="Open it with read_only=False."
+            )
         return self.environment.write(
             change,
             naming=naming,
@@ -161,7 +165,7 @@ def _acquire(
     with _open_lock:
         environment, count = _open.get(key, (None, 0))
         if environment is not None and environment.read_only and not read_only:
-            environment.reopen_for_writing()
+            environment.reopen_for_writing(timeout_s, on_wait)
         if environment is None:
             environment = Environment(path, clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait)
         _open[key] = (environment, count + 1)

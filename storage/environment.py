@@ -288,17 +288,25 @@ class Environment:
         self.lock_file.close()
         self._failed = "it is closed"
 
-    def reopen_for_writing(self) -> None:
-        """A handle that writes joins handles that only read: no view may be open meanwhile."""
+    def reopen_for_writing(self, timeout_s: float, on_wait: OnWait | None) -> None:
+        """A handle that writes joins handles that only read; if it may not, those go on as before."""
         with self._views_done:
             while self._views:
                 self._views_done.wait()
-            locks = _open_locks(self.path, self.clock, read_only=False)
-            locks.share_store()
-            self._raw.close()
-            self.lock_file.close()
-            self.lock_file, self.read_only = locks, False
-            self._open()
+            locks, before = _open_locks(self.path, self.clock, read_only=False), self.lock_file
+            try:
+                locks.share_store()
+                self._raw.close()
+                self.lock_file, self.read_only = locks, False
+                self._open(timeout_s, on_wait)
+            except BaseException:
+                locks.close()
+                self.lock_file, self.read_only = before, True
+                with suppress(lmdb.Error):
+                    self._raw.close()
+                self._open()
+                raise
+            before.close()
 
     def before_fork(self) -> None:
         """Let no batch and no view be open while this process forks: see `forked`.

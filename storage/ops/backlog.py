@@ -13,7 +13,7 @@ from storage.environment import ReadView
 from storage.ledger import managed_ledger
 from storage.ledger.topic_head import TopicHead
 from storage.position import Position
-from storage.subscription import cursor as cursors, delivery as deliveries, message_set
+from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
@@ -99,21 +99,10 @@ def _held(view: ReadView, head: TopicHead, subscription: Subscription, cursor: C
             if part.holder > 0:
                 in_flight += part.messages.bit_count()
             elif part.holder == deliveries.PENDING:
-                messages = part.messages
-                if cumulative is not None:
-                    messages &= ~_covered(cumulative, found.at, found.count)
-                pending += messages.bit_count()
+                pending += (part.messages & ~pending_ack.covered(cursor, found.at, found.count)).bit_count()
     if cumulative is not None:
         pending += _covered_count(view, head, subscription, cursor, cumulative)
     return pending, in_flight
-
-
-def _covered(cumulative: tuple[int, int, int, int], at: tuple[int, int], count: int) -> int:
-    """Messages of an entry that a pending cumulative acknowledgement covers."""
-    every = message_set.everything(count)
-    if at < cumulative[1:3] or (at == cumulative[1:3] and cumulative[3] < 0):
-        return every
-    return message_set.through(cumulative[3]) & every if at == cumulative[1:3] else 0
 
 
 def _covered_count(
@@ -125,6 +114,8 @@ def _covered_count(
 ) -> int:
     """Messages ahead of markDeletePosition, not acknowledged, that a pending cumulative one covers."""
     topic_id, at = subscription.topic_id, Position(*cumulative[1:3])
+    if at <= cursor.mark_delete:
+        return 0
     entry = managed_ledger.read(view, topic_id, at)
     assert entry is not None, "what is acknowledged exists"
     inside = entry.count if cumulative[3] < 0 else cumulative[3] + 1
@@ -135,7 +126,7 @@ def _covered_count(
             break
         if messages:
             known = int.from_bytes(messages, "big")
-            total -= (known & _covered(cumulative, first, known.bit_length())).bit_count()
+            total -= (known & pending_ack.covered(cursor, first, known.bit_length())).bit_count()
             continue
         end = managed_ledger.read(view, topic_id, min((first.ledger_id, last), at))
         begin = managed_ledger.read(view, topic_id, first)

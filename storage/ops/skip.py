@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage.environment import WriteBatch
 from storage.ledger import managed_ledger, topic_head
 from storage.limits import DISPATCH_SCAN_ENTRIES_MAX
-from storage.subscription import cursor as cursors, delivery as deliveries, message_set
+from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel, delivers
 from storage.subscription.subscription import Subscription
@@ -38,9 +38,7 @@ def step(
             if is_visible:
                 held = deliveries.find(batch, mine.subscription_id, at)
                 free &= ~(held.of(deliveries.PENDING) if held else 0)
-                cumulative = cursor.pending_cumulative
-                if cumulative is not None and at <= cumulative[1:3]:
-                    free = 0
+                free &= ~pending_ack.covered(cursor, at, entry.count)
                 free = message_set.lowest(free, count - skipped)
                 skipped += free.bit_count()
             if free or not entry.count:

@@ -94,6 +94,15 @@ def one_by_one(
     ]
 
 
+def covered(cursor: Cursor, at: tuple[int, int], count: int) -> int:
+    """The messages of an entry that a pending cumulative acknowledgement covers."""
+    pending = cursor.pending_cumulative
+    if pending is None or at > pending[1:3]:
+        return 0
+    every = message_set.everything(count)
+    return every if at < pending[1:3] or pending[3] < 0 else every & message_set.through(pending[3])
+
+
 def covers(cumulative: tuple[int, int, int], at: tuple[int, int], messages: int) -> bool:
     """Whether a cumulative acknowledgement covers any of these messages of an entry."""
     if at != cumulative[:2]:
