@@ -13,11 +13,12 @@ from typing import TypeVar
 
 from storage.clock import Clock
 from storage.codec import key1, pack
-from storage.environment import Environment, OnWait, WriteBatch
+from storage.environment import Environment, OnWait
 from storage.errors import StoreClosed, StoreInvalid
 from storage.limits import WAKE_S
 from storage.owner import Owner, this_process
 from storage.schema import LEASES
+from storage.view import WriteBatch
 
 T = TypeVar("T")
 _SHOWN_S = 0.001

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 
 from storage.clock import nanoseconds
 from storage.connection import Connection
-from storage.environment import ReadView, WriteBatch
 from storage.errors import ConsumerEvicted, StoreClosed, SubscriptionNotFound, WaitTimeout
 from storage.ledger import topic_head
 from storage.ledger.topic import Topic
@@ -42,6 +41,7 @@ from storage.txn import reaper
 from storage.txn.aborted import AbortedSet
 from storage.txn.coordinator import Coordinator
 from storage.txn_id import TxnID
+from storage.view import ReadView, WriteBatch
 
 _TEND_NS = int(DEATH_CHECK_S * 1e9)
 

@@ -13,11 +13,11 @@ from typing import Any
 from storage import environment, faults, place
 from storage.clock import Clock
 from storage.codec import pack, seal
-from storage.environment import STORE_HEAD_KEY
 from storage.errors import AlreadyExists, NotPermitted, StoreFull, StoreInvalid
 from storage.lease import FILE_NAME, check_platform
 from storage.schema import FORMAT_NUMBER, HEADS, STORE, Database
 from storage.store_head import StoreHead
+from storage.view import STORE_HEAD_KEY
 
 
 def create(path: str, clock: Clock) -> None:

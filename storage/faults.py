@@ -1,4 +1,4 @@
-"""Named places at which a test kills the process (architecture.md 2.10). Free when nothing is armed.
+"""Named places at which a test kills the process. Free when nothing is armed.
 
 Every place is listed in POINTS; `reach()` of another name is an error, so the list cannot rot, and the crash sweep
 fails for a listed place that its workload never reaches.

@@ -32,6 +32,9 @@ LEDGER_BYTES_MAX = 256 * 1024 * 1024
 LEDGER_AGE_MAX_MS = 24 * 3600 * 1000
 """Defaults for rolling over a ledger: whichever is reached first."""
 
+KEY_BYTES_MAX = 511
+"""LMDB's bound for keys."""
+
 READERS_MAX = 512
 """Slots of LMDB's reader table: processes and threads that read at once."""
 

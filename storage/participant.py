@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from storage.environment import ReadView, WriteBatch
+from storage.view import ReadView, WriteBatch
 
 
 class Participant(Protocol):

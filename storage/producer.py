@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from storage.connection import Connection
-from storage.environment import WriteBatch
 from storage.errors import InvalidName, InvalidValue, MessageTooLarge, StoreClosed
 from storage.ledger import managed_ledger, sequence_ids, topic_head
 from storage.ledger.entry import MESSAGES, Columns
@@ -28,6 +27,7 @@ from storage.transaction import Transaction, txn_number
 from storage.txn import buffer, record as records
 from storage.txn.coordinator import Coordinator
 from storage.txn_id import TxnID
+from storage.view import WriteBatch
 
 DUPLICATE = MessageId(-1, -1, -1)
 """What `send` returns for a sequence id that is stored already, as Pulsar does: nothing was stored again."""

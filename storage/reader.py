@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from storage.clock import nanoseconds
 from storage.connection import Connection
-from storage.environment import ReadView
 from storage.errors import WaitTimeout
 from storage.ledger import managed_ledger, topic_head
 from storage.ledger.entry import Entry
@@ -23,6 +22,7 @@ from storage.txn import buffer, record as records
 from storage.txn.aborted import AbortedSet
 from storage.txn_id import TxnID
 from storage.txn_state import TransactionState
+from storage.view import ReadView
 
 
 class Blocked:

@@ -28,7 +28,7 @@ from storage.txn_id import TxnID
 
 if TYPE_CHECKING:
     from storage.consumer import Consumer
-    from storage.environment import OnWait, WriteBatch
+    from storage.environment import OnWait
     from storage.ledger.topic import Topic
     from storage.message import Message
     from storage.ops.administration import Administration
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from storage.txn.aborted import AbortedSet
     from storage.txn.coordinator import Coordinator
     from storage.txn.reaper import Reaper
+    from storage.view import WriteBatch
 
     Start = Position | MessageId | Extreme
     Txn = Transaction | TxnID | str

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 from storage import faults
 from storage.codec import key1, key2, key3, key_through, pack, unpack
-from storage.environment import ReadView, WriteBatch
 from storage.ledger.entry import MESSAGES, Entry, encode
 from storage.ledger.topic_head import TopicHead
 from storage.limits import PAGE_BYTES, PAGE_ENTRIES
 from storage.position import Position
 from storage.schema import ENTRIES, LEDGERS
+from storage.view import ReadView, WriteBatch
 
 
 def append(

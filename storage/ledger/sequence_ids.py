@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from storage.codec import U64X2, key1
-from storage.environment import ReadView, WriteBatch
 from storage.errors import SequenceConflict
 from storage.schema import SEQUENCES
 from storage.txn_id import TxnID
+from storage.view import ReadView, WriteBatch
 
 
 def _prefix(topic_id: int, producer: str) -> bytes:

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 
 from storage import faults
 from storage.codec import key1, pack, unpack
-from storage.environment import ReadView, WriteBatch
 from storage.errors import AlreadyExists, InvalidValue, TopicNotFound
 from storage.ledger import topic_head
 from storage.ledger.topic_head import TopicHead
 from storage.limits import LEDGER_AGE_MAX_MS, LEDGER_BYTES_MAX, LEDGER_ENTRIES_MAX
 from storage.names import full_topic_name, short_topic_name
 from storage.schema import ABORTED, ENTRIES, HEADS, LEDGERS, PURGES, SEQUENCES, TOPICS, TXN_RUNS
+from storage.view import ReadView, WriteBatch
 
 PURGE_STEP = 5_000
 """Records that one step of a purge removes."""

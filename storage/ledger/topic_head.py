@@ -9,10 +9,10 @@ import builtins
 from struct import Struct
 
 from storage.codec import key1
-from storage.environment import ReadView, WriteBatch
 from storage.errors import TopicNotFound
 from storage.position import Position
 from storage.schema import HEADS
+from storage.view import ReadView, WriteBatch
 
 _HEAD = Struct(">QqQQQQQQQqqqQQQQQQQQQQQQ")
 

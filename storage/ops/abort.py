@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from storage.environment import ReadView, WriteBatch
 from storage.lease import LockFile
 from storage.ledger import topic as topics, topic_head
 from storage.ops import audit, backlog
@@ -16,6 +15,7 @@ from storage.subscription import cursor as cursors, subscription as subscription
 from storage.txn import buffer, record as records
 from storage.txn.coordinator import check_owner_idle
 from storage.txn_state import AbortReason, TransactionState
+from storage.view import ReadView, WriteBatch
 
 if TYPE_CHECKING:
     from storage.store import Store

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from storage.clock import nanoseconds
 from storage.codec import key1
-from storage.environment import WriteBatch
 from storage.errors import BadInput, ConsumerNotFound, InvalidValue, ObjectHeld
 from storage.ledger import managed_ledger, topic as topics, topic_head
 from storage.ledger.topic import Topic
@@ -38,6 +37,7 @@ from storage.transaction import Transaction, txn_number
 from storage.txn import buffer
 from storage.txn_id import TxnID
 from storage.txn_state import AbortReason
+from storage.view import WriteBatch
 
 if TYPE_CHECKING:
     from storage.store import Store

@@ -9,11 +9,11 @@ from typing import Any
 
 from storage.codec import key1, pack, unpack
 from storage.connection import Connection
-from storage.environment import WriteBatch
 from storage.errors import NotFound
 from storage.moment import both
 from storage.owner import Owner
 from storage.schema import AUDIT
+from storage.view import WriteBatch
 
 
 def record(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from storage.environment import ReadView
 from storage.ledger import managed_ledger
 from storage.ledger.topic_head import TopicHead
 from storage.position import Position
@@ -19,6 +18,7 @@ from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
 from storage.txn import aborted, buffer, record as records, runs
 from storage.txn_state import TransactionState
+from storage.view import ReadView
 
 
 class Backlog:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from storage.codec import U64X2
 from storage.creation import check_free, explain, install, write_lock_file
-from storage.environment import WriteBatch
 from storage.errors import StoreInUse
 from storage.lease import FILE_NAME, processes_with
 from storage.ledger import topic as topics, topic_head
@@ -27,6 +26,7 @@ from storage.schema import LEASES, TXN_DEADLINES
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn.reaper import EVERY
 from storage.txn_state import AbortReason
+from storage.view import WriteBatch
 
 if TYPE_CHECKING:
     from storage.store import Store

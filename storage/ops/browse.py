@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from storage.connection import Connection
-from storage.environment import ReadView
 from storage.ledger import managed_ledger, topic as topics, topic_head
 from storage.ledger.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
 from storage.message import Message
@@ -18,6 +17,7 @@ from storage.subscription.isolation import IsolationLevel, bound, delivers
 from storage.txn import record as records
 from storage.txn.aborted import AbortedSet
 from storage.txn_state import TransactionState
+from storage.view import ReadView
 
 _KINDS = {MESSAGES: "messages", COMMIT_MARKER: "commit", ABORT_MARKER: "abort"}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.environment import WriteBatch
 from storage.ledger import managed_ledger, topic_head
 from storage.limits import DISPATCH_SCAN_ENTRIES_MAX
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
@@ -10,6 +9,7 @@ from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel, delivers
 from storage.subscription.subscription import Subscription
 from storage.txn.aborted import AbortedSet
+from storage.view import WriteBatch
 
 
 def step(

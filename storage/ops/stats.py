@@ -10,7 +10,6 @@ from itertools import islice
 from typing import Any
 
 from storage.connection import Connection
-from storage.environment import ReadView
 from storage.lease import LockFile
 from storage.ledger import managed_ledger, topic as topics, topic_head
 from storage.ledger.topic import Topic
@@ -25,6 +24,7 @@ from storage.subscription.subscription import Subscription
 from storage.txn import aborted, buffer, record as records
 from storage.txn_id import TxnID
 from storage.txn_state import TransactionState
+from storage.view import ReadView
 
 _OLDEST_SCAN_ENTRIES = 1000
 """How far to look for the oldest blocked message before its age is called unknown."""

@@ -6,7 +6,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from storage.clock import nanoseconds
-from storage.environment import ReadView, WriteBatch
 from storage.errors import WaitTimeout
 from storage.ledger import topic as topics
 from storage.limits import DEATH_CHECK_S
@@ -19,6 +18,7 @@ from storage.txn.coordinator import Ended, touches
 from storage.txn.record import TransactionRecord
 from storage.txn_id import TxnID
 from storage.txn_state import TransactionState
+from storage.view import ReadView, WriteBatch
 
 if TYPE_CHECKING:
     from storage.store import Store

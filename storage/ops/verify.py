@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 from storage.connection import Connection
-from storage.environment import ReadView
 from storage.errors import CorruptStore
 from storage.ledger import topic as topics, topic_head
 from storage.ops.verify_log import Log, read_log
@@ -21,6 +20,7 @@ from storage.ops.verify_topic import check_topic
 from storage.ops.verify_transaction import check_transactions
 from storage.schema import ALL, ENTRIES
 from storage.subscription import subscription as subscriptions
+from storage.view import ReadView
 
 Report = Callable[[int | None, str, str], None]
 """(number of the invariant or None, object, what is wrong)"""

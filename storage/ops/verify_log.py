@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from storage.environment import ReadView
 from storage.ledger import managed_ledger
 from storage.ledger.entry import MESSAGES
 from storage.ledger.topic_head import TopicHead
+from storage.view import ReadView
 
 Report = Callable[[int | None, str, str], None]
 Progress = Callable[[str, int], None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.environment import ReadView
 from storage.ledger.entry import MESSAGES
 from storage.ledger.topic import Topic
 from storage.ledger.topic_head import TopicHead
@@ -17,6 +16,7 @@ from storage.subscription.subscription import Subscription, is_attached
 from storage.txn import record as records
 from storage.txn_id import TxnID
 from storage.txn_state import TransactionState
+from storage.view import ReadView
 
 
 def check_subscription(

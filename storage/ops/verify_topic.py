@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 from storage.codec import U64X2, key1
-from storage.environment import ReadView
 from storage.ledger import managed_ledger
 from storage.ledger.entry import ABORT_MARKER, COMMIT_MARKER
 from storage.ledger.topic import Topic
@@ -16,6 +15,7 @@ from storage.schema import SEQUENCES
 from storage.txn import aborted, buffer, record as records, runs
 from storage.txn_id import TxnID
 from storage.txn_state import TransactionState
+from storage.view import ReadView
 
 
 def check_topic(view: ReadView, topic: Topic, head: TopicHead, log: Log, report: Report) -> None:

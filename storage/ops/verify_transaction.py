@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from storage.codec import U64X2, U64X4
-from storage.environment import ReadView
 from storage.schema import LEASE_TXNS, PENDING, TXN_DEADLINES, TXN_PENDING, TXNS
 from storage.txn import record as records
 from storage.txn_id import TxnID
 from storage.txn_state import TransactionState
+from storage.view import ReadView
 
 Report = Callable[[int | None, str, str], None]
 

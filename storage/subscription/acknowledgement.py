@@ -7,7 +7,6 @@ pending; `force` aborts the transaction that holds it, in the same store transac
 from __future__ import annotations
 
 from storage import faults
-from storage.environment import ReadView, WriteBatch
 from storage.errors import InvalidPosition, InvalidValue, MessageNotFound, NotDeliverable
 from storage.ledger import managed_ledger, topic_head
 from storage.ledger.entry import MESSAGES, Entry
@@ -21,6 +20,7 @@ from storage.txn import record as records
 from storage.txn.coordinator import Coordinator
 from storage.txn_id import TxnID
 from storage.txn_state import AbortReason, TransactionState
+from storage.view import ReadView, WriteBatch
 
 Item = tuple[tuple[int, int], int]
 """A position, and messages of its entry by batch index; 0 for all of them."""

@@ -6,7 +6,6 @@ READ_UNCOMMITTED: what was skipped stays skipped. Only a seek shows it again (se
 
 from __future__ import annotations
 
-from storage.environment import WriteBatch
 from storage.errors import ObjectHeld
 from storage.ledger import managed_ledger, topic_head
 from storage.subscription import cursor as cursors, delivery as deliveries
@@ -15,6 +14,7 @@ from storage.subscription.isolation import IsolationLevel, SubscriptionType, del
 from storage.subscription.subscription import Subscription
 from storage.txn.aborted import AbortedSet
 from storage.txn_id import TxnID
+from storage.view import WriteBatch
 
 
 def update(

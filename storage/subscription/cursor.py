@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from storage.codec import U64, key1, key3, key_through, pack, unpack
-from storage.environment import ReadView, WriteBatch
 from storage.ledger import managed_ledger
 from storage.position import MessageId, Position
 from storage.schema import ACKS, CURSORS, ENTRIES
 from storage.subscription import message_set
+from storage.view import ReadView, WriteBatch
 
 
 class Cursor:

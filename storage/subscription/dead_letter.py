@@ -5,7 +5,6 @@ The copy and the acknowledgement are one store transaction. The topic comes into
 
 from __future__ import annotations
 
-from storage.environment import WriteBatch
 from storage.errors import InvalidName, InvalidValue
 from storage.ledger import managed_ledger, sequence_ids, topic as topics, topic_head
 from storage.ledger.entry import MESSAGES, Columns, Entry
@@ -17,6 +16,7 @@ from storage.subscription import cursor as cursors, delivery as deliveries, mess
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import Delivery
 from storage.subscription.subscription import Subscription
+from storage.view import WriteBatch
 
 
 def topic_name(topic: str, subscription: str) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from storage import faults
 from storage.codec import U64, key1, key3
-from storage.environment import ReadView, WriteBatch
 from storage.ledger import managed_ledger
 from storage.ledger.entry import Entry
 from storage.ledger.topic_head import TopicHead
@@ -24,6 +23,7 @@ from storage.subscription.subscription import Subscription
 from storage.txn import record as records
 from storage.txn.aborted import AbortedSet
 from storage.txn_state import TransactionState
+from storage.view import ReadView, WriteBatch
 
 WHOLE = 0
 """Among what was passed: every message of the entry, or a marker."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from storage.codec import key1, key2, key3, key4, pack, part_key, unpack
-from storage.environment import ReadView, WriteBatch
 from storage.errors import InvalidValue, TransactionConflict
 from storage.ledger import managed_ledger
 from storage.limits import PENDING_ENTRIES_MAX
@@ -21,6 +20,7 @@ from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import NOBODY, Delivery, Part
 from storage.subscription.subscription import Subscription
 from storage.txn_id import TxnID
+from storage.view import ReadView, WriteBatch
 
 
 class SubscriptionPart:

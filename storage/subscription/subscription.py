@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from storage.codec import key1, key2, pack, unpack
-from storage.environment import ReadView, WriteBatch
 from storage.errors import AlreadyExists, SubscriptionBusy, SubscriptionNotFound
 from storage.ledger.topic import Topic
 from storage.names import check_name
@@ -19,6 +18,7 @@ from storage.schema import ACKS, CONSUMERS, CURSORS, DELIVERIES, PENDING, SUBSCR
 from storage.subscription import cursor as cursors, delivery as deliveries
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel, SubscriptionType
+from storage.view import ReadView, WriteBatch
 
 
 class Subscription:

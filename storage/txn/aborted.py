@@ -9,11 +9,11 @@ from __future__ import annotations
 from struct import Struct
 
 from storage.codec import key1, key2
-from storage.environment import ReadView, WriteBatch
 from storage.ledger.topic_head import TopicHead
 from storage.limits import ABORTED_SEGMENT_TRANSACTIONS_MAX
 from storage.schema import ABORTED
 from storage.txn import runs
+from storage.view import ReadView, WriteBatch
 
 # Range (first ledger and entry, last ledger and entry), transactions, messages; then a row per transaction.
 _RANGE = Struct(">QQQQQQ")

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from storage.codec import I64X2, key1, key4, pack, part_key, unpack
-from storage.environment import ReadView, WriteBatch
 from storage.ledger import managed_ledger, sequence_ids, topic_head
 from storage.ledger.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES
 from storage.ledger.topic_head import TopicHead
 from storage.position import Position
 from storage.schema import OPEN_FIRST, PART_TOPIC, TXN_PARTS
 from storage.txn import aborted, runs
+from storage.view import ReadView, WriteBatch
 
 
 class TopicPart:

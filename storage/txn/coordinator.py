@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from storage import faults
 from storage.codec import key1, key2
-from storage.environment import ReadView, WriteBatch
 from storage.errors import (
     InvalidValue,
     OwnerAlive,
@@ -32,6 +31,7 @@ from storage.schema import LEASE_TXNS, PART_SUBSCRIPTION, PART_TOPIC, TXN_DEADLI
 from storage.txn import record as records
 from storage.txn.record import TransactionRecord
 from storage.txn_state import STATE_CODES, AbortReason, TransactionState, Verdict, judge_end
+from storage.view import ReadView, WriteBatch
 
 if TYPE_CHECKING:
     from storage.participant import Participant

@@ -7,7 +7,6 @@ caller names is never reaped on the way: its state and deadline are compared onc
 from __future__ import annotations
 
 from storage.codec import U64X2, key1
-from storage.environment import ReadView, WriteBatch
 from storage.lease import LockFile
 from storage.limits import REAP_EVERY_NS, REAP_PER_WRITE_MAX
 from storage.owner import Owner, this_process
@@ -15,6 +14,7 @@ from storage.schema import LEASE_TXNS, LEASES, TXN_DEADLINES
 from storage.store_head import ReapPolicy
 from storage.txn.coordinator import Coordinator, Ended
 from storage.txn_state import AbortReason
+from storage.view import ReadView, WriteBatch
 
 EVERY = -1
 """What a batch names that reaps by itself."""

@@ -7,10 +7,10 @@ blocked is counted exactly without a scan, also where a transaction lies on both
 from __future__ import annotations
 
 from storage.codec import U64X2, key2, key4
-from storage.environment import ReadView, WriteBatch
 from storage.ledger import managed_ledger
 from storage.position import Position
 from storage.schema import TXN_RUNS
+from storage.view import ReadView, WriteBatch
 
 
 def extend(
