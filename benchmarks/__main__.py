@@ -1,0 +1,84 @@
+"""`python -m benchmarks [ROW ...] [--quick] [--json FILE] [--dir DIR]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks import machine, report
+from benchmarks.bench import Bench
+from benchmarks.report import Comparison
+from benchmarks.rows import ROWS
+from benchmarks.sizes import FULL, QUICK
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the rows asked for; the exit code (2: there is no such row, or no disk under the directory)."""
+    options = _parser().parse_args(arguments)
+    unknown = [row for row in options.rows if row not in ROWS]
+    if unknown:
+        print(f"error: no row {', '.join(unknown)}; there are {', '.join(ROWS)}", file=sys.stderr)
+        return 2
+    kind = machine.file_system(options.dir)
+    if kind in machine.MEMORY_FILE_SYSTEMS and not options.quick:
+        print(
+            f"error: {options.dir} is {kind}, where a flush costs nothing; name a directory on a disk with --dir",
+            file=sys.stderr,
+        )
+        return 2
+    with tempfile.TemporaryDirectory(prefix="txnctl-benchmarks-", dir=options.dir) as directory:
+        bench = Bench(Path(directory), QUICK if options.quick else FULL)
+        if options.quick:
+            bench.note("--quick: the sizes are tiny, the figures mean nothing")
+        return _run(bench, options.rows or list(ROWS), options.json)
+
+
+def _run(bench: Bench, rows: list[str], json_file: Path | None) -> int:
+    place = machine.describe(bench.directory)
+    started = time.time()
+    comparisons: list[Comparison] = []
+    for row in rows:
+        print(f"{row} ...", file=sys.stderr, flush=True)
+        comparisons += ROWS[row](bench)
+    for line in report.table_lines(comparisons, judge=bench.sizes is FULL):
+        print(line)
+    if json_file is not None:
+        document = {
+            "sizes": bench.sizes.name,
+            "startedAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+            "seconds": time.time() - started,
+            "machine": place,
+            "versions": {**machine.versions(), **bench.versions},
+            "notes": bench.notes,
+            "rows": [comparison.document() for comparison in comparisons],
+        }
+        report.save(json_file, document)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure this store beside its peers and print the ratios beside goal and aim.",
+        epilog=f"Rows: {', '.join(ROWS)}. What each means is in docs/BENCHMARKS.md.",
+    )
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="rows to measure (default: all)")
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny sizes: shows that the harness runs, no figures"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="save every raw figure")
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        metavar="DIR",
+        default=Path("/var/tmp"),
+        help="where the measured files go; must be on a real disk (default: /var/tmp)",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""The targets of the performance contract: one `Target` a comparison, in the order in which they are printed.
+
+Which way a ratio points is part of the target, not of the code that measures it:
+
+- `SPEED`  = the peer's time / our time. 0.75 says "three quarters of the peer's speed"; more is better.
+- `TIME`   = our time / the peer's time. 4.2 says "takes 4.2 times as long"; less is better.
+- `AMOUNT` = a figure that is compared with nothing (bytes a byte, MiB); less is better.
+
+A target without a goal is context: printed and saved, judged by nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Sense(Enum):
+    """What a ratio means, and so whether more or less of it is better."""
+
+    SPEED = "speed"
+    TIME = "time"
+    AMOUNT = "amount"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One comparison: what of ours, beside which peer, and the ratio it must reach.
+
+    `unit` is that of the two raw figures (for `AMOUNT`: of the figure itself).
+    """
+
+    row: str
+    what: str
+    beside: str
+    sense: Sense
+    goal: float | None
+    aim: float | None
+    unit: str = "s"
+
+    def ratio(self, ours: float, peer: float | None) -> float:
+        """The figure to be judged: `Target(..SPEED..).ratio(ours=2.0, peer=1.0)` is 0.5, half the speed."""
+        if self.sense is Sense.AMOUNT:
+            return ours
+        assert peer is not None, f"{self.row} is a comparison: it needs the peer's figure"
+        return peer / ours if self.sense is Sense.SPEED else ours / peer
+
+    def verdict(self, measured: float) -> str:
+        """`aim`, `goal` or `NO`; empty where nothing is asked for."""
+        if self.goal is None:
+            return ""
+        if self.aim is not None and self._reaches(measured, self.aim):
+            return "aim"
+        return "goal" if self._reaches(measured, self.goal) else "NO"
+
+    def _reaches(self, measured: float, bound: float) -> bool:
+        return measured >= bound if self.sense is Sense.SPEED else measured <= bound
+
+
+_SPEED, _TIME, _AMOUNT = Sense.SPEED, Sense.TIME, Sense.AMOUNT
+
+RAW_LMDB = "raw LMDB"
+RAW_LMDB_PUTS = "raw LMDB, a put a message"
+PLAIN_FILE = "file + fsync"
+SQLITE = "sqlite3"
+REDIS = "Redis, AOF always"
+
+TARGETS = (
+    Target("S1", "topics stats -o json, whole process", "bare Python", _TIME, 4.9, 3.9),
+    Target("S2", "one durable produce -m, whole process", "bare Python", _TIME, 5.2, 4.4),
+    Target("S3", "100 x begin + produce + commit, one process", "bare Python", _TIME, 18.0, 12.0),
+    Target("P1", "durable produce, 1 message a commit", RAW_LMDB, _SPEED, 0.75, 0.9),
+    Target("P1", "durable produce, 1 message a commit", SQLITE, _SPEED, 0.42, 0.5),
+    Target("P2", "100 messages a commit", RAW_LMDB, _SPEED, 0.70, 0.85),
+    Target("P2", "100 messages a commit", SQLITE, _SPEED, 0.75, 0.95),
+    Target("P2", "100 messages a commit", RAW_LMDB_PUTS, _SPEED, None, None),
+    Target("P3", "1,000 messages a commit", RAW_LMDB, _SPEED, 0.45, 0.62),
+    Target("P3", "1,000 messages a commit", PLAIN_FILE, _SPEED, 0.55, 0.78),
+    Target("P3", "1,000 messages a commit", SQLITE, _SPEED, 2.3, 3.2),
+    Target("P3", "1,000 messages a commit", REDIS, _SPEED, 6.0, 9.0),
+    Target("P3", "1,000 messages a commit", RAW_LMDB_PUTS, _SPEED, None, None),
+    Target("P4", "bulk produce of lines, the command", "sqlite3 .import", _SPEED, 0.45, 0.6),
+    Target("C1", "consume + durable ack, 1,000 a batch", SQLITE, _SPEED, 1.4, 1.9),
+    Target("C1", "consume + durable ack, 1,000 a batch", PLAIN_FILE, _SPEED, 0.6, 0.85),
+    Target("C1", "consume + durable ack, 1,000 a batch", REDIS, _SPEED, 5.0, 8.0),
+    Target("C2", "consume -o ndjson, the command", "sqlite3 -json", _SPEED, 0.15, 0.4),
+    Target("C3", "--follow: commit to line, p99", "one fsync", _TIME, 150.0, 20.0),
+    Target("I1", "scan with 100,000 aborted transactions", "scan without filter", _TIME, 1.30, 1.15),
+    Target("I1", "scan with half of the batches aborted", "scan without filter", _TIME, 0.75, 0.6),
+    Target("I1", "the first, through the aborted messages too", "scan without filter", _TIME, None, None),
+    Target("I2", "maxReadPosition, 10,000 open transactions", "10 open", _TIME, 1.5, 1.2),
+    Target("I2", "topic stats, 10,000 open transactions", "10 open", _TIME, 1.5, None),
+    Target("D1", "bytes on disk a payload byte, 100 B", "payload", _AMOUNT, 1.65, None, "B/B"),
+    Target("D1", "bytes on disk a payload byte, 1 KB", "payload", _AMOUNT, 1.12, None, "B/B"),
+    Target("D2", "RssAnon above import after a scan", "-", _AMOUNT, 16.0, None, "MiB"),
+)
+
+
+def targets_of(row: str) -> tuple[Target, ...]:
+    """The comparisons of one row, in print order."""
+    return tuple(target for target in TARGETS if target.row == row)

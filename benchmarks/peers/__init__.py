@@ -1,0 +1,1 @@
+"""What ours is compared with: one module a peer, each doing the job as its own users would."""

@@ -1,0 +1,61 @@
+"""How much is measured: `FULL` for figures that count, `QUICK` to see that the harness runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Counts only; what they count is said by their names."""
+
+    name: str
+    process_rounds: int
+    commit_rounds: int
+    sqlite_warmup: tuple[tuple[int, int], ...]
+    """(messages a commit, commits): a recycled WAL is 1.85 times as fast as a fresh one."""
+    bulk_messages: int
+    bulk_rounds: int
+    consume_rounds: int
+    follow_messages: int
+    scan_batches: int
+    scan_rounds: int
+    aborted_transactions: int
+    open_transactions: int
+    disk_payload_bytes: int
+    memory_scan_bytes: int
+
+
+FULL = Sizes(
+    name="full",
+    process_rounds=40,
+    commit_rounds=40,
+    sqlite_warmup=((1, 3000), (100, 300), (1000, 40)),
+    bulk_messages=1_000_000,
+    bulk_rounds=3,
+    consume_rounds=40,
+    follow_messages=500,
+    scan_batches=1000,
+    scan_rounds=5,
+    aborted_transactions=100_000,
+    open_transactions=10_000,
+    disk_payload_bytes=64 << 20,
+    memory_scan_bytes=2 << 30,
+)
+
+QUICK = Sizes(
+    name="quick",
+    process_rounds=1,
+    commit_rounds=2,
+    sqlite_warmup=((1, 5), (100, 2), (1000, 1)),
+    bulk_messages=2_000,
+    bulk_rounds=1,
+    consume_rounds=2,
+    follow_messages=5,
+    scan_batches=4,
+    scan_rounds=1,
+    aborted_transactions=20,
+    open_transactions=20,
+    disk_payload_bytes=1 << 20,
+    memory_scan_bytes=2 << 20,
+)
