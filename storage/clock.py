@@ -1,4 +1,4 @@
-"""The only source of time (semantics section 1, "Order and time are separate").
+"""The only source of time.
 
 Wall time is recorded and shown, and never expires anybody. Deadlines, leases and delays run on the *store clock*:
 nanoseconds that grow while the machine runs (CLOCK_BOOTTIME) and go on from the last recorded reading after a
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 from storage.errors import InvalidValue
 
@@ -81,7 +82,7 @@ class ManualClock(Clock):
         self.wall_now_ns += int(seconds * 1e9)
 
 
-def nanoseconds(seconds: float | None, what: str) -> int:
+def nanoseconds(seconds: Any, what: str) -> int:
     """A span that a caller gave, as a number to add to a clock; None and infinity are 30 years.
 
     Raises:
@@ -89,7 +90,7 @@ def nanoseconds(seconds: float | None, what: str) -> int:
     """
     if seconds is None:
         return _FOREVER_NS
-    if not seconds >= 0:
+    if not isinstance(seconds, int | float) or not seconds >= 0:
         raise InvalidValue(f"{what} is 0 seconds or more, not {seconds}")
     return int(min(seconds, _FOREVER_NS / 1e9) * 1e9)
 

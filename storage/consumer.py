@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from storage.clock import nanoseconds
 from storage.connection import Connection
-from storage.errors import ConsumerEvicted, StoreClosed, SubscriptionNotFound, WaitTimeout
+from storage.errors import ConsumerEvicted, InvalidPosition, StoreClosed, SubscriptionNotFound, WaitTimeout
 from storage.ledger import topic_head
 from storage.ledger.topic import Topic
 from storage.limits import DEATH_CHECK_S
@@ -173,7 +174,10 @@ class Consumer:
         Raises:
             InvalidValue, and as `acknowledge`
         """
-        message_id = message if isinstance(message, MessageId) else message.message_id
+        message_id = message.message_id if isinstance(message, Message) else message
+        if not isinstance(message_id, MessageId):
+            raise InvalidPosition(f"{message!r} is neither a message nor a message id")
+        item_of(message_id)
         number = 0 if txn is None else txn_number(txn)
         self._write(
             lambda batch: self._acknowledger.acknowledge_cumulative(batch, message_id, number, force), number
@@ -288,8 +292,8 @@ class Consumer:
         if not self._queue or self._connection.environment.last_commit() == self._seen:
             return
         with self._connection.view() as view:
-            self._seen = view.commit
             self._check_attached(view)
+            self._seen = view.commit
             generation = cursors.load(view, self._subscription.subscription_id).generation
             if generation == self._generation:
                 return
@@ -353,6 +357,11 @@ class Consumer:
         subscription = self._subscription
         self._check_attached(batch)
         living = subscriptions.sweep(batch, subscription, self._end_owned)
+        now = subscriptions.get(batch, self._topic, subscription.name)
+        subscription.dead_letter_topic, subscription.max_redeliver_count = (
+            now.dead_letter_topic,
+            now.max_redeliver_count,
+        )
         cursor = cursors.load(batch, subscription.subscription_id)
         head = topic_head.load(batch, subscription.topic_id)
         self._generation = cursor.generation
@@ -403,11 +412,16 @@ def _items(messages: Acknowledged) -> list[Item]:
         for piece in messages.pieces:
             _add(found, piece.at, piece.messages)
         return list(found.items())
-    for message in [messages] if isinstance(messages, Message | MessageId) else messages:
+    many: Any = (
+        messages if isinstance(messages, Sequence) and not isinstance(messages, MessageId) else [messages]
+    )
+    for message in many:
         if isinstance(message, Message):
             _add(found, (message.entry.ledger_id, message.entry.entry_id), 1 << message.index)
-        else:
+        elif isinstance(message, MessageId):
             _add(found, *item_of(message))
+        else:
+            raise InvalidPosition(f"{message!r} is neither a message nor a message id")
     return list(found.items())
 
 

@@ -1,6 +1,6 @@
 """Creating a store: built aside, synced, then renamed into place.
 
-LMDB's own creation does not survive a power cut (hazards, "Creation"), so nobody ever sees a store before its format
+LMDB's own creation does not survive a power cut, so nobody ever sees a store before its format
 record is on disk.
 """
 

@@ -30,6 +30,7 @@ from storage.errors import (
     StoreInvalid,
     UnknownFormat,
 )
+from storage.headroom import Headroom
 from storage.lease import FILE_NAME, LockFile, check_platform
 from storage.limits import (
     LOCK_TIMEOUT_S,
@@ -45,6 +46,7 @@ from storage.view import DurableRefusal, ReadView, WriteBatch
 T = TypeVar("T")
 OnWait = Callable[[str, float], None]
 _FORK_WAIT_S = 2.0
+_SPARE_BYTES = 1 << 16
 _WRITE_BYTES_MAX = 2 * WRITE_BYTES_TARGET
 _FULL_WORDS = ("No space left", "File too large", "quota exceeded", "ENOSPC")
 
@@ -67,6 +69,7 @@ class Environment:
         self.prologue: Callable[[WriteBatch], None] | None = None
         self.pid = os.getpid()
         self._failed: str | None = None
+        self._headroom = Headroom(os.path.join(path, place.DATA))
         self._views = 0
         self._views_done = threading.Condition()
         self._growing = False
@@ -86,13 +89,16 @@ class Environment:
     ) -> None:
         self._raw = _open_raw(self.path, self.read_only)
         try:
-            _check_format(self._raw, self.path)
+            try:
+                _check_format(self._raw, self.path)
+            except lmdb.ReadersFullError:
+                raise _readers_full(self.path) from None
             if self.read_only or inside_gate:
                 self._databases = _open_databases(self._raw, self.path, self.read_only)
                 return
             self._raw.reader_check()
-            self.lock_file.enter_gate(timeout_s, on_wait)
             try:
+                self.lock_file.enter_gate(timeout_s, on_wait)
                 self._databases = _open_databases(self._raw, self.path, read_only=False)
             finally:
                 self.lock_file.leave_gate()
@@ -105,6 +111,7 @@ class Environment:
         """Close it; every view must be done."""
         if self.pid == os.getpid():
             self._raw.close()
+        self._headroom.close()
         self.lock_file.close()
         self._failed = "it is closed"
 
@@ -154,6 +161,7 @@ class Environment:
         With no transaction of LMDB open (and none kept for reuse), closing gives back nothing of the parent's: reader
         slots and kernel locks are by process. Then the child can open the store anew.
         """
+        self._headroom.close()
         self.lock_file.close()
         self._failed = "it was opened before this process forked; open the store anew in the child"
         if self._is_still:
@@ -203,6 +211,8 @@ class Environment:
             while self._views:
                 self._views_done.wait()
             self._raw.close()
+            self._headroom.close()
+            self._headroom = Headroom(os.path.join(self.path, place.DATA))
             os.rename(path, os.path.join(self.path, place.DATA))
             directory = os.open(self.path, os.O_RDONLY)
             try:
@@ -229,10 +239,9 @@ class Environment:
                 self._resize(0)
             except lmdb.ReadersFullError:
                 self._end_view()
-                raise ReadersFull(
-                    f"all {READERS_MAX} reader slots of {self.path} are taken",
-                    hint="Look at `txnctl store readers`.",
-                ) from None
+                if self._raw.reader_check():
+                    continue
+                raise _readers_full(self.path) from None
             except BaseException:
                 self._end_view()
                 raise
@@ -298,8 +307,8 @@ class Environment:
         self.check_usable()
         if self.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
-        self.lock_file.enter_gate(timeout_s, on_wait)
         try:
+            self.lock_file.enter_gate(timeout_s, on_wait)
             while True:
                 try:
                     return self._write_once(change, naming, dry_run)
@@ -326,18 +335,32 @@ class Environment:
                 raw.abort()
             else:
                 batch.finish()
+                self._make_room(batch.bytes + _SPARE_BYTES)
                 faults.reach("environment.before_commit")
                 self._commit(raw)
                 faults.reach("environment.after_commit")
         except lmdb.DiskError as error:
             raw.abort()
             raise _full(self.path, error) from error
+        except (
+            lmdb.CorruptedError,
+            lmdb.PageNotFoundError,
+            lmdb.PageFullError,
+            lmdb.CursorFullError,
+        ) as error:
+            raw.abort()
+            raise damaged(self.path, error) from error
         except BaseException:
             raw.abort()
             raise
         if refusal is not None:
             raise refusal.error
         return result
+
+    def _make_room(self, wanted: int) -> None:
+        if self._headroom.spend(wanted):
+            figures = self._raw.info()
+            self._headroom.provide((figures["last_pgno"] + 1) * self._raw.stat()["psize"], wanted)
 
     def _commit(self, raw: Any) -> None:
         try:
@@ -382,9 +405,19 @@ class _ViewContext:
             environment._end_view()
             raise
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._raw.abort()
         self._environment._end_view()
+        if isinstance(error, lmdb.Error):
+            raise damaged(self._environment.path, error) from error
+
+
+def damaged(path: str, error: Exception) -> CorruptStore:
+    """The error for a page of LMDB that cannot be right."""
+    return CorruptStore(
+        f"a page of {path} is damaged: {error}",
+        hint="Run `txnctl store verify --full`, then restore a backup.",
+    )
 
 
 def _open_locks(path: str, clock: Clock, read_only: bool) -> LockFile:
@@ -419,6 +452,8 @@ def _open_raw(path: str, read_only: bool) -> Any:
                 f"{path} cannot be locked: {error}",
                 hint="Two containers with separate process ids cannot share a store: give them one pid namespace.",
             ) from error
+        except lmdb.ReadersFullError:
+            raise _readers_full(path) from None
         except (lmdb.ReadonlyError, PermissionError) as error:
             raise NotPermitted(f"{path} cannot be opened: {error}") from error
         except lmdb.Error as error:
@@ -428,6 +463,13 @@ def _open_raw(path: str, read_only: bool) -> Any:
     raise StoreFull(
         f"no address space for the map of {path}, which has {size:,} bytes",
         hint="Raise the limit on address space (ulimit -v).",
+    )
+
+
+def _readers_full(path: str) -> ReadersFull:
+    return ReadersFull(
+        f"all {READERS_MAX} reader slots of {path} are taken",
+        hint="Close some readers; `txnctl store readers` in one of them shows who they are.",
     )
 
 

@@ -16,7 +16,7 @@
     └── ProgramMissing (11)
 
 A class exists only where a caller would act differently. The message is for people; `code`, `exit_code`,
-`retryable` and `details` are the interface (semantics section 8). Numbers in brackets are exit codes.
+`retryable` and `details` are the interface. Numbers in brackets are exit codes.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class LockFile:
         self._descriptor = os.open(path, flags)
         self._held: set[int] = set()
         self._clock = clock
-        self._in_process = threading.Lock()
+        self._in_process = threading.RLock()
         self._started = -1
 
     def close(self) -> None:
@@ -136,19 +136,12 @@ class LockFile:
         Raises:
             WriterBusy: the gate was not free in time.
         """
-        if self._in_process.acquire(blocking=False):
-            if self._try(fcntl.F_WRLCK, GATE):
-                self._sign()
-                return
-        elif not self._in_process.acquire(timeout=timeout_s):
+        if not self._in_process.acquire(timeout=timeout_s):
             raise WriterBusy(
                 f"another thread of this process held the writer gate for {timeout_s:g} s", hint="Try again."
             )
-        try:
+        if not self._try(fcntl.F_WRLCK, GATE):
             self._wait_for_gate(timeout_s, on_wait)
-        except BaseException:
-            self._in_process.release()
-            raise
         self._sign()
 
     def _wait_for_gate(self, timeout_s: float, on_wait: Callable[[str, float], None] | None) -> None:
@@ -184,8 +177,13 @@ class LockFile:
         self._in_process.release()
 
     def leave_gate(self) -> None:
-        self._try(fcntl.F_UNLCK, GATE)
-        self._in_process.release()
+        """Leave it, if this thread is in it: called whatever became of `enter_gate`, an interrupt included.
+
+        The lock between threads knows its owner, so that what an interrupt left taken is found and given back.
+        """
+        while self._in_process._is_owned():  # type: ignore[attr-defined]
+            self._try(fcntl.F_UNLCK, GATE)
+            self._in_process.release()
 
     def gate_signature(self) -> tuple[int, int] | None:
         """Pid and start time of the last process that passed the gate."""

@@ -63,7 +63,7 @@ REAP_EVERY_NS = 1_000_000_000
 """A process looks for dead owners at its first write, then at most once in this long."""
 
 ACTIVE_OWNER_MS = 60_000
-"""An owner that used its transaction within this long is not aborted without --force (cli.md section 5)."""
+"""An owner that used its transaction within this long is not aborted without --force."""
 
 ABORTED_SEGMENT_TRANSACTIONS_MAX = 256
 """A segment of the aborted set is sealed at this many transactions (12 KiB)."""

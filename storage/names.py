@@ -1,4 +1,4 @@
-"""Names of topics, subscriptions, producers, consumers and labels (semantics section 2). Never paths."""
+"""Names of topics, subscriptions, producers, consumers and labels. Never paths."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ def full_topic_name(name: str) -> str:
     Raises:
         InvalidName
     """
+    if not isinstance(name, str):
+        raise InvalidName(f"{name!r} is not a topic name")
     parts = name[len(_SCHEME) :].split("/") if name.startswith(_SCHEME) else [name]
     if len(parts) not in (1, 3) or (len(parts) == 1) == name.startswith(_SCHEME):
         raise InvalidName(
@@ -48,6 +50,8 @@ def check_name(kind: str, name: str) -> str:
     Raises:
         InvalidName
     """
+    if not isinstance(name, str):
+        raise InvalidName(f"{name!r} is not a {kind}")
     if len(name) > NAME_BYTES_MAX or name in (".", "..") or _PART.fullmatch(name) is None:
         raise InvalidName(f"{_shown(name)} is not a valid {kind}", hint=_RULE, name=name[:80])
     return name

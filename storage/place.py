@@ -1,9 +1,10 @@
-"""Where a store lies: what must hold of its directory and files before they are opened (semantics section 1)."""
+"""Where a store lies: what must hold of its directory and files before they are opened."""
 
 from __future__ import annotations
 
 import os
 import stat
+import sys
 from typing import Final
 
 from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreNotFound, StoreUnsafe
@@ -27,6 +28,7 @@ _NETWORK: Final = (
 )
 _MAGIC: Final = 0xBEEFC0DE
 _META_BYTES: Final = 4096
+_COMMIT_AT: Final = 16 + 128
 
 
 def check(path: str) -> None:
@@ -110,3 +112,13 @@ def _check_magic(data: str) -> None:
         raise CorruptStore(f"{data} is truncated: {len(head)} bytes are less than its two first pages")
     if int.from_bytes(head[16:20], "little") != _MAGIC and int.from_bytes(head[16:20], "big") != _MAGIC:
         raise NotAStore(f"{data} is not a file of LMDB")
+    # LMDB opens whichever of its two first pages names the later commit: they must name neighbours, each on its page.
+    first, second = (
+        int.from_bytes(head[at : at + 8], sys.byteorder) for at in (_COMMIT_AT, _META_BYTES + _COMMIT_AT)
+    )
+    are_neighbours = abs(first - second) == 1 and first % 2 == 0 and second % 2 == 1
+    if not are_neighbours and (first or second):
+        raise CorruptStore(
+            f"{data} is damaged: its two first pages name the commits {first} and {second}",
+            hint="Restore a backup.",
+        )

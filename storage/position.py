@@ -1,4 +1,4 @@
-"""Positions and message ids: order, text form, byte form (semantics section 2).
+"""Positions and message ids: order, text form, byte form.
 
 `Position` names an entry: `ledgerId:entryId`. Positions order by ledger, then entry; `L:-1` stands before the
 first entry of ledger L. `MessageId` names a message: its entry and, in a batch, its index in it.
@@ -133,6 +133,21 @@ Start = Position | MessageId | Extreme
 def position_key(ledger_id: int, entry_id: int) -> bytes:
     """16 bytes that sort as the positions do. `entry_id` is 0 or more."""
     return _KEY.pack(ledger_id, entry_id)
+
+
+def start_of(value: object) -> Position | MessageId | Extreme:
+    """Where to start, given as such or as text.
+
+    Raises:
+        InvalidPosition
+    """
+    if isinstance(value, Position | MessageId | Extreme):
+        return value
+    if isinstance(value, str):
+        return parse_start(value)
+    raise InvalidPosition(
+        f"{value!r} is not a position", hint="Give EARLIEST, LATEST, a Position or a MessageId."
+    )
 
 
 def parse_start(text: str) -> Position | MessageId | Extreme:

@@ -176,7 +176,13 @@ class Producer:
             def change(batch: WriteBatch, start: int = start, stops: list[int] = stops) -> tuple[str, int]:
                 return self._append(batch, columns, start, stops, sequence_ids, number)
 
-            self._name, self._next_sequence = self._connection.write(change, naming=number)
+            try:
+                self._name, self._next_sequence = self._connection.write(change, naming=number)
+            except BaseException:
+                # It may have been committed all the same (an interrupt): no sequence id may be used twice.
+                if not self._given_name:
+                    self._name, self._next_sequence = None, 0
+                raise
             receipt.entries += self._written
             receipt.count += sum(count for _, count in self._written)
         receipt.duplicates = len(columns.values) - receipt.count

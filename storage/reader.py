@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from storage.clock import nanoseconds
 from storage.connection import Connection
-from storage.errors import WaitTimeout
+from storage.errors import InvalidPosition, WaitTimeout
 from storage.ledger import managed_ledger, topic_head
 from storage.ledger.entry import Entry
 from storage.ledger.topic import Topic
@@ -185,8 +185,12 @@ def start_after(
     """The position after which reading begins.
 
     `latest` is just after maxReadPosition at READ_COMMITTED, so that a new subscriber misses nothing that commits
-    later, and just after lastConfirmedEntry at READ_UNCOMMITTED (semantics section 4).
+    later, and just after lastConfirmedEntry at READ_UNCOMMITTED.
     """
+    if isinstance(start, Position | MessageId) and not (
+        start.ledger_id < 1 << 63 and start.entry_id < 1 << 63
+    ):
+        raise InvalidPosition(f"{start} lies in no topic")
     if isinstance(start, Extreme):
         if start is EARLIEST:
             return (head.first_ledger, -1)

@@ -1,8 +1,8 @@
 """The one list of everything that is on disk: each named database, its key and its value.
 
 The bytes are defined in docs/FORMAT.md, which tests pin with golden bytes. Notation: u64 and i64 are big-endian;
-`name` is UTF-8; M(...) is MessagePack of an array with these elements in this order. Every value begins with a CRC-32
-over database seed, key and value, which every read checks (hazards: LMDB notices no flipped bit).
+`name` is ASCII; M(...) is MessagePack of an array with these elements in this order. Every value begins with a CRC-32
+over database seed, key and value, which every read checks: LMDB notices no flipped bit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Database:
 
 
 STORE = Database("store")
-"""name -> M(...): `format` (format number, store id, created ms), `config`."""
+"""name -> M(...): `format` (format number, store id, created ms)."""
 
 HEADS = Database("heads")
 """u64 object id -> what changes with every append: the store's own head at id 0, else a topic's head."""
@@ -98,7 +98,7 @@ TXN_PENDING = Database("txn_pending")
 """u64 txn, u64 subscription, u64 ledger, u64 entry -> nothing: the same, to be found by transaction."""
 
 AUDIT = Database("audit")
-"""u64 number -> M(audit record): changes by operators and by expiry."""
+"""u64 number -> M(audit record): changes by operators."""
 
 PURGES = Database("purges")
 """u64 topic -> nothing: deleted topics whose entries are still to be removed."""

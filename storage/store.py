@@ -22,8 +22,8 @@ from storage.connection import Connection
 from storage.errors import InvalidValue
 from storage.ledger import topic as topics, topic_head
 from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, TRANSACTION_TIMEOUT_MS
-from storage.position import EARLIEST, LATEST, Extreme, MessageId, Position
-from storage.subscription.isolation import IsolationLevel, SubscriptionType
+from storage.position import EARLIEST, LATEST, Extreme, MessageId, Position, start_of
+from storage.subscription.isolation import IsolationLevel, SubscriptionType, named
 from storage.txn_id import TxnID
 
 if TYPE_CHECKING:
@@ -212,7 +212,8 @@ class Store:
         found = self._topic(topic)
         # What readers know of aborted transactions is committed and stays true: they share it.
         aborted = self._aborted_sets.setdefault(found.topic_id, AbortedSet())
-        return Reader(self.connection, found, start, isolation_level, aborted)
+        level = named(IsolationLevel, isolation_level, "isolation level") or IsolationLevel.READ_COMMITTED
+        return Reader(self.connection, found, start_of(start), level, aborted)
 
     def subscribe(
         self,
@@ -247,8 +248,12 @@ class Store:
             raise InvalidValue(f"a receiver queue holds at least 1 message, not {receiver_queue_size}")
         if max_redeliver_count is not None and max_redeliver_count < 0:
             raise InvalidValue(f"a redelivery count is 0 or more, not {max_redeliver_count}")
+        initial_position = start_of(initial_position)
         wanted = _Wanted(
-            subscription_type, subscription_isolation_level, dead_letter_topic, max_redeliver_count
+            named(SubscriptionType, subscription_type, "subscription type"),
+            named(IsolationLevel, subscription_isolation_level, "isolation level"),
+            dead_letter_topic,
+            max_redeliver_count,
         )
 
         def attach(batch: WriteBatch) -> tuple[Topic, Subscription, AttachedConsumer]:

@@ -1,4 +1,4 @@
-"""Transaction ids: `most:least` (semantics section 3). Most is the coordinator's id, 0 here; least is a sequence."""
+"""Transaction ids: `most:least`. Most is the coordinator's id, 0 here; least is a sequence."""
 
 from __future__ import annotations
 

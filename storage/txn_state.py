@@ -1,4 +1,4 @@
-"""States of a transaction and which may follow which (semantics section 3). Pure.
+"""States of a transaction and which may follow which. Pure.
 
 OPEN ──► COMMITTED        OPEN ──► ABORTED        nothing else, ever (invariant 16)
 """

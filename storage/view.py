@@ -22,7 +22,7 @@ STORE_HEAD_KEY = key1(0)
 
 
 class DurableRefusal(Exception):
-    """Commit what the batch holds, the doom or expiry of a transaction, then raise `error` (semantics section 1)."""
+    """Commit what the batch holds, the doom or expiry of a transaction, then raise `error`."""
 
     def __init__(self, error: TxnctlError) -> None:
         super().__init__(error.message)
@@ -131,7 +131,7 @@ class ReadView:
 class WriteBatch(ReadView):
     """A view that changes: one durable commit or nothing. Made by `Environment.write` alone."""
 
-    __slots__ = ("dry_run", "lock_file", "naming")
+    __slots__ = ("bytes", "dry_run", "lock_file", "naming")
 
     def __init__(
         self,
@@ -145,12 +145,14 @@ class WriteBatch(ReadView):
         super().__init__(raw, databases, clock)
         self.lock_file = lock_file
         self.naming = naming
+        self.bytes = 0
         self.dry_run = dry_run
         self.head.go_on(clock)
 
     def put(self, database: Database, key: bytes, payload: bytes) -> None:
         assert 0 < len(key) <= KEY_BYTES_MAX, "names are bounded, so that keys are"
         self._raw.put(key, seal(database, key, payload), db=self._databases[database.name])
+        self.bytes += len(payload)
         self.head.changes += 1
 
     def delete(self, database: Database, key: bytes) -> bool:
@@ -175,7 +177,7 @@ class WriteBatch(ReadView):
         return removed
 
     def timestamp(self) -> int:
-        """The next timestamp of the oracle: strictly growing, recorded with this batch (semantics section 1)."""
+        """The next timestamp of the oracle: strictly growing, recorded with this batch."""
         return self.head.issue_timestamp(self.clock)
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from storage import faults
-from storage.codec import key1, key2, key3, key_through, pack, unpack
+from storage.codec import corrupt, key1, key2, key3, key_through, pack, unpack
 from storage.ledger.entry import MESSAGES, Entry, encode
 from storage.ledger.topic_head import TopicHead
 from storage.limits import PAGE_BYTES, PAGE_ENTRIES
@@ -121,22 +121,55 @@ def read(view: ReadView, topic_id: int, position: tuple[int, int]) -> Entry | No
 
 
 def scan(view: ReadView, topic_id: int, after: tuple[int, int], through: tuple[int, int]) -> Iterator[Entry]:
-    """Entries after one position, up to and including another, in order."""
+    """Entries after one position, up to and including another, in order.
+
+    Every record has its checksum, but none says that another is missing: so each entry must follow the one before it.
+
+    Raises:
+        CorruptStore: one does not.
+    """
     if through <= after:
         return
-    start = key3(topic_id, after[0], after[1] + 1)
+    start, previous = key3(topic_id, after[0], after[1] + 1), None
     for key, payload in view.scan(ENTRIES, key1(topic_id), start, key_through(topic_id, through)):
-        yield Entry(key, payload)
+        entry = Entry(key, payload)
+        if previous is None:
+            if entry.ledger_id == after[0] and entry.entry_id != after[1] + 1:
+                raise corrupt(ENTRIES, key, f"it does not follow {after[0]}:{after[1]}")
+        elif not _follows(previous, entry):
+            raise corrupt(ENTRIES, key, f"it does not follow {previous.position}")
+        previous = entry
+        yield entry
+
+
+def _follows(previous: Entry, entry: Entry) -> bool:
+    """Whether an entry is the next one: dense within a ledger, and its counts go on."""
+    if entry.ledger_id == previous.ledger_id:
+        is_next = entry.entry_id == previous.entry_id + 1
+    else:
+        is_next = entry.ledger_id == previous.ledger_id + 1 and entry.entry_id == 0
+    return (
+        is_next
+        and entry.messages_before == previous.messages_before + previous.count
+        and entry.bytes_before == previous.bytes_before + previous.size
+    )
 
 
 def page(view: ReadView, topic_id: int, after: tuple[int, int], through: tuple[int, int]) -> list[Entry]:
-    """The next entries, about as many as fit a page: what a reader takes out of one view."""
+    """The next entries, about as many as fit a page: what a reader takes out of one view.
+
+    Raises:
+        CorruptStore: the log ends before `through`, which is a position that was written.
+    """
     found, room = [], PAGE_BYTES
     for entry in scan(view, topic_id, after, through):
         found.append(entry)
         room -= entry.size
         if room <= 0 or len(found) >= PAGE_ENTRIES:
-            break
+            return found
+    last = found[-1].position if found else after
+    if through[1] >= 0 and last < through:
+        raise corrupt(ENTRIES, key3(topic_id, *through), f"the log ends at {last[0]}:{last[1]} before it")
     return found
 
 

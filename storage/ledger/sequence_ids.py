@@ -1,4 +1,4 @@
-"""Sequence ids: which ones a producer name has used on a topic (semantics section 2, "Deduplication").
+"""Sequence ids: which ones a producer name has used on a topic.
 
 Ranges of used ids, each plain (transaction 0: stored plain or committed) or standing in an open transaction.
 Invariant 20: a given (producer, sequence id) is stored plain or committed at most once. A range that is committed

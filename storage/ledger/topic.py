@@ -1,8 +1,8 @@
 """The catalogue of topics: create, find, list, delete.
 
 A topic's id is new with every creation: the same name created again is another topic (its *incarnation*), but its
-ledger ids and its epoch go on counting (semantics section 2). Deleting removes the name at once; what is large is
-purged after it in bounded steps, which anybody may finish (semantics section 1).
+ledger ids and its epoch go on counting. Deleting removes the name at once; what is large is
+purged after it in bounded steps, which anybody may finish.
 """
 
 from __future__ import annotations

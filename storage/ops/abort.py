@@ -1,4 +1,4 @@
-"""Aborting a transaction as an operator: what it would do, and doing it (cli.md section 5).
+"""Aborting a transaction as an operator: what it would do, and doing it.
 
 The dry run is the same code up to the commit, so its numbers are those of the real one.
 """
@@ -40,7 +40,7 @@ def run(
             "deadlineInMs": (record.deadline_ns - batch.now_ns) // 1_000_000,
         }  # fmt: skip
         touched = [part["topicId"] for part in store.coordinator.parts(batch, txn) if part["kind"] == "topic"]
-        before = {each: _visible(batch, each) for each in touched}
+        before = {each: _visible(batch, each) for each in touched if record.state is TransactionState.OPEN}
         ended = store.coordinator.abort(batch, txn, by, AbortReason.ASKED, reason, if_version)
         effects = [_effect(batch, locks, effect, before) for effect in ended.effects]
         result = {**summary, "already": ended.already, "dryRun": dry_run, "effects": effects}

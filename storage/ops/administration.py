@@ -2,7 +2,7 @@
 
 Each is one store transaction (deleting and skipping much: several, resumable), has a dry run that is the same code up
 to the commit, and leaves a record in the audit trail. Open transactions that hold something refuse it; `force` aborts
-them first, in the same store transaction (semantics section 5).
+them first, in the same store transaction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from storage.errors import BadInput, ConsumerNotFound, InvalidValue, ObjectHeld
 from storage.ledger import managed_ledger, topic as topics, topic_head
 from storage.ledger.topic import Topic
 from storage.ops import audit, skip
-from storage.position import LATEST, Extreme, MessageId, Position
+from storage.position import LATEST, Extreme, MessageId, Position, start_of
 from storage.reader import subscription_start
 from storage.schema import ACKS, DELIVERIES
 from storage.store_head import ReapPolicy
@@ -31,7 +31,7 @@ from storage.subscription import (
 )
 from storage.subscription.acknowledgement import Acknowledger, item_of
 from storage.subscription.cursor import Cursor
-from storage.subscription.isolation import IsolationLevel, SubscriptionType
+from storage.subscription.isolation import IsolationLevel, SubscriptionType, named
 from storage.subscription.subscription import AttachedConsumer, Subscription
 from storage.transaction import Transaction, txn_number
 from storage.txn import buffer
@@ -146,13 +146,19 @@ class Administration:
             TopicNotFound, AlreadyExists, InvalidName
         """
 
+        level = (
+            named(IsolationLevel, subscription_isolation_level, "isolation level")
+            or IsolationLevel.READ_COMMITTED
+        )
+        type_ = named(SubscriptionType, subscription_type, "subscription type") or SubscriptionType.EXCLUSIVE
+
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
             head = topic_head.load(batch, found.topic_id)
-            after, inside = subscription_start(head, initial_position, subscription_isolation_level)
+            after, inside = subscription_start(head, start_of(initial_position), level)
             dead_letter.check_policy(found, name, dead_letter_topic, max_redeliver_count)
             made = subscriptions.create(
-                batch, found, name, subscription_type, subscription_isolation_level, after, inside,
+                batch, found, name, type_, level, after, inside,
                 dead_letter_topic, max_redeliver_count,
             )  # fmt: skip
             return {
@@ -250,7 +256,7 @@ class Administration:
             cursor = cursors.load(batch, mine.subscription_id)
             before = cursor.mark_delete
             head = topic_head.load(batch, found.topic_id)
-            after, inside = subscription_start(head, start, mine.level)
+            after, inside = subscription_start(head, start_of(start), mine.level)
             cursor.mark_delete = cursor.read = after
             cursor.generation += 1
             cursor.released, cursor.withdrawn = 0, None
@@ -355,10 +361,11 @@ class Administration:
             mine = subscriptions.get(batch, found, name)
             acknowledger = Acknowledger(self._store.coordinator, mine, self._connection.owner)
             done: int | None = None
+            items = [item_of(each) for each in message_ids]
             if cumulative:
                 acknowledger.acknowledge_cumulative(batch, message_ids[0], least, force)
             else:
-                done = acknowledger.acknowledge(batch, [item_of(each) for each in message_ids], least, force)
+                done = acknowledger.acknowledge(batch, items, least, force)
             after = cursors.load(batch, mine.subscription_id).mark_delete
             return {
                 "topic": found.full_name, "subscription": name, "acknowledged": done,

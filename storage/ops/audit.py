@@ -1,4 +1,4 @@
-"""The audit trail: what operators, and expiry, changed (cli.md section 3).
+"""The audit trail: what operators changed.
 
 A record is part of the store transaction that makes the change, so there is none without the other.
 """

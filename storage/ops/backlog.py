@@ -1,4 +1,4 @@
-"""The backlog of a subscription, split: what is visible, blocked, uncommitted, and why (semantics section 5).
+"""The backlog of a subscription, split: what is visible, blocked, uncommitted, and why.
 
 Invariant 8: each stored message after markDeletePosition is in the first class that fits: acknowledged, pending, at
 READ_COMMITTED aborted, uncommitted, blocked, else visible. All are counted from running counts, the aborted set's
@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from storage.codec import corrupt, key3
 from storage.ledger import managed_ledger
 from storage.ledger.topic_head import TopicHead
 from storage.position import Position
+from storage.schema import ENTRIES
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel
@@ -130,7 +132,8 @@ def _covered_count(
             continue
         end = managed_ledger.read(view, topic_id, min((first.ledger_id, last), at))
         begin = managed_ledger.read(view, topic_id, first)
-        assert begin is not None and end is not None, "acknowledged entries exist"
+        if begin is None or end is None:
+            raise corrupt(ENTRIES, key3(topic_id, first.ledger_id, last), "an acknowledged entry is missing")
         total -= end.messages_through - begin.messages_before
     return total
 

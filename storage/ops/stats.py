@@ -1,7 +1,7 @@
 """Statistics of topics and subscriptions. Each report comes from one view and says as of when.
 
 Names are Apache Pulsar's wherever it has one, so that jq scripts written for `pulsar-admin topics stats` and
-`stats-internal` carry over (cli.md section 1). Unknown is None, never 0.
+`stats-internal` carry over. Unknown is None, never 0.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from storage.connection import Connection
-from storage.errors import CorruptStore
+from storage.errors import CorruptStore, StoreClosed
 from storage.ledger import topic as topics, topic_head
 from storage.ops.verify_log import Log, read_log
 from storage.ops.verify_subscription import check_subscription
@@ -38,18 +38,20 @@ def run(
     def report(invariant: int | None, what: str, message: str) -> None:
         problems.append({"invariant": invariant, "object": what, "message": message})
 
-    with connection.view() as view:
-        try:
+    try:
+        with connection.view() as view:
             if full:
                 _check_checksums(view, report, progress)
             _check_objects(view, report, full, progress)
-        except CorruptStore as error:
-            if not any(each["message"] == error.message for each in problems):
-                report(None, str(error.details.get("database", "store")), error.message)
-        except AssertionError as error:
-            report(None, "store", f"an assertion of the engine does not hold: {error}")
-        except Exception as error:  # noqa: BLE001 - whatever damaged bytes raise, what was found before is not lost
-            report(None, "store", f"checking stopped at damaged data: {type(error).__name__}: {error}")
+    except StoreClosed:
+        raise
+    except CorruptStore as error:
+        if not any(each["message"] == error.message for each in problems):
+            report(None, str(error.details.get("database", "store")), error.message)
+    except AssertionError as error:
+        report(None, "store", f"an assertion of the engine does not hold: {error}")
+    except Exception as error:  # noqa: BLE001 - whatever damaged bytes raise, what was found before is not lost
+        report(None, "store", f"checking stopped at damaged data: {type(error).__name__}: {error}")
     return problems
 
 

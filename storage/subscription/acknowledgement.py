@@ -1,4 +1,4 @@
-"""Acknowledging, plainly or in a transaction, one by one or cumulatively: the rules of semantics section 5.
+"""Acknowledging, plainly or in a transaction, one by one or cumulatively.
 
 What a subscription cannot be handed yet cannot be acknowledged. A plain acknowledgement never overrides one that is
 pending; `force` aborts the transaction that holds it, in the same store transaction.
@@ -209,6 +209,6 @@ def _taken_back(position: Position, through: tuple[int, int, int]) -> NotDeliver
 def item_of(message_id: MessageId) -> Item:
     """A message id as an item: without a batch index it means the whole entry."""
     at = (message_id.ledger_id, message_id.entry_id)
-    if message_id.entry_id < 0:
+    if not (0 <= at[0] < 1 << 63 and 0 <= at[1] < 1 << 63 and -1 <= message_id.batch_index < 1 << 31):
         raise InvalidPosition(f"{message_id} is not a message")
     return at, (1 << message_id.batch_index if message_id.batch_index >= 0 else _WHOLE)

@@ -1,7 +1,7 @@
 """Changing what belongs to a subscription while nobody is attached: its type and its isolation level.
 
 READ_UNCOMMITTED → READ_COMMITTED: what was acknowledged while uncommitted stays acknowledged. READ_COMMITTED →
-READ_UNCOMMITTED: what was skipped stays skipped. Only a seek shows it again (semantics section 4).
+READ_UNCOMMITTED: what was skipped stays skipped. Only a seek shows it again.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from storage.codec import U64, key1, key3, key_through, pack, unpack
+from storage.codec import U64, corrupt, key1, key3, key_through, pack, unpack
 from storage.ledger import managed_ledger
 from storage.position import MessageId, Position
 from storage.schema import ACKS, CURSORS, ENTRIES
@@ -222,6 +222,7 @@ def acknowledged_count(view: ReadView, topic_id: int, subscription_id: int) -> i
             continue
         low = managed_ledger.read(view, topic_id, first)
         high = managed_ledger.read(view, topic_id, (first.ledger_id, last))
-        assert low is not None and high is not None, "acknowledged entries exist"
+        if low is None or high is None:
+            raise corrupt(ENTRIES, key3(topic_id, first.ledger_id, last), "an acknowledged entry is missing")
         total += high.messages_through - low.messages_before
     return total

@@ -1,4 +1,4 @@
-"""The dead-letter topic: where a message goes that was redelivered too often (semantics section 5).
+"""The dead-letter topic: where a message goes that was redelivered too often.
 
 The copy and the acknowledgement are one store transaction. The topic comes into being with its first letter.
 """

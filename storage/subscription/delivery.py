@@ -7,7 +7,7 @@ Each message that is not acknowledged and at or before the cursor's read positio
     holder = -1    its acknowledgement is pending in a transaction: it goes to nobody
 
 `withdrawn` marks what an abort took back from a consumer: a cumulative acknowledgement may not pass over it until it
-was handed out again (semantics section 5).
+was handed out again.
 """
 
 from __future__ import annotations

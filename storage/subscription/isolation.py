@@ -12,8 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Container
 from enum import Enum
+from typing import TypeVar
 
+from storage.errors import InvalidValue
 from storage.ledger.entry import MESSAGES
+
+N = TypeVar("N", bound=Enum)
 
 
 class IsolationLevel(Enum):
@@ -41,7 +45,7 @@ def bound(
     level: IsolationLevel, max_read: tuple[int, int], last_confirmed: tuple[int, int]
 ) -> tuple[int, int]:
     """The last position that a reader of this level may be handed."""
-    return max_read if level is IsolationLevel.READ_COMMITTED else last_confirmed
+    return last_confirmed if level is IsolationLevel.READ_UNCOMMITTED else max_read
 
 
 def delivers(level: IsolationLevel, kind: int, txn: int, aborted: Container[int]) -> bool:
@@ -52,3 +56,18 @@ def delivers(level: IsolationLevel, kind: int, txn: int, aborted: Container[int]
         aborted: ids of the aborted transactions around it.
     """
     return kind == MESSAGES and (level is IsolationLevel.READ_UNCOMMITTED or txn not in aborted)
+
+
+def named(kind: type[N], value: N | str | None, what: str) -> N | None:
+    """A constant given as such or by its name: `READ_COMMITTED`, `read-committed`, `Key_Shared`, `key-shared`.
+
+    Raises:
+        InvalidValue: it is neither.
+    """
+    if value is None or isinstance(value, kind):
+        return value
+    wanted = value.replace("-", "_").upper() if isinstance(value, str) else ""
+    if wanted not in kind.__members__:
+        names = ", ".join(str(each.value) for each in kind)
+        raise InvalidValue(f"{value!r} is no {what}", hint=f"One of {names}.")
+    return kind[wanted]

@@ -1,4 +1,4 @@
-"""Acknowledgements that wait for their transaction (semantics section 5), and a subscription's part in one.
+"""Acknowledgements that wait for their transaction, and a subscription's part in one.
 
 Invariants: 7 (committed: never delivered again; aborted: pending nowhere and deliverable again) and 20 (a message is
 consumed by at most one committed transaction per subscription), which holds because a message is pending in at most

@@ -1,4 +1,4 @@
-"""The catalogue of subscriptions and their consumers: create, find, attach, change (semantics section 5).
+"""The catalogue of subscriptions and their consumers: create, find, attach, change.
 
 The type and the isolation level belong to the subscription and are fixed while consumers are attached. A consumer is
 attached while the lease of its process is held; a dead one is found by whoever attaches, dispatches or waits next.
@@ -192,7 +192,13 @@ def sweep(
 def attach(
     batch: WriteBatch, subscription: Subscription, name: str | None, lease: int, owner: Owner
 ) -> AttachedConsumer:
-    """Add a consumer."""
+    """Add a consumer.
+
+    Raises:
+        InvalidName
+    """
+    if name is not None:
+        check_name("consumer name", name)
     batch.head.last_consumer += 1
     number = batch.head.last_consumer
     consumer = AttachedConsumer(number, name or f"consumer-{number}", lease, owner.fields(), batch.now_ms)

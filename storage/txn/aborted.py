@@ -1,4 +1,4 @@
-"""The aborted set of a topic, in segments (PIP-196's snapshot segments; semantics section 4).
+"""The aborted set of a topic, in segments (PIP-196's snapshot segments).
 
 A segment's range runs from the lowest first to the highest last message position of its transactions, so that a
 reader of a range loads only the segments that its range touches. All but the last segment are sealed.
@@ -6,7 +6,7 @@ reader of a range loads only the segments that its range touches. All but the la
 
 from __future__ import annotations
 
-from struct import Struct
+from struct import Struct, unpack
 
 from storage.codec import key1, key2
 from storage.ledger.topic_head import TopicHead
@@ -90,7 +90,7 @@ class AbortedSet:
             return
         known = self._rows_of_open[1] if self._rows_of_open[0] == segment else 0
         rows = payload[_RANGE.size + known * _ROW.size :]
-        self.ids.update(row[0] for row in _ROW.iter_unpack(rows))
+        self.ids.update(unpack(">" + "Q40x" * (len(rows) // _ROW.size), rows))
         if is_sealed:
             self._apart.pop(segment, None)
         else:

@@ -1,4 +1,4 @@
-"""The transaction buffer: a topic's part in transactions (semantics section 4).
+"""The transaction buffer: a topic's part in transactions.
 
 Holds invariants 1 (maxReadPosition equals its formula and never moves backwards) and, with the coordinator, 6.
 The ordered index of open transactions by first message gives maxReadPosition with one look-up.

@@ -1,8 +1,8 @@
-"""The coordinator: begin, use, commit, abort (semantics section 3).
+"""The coordinator: begin, use, commit, abort.
 
 Invariants: 6, a transaction is decided for all it touched in one store transaction; 16, a decided state never
 changes; 17, one that is doomed never commits. Commit and abort always name the transaction, so a delayed one can
-never hit the next (hazards, "Bytes"). It meets topics and subscriptions as participants only.
+never hit the next. It meets topics and subscriptions as participants only.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def touches(view: ReadView, least: int, kind: int) -> list[int]:
 
 def check_owner_idle(view: ReadView, record: TransactionRecord, is_alive: bool) -> None:
     """Raises:
-    OwnerAlive: the owner lives and used the transaction within the last minute (cli.md section 5).
+    OwnerAlive: the owner lives and used the transaction within the last minute.
     """
     idle_ms = (view.now_ns - record.used_ns) // 1_000_000
     if is_alive and idle_ms < ACTIVE_OWNER_MS:
@@ -223,14 +223,28 @@ def check_owner_idle(view: ReadView, record: TransactionRecord, is_alive: bool) 
         )
 
 
-def _check_labels(labels: dict[str, str]) -> dict[str, str]:
+def _check_labels(labels: dict[Any, Any]) -> dict[str, str]:
     if len(labels) > LABELS_MAX:
         raise InvalidValue(f"a transaction has at most {LABELS_MAX} labels, not {len(labels)}")
     for name, value in labels.items():
+        if (
+            not isinstance(name, str)
+            or not isinstance(value, str)
+            or (not value.isascii() and not _is_unicode(value))
+        ):
+            raise InvalidValue("the names and values of labels are text")
         check_name("label name", name)
         if len(value.encode()) > LABEL_VALUE_BYTES_MAX:
             raise InvalidValue(f"the value of label {name} is longer than {LABEL_VALUE_BYTES_MAX} bytes")
     return labels
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _not_open(record: TransactionRecord, asked: str) -> TransactionNotOpen:

@@ -1,6 +1,6 @@
 """Ending what nobody will end: overdue transactions, and attached ones whose owner is proven dead.
 
-There is no daemon (semantics section 3): every write batch passes here first and ends a few. A transaction that the
+There is no daemon: every write batch passes here first and ends a few. A transaction that the
 caller names is never reaped on the way: its state and deadline are compared once, by the coordinator.
 """
 

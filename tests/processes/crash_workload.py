@@ -1,0 +1,309 @@
+"""The process that the crash sweep kills: a bit of everything that changes a store, noted before and after.
+
+    python -m tests.processes.crash_workload STORE JOURNAL rounds POINT N     killed when POINT is reached the N-th time
+    python -m tests.processes.crash_workload STORE JOURNAL rounds             until it is killed from outside
+    python -m tests.processes.crash_workload STORE JOURNAL drain              consumes everything that is left
+
+Whatever the last run left, the next one goes on with: it creates what is missing, sends again what it does not know
+to be stored, and ends its detached transaction. `crash_model` says what must then be found.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+
+from storage import (
+    EARLIEST,
+    IsolationLevel,
+    Store,
+    SubscriptionType,
+    Transaction,
+    TransactionState,
+    TxnID,
+    faults,
+)
+from storage.consumer import Consumer
+from storage.ledger import topic
+from storage.message import Message
+from tests.processes.journal import Journal
+from tests.processes.parent import say
+
+ROUNDS_MAX = 12
+"""A point that so many rounds do not reach often enough is not reached at all."""
+
+TOPICS = {"orders": 5, "audit": 3}
+"""Their ledgers roll after so many entries."""
+
+SUBSCRIPTIONS = {
+    "ledger": ("orders", SubscriptionType.EXCLUSIVE, IsolationLevel.READ_COMMITTED),
+    "workers": ("orders", SubscriptionType.SHARED, IsolationLevel.READ_COMMITTED),
+    "keys": ("orders", SubscriptionType.KEY_SHARED, IsolationLevel.READ_UNCOMMITTED),
+    "standby": ("orders", SubscriptionType.FAILOVER, IsolationLevel.READ_COMMITTED),
+    "watch": ("audit", SubscriptionType.EXCLUSIVE, IsolationLevel.READ_UNCOMMITTED),
+    "rewound": ("audit", SubscriptionType.EXCLUSIVE, IsolationLevel.READ_COMMITTED),
+}
+CUMULATIVE = {"ledger", "standby", "rewound"}
+GRAVE = "grave"
+DOOMED = "doomed"
+
+
+class Workload:
+    """One run."""
+
+    def __init__(self, path: str, journal: Journal) -> None:
+        self.path = path
+        self.journal = journal
+        self.journal.note("is", "started", pid=os.getpid())
+        if not os.path.exists(path):
+            with journal.attempt("create"):
+                Store.create(path)
+        self.store = Store.open(path, lock_timeout=30)
+        self.consumers: dict[str, Consumer] = {}
+
+    # What every run begins with
+
+    def recover(self) -> None:
+        """Set up what is missing, and end or repeat what the last run did not know to be done."""
+        for name, entries in TOPICS.items():
+            if not self.store.has_topic(name):
+                self.store.create_topic(name, ledger_entries_max=entries)
+        has = {row["subscription"] for row in self.store.subscription_rows()}
+        for name, (of, type_, level) in SUBSCRIPTIONS.items():
+            if name not in has:
+                self.store.admin.create_subscription(
+                    of, name, subscription_type=type_, subscription_isolation_level=level,
+                    initial_position=EARLIEST,
+                    dead_letter_topic=GRAVE if name == "workers" else None,
+                    max_redeliver_count=1 if name == "workers" else None,
+                )  # fmt: skip
+        self.commit_detached()
+        self.send_again()
+        if self.store.has_topic(DOOMED):
+            self.delete_doomed()
+
+    def commit_detached(self) -> None:
+        """Commit the detached transactions of this journal, whichever run began them."""
+        ended = {line["txn"] for line in self.journal.of("did", "commit")}
+        for line in self.journal.of("did", "begin"):
+            if line["detached"] and line["txn"] not in ended:
+                with self.journal.attempt("commit", txn=line["txn"]):
+                    self.store.commit(line["txn"])
+
+    def send_again(self) -> None:
+        """The last messages of the named producer, under the same sequence ids."""
+        tried = self.journal.of("try", "send")
+        named = [line for line in tried if line["sequence_ids"] is not None]
+        if named:
+            self.send_named(named[-1]["values"], named[-1]["sequence_ids"])
+
+    # Steps
+
+    def send(self, of: str, count: int, txn: str | None = None) -> None:
+        """Send fresh values as one batch."""
+        number = len(self.journal.lines)
+        values = [f"{number}/{index}" for index in range(count)]
+        with self.journal.attempt("send", topic=of, values=values, txn=txn, sequence_ids=None) as sent:
+            keys = [f"k{(number + index) % 3}" for index in range(count)]
+            receipt = self.store.create_producer(of).send_batch(
+                [v.encode() for v in values], keys=keys, txn=txn
+            )
+            sent.result["ids"] = [str(each) for each in receipt]
+        assert receipt.count == count
+
+    def send_named(self, values: list[str], ids: list[int]) -> int:
+        """Send under given sequence ids; how many of them were stored now."""
+        with self.journal.attempt("send", topic="audit", values=values, txn=None, sequence_ids=ids) as sent:
+            producer = self.store.create_producer("audit", producer_name="named")
+            receipt = producer.send_batch([v.encode() for v in values], sequence_ids=ids)
+            if receipt.count:
+                sent.result["ids"] = [str(each) for each in receipt]
+        assert receipt.count in (0, len(values)), "these ids were sent together, so they are stored together"
+        return receipt.count
+
+    def begin(self) -> Transaction:
+        """A transaction that dies with this process."""
+        with self.journal.attempt("begin", detached=False) as begun:
+            txn = self.store.transaction(timeout=300)
+            begun.result["txn"] = str(txn.id)
+        return txn
+
+    def begin_detached(self) -> TxnID:
+        """A transaction that any later run commits."""
+        with self.journal.attempt("begin", detached=True) as begun:
+            txn = self.store.begin(timeout=3600)
+            begun.result["txn"] = str(txn)
+        return txn
+
+    def end(self, txn: Transaction, kind: str) -> None:
+        """Commit or abort."""
+        with self.journal.attempt(kind, txn=str(txn.id)):
+            getattr(txn, kind)()
+
+    def attach(self, name: str) -> Consumer:
+        """The consumer of this run on a subscription."""
+        if name not in self.consumers:
+            self.consumers[name] = self.store.subscribe(SUBSCRIPTIONS[name][0], name, receiver_queue_size=7)
+        return self.consumers[name]
+
+    def receive(self, name: str, count: int) -> list[Message]:
+        """What comes at once, noted."""
+        consumer = self.attach(name)
+        found = list(consumer.receive_batch(count, timeout=0))
+        if found:
+            self.journal.note(
+                "is", "received", subscription=name, values=[_text(message) for message in found],
+                level=consumer.subscription_isolation_level.value,
+            )  # fmt: skip
+        return found
+
+    def acknowledge(self, name: str, messages: list[Message], txn: str | None = None) -> None:
+        """Acknowledge what was received: cumulatively where the type allows it, else one by one."""
+        if not messages:
+            return
+        up_to = _text(messages[-1]) if name in CUMULATIVE else None
+        values = [_text(message) for message in messages]
+        with self.journal.attempt("acknowledge", subscription=name, values=values, up_to=up_to, txn=txn):
+            if up_to is None:
+                self.consumers[name].acknowledge(messages, txn=txn)
+            else:
+                self.consumers[name].acknowledge_cumulative(messages[-1], txn=txn)
+
+    def change_level(self) -> None:
+        """Change the level of `watch`, which nobody is attached to meanwhile."""
+        was = self.attach("watch").subscription_isolation_level
+        self.consumers.pop("watch").close()
+        level = next(each for each in IsolationLevel if each is not was)
+        self.store.admin.update_subscription("audit", "watch", subscription_isolation_level=level)
+
+    def rewind(self) -> None:
+        """Consume `rewound`, and seek back to the beginning."""
+        self.acknowledge("rewound", self.receive("rewound", 5))
+        with self.journal.attempt("seek", subscription="rewound"):
+            self.store.admin.seek("audit", "rewound", EARLIEST)
+
+    def delete_doomed(self) -> None:
+        with self.journal.attempt("delete", topic=DOOMED):
+            self.store.admin.delete_topic(DOOMED, force=True)
+
+    def doom(self) -> None:
+        """A topic comes and goes, with a subscription and entries for several steps of the purge."""
+        self.store.create_topic(DOOMED, ledger_entries_max=2)
+        self.send(DOOMED, 1)
+        with self.store.subscribe(DOOMED, "mourner", initial_position=EARLIEST) as mourner:
+            self.send(DOOMED, 2)
+            mourner.acknowledge(mourner.receive(timeout=0))
+        for _ in range(2):
+            self.send(DOOMED, 1)
+        self.delete_doomed()
+
+    def make_others(self) -> None:
+        """Other stores come and go beside this one: an empty one, a backup of this one, and one restored from it."""
+        makers = {
+            "spare": Store.create,
+            "backup": self.store.backup,
+            "restored": lambda place: Store.restore(self.path + ".backup", place),
+        }
+        trash = self.path + ".trash"
+        for name, make in makers.items():
+            place = f"{self.path}.{name}"
+            if os.path.exists(place):
+                self.journal.note("try", "drop", store=name)
+                shutil.rmtree(trash, ignore_errors=True)
+                os.rename(place, trash)
+            with self.journal.attempt("make", store=name):
+                make(place)
+
+    def round(self) -> None:
+        """A bit of everything."""
+        self.commit_detached()
+        self.send("orders", 1)
+        self.send("orders", 4)
+        number = len(self.journal.lines)
+        values = [f"{number}/{index}" for index in range(3)]
+        ids = [10 * number + index for index in range(3)]
+        assert self.send_named(values, ids) == 3
+        assert self.send_named(values, ids) == 0
+        for decision in ("commit", "abort"):
+            txn = self.begin()
+            self.send("orders", 1, str(txn.id))
+            self.send("audit", 2, str(txn.id))
+            for name in ("ledger", "keys") if decision == "commit" else ("standby", "workers"):
+                self.acknowledge(name, self.receive(name, 3), str(txn.id))
+            self.end(txn, decision)
+        detached = str(self.begin_detached())
+        self.send("audit", 1, detached)
+        self.send("orders", 2, detached)
+        self.acknowledge("keys", self.receive("keys", 2), detached)
+        self.send("orders", 1)
+        self.work()
+        self.acknowledge("standby", self.receive("standby", 3))
+        self.change_level()
+        seen = self.receive("watch", 4)
+        self.acknowledge("watch", seen[1:])
+        self.rewind()
+        self.doom()
+        self.make_others()
+        self.store.compact()
+
+    def work(self) -> None:
+        """`workers`: every other message is poison, given back until it goes to the grave."""
+        found = self.receive("workers", 4)
+        self.acknowledge("workers", found[::2])
+        for message in found[1::2]:
+            self.consumers["workers"].negative_acknowledge(message, delay=0)
+
+    def drain(self) -> None:
+        """Consume whatever is left, on every subscription, and leave nothing attached or open."""
+        known = {line["txn"] for line in self.journal.of("did", "begin")}
+        for row in self.store.transactions():
+            assert row["txnId"] not in known, "those of the journal were committed, or died with their owner"
+            self.store.abort(row["txnId"], force=True)
+        for name in SUBSCRIPTIONS:
+            while found := self.receive(name, 100):
+                self.acknowledge(name, found)
+            self.consumers.pop(name).close()
+        self.store.admin.purge()
+        self.store.reap()
+        assert not [row for row in self.store.transactions() if row["state"] == TransactionState.OPEN.value]
+        self.store.close()
+
+
+def _text(message: Message) -> str:
+    assert message.value is not None
+    return message.value.decode()
+
+
+def _kill_at(point: str, nth: int) -> None:
+    reached = 0
+
+    def action() -> None:
+        nonlocal reached
+        reached += 1
+        if reached == nth:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    faults.arm(point, action)
+
+
+def main(path: str, journal: str, mode: str, point: str = "", nth: str = "0") -> None:
+    """See the module."""
+    topic.PURGE_STEP = 2
+    if point:
+        _kill_at(point, int(nth))
+    workload = Workload(path, Journal(journal))
+    say("started")
+    workload.recover()
+    if mode == "drain":
+        workload.drain()
+        return
+    rounds = 0
+    while not point or rounds < ROUNDS_MAX:
+        workload.round()
+        rounds += 1
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

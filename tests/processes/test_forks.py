@@ -1,0 +1,166 @@
+"""A forked child holds nothing of its parent, and the other way round (hazards, "Kernel locks")."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from storage import Store
+from tests.processes.child import Child, Children
+
+FORKED = """
+    store = Store.open(path)
+    producer = store.create_producer("t")
+    producer.send(b"of the parent")
+    consumer = store.subscribe("t", "s", initial_position=EARLIEST)
+    reader = store.reader("t")
+    txn = store.transaction()
+
+    def attempts():
+        yield "send", lambda: producer.send(b"of the child")
+        yield "send in a transaction", lambda: producer.send(b"of the child", txn=txn)
+        yield "read", lambda: reader.read_next(timeout=0)
+        yield "receive", lambda: consumer.receive_batch(1, timeout=0)
+        yield "close the consumer", consumer.close
+        yield "commit", txn.commit
+        yield "abort", txn.abort
+        yield "begin", store.transaction
+        yield "topics", store.topics
+        yield "stats", lambda: store.topic_stats("t")
+        yield "info", store.info
+        yield "space", store.space
+        yield "readers", store.readers
+        yield "locks", store.locks
+        yield "verify", store.verify
+
+    child = os.fork()
+    if child == 0:
+        for name, attempt in attempts():
+            try:
+                attempt()
+            except errors.StoreClosed as error:
+                say("closed" if "fork" in error.message else "unclear", name)
+            except BaseException as error:
+                say("wrong", name, repr(error))
+            else:
+                say("worked", name)
+        store.close()
+        say("done")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    hear()
+    producer.send(b"of the parent", txn=txn)
+    txn.commit()
+    consumer.acknowledge(consumer.receive(timeout=0))
+    store.close()
+"""
+
+ANEW = """
+    store = Store.open(path)
+    producer = store.create_producer("t")
+    producer.send(b"1 parent")
+    txn = store.transaction()
+    child = os.fork()
+    if child == 0:
+        with Store.open(path) as own:
+            own.create_producer("t").send(b"2 child")
+            say("child", *(message.value.decode()[0] for message in own.reader("t")))
+            assert txn.id.least in [int(row["txnId"][2:]) for row in own.transactions()]
+            assert not own.show_transaction(txn.id)["orphaned"]
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    producer.send(b"3 parent", txn=txn)
+    txn.commit()
+    say("parent", *(message.value.decode()[0] for message in store.reader("t")))
+    store.close()
+"""
+
+ORPHANED_CHILD = """
+    store = Store.open(path)
+    txn = store.transaction()
+    store.create_producer("t").send(b"of the parent", txn=txn)
+    child = os.fork()
+    if child == 0:
+        time.sleep(600)
+        os._exit(0)
+
+    def hold(batch):
+        say("forked", child, txn.id)
+        hear()
+
+    store.connection.write(hold)
+"""
+
+THREADED = """
+    import threading
+    store = Store.open(path)
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold(batch):
+        inside.set()
+        leave.wait()
+        assert os.getpid() == mine, "a batch is never open in two processes"
+
+    mine = os.getpid()
+    busy = threading.Thread(target=lambda: store.connection.write(hold))
+    busy.start()
+    inside.wait()
+    threading.Timer(0.2, leave.set).start()
+    child = os.fork()
+    if child == 0:
+        with Store.open(path, lock_timeout=10) as own:
+            own.create_producer("t").send(b"of the child")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    busy.join()
+    store.create_producer("t").send(b"of the parent")
+    say("values", *(message.value.decode()[7:] for message in store.reader("t")))
+    store.close()
+"""
+
+
+def test_a_forked_child_can_use_nothing_of_its_parents_store(path: str, children: Children):
+    """Every operation on what the parent opened is StoreClosed in the child; the parent goes on undisturbed."""
+    parent = children.run(FORKED)
+    said = []
+    while (line := parent.line()) not in ("done", None):
+        said.append(line)
+    assert [line for line in said if not line.startswith("closed ")] == []
+    assert len(said) == 15
+    parent.succeed()
+    with Store.open(path) as store:
+        assert [message.value for message in store.reader("t")] == [b"of the parent"] * 2
+        assert store.subscription_stats("t", "s")["msgBacklog"] == 1
+        assert store.transactions() == []
+
+
+def test_a_forked_child_may_open_the_store_anew(path: str, children: Children):
+    """What the child opens itself works, beside the parent's transaction, which stays the parent's."""
+    parent = children.run(ANEW)
+    assert parent.expect("child") == "1 2"
+    assert parent.expect("parent") == "1 2 3"
+    parent.succeed()
+
+
+def test_a_process_forks_when_no_thread_of_it_is_inside_the_gate(path: str, children: Children):
+    """Forking waits for the batch of another thread; then parent and child write, each with a store of its own."""
+    parent = children.run(THREADED)
+    assert parent.expect("values") == "child parent"
+    parent.succeed()
+
+
+def test_a_forked_child_keeps_neither_gate_nor_lease_of_a_dead_parent(path: str, children: Children):
+    """The parent is killed inside the gate: the next writer gets in at once, and finds its transaction orphaned."""
+    parent: Child = children.run(ORPHANED_CHILD)
+    forked, txn = parent.expect("forked").split()
+    try:
+        parent.kill()
+        os.kill(int(forked), 0)
+        with Store.open(path, lock_timeout=1) as store:
+            assert store.show_transaction(txn)["orphaned"] is True
+            store.create_producer("t").send(b"of the next writer")
+            assert store.show_transaction(txn)["reason"] == "owner-dead"
+            assert {row["state"] for row in store.locks() if row["lock"] != "store"} <= {"dead"}
+        os.kill(int(forked), 0)
+    finally:
+        os.kill(int(forked), signal.SIGKILL)

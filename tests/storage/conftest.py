@@ -1,0 +1,103 @@
+"""A real store for every test of the engine, and the full verify at its end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+from storage import Store, TxnID
+from storage.clock import ManualClock
+from storage.view import WriteBatch
+
+T = TypeVar("T")
+
+MODEL_EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "0"))
+"""Examples of each property and rule machine, found anew at each run; 0 for the quick and repeatable form."""
+
+settings.register_profile(
+    "quick",
+    derandomize=True,
+    deadline=None,
+    print_blob=True,
+    report_multiple_bugs=False,
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "deep", settings.get_profile("quick"), derandomize=False, max_examples=max(MODEL_EXAMPLES, 1)
+)
+settings.load_profile("deep" if MODEL_EXAMPLES else "quick")
+
+
+def check_whole(path: str, clock: ManualClock) -> None:
+    """That the store at `path` is sound."""
+    with Store.open(path, clock=clock) as store:
+        problems = store.verify(full=True)
+    assert problems == []
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """The clock of `store`, which only the test moves."""
+    return ManualClock()
+
+
+@pytest.fixture
+def path(tmp_path: Path, clock: ManualClock) -> Iterator[str]:
+    """Where an empty store lies. It is verified at the end, whatever was done to it."""
+    place = str(tmp_path / "store")
+    Store.create(place, clock=clock)
+    yield place
+    check_whole(place, clock)
+
+
+@pytest.fixture
+def store(path: str, clock: ManualClock) -> Iterator[Store]:
+    """An open store with the topic `t`; closed and verified at the end."""
+    with Store.open(path, clock=clock) as opened:
+        opened.create_topic("t")
+        yield opened
+
+
+@pytest.fixture
+def known_answer(store: Store) -> Callable[[], tuple[TxnID, TxnID]]:
+    """Writes the known answer of semantics section 4 to topic `t`: n n n txn1 n txn2; the two transactions."""
+
+    def write() -> tuple[TxnID, TxnID]:
+        producer = store.create_producer("t")
+        for number in range(3):
+            producer.send(b"n%d" % number)
+        first = store.begin()
+        producer.send(b"txn1", txn=first)
+        producer.send(b"n3")
+        second = store.begin()
+        producer.send(b"txn2", txn=second)
+        return first, second
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scratch]:
+    """A store for the properties of one module: each example runs in a batch of its own that is dropped."""
+    place, clock = str(tmp_path_factory.mktemp("scratch") / "store"), ManualClock()
+    Store.create(place, clock=clock)
+    with Store.open(place, clock=clock) as opened:
+        yield Scratch(opened)
+
+
+class Scratch:
+    """Runs functions on write batches that leave nothing behind, and so cost no fsync."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.owner = store.connection.owner
+
+    def run(self, change: Callable[[WriteBatch], T]) -> T:
+        """The result of `change` on a batch of a store that holds nothing."""
+        return self.store.connection.write(change, dry_run=True)

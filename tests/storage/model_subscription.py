@@ -1,0 +1,369 @@
+"""The model of a subscription: what is acknowledged, pending, in flight; see model.py (semantics section 5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage import IsolationLevel, SubscriptionType, TransactionState
+
+if TYPE_CHECKING:
+    from tests.storage.model import ModelTopic, Slot
+
+RC, RU = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
+OPEN, ABORTED = TransactionState.OPEN, TransactionState.ABORTED
+ORDERED = (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER)
+
+
+class Problems:
+    """Errors of which one must be raised, and errors that may be raised where the contract leaves it open."""
+
+    def __init__(self, must: set[str] | None = None, may: set[str] | None = None) -> None:
+        self.must = must or set()
+        self.may = may or set()
+
+    def __repr__(self) -> str:
+        return f"must {sorted(self.must)} may {sorted(self.may)}"
+
+
+class ModelConsumer:
+    """A consumer.
+
+    Attributes:
+        queue: what it was handed and has not given to its application yet, with how often it was handed out before.
+        handed_again: what an abort had withdrawn, before this consumer was handed it.
+    """
+
+    def __init__(self, name: str, subscription: ModelSubscription, window: int) -> None:
+        self.name = name
+        self.subscription = subscription
+        self.window = window
+        self.queue: list[tuple[Slot, int]] = []
+        self.handed_again: set[Slot] = set()
+        self.evicted = False
+
+
+class ModelSubscription:
+    """A subscription: what is acknowledged, pending, in flight.
+
+    Attributes:
+        start: everything up to this entry is acknowledged.
+        acked: what is acknowledged after it, markers and skipped messages included.
+        pending: acknowledged one by one in an open transaction: which.
+        cumulative: transaction and last slot of a pending cumulative acknowledgement.
+        holder: the consumer at which a message is in flight.
+        times: how often a message was handed out.
+        due: when a message given back may be handed out again.
+        withdrawn: taken back by an abort and not handed out since.
+        unsure: as `withdrawn`, where the contract does not say whether it counts.
+    """
+
+    def __init__(
+        self, topic: ModelTopic, name: str, type_: SubscriptionType, level: IsolationLevel, start: int
+    ) -> None:
+        self.topic = topic
+        self.name = name
+        self.type = type_
+        self.level = level
+        self.start = start
+        self.max_redeliver_count: int | None = None
+        self.acked: set[Slot] = set()
+        self.pending: dict[Slot, int] = {}
+        self.cumulative: tuple[int, Slot] | None = None
+        self.holder: dict[Slot, ModelConsumer] = {}
+        self.times: dict[Slot, int] = {}
+        self.due: dict[Slot, int] = {}
+        self.withdrawn: set[Slot] = set()
+        self.unsure: set[Slot] = set()
+        self.consumers: list[ModelConsumer] = []
+        self.has_dead_consumers = False
+
+    # What is so
+
+    @property
+    def is_ordered(self) -> bool:
+        return self.type in ORDERED
+
+    def drop_queued(self) -> None:
+        """What is not in flight at a consumer any more is not given out of its queue."""
+        for consumer in self.consumers:
+            consumer.queue = [each for each in consumer.queue if self.holder.get(each[0]) is consumer]
+
+    def is_acked(self, slot: Slot) -> bool:
+        return slot[0] <= self.start or slot in self.acked
+
+    def mark_delete(self) -> int:
+        """Index of the entry at markDeletePosition."""
+        mark = self.start
+        while mark + 1 < len(self.topic.log) and all(map(self.is_acked, self.topic.slots(mark + 1))):
+            mark += 1
+        return mark
+
+    def pending_in(self, slot: Slot) -> int:
+        """The transaction in which a message is pending; 0 if it is in none."""
+        if self.is_acked(slot):
+            return 0
+        if slot in self.pending:
+            return self.pending[slot]
+        return self.cumulative[0] if self.cumulative and slot <= self.cumulative[1] else 0
+
+    def class_of(self, slot: Slot) -> str:
+        """The first class that fits (invariant 8)."""
+        topic, index = self.topic, slot[0]
+        if topic.log[index].kind != "messages":
+            return "marker"
+        if self.is_acked(slot):
+            return "acknowledged"
+        if self.pending_in(slot):
+            return "pending"
+        if self.level is RC:
+            if topic.state(index) is ABORTED:
+                return "aborted"
+            if topic.state(index) is OPEN:
+                return "uncommitted"
+            if index > topic.max_read():
+                return "blocked"
+        return "visible"
+
+    def unread(self) -> list[Slot]:
+        """All slots after markDeletePosition."""
+        log = self.topic.log
+        return [slot for index in range(self.mark_delete() + 1, len(log)) for slot in self.topic.slots(index)]
+
+    def pending_slots(self, txn: int | None = None) -> list[Slot]:
+        return [slot for slot in self.unread() if self.pending_in(slot) in ({txn} if txn else self.holders())]
+
+    def holders(self) -> set[int]:
+        """Open transactions that have something pending here."""
+        found = set(self.pending.values())
+        return found | {self.cumulative[0]} if self.cumulative else found
+
+    # Handing out
+
+    def acknowledge(self, slots: list[Slot]) -> None:
+        for slot in slots:
+            if slot[0] > self.start:
+                self.acked.add(slot)
+            self._forget(slot)
+            self.pending.pop(slot, None)
+
+    def pass_over(self, index: int) -> None:
+        """A marker or aborted entry is acknowledged in passing, but for what is pending."""
+        self.acknowledge([slot for slot in self.topic.slots(index) if not self.pending_in(slot)])
+
+    def _forget(self, slot: Slot) -> None:
+        self.holder.pop(slot, None)
+        self.due.pop(slot, None)
+        self.withdrawn.discard(slot)
+        self.unsure.discard(slot)
+
+    def active(self) -> ModelConsumer | None:
+        return self.consumers[0] if self.consumers else None
+
+    def _is_free(self, slot: Slot, now_ns: int) -> bool:
+        if self.pending_in(slot) or slot in self.holder:
+            return False
+        return self.due.get(slot, 0) <= now_ns
+
+    def dispatch(self, consumer: ModelConsumer, room: int, now_ns: int) -> list[tuple[Slot, int]]:
+        """Hand out the next messages: each with how often it was before. Passes over markers and aborted ones."""
+        if self.type is SubscriptionType.FAILOVER and consumer is not self.active():
+            return []
+        topic, handed, held_keys = self.topic, [], set()
+        for index in range(self.mark_delete() + 1, topic.bound(self.level) + 1):
+            if room == 0:
+                break
+            if not topic.is_delivered(index, self.level):
+                self.pass_over(index)
+                continue
+            for slot in topic.slots(index):
+                if self.is_acked(slot):
+                    continue
+                key = topic.message(slot).key if self.type is SubscriptionType.KEY_SHARED else None
+                if not self._is_free(slot, now_ns) or key in held_keys:
+                    if self.holder.get(slot) is not consumer and key is not None:
+                        held_keys.add(key)
+                elif self._is_worn_out(slot):
+                    self._bury(slot, held_keys, key)
+                elif room > 0:
+                    handed.append((slot, self.times.get(slot, 0)))
+                    self._hand_out(slot, consumer)
+                    room -= 1
+        return handed
+
+    def _hand_out(self, slot: Slot, consumer: ModelConsumer) -> None:
+        was_withdrawn = slot in self.withdrawn or slot in self.unsure
+        self._forget(slot)
+        self.holder[slot] = consumer
+        self.times[slot] = self.times.get(slot, 0) + 1
+        consumer.handed_again.discard(slot)
+        if was_withdrawn:
+            consumer.handed_again.add(slot)
+
+    def _is_worn_out(self, slot: Slot) -> bool:
+        return self.max_redeliver_count is not None and self.times.get(slot, 0) > self.max_redeliver_count
+
+    def _bury(self, slot: Slot, held_keys: set[bytes], key: bytes | None) -> None:
+        """To the dead-letter topic, once the message's own transaction is decided."""
+        if self.topic.state(slot[0]) is OPEN and self.level is RU:
+            if key is not None:
+                held_keys.add(key)
+            return
+        letters = self.topic.model.letters.setdefault(f"{self.topic.name}-{self.name}-DLQ", [])
+        letters.append(self.topic.message(slot).value)
+        self.acknowledge([slot])
+
+    def give_back(self, consumer: ModelConsumer, slots: list[Slot], due_ns: int) -> None:
+        """Negative acknowledgement: of what is in flight at this consumer."""
+        for slot in slots:
+            if self.holder.get(slot) is consumer:
+                del self.holder[slot]
+                self.due[slot] = due_ns
+
+    def detach(self, consumer: ModelConsumer, untouched: bool) -> None:
+        """A consumer is gone; with `untouched` its queue counts as never handed out."""
+        queue = {slot for slot, _ in consumer.queue} if untouched else set()
+        for slot in [slot for slot, holder in self.holder.items() if holder is consumer]:
+            del self.holder[slot]
+            if slot in queue:
+                self.times[slot] -= 1
+                if slot in consumer.handed_again:
+                    self.withdrawn.add(slot)
+        self.consumers.remove(consumer)
+
+    # Acknowledging
+
+    def _message_problems(self, slots: list[Slot]) -> Problems:
+        """Of acknowledging these, whatever else: there must be such messages, and they must be deliverable."""
+        topic, found = self.topic, Problems()
+        for slot in slots:
+            if slot[0] >= len(topic.log) or slot[1] >= len(topic.log[slot[0]].messages):
+                found.must.add("MessageNotFound")
+                continue
+            is_beyond = slot[0] > topic.bound(self.level)
+            if is_beyond or not topic.is_delivered(slot[0], self.level):
+                # What is acknowledged already may be refused or pass: nothing changes either way.
+                (found.may if self.is_acked(slot) else found.must).add("NotDeliverable")
+        return found
+
+    def acknowledge_problems(self, slots: list[Slot], txn: int, force: bool) -> Problems:
+        found = self._message_problems(slots)
+        for slot in slots:
+            if (txn and self.is_acked(slot)) or (self.pending_in(slot) and (txn or not force)):
+                found.must.add("TransactionConflict")
+        return found
+
+    def acknowledge_in(self, slots: list[Slot], txn: int) -> None:
+        for slot in slots:
+            self._forget(slot)
+            self.pending[slot] = txn
+
+    def slots_through(self, last: Slot) -> list[Slot]:
+        """Every slot up to and including one, markers too."""
+        return [
+            slot
+            for index in range(self.start + 1, last[0] + 1)
+            for slot in self.topic.slots(index)
+            if slot <= last
+        ]
+
+    def cumulative_problems(self, last: Slot, txn: int, force: bool) -> Problems:
+        if not self.is_ordered:
+            return Problems({"InvalidValue"}, {"MessageNotFound", "NotDeliverable"})
+        found = self._message_problems([last])
+        if found.must:
+            return found
+        others = {self.pending_in(slot) for slot in self.slots_through(last)} - {0, txn}
+        if txn:
+            if last[0] <= self.mark_delete():
+                found.must.add("TransactionConflict")
+            if self.cumulative and (self.cumulative[0] != txn or last <= self.cumulative[1]):
+                found.must.add("TransactionConflict")
+            if others:
+                found.must.add("TransactionConflict")
+        elif others and not force:
+            found.must.add("TransactionConflict")
+        below = {slot for slot in self.slots_through(last) if not self.is_acked(slot)}
+        if self.withdrawn & below:
+            (found.may if force else found.must).add("NotDeliverable")
+        if self.unsure & below:
+            found.may.add("NotDeliverable")
+        return found
+
+    def acknowledge_cumulative_in(self, last: Slot, txn: int) -> None:
+        for slot in self.slots_through(last):
+            self._forget(slot)
+            if self.pending.get(slot) == txn:
+                del self.pending[slot]
+        self.cumulative = (txn, last)
+
+    def decide(self, txn: int, committed: bool) -> None:
+        """Apply all that a transaction acknowledged here, or release it."""
+        mine = [slot for slot, holder in self.pending.items() if holder == txn]
+        released = self.pending_slots(txn)
+        is_cumulative = self.cumulative is not None and self.cumulative[0] == txn
+        through = self.slots_through(self.cumulative[1]) if is_cumulative and self.cumulative else []
+        for slot in mine:
+            del self.pending[slot]
+        if is_cumulative:
+            self.cumulative = None
+        if committed:
+            self.acknowledge(mine + through)
+        elif released and self.is_ordered:
+            self._withdraw(released)
+
+    def _withdraw(self, released: list[Slot]) -> None:
+        """Delivery restarts at the first released message; what is in flight from there on is taken back."""
+        first = min(released)
+        for slot in [slot for slot in self.holder if slot >= first]:
+            del self.holder[slot]
+            self.withdrawn.add(slot)
+        self.withdrawn |= {slot for slot in released if self.times.get(slot, 0)}
+        # What was not in flight, or never handed out, the contract does not name; delivery restarts before it too.
+        every = {slot for index in range(first[0], len(self.topic.log)) for slot in self.topic.slots(index)}
+        self.unsure |= {
+            slot for slot in every if slot >= first and not self.pending_in(slot)
+        } - self.withdrawn
+
+    # Administration
+
+    def take_in(self) -> None:
+        """At READ_COMMITTED: markers and aborted messages directly after markDeletePosition are acknowledged."""
+        while self.level is RC:
+            following = self.mark_delete() + 1
+            if following > self.topic.max_read() or self.topic.is_delivered(following, RC):
+                return
+            self.pass_over(following)
+            if self.mark_delete() < following:
+                return
+
+    def change_level(self, level: IsolationLevel) -> None:
+        self.take_in()
+        self.level = level
+        self.take_in()
+
+    def seek(self, start: int, acked: list[Slot]) -> None:
+        """Begin again after an entry, without the first messages of the next one."""
+        self.start = start
+        self.acked = set(acked)
+        for mapping in (self.pending, self.holder, self.times, self.due):
+            mapping.clear()
+        self.withdrawn.clear()
+        self.unsure.clear()
+        for consumer in self.consumers:
+            consumer.queue = []
+
+    def skip(self, count: int, beyond_max_read: bool) -> int:
+        """Acknowledge the next visible messages; how many."""
+        topic, skipped = self.topic, 0
+        through = topic.bound(RU if beyond_max_read and self.level is RU else RC)
+        for index in range(self.mark_delete() + 1, through + 1):
+            if skipped == count:
+                break
+            if not topic.is_delivered(index, self.level):
+                self.pass_over(index)
+                continue
+            for slot in topic.slots(index):
+                if skipped < count and not self.is_acked(slot) and not self.pending_in(slot):
+                    self.acknowledge([slot])
+                    skipped += 1
+        return skipped

@@ -1,0 +1,145 @@
+"""The cursor's ranges of acknowledged messages, against a set."""
+
+from __future__ import annotations
+
+from hypothesis import given, strategies as st
+
+from storage.subscription import cursor as cursors, message_set
+from storage.subscription.cursor import Cursor
+from storage.view import WriteBatch
+from tests.storage.conftest import Scratch
+from tests.storage.written_log import WrittenLog
+
+SUBSCRIPTION = 3
+
+logs = st.lists(st.tuples(st.sampled_from("nnnaA"), st.integers(1, 4)), min_size=1, max_size=14)
+moves = st.lists(
+    st.tuples(st.sampled_from(["some", "whole", "through"]), st.integers(0, 20), st.integers(1, 15)),
+    max_size=30,
+)
+
+
+class Acknowledged:
+    """A set of (entry index, message index); a marker has the one message 0."""
+
+    def __init__(self, log: WrittenLog, cursor: Cursor) -> None:
+        self.log = log
+        self.cursor = cursor
+        self.members: set[tuple[int, int]] = set()
+
+    def every(self, index: int) -> set[tuple[int, int]]:
+        return {(index, place) for place in range(max(1, self.log.entries[index].count))}
+
+    def some(self, index: int, bits: int) -> None:
+        """Acknowledge some messages of an entry."""
+        entry = self.log.entries[index]
+        messages = bits & message_set.everything(max(entry.count, 1))
+        if not messages:
+            return
+        mine = {(index, place) for place in message_set.indexes(messages)}
+        new = cursors.acknowledge(
+            self.log.batch,
+            self.log.topic_id,
+            SUBSCRIPTION,
+            self.cursor,
+            entry.at,
+            max(entry.count, 1),
+            messages,
+        )
+        assert {(index, place) for place in message_set.indexes(new)} == mine - self.members
+        self.members |= mine
+        cursors.advance(self.log.batch, self.log.topic_id, SUBSCRIPTION, self.cursor)
+
+    def through(self, index: int) -> None:
+        """Acknowledge everything up to an entry."""
+        cursors.acknowledge_through(self.log.batch, SUBSCRIPTION, self.cursor, self.log.entries[index].at)
+        for each in range(index + 1):
+            self.members |= self.every(each)
+        cursors.advance(self.log.batch, self.log.topic_id, SUBSCRIPTION, self.cursor)
+
+    def check(self) -> None:
+        """The cursor says what the set says, and keeps it in the fewest records."""
+        log, batch, mark = self.log, self.log.batch, -1
+        while mark + 1 < len(log.entries) and self.every(mark + 1) <= self.members:
+            mark += 1
+        if mark >= 0:
+            assert self.cursor.mark_delete == log.entries[mark].at
+        for index, entry in enumerate(log.entries):
+            found = cursors.acknowledged(batch, SUBSCRIPTION, self.cursor, entry.at, max(entry.count, 1))
+            assert {(index, place) for place in message_set.indexes(found)} == self.members & self.every(
+                index
+            )
+        wanted: list[tuple[tuple[int, int], int, bool]] = []
+        for index in range(mark + 1, len(log.entries)):
+            ledger_id, entry_id = log.entries[index].at
+            if self.every(index) <= self.members:
+                if wanted and wanted[-1][2] and wanted[-1][:2] == (wanted[-1][0], entry_id - 1) and \
+                        wanted[-1][0][0] == ledger_id:  # fmt: skip
+                    wanted[-1] = (wanted[-1][0], entry_id, True)
+                else:
+                    wanted.append(((ledger_id, entry_id), entry_id, True))
+            elif self.every(index) & self.members:
+                wanted.append(((ledger_id, entry_id), entry_id, False))
+        ranges = cursors.ranges(batch, SUBSCRIPTION)
+        assert [(tuple(first), last, not messages) for first, last, messages in ranges] == wanted
+        ahead = [member for member in self.members if member[0] > mark and log.entries[member[0]].count]
+        assert cursors.acknowledged_count(batch, log.topic_id, SUBSCRIPTION) == len(ahead)
+
+
+class TestCursor:
+    """markDeletePosition and what is acknowledged ahead of it."""
+
+    @given(wanted=logs, limit=st.integers(1, 5), steps=moves)
+    def test_ranges_equal_a_set(
+        self, scratch: Scratch, wanted: list[tuple[str, int]], limit: int, steps: list[tuple[str, int, int]]
+    ) -> None:
+        """However messages are acknowledged, one by one, in part or all at once, cursor and set agree."""
+
+        def check(batch: WriteBatch) -> None:
+            log = WrittenLog(scratch.store, batch, limit, wanted)
+            if not log.entries:
+                return
+            model = Acknowledged(log, Cursor((1, -1)))
+            for what, number, bits in steps:
+                index = number % len(log.entries)
+                if what == "through":
+                    model.through(index)
+                else:
+                    model.some(index, -1 if what == "whole" else bits)
+                model.check()
+
+        scratch.run(check)
+
+    @given(wanted=logs, limit=st.integers(1, 5), steps=moves)
+    def test_mark_delete_never_moves_back(
+        self, scratch: Scratch, wanted: list[tuple[str, int]], limit: int, steps: list[tuple[str, int, int]]
+    ) -> None:
+        """No acknowledgement lowers markDeletePosition (invariant 1)."""
+
+        def check(batch: WriteBatch) -> None:
+            log = WrittenLog(scratch.store, batch, limit, wanted)
+            if not log.entries:
+                return
+            model, before = Acknowledged(log, Cursor((1, -1))), (1, -1)
+            for what, number, bits in steps:
+                index = number % len(log.entries)
+                model.through(index) if what == "through" else model.some(index, bits)
+                assert model.cursor.mark_delete >= before
+                before = model.cursor.mark_delete
+
+        scratch.run(check)
+
+    @given(
+        st.tuples(st.integers(0, 9), st.integers(-1, 9)),
+        st.none() | st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(0, 9), st.integers(-1, 9)),
+    )
+    def test_a_cursor_is_read_as_it_was_written(
+        self, mark: tuple[int, int], pending: tuple[int, int, int, int] | None
+    ) -> None:
+        """Nothing of the record is lost on its way to disk and back."""
+        cursor = Cursor(mark)
+        cursor.read, cursor.generation, cursor.released = (mark[0] + 1, 4), 5, 6
+        cursor.pending_cumulative, cursor.delivered, cursor.redelivered = pending, 7, 8
+        again = Cursor.decode(memoryview(cursor.encode()))
+        for name in Cursor.__slots__:
+            assert getattr(again, name) == getattr(cursor, name)

@@ -1,0 +1,505 @@
+"""A rule machine: the store and its model are told the same things, and must answer the same.
+
+What the store refuses the model must refuse with that error; what it returns, and all that can then be read of it
+(both levels from any position, positions, classes, counters), must be what the model computes from nothing but the
+log. The long form:
+
+    MODEL_EXAMPLES=2000 python -m pytest tests/storage/test_model.py --timeout=0
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import note, settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from storage import DUPLICATE, EARLIEST, LATEST, MessageId, Position, SubscriptionType, TxnID
+from tests.storage.both import SECOND, Both, after_start, message_id, shown
+from tests.storage.model import OPEN, RC, RU, ModelTopic, ModelTransaction, Slot
+from tests.storage.model_subscription import ModelConsumer, ModelSubscription, Problems
+
+TOPICS = st.sampled_from(["t", "t", "t", "u"])
+NAMES = st.sampled_from(["a", "a", "b"])
+WEIGHTS = {
+    "read_from": 2, "send": 20, "begin": 5, "end": 7, "let_time_pass": 5, "subscribe": 6, "receive": 20, "acknowledge": 14,
+    "acknowledge_cumulative": 9, "negative_acknowledge": 6, "lose_consumer": 3, "administer": 3, "begin_anew": 1,
+}  # fmt: skip
+STEPS = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
+CONSUMER_STEPS = ("receive", "acknowledge", "acknowledge_cumulative", "negative_acknowledge", "lose_consumer")
+OPEN_MAX = 4  # as many as one write ends on its way, so that the order in which they end is known
+
+levels = st.sampled_from([RC, RU])
+types = st.sampled_from(list(SubscriptionType))
+keys = st.sampled_from([None, None, b"", b"k", b"l"])
+windows = st.sampled_from([1, 3, 1000])
+seldom = st.sampled_from([False, False, False, True])
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """See the module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.both = Both()
+        self.model, self.handles, self.attempt = self.both.model, self.both.handles, self.both.attempt
+        self.sent = 0
+        self.named = 0
+
+    def teardown(self) -> None:
+        self.both.finish()
+
+    @invariant()
+    def agree(self) -> None:
+        """All that can be read of the store is what the model computes."""
+        self.both.compare()
+
+    # What a rule picks from
+
+    def _topic(self, data: st.DataObject) -> ModelTopic:
+        return self.model.topics[data.draw(TOPICS, label="topic")]
+
+    def _txn(self, data: st.DataObject, none: bool = True) -> int:
+        """A transaction, mostly an open one; 0 for none."""
+        numbers = [txn.number for txn in self.model.open_transactions()]
+        ended = [txn.number for txn in self.model.txns.values() if txn.state is not OPEN][-1:]
+        choices = ([0] * (1 + len(numbers)) if none else []) + numbers * 3 + ended
+        return data.draw(st.sampled_from(choices), label="txn") if choices else 0
+
+    def _subscription(self, data: st.DataObject) -> ModelSubscription:
+        return data.draw(st.sampled_from(self.model.subscriptions()).map(_Named), label="subscription").object
+
+    def _consumer(self, data: st.DataObject) -> ModelConsumer:
+        """A consumer, mostly one that is attached."""
+        found = list(self.handles) + [each for each in self.handles if not each.evicted] * 3
+        return data.draw(st.sampled_from(found).map(_Named), label="consumer").object
+
+    def _slot(self, data: st.DataObject, consumer: ModelConsumer) -> Slot | None:
+        """A slot of the consumer's topic, markers too; mostly of a message that is in flight at it."""
+        mine = consumer.subscription
+        if data.draw(seldom, label="any message"):
+            found = [slot for index in range(len(mine.topic.log)) for slot in mine.topic.slots(index)]
+        else:
+            found = sorted(slot for slot, holder in mine.holder.items() if holder is consumer)
+        return data.draw(st.sampled_from(found), label="slot") if found else None
+
+    def _start(self, data: st.DataObject, topic: ModelTopic) -> Any:
+        """Where to begin: an end, any entry, any message, or a position of the topic's former life."""
+        choices: list[Any] = [EARLIEST, LATEST, Position(max(1, topic.first_ledger - 1), 0)]
+        choices += [Position(*entry.at) for entry in topic.log]
+        choices += [
+            message_id(topic, (index, place))
+            for index, entry in enumerate(topic.log)
+            for place in range(len(entry.messages))
+        ]
+        start = st.sampled_from([EARLIEST, EARLIEST, LATEST]) | st.sampled_from(choices)
+        return data.draw(start, label="start")
+
+    @initialize(
+        data=st.data(),
+        limits=st.lists(st.integers(1, 5), min_size=2, max_size=2),
+        type_=types,
+        level=levels,
+        window=windows,
+        redeliveries=st.sampled_from([None, None, 0, 1]),
+    )
+    def set_up(
+        self,
+        data: st.DataObject,
+        limits: list[int],
+        type_: SubscriptionType,
+        level: Any,
+        window: int,
+        redeliveries: int | None,
+    ) -> None:
+        """Two topics; a consumer and a transaction, so that most rules have something to do from the start."""
+        for name, limit in zip("tu", limits, strict=True):
+            self.both.store.create_topic(name, ledger_entries_max=limit)
+            self.model.create_topic(name, limit)
+        self._attach(self.model.topics["t"], "a", type_, level, EARLIEST, window, redeliveries)
+        self.begin(data)
+        for _ in range(data.draw(st.integers(0, 4), label="sends")):
+            self.send(data)
+
+    @rule(data=st.data(), what=st.sampled_from(STEPS))
+    def step(self, data: st.DataObject, what: str) -> None:
+        """One thing that users do, the usual ones more often."""
+        if what in CONSUMER_STEPS and not self.handles:
+            what = "subscribe"
+        if what == "administer" and not self.model.subscriptions():
+            what = "send"
+        getattr(self, what)(data)
+
+    # Steps: topics and transactions
+
+    def send(self, data: st.DataObject) -> None:
+        topic, txn = self._topic(data), self._txn(data)
+        producer = data.draw(st.sampled_from([None, None, "p", "q"]), label="producer")
+        count = data.draw(st.integers(1, 4), label="count")
+        ids = None
+        if producer is not None and data.draw(st.booleans(), label="gives sequence ids"):
+            ids = data.draw(st.lists(st.integers(0, 9), min_size=count, max_size=count), label="ids")
+        messages = []
+        for key in data.draw(st.lists(keys, min_size=count, max_size=count), label="keys"):
+            self.sent += 1
+            messages.append((b"%d" % self.sent if self.sent % 10 else None, key))
+        handle = self.both.store.create_producer(topic.name, producer_name=producer)
+        receipt, is_done = self.attempt(
+            f"send {topic.name} {producer} {messages} ids {ids} txn {txn}",
+            lambda: handle.send_batch(
+                [value for value, _ in messages],
+                keys=[key for _, key in messages],
+                sequence_ids=ids,
+                txn=TxnID(txn) if txn else None,
+            ),
+            lambda: self.model.send_problems(topic.name, producer, ids, txn, self.both.now_ns),
+            txn,
+        )
+        if is_done:
+            stored = self.model.send(topic.name, producer, messages, ids, txn)
+            assert list(receipt) == [message_id(topic, slot) for slot in stored]
+            assert (receipt.count, receipt.duplicates) == (len(stored), count - len(stored))
+            assert receipt.last_message_id == (list(receipt)[-1] if stored else DUPLICATE)
+
+    def begin(self, data: st.DataObject) -> None:
+        if len(self.model.open_transactions()) >= OPEN_MAX:
+            return
+        timeout = data.draw(st.sampled_from([3600, 3600, 60, 5]), label="timeout")
+        attached = data.draw(st.booleans(), label="attached")
+        call = self.both.store.transaction if attached else self.both.store.begin
+        result, _ = self.attempt(f"begin {timeout} s", lambda: call(timeout=timeout), set)
+        number = (result.id if attached else result).least
+        assert number == len(self.model.txns) + 1
+        self.model.txns[number] = ModelTransaction(number, self.both.now_ns + timeout * SECOND, attached)
+
+    def end(self, data: st.DataObject) -> None:
+        txn = self._txn(data, none=False)
+        committed = data.draw(st.booleans(), label="commit")
+        call = self.both.store.commit if committed else self.both.store.abort
+        was_open = self.model.txns[txn].state is OPEN
+        result, is_done = self.attempt(
+            f"{'commit' if committed else 'abort'} 0:{txn}",
+            lambda: call(TxnID(txn)),
+            lambda: self.model.end_problems(txn, committed, self.both.now_ns),
+            txn,
+            writes=was_open,
+        )
+        if is_done:
+            assert (result is was_open) if committed else (result["already"] is not was_open)
+            self.model.end(txn, committed)
+
+    def let_time_pass(self, data: st.DataObject) -> None:
+        seconds = data.draw(st.sampled_from([1, 4, 4, 70]), label="seconds")
+        note(f"{seconds} s pass")
+        self.both.clock.advance(seconds)
+
+    # Steps: subscriptions and consumers
+
+    def subscribe(self, data: st.DataObject) -> None:
+        topic = self._topic(data)
+        name = data.draw(NAMES, label="name")
+        known = topic.subscriptions.get(name)
+        type_, level = None, None
+        if known is None or data.draw(seldom, label="another mode"):
+            type_ = data.draw(types | st.none(), label="type")
+            level = data.draw(levels | st.none(), label="level")
+        start = self._start(data, topic) if known is None else LATEST
+        window = data.draw(windows, label="window")
+        redeliveries = data.draw(st.sampled_from([None, None, None, 0, 1]), label="redeliveries")
+        self._attach(topic, name, type_, level, start, window, redeliveries)
+
+    def _attach(
+        self,
+        topic: ModelTopic,
+        name: str,
+        type_: SubscriptionType | None,
+        level: Any,
+        start: Any,
+        window: int,
+        redeliveries: int | None,
+    ) -> None:
+        known = topic.subscriptions.get(name)
+        self.named += 1
+        consumer_name = f"c{self.named}"
+
+        def check() -> set[str]:
+            if known is None:
+                return set()
+            is_other = type_ not in (None, known.type) or level not in (None, known.level)
+            if known.consumers and (is_other or known.type is SubscriptionType.EXCLUSIVE):
+                return {"SubscriptionBusy"}
+            return {"ObjectHeld"} if type_ not in (None, known.type) and known.holders() else set()
+
+        handle, is_done = self.attempt(
+            f"subscribe {consumer_name} to {topic.name}/{name} {type_} {level} from {start} window {window} "
+            f"redeliveries {redeliveries}",
+            lambda: self.both.store.subscribe(
+                topic.name,
+                name,
+                subscription_type=type_,
+                subscription_isolation_level=level,
+                initial_position=start,
+                consumer_name=consumer_name,
+                receiver_queue_size=window,
+                max_redeliver_count=redeliveries,
+            ),
+            check,
+        )
+        if not is_done:
+            return
+        if known is None:
+            known = _new_subscription(topic, name, type_ or SubscriptionType.EXCLUSIVE, level or RC, start)
+        else:
+            known.type = type_ or known.type
+            if level not in (None, known.level):
+                known.change_level(level)
+        known.has_dead_consumers = False
+        if redeliveries is not None:
+            known.max_redeliver_count = redeliveries
+        consumer = ModelConsumer(consumer_name, known, window)
+        known.consumers.append(consumer)
+        self.handles[consumer] = handle
+        assert handle.subscription_type is known.type
+        assert handle.subscription_isolation_level is known.level
+
+    def receive(self, data: st.DataObject) -> None:
+        """A whole window is handed out, of which the application takes some."""
+        consumer = self._consumer(data)
+        mine = consumer.subscription
+        count = data.draw(st.integers(1, 6), label="count")
+        patience = data.draw(st.sampled_from([0, 0, 0.001, 1]), label="patience")
+        messages, is_done = self.attempt(
+            f"{consumer.name} receives {count} within {patience} s",
+            lambda: self.handles[consumer].receive_batch(count, timeout=patience),
+            lambda: {"ConsumerEvicted"} if consumer.evicted else set(),
+            writes=False,
+        )
+        if not is_done:
+            return
+        mine.drop_queued()
+        if not consumer.queue:
+            consumer.queue = mine.dispatch(consumer, consumer.window, self.both.now_ns)
+        wanted, consumer.queue = consumer.queue[:count], consumer.queue[count:]
+        got = [(message.message_id, message.redelivery_count) for message in messages]
+        assert got == [(message_id(mine.topic, slot), times) for slot, times in wanted]
+        for message, (slot, _) in zip(messages, wanted, strict=True):
+            stored = mine.topic.message(slot)
+            assert (message.value, message.key) == (stored.value, stored.key)
+            if mine.level is RC:
+                assert message.txn_state in (None, mine.topic.state(slot[0]))
+
+    def acknowledge(self, data: st.DataObject) -> None:
+        consumer, txn = self._consumer(data), self._txn(data)
+        mine = consumer.subscription
+        whole, force = data.draw(seldom, label="whole entry"), data.draw(seldom, label="force")
+        many = data.draw(st.integers(1, 3), label="many")
+        chosen = [slot for _ in range(many) if (slot := self._slot(data, consumer)) is not None]
+        if not chosen:
+            return
+        ids = [message_id(mine.topic, slot, whole) for slot in chosen]
+        slots = sorted({each for slot in chosen for each in (mine.topic.slots(slot[0]) if whole else [slot])})
+        forced = {mine.pending_in(slot) for slot in slots} - {0} if force and not txn else set()
+
+        def check() -> Problems | set[str]:
+            if consumer.evicted:
+                return {"ConsumerEvicted"}
+            found = mine.acknowledge_problems(slots, txn, force)
+            found.must |= self.model.use_problems(txn, self.both.now_ns)
+            return found
+
+        _, is_done = self.attempt(
+            f"{consumer.name} acknowledges {shown(ids)} txn {txn} force {force}",
+            lambda: self.handles[consumer].acknowledge(ids, txn=TxnID(txn) if txn else None, force=force),
+            check,
+            txn,
+            forced=forced,
+        )
+        if is_done and txn:
+            mine.acknowledge_in(slots, txn)
+        elif is_done:
+            self.both.end_all(forced)
+            mine.acknowledge(slots)
+
+    def acknowledge_cumulative(self, data: st.DataObject) -> None:
+        consumer, txn, force = self._consumer(data), self._txn(data), data.draw(seldom, label="force")
+        mine, last = consumer.subscription, self._slot(data, consumer)
+        if last is None:
+            return
+        slots = mine.slots_through(last)
+        forced = {mine.pending_in(slot) for slot in slots} - {0} if force and not txn else set()
+
+        def check() -> Problems | set[str]:
+            if consumer.evicted:
+                return {"ConsumerEvicted"}
+            found = mine.cumulative_problems(last, txn, force)
+            found.must |= self.model.use_problems(txn, self.both.now_ns)
+            return found
+
+        message = message_id(mine.topic, last)
+        _, is_done = self.attempt(
+            f"{consumer.name} acknowledges up to {message} txn {txn} force {force}",
+            lambda: self.handles[consumer].acknowledge_cumulative(
+                message, txn=TxnID(txn) if txn else None, force=force
+            ),
+            check,
+            txn,
+            forced=forced,
+        )
+        if is_done and txn:
+            mine.acknowledge_cumulative_in(last, txn)
+        elif is_done:
+            self.both.end_all(forced)
+            mine.acknowledge(slots)
+
+    def negative_acknowledge(self, data: st.DataObject) -> None:
+        consumer, delay = self._consumer(data), data.draw(st.sampled_from([0, 0, 3, 60]), label="delay")
+        mine, slot = consumer.subscription, self._slot(data, consumer)
+        if slot is None:
+            return
+        message = message_id(mine.topic, slot)
+        _, is_done = self.attempt(
+            f"{consumer.name} gives {message} back for {delay} s",
+            lambda: self.handles[consumer].negative_acknowledge(message, delay=delay),
+            lambda: {"ConsumerEvicted"} if consumer.evicted else set(),
+        )
+        if is_done:
+            mine.give_back(consumer, [slot], self.both.now_ns + delay * SECOND)
+
+    # Steps: what happens seldom
+
+    def lose_consumer(self, data: st.DataObject) -> None:
+        """It closes, or is evicted and does not know it yet."""
+        consumer = self._consumer(data)
+        mine = consumer.subscription
+        if not data.draw(seldom, label="evicted"):
+            self.attempt(f"{consumer.name} closes", self.handles[consumer].close, set, writes=False)
+            if not consumer.evicted:
+                mine.drop_queued()
+                mine.detach(consumer, untouched=True)
+            del self.handles[consumer]
+            return
+        _, is_done = self.attempt(
+            f"evict {consumer.name}",
+            lambda: self.both.store.admin.evict(mine.topic.name, mine.name, consumer.name),
+            lambda: {"ConsumerNotFound"} if consumer.evicted else set(),
+        )
+        if is_done:
+            mine.detach(consumer, untouched=False)
+            consumer.evicted = True
+
+    def administer(self, data: st.DataObject) -> None:
+        mine, force = self._subscription(data), data.draw(st.booleans(), label="force")
+        what = data.draw(st.sampled_from(["seek", "skip", "skip", "delete"]), label="what")
+        if what == "skip":
+            self._skip(mine, data.draw(st.integers(1, 4) | st.none(), label="count"), beyond=force)
+        elif what == "seek":
+            self._seek(mine, self._start(data, mine.topic), force)
+        else:
+            self._delete_subscription(mine, force)
+
+    def _skip(self, mine: ModelSubscription, count: int | None, beyond: bool) -> None:
+        """Skip some, or clear the backlog."""
+        admin, place = self.both.store.admin, (mine.topic.name, mine.name)
+        result, _ = self.attempt(
+            f"skip {count} of {mine.topic.name}/{mine.name} beyond {beyond}",
+            lambda: (
+                admin.clear_backlog(*place, beyond_max_read=beyond)
+                if count is None
+                else admin.skip(*place, count, beyond_max_read=beyond)
+            ),
+            set,
+        )
+        assert result["skipped"] == mine.skip(1 << 30 if count is None else count, beyond)
+
+    def _seek(self, mine: ModelSubscription, start: Any, force: bool) -> None:
+        forced = mine.holders() if force else set()
+        _, is_done = self.attempt(
+            f"seek {mine.topic.name}/{mine.name} to {start} force {force}",
+            lambda: self.both.store.admin.seek(mine.topic.name, mine.name, start, force=force),
+            lambda: {"ObjectHeld"} if mine.holders() and not force else set(),
+            forced=forced,
+        )
+        if is_done:
+            self.both.end_all(forced)
+            mine.seek(*after_start(mine.topic, start, mine.level))
+
+    def _delete_subscription(self, mine: ModelSubscription, force: bool) -> None:
+        forced = mine.holders() if force else set()
+
+        def check() -> set[str]:
+            busy = {"SubscriptionBusy"} if mine.consumers else set()
+            return set() if force else busy | ({"ObjectHeld"} if mine.holders() else set())
+
+        _, is_done = self.attempt(
+            f"delete {mine.topic.name}/{mine.name} force {force}",
+            lambda: self.both.store.admin.delete_subscription(mine.topic.name, mine.name, force=force),
+            check,
+            forced=forced,
+        )
+        if is_done:
+            self.both.end_all(forced)
+            del mine.topic.subscriptions[mine.name]
+            self.both.drop_handles(mine)
+
+    def begin_anew(self, data: st.DataObject) -> None:
+        """A topic is deleted and created again, or the whole store is closed and opened."""
+        if not data.draw(seldom, label="topic"):
+            self.both.close_and_open()
+            return
+        topic, force = self._topic(data), data.draw(st.booleans(), label="force")
+        limit = data.draw(st.integers(1, 5), label="limit")
+        forced = self.model.topic_holders(topic.name) if force else set()
+
+        def check() -> set[str]:
+            attached = any(each.consumers for each in topic.subscriptions.values())
+            is_held = attached or self.model.topic_holders(topic.name)
+            return {"ObjectHeld"} if is_held and not force else set()
+
+        _, is_done = self.attempt(
+            f"delete {topic.name} force {force}",
+            lambda: self.both.store.admin.delete_topic(topic.name, force=force),
+            check,
+            forced=forced,
+        )
+        if is_done:
+            self.both.end_all(forced)
+            for mine in topic.subscriptions.values():
+                self.both.drop_handles(mine)
+            assert not self.both.store.has_topic(topic.name)
+            self.model.delete_topic(topic.name)
+            self.both.store.create_topic(topic.name, ledger_entries_max=limit)
+            self.model.create_topic(topic.name, limit)
+
+    def read_from(self, data: st.DataObject) -> None:
+        """A reader from anywhere."""
+        topic, level = self._topic(data), data.draw(levels, label="level")
+        start = self._start(data, topic)
+        note(f"read {topic.name} from {start} {level}")
+        after, left_out = after_start(topic, start, level)
+        wanted = [slot for slot in topic.visible(level, after) if slot not in left_out]
+        self.both.compare_read(topic, level, start, wanted)
+
+
+def _new_subscription(
+    topic: ModelTopic, name: str, type_: SubscriptionType, level: Any, start: Position | MessageId | Any
+) -> ModelSubscription:
+    after, inside = after_start(topic, start, level)
+    made = ModelSubscription(topic, name, type_, level, after)
+    made.acked.update(inside)
+    topic.subscriptions[name] = made
+    return made
+
+
+class _Named:
+    """Something of the model by its name, for the report of a failing example."""
+
+    def __init__(self, object_: Any) -> None:
+        self.object = object_
+
+    def __repr__(self) -> str:
+        topic = getattr(self.object, "topic", None)
+        return f"{topic.name}/{self.object.name}" if topic else str(self.object.name)
+
+
+TestStore = StoreMachine.TestCase
+TestStore.settings = settings(stateful_step_count=50)

@@ -1,0 +1,180 @@
+"""Ending what nobody will end: the next writer does it (semantics section 3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage import EARLIEST, MessageId, Store, TxnID
+from storage.clock import ManualClock
+from storage.errors import AlreadyExists, WaitTimeout
+from storage.limits import REAP_PER_WRITE_MAX
+
+
+def states(store: Store, *txns: TxnID) -> list[tuple[str, str | None]]:
+    return [(shown["state"], shown["reason"]) for shown in map(store.show_transaction, txns)]
+
+
+def orphan(path: str, clock: ManualClock, topic: str = "t") -> TxnID:
+    """A transaction with a message, attached to an owner that is gone."""
+    with Store.open(path, clock=clock) as owner:
+        txn = owner.transaction()
+        owner.create_producer(topic).send(b"orphan", txn=txn)
+        return txn.id
+
+
+class TestOverdue:
+    """Transactions past their deadline."""
+
+    def test_the_next_writer_aborts_them(self, store: Store, clock: ManualClock) -> None:
+        """Any write at all ends an overdue transaction before it does its own work."""
+        producer = store.create_producer("t")
+        txn = store.begin(timeout=10)
+        producer.send(b"overdue", txn=txn)
+        clock.advance(10)
+        assert producer.send(b"next") == MessageId(1, 2)
+        assert [row["kind"] for row in store.log("t")] == ["messages", "abort", "messages"]
+        assert states(store, txn) == [("ABORTED", "timed-out")]
+        assert [message.value for message in store.reader("t")] == [b"next"]
+
+    def test_a_few_at_a_time_the_most_urgent_first(self, store: Store, clock: ManualClock) -> None:
+        """One write does not pay for all: the rest is for the writes that follow."""
+        txns = [store.begin(timeout=20 - number) for number in range(REAP_PER_WRITE_MAX + 2)]
+        clock.advance(60)
+        producer = store.create_producer("t")
+        producer.send(b"x")
+        ended = [state == "ABORTED" for state, _ in states(store, *txns)]
+        assert ended == [False, False] + [True] * REAP_PER_WRITE_MAX
+        producer.send(b"x")
+        assert all(state == "ABORTED" for state, _ in states(store, *txns))
+
+    def test_the_one_that_a_command_names_is_not_reaped_on_its_way(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """State and deadline of a named transaction are compared once, by what names it."""
+        named, other = store.begin(timeout=10), store.begin(timeout=10)
+        clock.advance(10)
+        assert store.abort(named)["already"] is False
+        assert states(store, named, other) == [("ABORTED", "asked"), ("ABORTED", "timed-out")]
+
+    def test_what_is_due_later_is_left(self, store: Store, clock: ManualClock) -> None:
+        """A writer ends nothing before its deadline."""
+        txn = store.begin(timeout=10)
+        clock.advance(9.999)
+        store.create_producer("t").send(b"x")
+        assert states(store, txn) == [("OPEN", None)]
+
+    def test_a_refused_write_reaps_nothing(self, store: Store, clock: ManualClock) -> None:
+        """A refused command leaves nothing behind, not even what it ended on its way."""
+        txn = store.begin(timeout=10)
+        clock.advance(10)
+        with pytest.raises(AlreadyExists):
+            store.create_topic("t")
+        assert states(store, txn) == [("OPEN", None)]
+
+    def test_a_waiting_consumer_ends_what_it_waits_for(self, store: Store, clock: ManualClock) -> None:
+        """It wakes when the deadline has passed, aborts, and is handed what was blocked."""
+        producer = store.create_producer("t")
+        producer.send(b"open", txn=store.begin(timeout=10))
+        producer.send(b"blocked")
+        consumer = store.subscribe("t", "a", initial_position=EARLIEST)
+        with pytest.raises(WaitTimeout):
+            consumer.receive(timeout=8)
+        assert consumer.receive(timeout=5).value == b"blocked"
+
+    def test_waiting_for_the_transaction_itself_ends_it(self, store: Store, clock: ManualClock) -> None:
+        """`transactions wait` wakes at the deadline and aborts."""
+        txn = store.begin(timeout=10)
+        with pytest.raises(WaitTimeout):
+            store.wait_transaction(txn, timeout=9)
+        assert store.wait_transaction(txn, timeout=2)["reason"] == "timed-out"
+
+
+class TestOrphans:
+    """Attached transactions whose owner is proven dead."""
+
+    def test_the_next_writer_aborts_them(self, store: Store, path: str, clock: ManualClock) -> None:
+        """The first write of a process looks for dead owners."""
+        txn = orphan(path, clock)
+        clock.advance(2)
+        store.create_producer("t").send(b"next")
+        assert states(store, txn) == [("ABORTED", "owner-dead")]
+        assert [message.value for message in store.reader("t")] == [b"next"]
+
+    def test_a_detached_one_outlives_its_process(self, store: Store, path: str, clock: ManualClock) -> None:
+        """The deadline alone rules a transaction that one command begins and the next one uses."""
+        with Store.open(path, clock=clock) as owner:
+            txn = owner.begin()
+        clock.advance(2)
+        store.create_producer("t").send(b"next")
+        store.reap()
+        assert states(store, txn) == [("OPEN", None)]
+        assert store.commit(txn)
+
+    def test_one_whose_owner_lives_is_left(self, store: Store, path: str, clock: ManualClock) -> None:
+        """An idle owner is not a dead one."""
+        with Store.open(path, clock=clock) as owner, owner.transaction() as txn:
+            clock.advance(300)
+            store.create_producer("t").send(b"next")
+            store.reap()
+            assert states(store, txn.id) == [("OPEN", None)]
+
+    def test_naming_one_uses_it_as_it_is(self, store: Store, path: str, clock: ManualClock) -> None:
+        """What a command names is not reaped on its way: an orphan in time can be committed by its id."""
+        txn = orphan(path, clock)
+        clock.advance(2)
+        assert store.commit(txn)
+        assert [message.value for message in store.reader("t")] == [b"orphan"]
+
+    def test_its_messages_are_free_before_others_are_handed_any(
+        self, store: Store, path: str, clock: ManualClock
+    ) -> None:
+        """Who takes a dead consumer's place is handed what it held, and what it had pending, in order."""
+        producer = store.create_producer("t")
+        for number in range(4):
+            producer.send(b"%d" % number)
+        with Store.open(path, clock=clock) as owner:
+            dead = owner.subscribe("t", "a", initial_position=EARLIEST)
+            first, *_ = dead.receive_batch(3, timeout=0)
+            dead.acknowledge(first, txn=owner.transaction())
+        consumer = store.subscribe("t", "a")
+        received = consumer.receive_batch(9, timeout=0)
+        assert [message.value for message in received] == [b"0", b"1", b"2", b"3"]
+        assert [message.redelivery_count for message in received[:3]] == [1, 1, 1]
+
+
+class TestReap:
+    """`transactions reap`."""
+
+    def test_it_ends_all_and_says_which(self, store: Store, path: str, clock: ManualClock) -> None:
+        """Overdue and orphaned ones are listed as they ended; what is neither is left."""
+        overdue, left = store.begin(timeout=1), store.begin()
+        clock.advance(1)
+        orphaned = orphan(path, clock)
+        rehearsed = store.reap(dry_run=True)
+        assert states(store, left, orphaned) == [("OPEN", None)] * 2
+        ended = store.reap()
+        assert [row["txnId"] for row in ended] == [row["txnId"] for row in rehearsed]
+        assert {(row["txnId"], row["reason"]) for row in ended} <= {
+            (str(overdue), "timed-out"), (str(orphaned), "owner-dead"),
+        }  # fmt: skip
+        assert states(store, overdue, orphaned, left) == [
+            ("ABORTED", "timed-out"), ("ABORTED", "owner-dead"), ("OPEN", None),
+        ]  # fmt: skip
+        assert store.reap() == []
+
+    def test_the_policy_may_be_overdue_only_or_manual(
+        self, store: Store, path: str, clock: ManualClock
+    ) -> None:
+        """A store may leave orphans, or everything, to `reap`; `reap` itself goes by no policy."""
+        producer = store.create_producer("t")
+        store.admin.set_reap_policy("manual")
+        overdue, orphaned = store.begin(timeout=1), orphan(path, clock)
+        clock.advance(2)
+        producer.send(b"x")
+        assert states(store, overdue, orphaned) == [("OPEN", None)] * 2
+        store.admin.set_reap_policy("overdue")
+        clock.advance(2)
+        producer.send(b"x")
+        assert states(store, overdue, orphaned) == [("ABORTED", "timed-out"), ("OPEN", None)]
+        store.reap()
+        assert states(store, orphaned) == [("ABORTED", "owner-dead")]

@@ -1,0 +1,65 @@
+"""`txnctl audit`: every administrative change leaves a record, and looking at it changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage import Store
+from txnctl.commands import audit
+from txnctl.output.field import undeclared
+
+
+@pytest.fixture(autouse=True)
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store in which two topics were deleted, one of them with a reason that would drive a terminal."""
+    at = tmp_path / "bank.store"
+    Store.create(at)
+    with Store.open(at, program="a test") as store:
+        for name in ("first", "second"):
+            store.create_topic(name)
+        store.create_producer("first").send(b"x")
+        store.admin.delete_topic("first", reason="moved\x1b[2J")
+        store.admin.delete_topic("second", dry_run=True)
+        store.admin.delete_topic("second")
+    monkeypatch.setenv("TXNCTL_STORE", str(at))
+    return at
+
+
+def test_the_newest_change_comes_first(run: Any) -> None:
+    """A dry run is no change."""
+    rows = run("audit", "list", "-o", "json").json
+    assert not undeclared(rows[0], audit.CHANGES)
+    assert [(row["action"], row["target"], row["reason"]) for row in rows] == [
+        ("topics delete", "second", None),
+        ("topics delete", "first", "moved\x1b[2J"),
+    ]
+    assert "a test" in rows[0]["by"]
+    assert [row["target"] for row in run("audit", "list", "-n", "1", "-o", "json").json] == ["second"]
+
+
+def test_one_change_is_shown_with_its_effects(run: Any) -> None:
+    """The same numbers that the command itself reported, and nothing that drives the terminal."""
+    number = run("audit", "list", "-o", "name").out.splitlines()[-1]
+    row = run("audit", "show", number, "-o", "json").json
+    assert row["effects"]["messages"] == 1
+    out = run("audit", "show", number).out
+    assert "reason    moved\\x1b[2J" in out
+    assert "  messages                    1\n" in out
+    assert "\x1b" not in out + run("audit", "list").out
+
+
+def test_an_unknown_number_is_not_found(run: Any) -> None:
+    """Exit 3; what is no number at all is bad input."""
+    assert run("audit", "show", "999").status == 3
+    assert run("audit", "show", "0").status == 2
+    assert run("audit", "show", "first").status == 2
+
+
+def test_looking_changes_nothing(run: Any, path: Path) -> None:
+    """Not one byte."""
+    before = (path / "data.mdb").read_bytes()
+    assert run("audit", "list").status == 0
+    assert (path / "data.mdb").read_bytes() == before
