@@ -1,7 +1,8 @@
 """An entry: one message, a batch of messages that share producer and transaction, or a transaction marker.
 
 A fixed header stands before the packed columns, so that counting and the aborted filter read no body. The header
-carries running counts: messages and bytes of the topic before this entry. The seal of the record covers the header, which covers the body by a checksum of its own.
+carries running counts: messages and bytes of the topic before this entry. The seal of the record covers the header,
+which covers the body by a checksum of its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Copies of a store: backup while it is in use, restore as a new incarnation, compact in place.
 
 A copy is built aside, synced and renamed, so that it is there whole or not at all. Restoring makes a new incarnation
-(semantics section 1): open transactions are aborted, consumers detached, every topic epoch raised, so that nobody who
+(docs/SEMANTICS.md): open transactions are aborted, consumers detached, every topic epoch raised, so that nobody who
 held something before the backup can go on as if nothing had happened.
 """
 

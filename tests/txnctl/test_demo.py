@@ -285,7 +285,7 @@ def test_a_failed_check_fails_the_command(
     """Exit 1 with the first failed check named, and the store is kept as evidence."""
     lines = list(generator.generate(3, 1))
     lines[-1].balance += 1
-    monkeypatch.setattr(generator, "generate", lambda accounts, seed: iter(lines))  # noqa: ARG005
+    monkeypatch.setattr(generator, "generate", lambda accounts, seed: iter(lines))
     outcome = run("demo", "-o", "json")
     assert outcome.status == 1
     assert outcome.json["ok"] is False
