@@ -15,9 +15,12 @@ from storage.clock import Clock
 from storage.codec import pack, seal
 from storage.errors import AlreadyExists, NotPermitted, StoreFull, StoreInvalid
 from storage.lease import FILE_NAME, check_platform
+from storage.limits import READERS_MAX
 from storage.schema import FORMAT_NUMBER, HEADS, STORE, Database
 from storage.store_head import StoreHead
 from storage.view import STORE_HEAD_KEY
+
+_READER_TABLE_BYTES = 64 * READERS_MAX + 128
 
 
 def create(path: str, clock: Clock) -> None:
@@ -32,6 +35,7 @@ def create(path: str, clock: Clock) -> None:
         shutil.rmtree(aside, ignore_errors=True)
         os.mkdir(aside, 0o700)
         place.check_local(aside, os.stat(aside).st_dev)
+        _reserve(os.path.join(aside, place.LMDB_LOCK))
         environment.create(aside, clock, _first_records)
         write_lock_file(os.path.join(aside, FILE_NAME))
         install(aside, path)
@@ -98,6 +102,16 @@ def _first_records(clock: Clock) -> dict[Database, dict[bytes, bytes]]:
         STORE: {b"format": seal(STORE, b"format", pack(formats))},
         HEADS: {STORE_HEAD_KEY: seal(HEADS, STORE_HEAD_KEY, StoreHead(store_id, clock).encode())},
     }
+
+
+def _reserve(path: str) -> None:
+    """Room for LMDB's reader table: it writes to it through memory, where a full disk would kill the process."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(descriptor, 0, _READER_TABLE_BYTES)
+    finally:
+        os.close(descriptor)
 
 
 def write_lock_file(path: str) -> None:

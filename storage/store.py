@@ -332,6 +332,20 @@ class Store:
             lambda batch: self.coordinator.begin(batch, owner, 0, timeout_ms, labels)
         ).id
 
+    def use_transaction(self, txn: Txn) -> None:
+        """See that a transaction is open and its deadline not passed, before anything is done in it.
+
+        Raises:
+            TransactionNotFound, TransactionNotOpen, TransactionTimedOut
+        """
+        from storage.transaction import txn_number
+        from storage.txn import record as records
+
+        least, owner = txn_number(txn), self.connection.owner
+        self.connection.write(
+            lambda batch: records.save(batch, self.coordinator.use(batch, least, owner)), naming=least
+        )
+
     def commit(self, txn: Txn) -> bool:
         """Commit a transaction; False if it was committed before.
 

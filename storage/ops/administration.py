@@ -34,9 +34,9 @@ from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel, SubscriptionType, named
 from storage.subscription.subscription import AttachedConsumer, Subscription
 from storage.transaction import Transaction, txn_number
-from storage.txn import buffer
+from storage.txn import buffer, record as records
 from storage.txn_id import TxnID
-from storage.txn_state import AbortReason
+from storage.txn_state import AbortReason, TransactionState
 from storage.view import WriteBatch
 
 if TYPE_CHECKING:
@@ -362,12 +362,27 @@ class Administration:
             acknowledger = Acknowledger(self._store.coordinator, mine, self._connection.owner)
             done: int | None = None
             items = [item_of(each) for each in message_ids]
+            holding = self._holders(batch, mine)
             if cumulative:
                 acknowledger.acknowledge_cumulative(batch, message_ids[0], least, force)
             else:
                 done = acknowledger.acknowledge(batch, items, least, force)
             after = cursors.load(batch, mine.subscription_id).mark_delete
+            aborted = [
+                str(TxnID(txn)) for txn in holding if records.state_of(batch, txn) is TransactionState.ABORTED
+            ]
+            if aborted:
+                effects = {"transactionsAborted": aborted}
+                audit.record(
+                    batch,
+                    self._connection.owner,
+                    "subscriptions ack --force",
+                    f"{topic} {name}",
+                    None,
+                    effects,
+                )
             return {
+                "transactionsAborted": aborted,
                 "topic": found.full_name, "subscription": name, "acknowledged": done,
                 "txnId": str(TxnID(least)) if least else None, "markDeletePosition": str(Position(*after)),
             }  # fmt: skip

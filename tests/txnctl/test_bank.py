@@ -229,7 +229,7 @@ def test_a_bad_line_is_named(line: str | bytes, what: str, file_of: Callable[[st
     assert next(lines).trans_id == 7
     with pytest.raises(BadLine) as caught:
         list(lines)
-    assert caught.value.details["line_number"] == 3
+    assert caught.value.details["lineNumber"] == 3
     assert "line 3: " in caught.value.message
     assert what in caught.value.message
     assert caught.value.exit_code == 2

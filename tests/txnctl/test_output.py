@@ -440,7 +440,7 @@ def error_of(line: bytes) -> str:
     assert not parsed.values
     (error,) = parsed.errors
     assert isinstance(error, BadLine)
-    assert error.details == {"line_number": 7}
+    assert error.details == {"lineNumber": 7}
     assert error.message.startswith("line 7: ")
     return error.message.removeprefix("line 7: ")
 
@@ -487,13 +487,13 @@ class TestParsing:
         """With everything before it, numbered."""
         parsed = parse([b'{"value":"a"}\n', b"\n", b"{\n", b'{"value":"b"}\n'], 5)
         assert (parsed.values, parsed.numbers) == ([b"a"], [5])
-        assert [error.details["line_number"] for error in parsed.errors] == [7]
+        assert [error.details["lineNumber"] for error in parsed.errors] == [7]
 
     def test_bad_lines_can_be_skipped(self) -> None:
         """Each is reported."""
         parsed = parse([b'{"value":"a"}', b"{", b'{"value":null,"key":"k"}', b"x"], skip_bad=True)
         assert (parsed.values, parsed.keys, parsed.numbers) == ([b"a", None], [None, b"k"], [1, 3])
-        assert [error.details["line_number"] for error in parsed.errors] == [2, 4]
+        assert [error.details["lineNumber"] for error in parsed.errors] == [2, 4]
 
     def test_columns_without_content_are_none(self) -> None:
         """As the engine takes them."""

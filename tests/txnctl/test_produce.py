@@ -341,7 +341,7 @@ class TestNdjson:
         assert outcome.error["message"].startswith("line 3: ")
         assert why in outcome.error["message"]
         assert outcome.error["message"].endswith("2 messages are stored, the last one from line 2.")
-        assert outcome.error["details"] == {"line_number": 3, "stored": 2, "lastStoredLine": 2}
+        assert outcome.error["details"] == {"lineNumber": 3, "stored": 2, "lastStoredLine": 2}
         assert values(path) == [b"1", b"2"]
 
     def test_line_5000_of_10000(self, run: Any, path: Path) -> None:

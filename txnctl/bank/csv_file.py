@@ -94,7 +94,7 @@ def _records(lines: CsvReader, path: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _bad_line(path: str, number: int, what: str) -> BadLine:
-    return BadLine(f"{path}: line {number:,}: {what}", path=path, line_number=number)
+    return BadLine(f"{path}: line {number:,}: {what}", path=path, lineNumber=number)
 
 
 def _header(names: list[str], path: str) -> list[int]:

@@ -11,7 +11,7 @@ COMMANDS = {
     ),
     "transactions": (
         "txnctl.commands.transactions:transactions",
-        "Begin, commit, abort and explain transactions.",
+        "Begin, commit, abort and watch transactions.",
     ),
     "produce": ("txnctl.commands.produce:produce", "Append messages to a topic."),
     "consume": (

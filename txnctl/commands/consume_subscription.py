@@ -33,6 +33,8 @@ def take(
     """Attach to the subscription, print or run what it hands out, leave."""
     txn = how["txn"] or _txn_of_environment()
     with context.open_store(context.store_path, read_only=False) as store:
+        if txn is not None:
+            store.use_transaction(txn)  # before anything is handed out
         consumer = _subscribe(context, store, topic, name, patience, how)
         taking = _Taking(consumer, lines, patience, Hidden(context, topic, consumer.blocked_by))
         try:
@@ -64,7 +66,8 @@ def _subscribe(
     """A consumer; stderr is told what became of a subscription that was not there, or of --from for one that was."""
     from storage import LATEST
 
-    is_new = _is_missing(store, topic, name)
+    before = _modes(store, topic, name)
+    is_new = before is None
     start = LATEST if how["start"] is None or not is_new else start_at(store, topic, how["start"])
     consumer = store.subscribe(
         topic,
@@ -82,6 +85,15 @@ def _subscribe(
         kind = consumer.subscription_type.value
         level = consumer.subscription_isolation_level.value
         context.note(f"created subscription {name} of {topic} at {start} ({kind}, {level})")
+    elif before is not None and before != (
+        consumer.subscription_type.value,
+        consumer.subscription_isolation_level.value,
+    ):
+        kind, level = consumer.subscription_type.value, consumer.subscription_isolation_level.value
+        context.note(
+            f"subscription {name} of {topic} was {before[0]}, {before[1]} and now is {kind}, {level}; what was "
+            f"acknowledged or skipped stays so: `txnctl subscriptions seek {topic} {name} POSITION` shows it again"
+        )
     elif how["start"] is not None:
         context.note(
             f"subscription {name} of {topic} was there already: --from is for a new one, "
@@ -90,12 +102,13 @@ def _subscribe(
     return consumer
 
 
-def _is_missing(store: Store, topic: str, name: str) -> bool:
+def _modes(store: Store, topic: str, name: str) -> tuple[str, str] | None:
+    """Type and isolation level of a subscription; None if it is not there."""
     try:
-        store.subscription_stats(topic, name)
+        stats = store.subscription_stats(topic, name)
     except SubscriptionNotFound:
-        return True
-    return False
+        return None
+    return stats["type"], stats["subscriptionIsolationLevel"]
 
 
 class _Taking:

@@ -117,7 +117,7 @@ class CsvReader:
                 raise BadLine(
                     f"line {block.too_long} is longer than {_LINE_BYTES_MAX:,} bytes",
                     hint="Is a closing quote missing?",
-                    line_number=block.too_long,
+                    lineNumber=block.too_long,
                 )
             self._hand_on()
 
@@ -147,7 +147,7 @@ class CsvReader:
     def _refuse(self, why: str) -> None:
         if self._columns is None:
             raise _bad_header(why)
-        self._errors.append(BadLine(f"line {self._start}: {why}", hint=_HINT, line_number=self._start))
+        self._errors.append(BadLine(f"line {self._start}: {why}", hint=_HINT, lineNumber=self._start))
 
     def _hand_on(self) -> None:
         if not self._values and not self._errors:

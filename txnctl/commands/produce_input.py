@@ -82,7 +82,7 @@ def _too_large(what: str, number: int) -> MessageTooLarge:
     return MessageTooLarge(
         f"{what} is larger than a message may be, {MESSAGE_BYTES_MAX:,} bytes",
         hint="Split it, or store it elsewhere and send where it is.",
-        line_number=number,
+        lineNumber=number,
     )
 
 
@@ -97,7 +97,7 @@ def _without_impossible(batch: Batch) -> Batch:
             errors.append(_impossible(batch.numbers[index], f"more than {PROPERTIES_MAX:,} properties"))
     if not errors:
         return batch
-    bad = {error.details["line_number"] for error in errors}
+    bad = {error.details["lineNumber"] for error in errors}
     keep = [index for index, number in enumerate(batch.numbers) if number not in bad]
     return Batch(
         [batch.values[index] for index in keep],
@@ -110,4 +110,4 @@ def _without_impossible(batch: Batch) -> Batch:
 
 
 def _impossible(number: int, why: str) -> BadLine:
-    return BadLine(f"line {number}: {why}", line_number=number)
+    return BadLine(f"line {number}: {why}", lineNumber=number)

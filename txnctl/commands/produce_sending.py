@@ -28,7 +28,7 @@ class Batch:
         values: bytes, or None for a tombstone, each.
         numbers: where each came from: the number of its line.
         keys, properties, event_times: as long as `values`, or None where no message has any.
-        errors: what is wrong with lines among them; each has the detail `line_number`.
+        errors: what is wrong with lines among them; each has the detail `lineNumber`.
         unit: what `numbers` count: lines or messages.
     """
 
@@ -161,14 +161,14 @@ class Sending:
 
     def _cut(self, batch: Batch) -> tuple[Batch, BadInput | None]:
         """The batch up to its first error, with that; or all of it, when errors are skipped."""
-        errors = sorted(batch.errors, key=lambda error: error.details["line_number"])
+        errors = sorted(batch.errors, key=lambda error: error.details["lineNumber"])
         if self.skips:
             for error in errors:
                 self._fail(error)
             return batch, None
         from bisect import bisect_left
 
-        return batch.part(0, bisect_left(batch.numbers, errors[0].details["line_number"])), errors[0]
+        return batch.part(0, bisect_left(batch.numbers, errors[0].details["lineNumber"])), errors[0]
 
     def _send(self, batch: Batch, start: int, stop: int) -> int:
         """Send messages start to stop of a batch; where to go on."""
@@ -308,6 +308,6 @@ def _too_large(error: MessageTooLarge, unit: str, number: int) -> MessageTooLarg
     return MessageTooLarge(
         f"{unit} {number}: the message has {size:,} bytes; the limit is {MESSAGE_BYTES_MAX:,}",
         hint=error.hint,
-        line_number=number,
+        lineNumber=number,
         bytes=size,
     )

@@ -48,6 +48,7 @@ ACKNOWLEDGED = (
     Field("acknowledged", "integer", "Messages acknowledged by this; null for a cumulative one."),
     Field("txnId", "id", "The transaction in which they are pending; null if it is done for good."),
     Field("markDeletePosition", "position", "Everything up to here is acknowledged."),
+    Field("transactionsAborted", "list", "Open transactions that --force aborted, with all that they did."),
 )
 
 GIVEN_BACK = (
@@ -101,11 +102,15 @@ def ack(
     In a transaction it is pending: the messages go to nobody until it ends, are acknowledged if it commits, and are
     handed out again if it aborts; a message acknowledged before, or pending anywhere, is a conflict (exit code 4).
     Plainly, acknowledging again changes nothing, and a message pending in a transaction is a conflict too, unless
-    --force aborts that one first.
+    --force aborts that one first, with all that it did on other topics too.
     """
     row = context.store.admin.acknowledge(
         topic, subscription, list(message_ids), cumulative=cumulative, txn=txn, force=context.force
     )
+    if row["transactionsAborted"]:
+        context.warn(
+            f"aborted {', '.join(row['transactionsAborted'])}, with all that it did, here and elsewhere"
+        )
     context.show(row, table=lambda shown: _acknowledged(shown, str(message_ids[0])))
 
 

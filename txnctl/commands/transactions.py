@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 transactions = Group(
     "transactions",
-    "Begin, commit, abort and explain transactions.",
+    "Begin, commit, abort and watch transactions.",
     elsewhere={
         "begin": ("txnctl.commands.transaction_begin:begin", "Begin a transaction and print its id, alone."),
         "commit": (

@@ -63,7 +63,7 @@ def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = Fal
                 _event_time(found),
             )
         except _Unreadable as error:
-            parsed.errors.append(BadLine(f"line {number}: {error}", hint=_HINT, line_number=number))
+            parsed.errors.append(BadLine(f"line {number}: {error}", hint=_HINT, lineNumber=number))
             if skip_bad:
                 continue
             break
