@@ -188,7 +188,7 @@ def start_after(
     later, and just after lastConfirmedEntry at READ_UNCOMMITTED.
     """
     if isinstance(start, Position | MessageId) and not (
-        start.ledger_id < 1 << 63 and start.entry_id < 1 << 63
+        0 <= start.ledger_id < 1 << 63 and -1 <= start.entry_id < 1 << 63
     ):
         raise InvalidPosition(f"{start} lies in no topic")
     if isinstance(start, Extreme):

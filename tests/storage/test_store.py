@@ -191,7 +191,9 @@ class TestThreads:
                         (store.abort if each % 3 == 2 else store.commit)(txn)
                     done.set()
                     return
-                whole = [b"%d-%d" % (each, place) for each in range(30) if each % 3 != 2 for place in range(3)]
+                whole = [
+                    b"%d-%d" % (each, place) for each in range(30) if each % 3 != 2 for place in range(3)
+                ]
                 is_last = False
                 while not is_last:
                     is_last = done.is_set()
@@ -247,7 +249,9 @@ class TestFork:
     """LMDB does not cross a fork."""
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-    def test_a_forked_child_is_told_and_may_open_the_store_anew(self, store: Store, path: str, clock: ManualClock) -> None:
+    def test_a_forked_child_is_told_and_may_open_the_store_anew(
+        self, store: Store, path: str, clock: ManualClock
+    ) -> None:
         """The parent's handle is closed in the child, and goes on in the parent with its locks."""
         producer, txn = store.create_producer("t"), store.transaction()
         producer.send(b"parent", txn=txn)

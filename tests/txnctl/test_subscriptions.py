@@ -137,7 +137,7 @@ class TestCreateAndList:
     @pytest.mark.usefixtures("billing")
     def test_show_and_stats_name_consumers(self, run: Any, store: Store) -> None:
         """Who, alive or not, since when; and what is in flight."""
-        with store.subscribe("orders", "billing", consumer_name="anna") as consumer:
+        with store.subscribe("orders", "billing", consumer_name="anna", receiver_queue_size=2) as consumer:
             consumer.receive_batch(2, timeout=0)
             for command in ("show", "stats"):
                 row = run("subscriptions", command, "orders", "billing", "-o", "json").json
@@ -414,7 +414,7 @@ class TestChange:
 
     def test_evict(self, run: Any, store: Store) -> None:
         """What they held is free; an unknown consumer is not found."""
-        consumer = store.subscribe("orders", "billing", consumer_name="anna")
+        consumer = store.subscribe("orders", "billing", consumer_name="anna", receiver_queue_size=3)
         held = consumer.receive_batch(3, timeout=0)
         assert run("subscriptions", "evict", "orders", "billing", "berta").status == 3
         outcome = run("subscriptions", "evict", "orders", "billing", "anna")

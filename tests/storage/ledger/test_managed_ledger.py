@@ -56,7 +56,9 @@ class TestPositions:
             log = WrittenLog(scratch.store, batch, limit, wanted)
             places = [(0, -1), (0, 7), *log.places()]
             after, through = (data.draw(st.sampled_from(places)) for _ in range(2))
-            found = [tuple(each.position) for each in managed_ledger.scan(batch, log.topic_id, after, through)]
+            found = [
+                tuple(each.position) for each in managed_ledger.scan(batch, log.topic_id, after, through)
+            ]
             assert found == [entry.at for entry in log.entries if after < entry.at <= through]
 
         scratch.run(check)
@@ -66,7 +68,9 @@ class TestCounts:
     """Backlogs are counted without a scan."""
 
     @given(wanted=steps, limit=st.integers(1, 6))
-    def test_messages_through_equals_a_recount(self, scratch: Scratch, wanted: list[Step], limit: int) -> None:
+    def test_messages_through_equals_a_recount(
+        self, scratch: Scratch, wanted: list[Step], limit: int
+    ) -> None:
         """At every position, between ledgers, and beyond the end (invariant 23)."""
 
         def check(batch: WriteBatch) -> None:
