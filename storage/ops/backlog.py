@@ -134,7 +134,8 @@ def _covered_count(
         begin = managed_ledger.read(view, topic_id, first)
         if begin is None or end is None:
             raise corrupt(ENTRIES, key3(topic_id, first.ledger_id, last), "an acknowledged entry is missing")
-        total -= end.messages_through - begin.messages_before
+        reached = end.messages_before + inside if end.position == at else end.messages_through
+        total -= reached - begin.messages_before
     return total
 
 

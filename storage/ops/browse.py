@@ -12,7 +12,12 @@ from storage.message import Message
 from storage.moment import both
 from storage.position import EARLIEST, Extreme, MessageId, Position
 from storage.reader import start_after, visible
-from storage.subscription import cursor as cursors, delivery as deliveries, subscription as subscriptions
+from storage.subscription import (
+    cursor as cursors,
+    delivery as deliveries,
+    pending_ack,
+    subscription as subscriptions,
+)
 from storage.subscription.isolation import IsolationLevel, bound, delivers
 from storage.txn import record as records
 from storage.txn.aborted import AbortedSet
@@ -105,6 +110,7 @@ def peek(connection: Connection, name: str, subscription_name: str, count: int) 
                 done = cursors.acknowledged(view, mine.subscription_id, cursor, at, entry.count)
                 delivery = deliveries.find(view, mine.subscription_id, at)
                 done |= delivery.of(deliveries.PENDING) if delivery else 0
+                done |= pending_ack.covered(cursor, at, entry.count)
                 messages += [entry.message(i, found.name) for i in range(entry.count) if not done >> i & 1]
             after = page[-1].position
     return messages[:count]

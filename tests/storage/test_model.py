@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from storage import DUPLICATE, EARLIEST, LATEST, MessageId, Position, SubscriptionType, TxnID
 from tests.storage.both import SECOND, Both, after_start, message_id, shown
+from tests.storage.conftest import MODEL_EXAMPLES
 from tests.storage.model import OPEN, RC, RU, ModelTopic, ModelTransaction, Slot
 from tests.storage.model_subscription import ModelConsumer, ModelSubscription, Problems
 
@@ -502,4 +503,4 @@ class _Named:
 
 
 TestStore = StoreMachine.TestCase
-TestStore.settings = settings(stateful_step_count=50)
+TestStore.settings = settings(stateful_step_count=50, max_examples=MODEL_EXAMPLES or 200)

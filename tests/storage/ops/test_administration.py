@@ -1,0 +1,275 @@
+"""What operators do to subscriptions and topics (semantics section 5, cli.md section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from storage import EARLIEST, LATEST, Consumer, IsolationLevel, MessageId, Position, Store, SubscriptionType
+from storage.errors import (
+    ConsumerEvicted,
+    ConsumerNotFound,
+    InvalidValue,
+    ObjectHeld,
+    SubscriptionBusy,
+    SubscriptionNotFound,
+    TopicNotFound,
+)
+
+RC, RU = IsolationLevel
+SHARED = SubscriptionType.SHARED
+
+
+def send(store: Store, count: int, **more: Any) -> None:
+    producer = store.create_producer("t")
+    for number in range(count):
+        producer.send(b"%d" % number, **more)
+
+
+def attach(store: Store, **more: Any) -> Consumer:
+    return store.subscribe("t", "a", initial_position=EARLIEST, **more)
+
+
+def values(consumer: Consumer) -> list[bytes | None]:
+    return [message.value for message in consumer.receive_batch(99, timeout=0)]
+
+
+def mark_delete(store: Store) -> str:
+    found: str = store.subscription_stats("t", "a")["markDeletePosition"]
+    return found
+
+
+class TestSeek:
+    """The message named is the next one."""
+
+    @pytest.mark.parametrize(
+        ("start", "expected"),
+        [(EARLIEST, "01234"), (LATEST, ""), (Position(1, 2), "234"), (MessageId(1, 3, 1), "4"), (Position(9, 9), "")],
+        ids=str,
+    )  # fmt: skip
+    def test_back_and_forth(self, store: Store, start: Any, expected: str) -> None:
+        """Back over what was acknowledged, forth over what was not, into a batch, beyond the end."""
+        send(store, 3)
+        store.create_producer("t").send_batch([b"3", b"4"])
+        with attach(store) as consumer:
+            consumer.acknowledge(consumer.receive_batch(2, timeout=0))
+        store.admin.seek("t", "a", start)
+        assert values(attach(store)) == [value.encode() for value in expected]
+
+    def test_what_is_in_flight_is_withdrawn(self, store: Store) -> None:
+        """From the queue too: an attached consumer goes on at the new place, as if nothing had been handed out."""
+        send(store, 4)
+        consumer = attach(store)
+        consumer.receive(timeout=1)
+        store.admin.seek("t", "a", Position(1, 2))
+        received = consumer.receive_batch(9, timeout=0)
+        assert [(message.value, message.redelivery_count) for message in received] == [(b"2", 0), (b"3", 0)]
+
+    def test_what_was_skipped_shows_again_where_the_level_shows_it(self, store: Store) -> None:
+        """After a change to READ_UNCOMMITTED a seek brings back what READ_COMMITTED had passed."""
+        txn = store.begin()
+        send(store, 1, txn=txn)
+        store.abort(txn)
+        with attach(store, subscription_isolation_level=RC) as consumer:
+            assert values(consumer) == []
+        store.admin.update_subscription("t", "a", subscription_isolation_level=RU)
+        assert values(attach(store)) == []
+        store.admin.seek("t", "a", EARLIEST)
+        assert len(store.peek("t", "a", 9)) == 1
+
+
+class TestSkip:
+    """Count visible messages, and only those."""
+
+    def test_so_many_visible_messages(self, store: Store) -> None:
+        """Aborted ones and markers on the way are passed and not counted."""
+        send(store, 2)
+        txn = store.begin()
+        send(store, 2, txn=txn)
+        store.abort(txn)
+        send(store, 2)
+        attach(store).close()
+        assert store.admin.skip("t", "a", 3)["skipped"] == 3
+        assert values(attach(store)) == [b"1"]
+
+    @pytest.mark.parametrize("level", [RC, RU])
+    @pytest.mark.parametrize("beyond", [False, True])
+    def test_it_stops_at_max_read_unless_told_otherwise(self, store: Store, level: Any, beyond: bool) -> None:
+        """Only at READ_UNCOMMITTED is there anything visible beyond."""
+        send(store, 2)
+        send(store, 1, txn=store.begin())
+        send(store, 1)
+        attach(store, subscription_isolation_level=level).close()
+        expected = 4 if beyond and level is RU else 2
+        assert store.admin.clear_backlog("t", "a", beyond_max_read=beyond)["skipped"] == expected
+        assert mark_delete(store) == ("1:3" if expected == 4 else "1:1")
+
+    def test_pending_ones_are_left_alone(self, store: Store) -> None:
+        """One by one and cumulatively pending: they are for their transaction to decide."""
+        send(store, 3)
+        store.create_producer("t").send_batch([b"3", b"4", b"5"])
+        consumer = attach(store)
+        one, two = store.begin(), store.begin()
+        consumer.acknowledge(MessageId(1, 2), txn=two)
+        consumer.acknowledge_cumulative(MessageId(1, 0), txn=one)
+        assert store.admin.clear_backlog("t", "a")["skipped"] == 4
+        store.abort(one)
+        store.abort(two)
+        assert values(consumer) == [b"0", b"2"]
+
+    def test_the_cursor_never_moves_back(self, store: Store) -> None:
+        """A cursor that is ahead of maxReadPosition stays there."""
+        send(store, 1, txn=store.begin())
+        send(store, 1)
+        store.admin.create_subscription("t", "a", initial_position=Position(1, 2))
+        before = mark_delete(store)
+        assert store.admin.clear_backlog("t", "a")["skipped"] == 0
+        assert mark_delete(store) == before
+
+    def test_what_is_skipped_leaves_the_queue(self, store: Store) -> None:
+        """A consumer is not given what was skipped under its hands."""
+        send(store, 4)
+        consumer = attach(store)
+        consumer.receive(timeout=1)
+        store.admin.skip("t", "a", 3)
+        assert values(consumer) == [b"3"]
+
+    @pytest.mark.parametrize("count", [0, -1])
+    def test_less_than_one_is_refused(self, store: Store, count: int) -> None:
+        """There is nothing to skip."""
+        attach(store).close()
+        with pytest.raises(InvalidValue):
+            store.admin.skip("t", "a", count)
+
+
+class TestEvict:
+    """A stopped consumer keeps its messages until it is evicted."""
+
+    def test_what_it_held_goes_to_others(self, store: Store) -> None:
+        """And everything it tries later is refused, what is in its queue included."""
+        send(store, 3)
+        evicted, other = attach(store, subscription_type=SHARED, consumer_name="stopped"), attach(store)
+        message = evicted.receive(timeout=1)
+        assert store.admin.evict("t", "a", "stopped")["messagesReleased"] == 3
+        for call in (evicted.acknowledge, evicted.negative_acknowledge):
+            with pytest.raises(ConsumerEvicted):
+                call(message)
+        for _ in range(2):
+            with pytest.raises(ConsumerEvicted):
+                evicted.receive(timeout=0)
+        assert values(other) == [b"0", b"1", b"2"]
+        evicted.close()
+        assert [each["consumerName"] for each in store.subscription_stats("t", "a")["consumers"]] != [
+            "stopped"
+        ]
+
+    def test_all_or_one_by_name(self, store: Store) -> None:
+        """Without a name everybody goes; an unknown name is said so."""
+        for name in ("x", "y"):
+            attach(store, subscription_type=SHARED, consumer_name=name)
+        with pytest.raises(ConsumerNotFound):
+            store.admin.evict("t", "a", "z")
+        assert store.admin.evict("t", "a")["evicted"] == ["x", "y"]
+        assert store.subscription_stats("t", "a")["consumers"] == []
+
+
+class TestUpdate:
+    """Type, level and dead-letter policy without a consumer."""
+
+    def test_it_is_refused_while_anybody_is_attached(self, store: Store) -> None:
+        """But for the policy, which every consumer takes over."""
+        attach(store, consumer_name="mine")
+        with pytest.raises(SubscriptionBusy, match="mine"):
+            store.admin.update_subscription("t", "a", subscription_isolation_level=RU)
+        store.admin.update_subscription("t", "a", max_redeliver_count=3, dead_letter_topic="graveyard")
+        stats = store.subscription_stats("t", "a")
+        assert (stats["maxRedeliverCount"], stats["deadLetterTopic"]) == (3, "graveyard")
+
+    def test_it_says_what_changed(self, store: Store) -> None:
+        """Before and after of each; nothing if it was so already."""
+        attach(store).close()
+        result = store.admin.update_subscription(
+            "t", "a", subscription_type=SHARED, subscription_isolation_level=RU
+        )
+        assert result["changes"] == [
+            "type Exclusive -> Shared", "subscriptionIsolationLevel READ_COMMITTED -> READ_UNCOMMITTED",
+        ]  # fmt: skip
+        again = store.admin.update_subscription("t", "a", subscription_type=SHARED)
+        assert again["changes"] == []
+
+
+class TestDelete:
+    """Topics and subscriptions go with all they have."""
+
+    def test_a_topic_with_a_consumer_is_held(self, store: Store) -> None:
+        """By force the consumer is evicted; its handle is told."""
+        send(store, 1)
+        consumer = attach(store, consumer_name="mine")
+        with pytest.raises(ObjectHeld) as caught:
+            store.admin.delete_topic("t")
+        assert caught.value.details["consumers"] == ["mine"]
+        assert store.admin.delete_topic("t", force=True)["consumersEvicted"] == ["mine"]
+        with pytest.raises((SubscriptionNotFound, TopicNotFound)):
+            consumer.receive(timeout=0)
+        consumer.close()
+
+    def test_a_transaction_that_committed_there_is_still_known(self, store: Store) -> None:
+        """Its outcome outlives the topic."""
+        with store.transaction() as txn:
+            send(store, 1, txn=txn)
+        store.admin.delete_topic("t")
+        assert store.show_transaction(txn.id)["state"] == "COMMITTED"
+        assert store.commit(txn.id) is False
+
+
+CALLS: dict[str, Callable[[Store, bool], dict[str, Any]]] = {
+    "seek": lambda store, dry: store.admin.seek("t", "a", Position(1, 2), dry_run=dry),
+    "skip": lambda store, dry: store.admin.skip("t", "a", 2, dry_run=dry),
+    "clear": lambda store, dry: store.admin.clear_backlog("t", "a", dry_run=dry),
+    "acknowledge": lambda store, dry: store.admin.acknowledge("t", "a", [MessageId(1, 1)], dry_run=dry),
+    "evict": lambda store, dry: store.admin.evict("t", "a", dry_run=dry),
+    "update": lambda store, dry: store.admin.update_subscription(
+        "t", "a", max_redeliver_count=1, dry_run=dry
+    ),
+    "delete": lambda store, dry: store.admin.delete_subscription("t", "a", force=True, dry_run=dry),
+    "delete topic": lambda store, dry: store.admin.delete_topic("t", force=True, dry_run=dry),
+}
+
+
+class TestOnSubscriptions:
+    """What holds for all of them."""
+
+    @pytest.mark.parametrize("what", CALLS)
+    def test_a_dry_run_changes_nothing_and_says_what_the_real_one_says(self, store: Store, what: str) -> None:
+        """The same numbers, and not a single commit."""
+        send(store, 4)
+        consumer = attach(store, subscription_type=SHARED)
+        consumer.receive_batch(2, timeout=0)
+        commits = store.info()["commits"]
+        rehearsed = CALLS[what](store, True)
+        assert store.info()["commits"] == commits
+        done = CALLS[what](store, False)
+        assert {**rehearsed, "dryRun": False} == {**done, "dryRun": False}
+        assert store.info()["commits"] > commits
+
+    @pytest.mark.parametrize("what", [name for name in CALLS if name != "delete topic"])
+    def test_there_must_be_the_subscription(self, store: Store, what: str) -> None:
+        """The error names those that there are."""
+        store.admin.create_subscription("t", "other")
+        with pytest.raises(SubscriptionNotFound) as caught:
+            CALLS[what](store, False)
+        assert "other" in (caught.value.hint or "")
+
+    def test_a_change_leaves_an_audit_record_with_its_reason(self, store: Store) -> None:
+        """Who, what, when, why, in the same store transaction; a dry run leaves none."""
+        attach(store).close()
+        store.admin.seek("t", "a", EARLIEST, reason="replay of Monday")
+        store.admin.seek("t", "a", EARLIEST, reason="only looking", dry_run=True)
+        (row,) = store.audit()
+        assert (row["action"], row["target"], row["reason"]) == (
+            "subscriptions seek",
+            "t a",
+            "replay of Monday",
+        )
