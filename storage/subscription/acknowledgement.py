@@ -10,6 +10,7 @@ from storage import faults
 from storage.errors import InvalidPosition, InvalidValue, MessageNotFound, NotDeliverable
 from storage.ledger import managed_ledger, topic_head
 from storage.ledger.entry import MESSAGES, Entry
+from storage.limits import ENTRY_MESSAGES_MAX
 from storage.owner import Owner
 from storage.position import MessageId, Position
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
@@ -209,6 +210,8 @@ def _taken_back(position: Position, through: tuple[int, int, int]) -> NotDeliver
 def item_of(message_id: MessageId) -> Item:
     """A message id as an item: without a batch index it means the whole entry."""
     at = (message_id.ledger_id, message_id.entry_id)
-    if not (0 <= at[0] < 1 << 63 and 0 <= at[1] < 1 << 63 and -1 <= message_id.batch_index < 1 << 31):
+    if not (0 <= at[0] < 1 << 63 and 0 <= at[1] < 1 << 63 and message_id.batch_index >= -1):
         raise InvalidPosition(f"{message_id} is not a message")
+    if message_id.batch_index >= ENTRY_MESSAGES_MAX:
+        raise _missing(at)
     return at, (1 << message_id.batch_index if message_id.batch_index >= 0 else _WHOLE)

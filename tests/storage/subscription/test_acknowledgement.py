@@ -307,7 +307,14 @@ class TestMessageNotFound:
 
     @pytest.mark.parametrize(
         "message_id",
-        [MessageId(-1, -1), MessageId(1, -1), MessageId(-1, 0), MessageId(0, -5), MessageId(1, 1 << 70), MessageId(1, 0, 1 << 40)],
+        [
+            MessageId(-1, -1),
+            MessageId(1, -1),
+            MessageId(-1, 0),
+            MessageId(0, -5),
+            MessageId(1, 1 << 70),
+            MessageId(1, 0, 1 << 40),
+        ],
     )
     def test_of_what_is_no_message_id(
         self, store: Store, subscribe: Subscribe, message_id: MessageId
