@@ -194,6 +194,9 @@ class Both:
     ) -> None:
         """Each message is in the first class that fits (invariant 8); what is pending, and where."""
         assert _differences(stats, _subscription_counters(mine)) == [], f"{topic.name}/{mine.name}"
+        visible = [slot for slot in mine.unread() if mine.class_of(slot) == "visible"]
+        peeked = [message.message_id for message in self.store.peek(topic.name, mine.name, 10_000)]
+        assert peeked == [message_id(topic, slot) for slot in visible]
         mark = Position.parse(stats["markDeletePosition"])
         assert topic.index_through(mark) == mine.mark_delete()
         rows = self.store.admin.pending(topic.name, mine.name)

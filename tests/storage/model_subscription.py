@@ -179,11 +179,13 @@ class ModelSubscription:
                 if self.is_acked(slot):
                     continue
                 key = topic.message(slot).key if self.type is SubscriptionType.KEY_SHARED else None
-                if not self._is_free(slot, now_ns) or key in held_keys:
+                is_free = self._is_free(slot, now_ns)
+                if is_free and self._is_worn_out(slot):
+                    # No hand-out, so that no key holds it back; but it holds its own while it waits.
+                    self._bury(slot, held_keys, key)
+                elif not is_free or key in held_keys:
                     if self.holder.get(slot) is not consumer and key is not None:
                         held_keys.add(key)
-                elif self._is_worn_out(slot):
-                    self._bury(slot, held_keys, key)
                 elif room > 0:
                     handed.append((slot, self.times.get(slot, 0)))
                     self._hand_out(slot, consumer)

@@ -293,7 +293,7 @@ class StoreMachine(RuleBasedStateMachine):
         consumer, txn = self._consumer(data), self._txn(data)
         mine = consumer.subscription
         whole, force = data.draw(seldom, label="whole entry"), data.draw(seldom, label="force")
-        many = data.draw(st.integers(1, 3), label="many")
+        many, by_operator = data.draw(st.integers(1, 3), label="many"), data.draw(seldom, label="by operator")
         chosen = [slot for _ in range(many) if (slot := self._slot(data, consumer)) is not None]
         if not chosen:
             return
@@ -301,16 +301,24 @@ class StoreMachine(RuleBasedStateMachine):
         slots = sorted({each for slot in chosen for each in (mine.topic.slots(slot[0]) if whole else [slot])})
         forced = {mine.pending_in(slot) for slot in slots} - {0} if force and not txn else set()
 
+        def call() -> None:
+            within = TxnID(txn) if txn else None
+            if by_operator:
+                admin, place = self.both.store.admin, (mine.topic.name, mine.name)
+                admin.acknowledge(*place, ids, txn=within, force=force)
+            else:
+                self.handles[consumer].acknowledge(ids, txn=within, force=force)
+
         def check() -> Problems | set[str]:
-            if consumer.evicted:
+            if consumer.evicted and not by_operator:
                 return {"ConsumerEvicted"}
             found = mine.acknowledge_problems(slots, txn, force)
             found.must |= self.model.use_problems(txn, self.both.now_ns)
             return found
 
         _, is_done = self.attempt(
-            f"{consumer.name} acknowledges {shown(ids)} txn {txn} force {force}",
-            lambda: self.handles[consumer].acknowledge(ids, txn=TxnID(txn) if txn else None, force=force),
+            f"{'operator' if by_operator else consumer.name} acknowledges {shown(ids)} txn {txn} force {force}",
+            call,
             check,
             txn,
             forced=forced,
