@@ -305,7 +305,7 @@ class StoreMachine(RuleBasedStateMachine):
             within = TxnID(txn) if txn else None
             if by_operator:
                 admin, place = self.both.store.admin, (mine.topic.name, mine.name)
-                admin.acknowledge(*place, list(dict.fromkeys(ids)), txn=within, force=force)
+                admin.acknowledge(*place, ids, txn=within, force=force)
             else:
                 self.handles[consumer].acknowledge(ids, txn=within, force=force)
 
