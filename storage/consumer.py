@@ -31,7 +31,7 @@ from storage.subscription import (
     message_set,
     subscription as subscriptions,
 )
-from storage.subscription.acknowledgement import Acknowledger, Item, item_of
+from storage.subscription.acknowledgement import Acknowledger, Item, add_item, item_of
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import NOBODY, Part
 from storage.subscription.dispatch import HandOut, Selection, Walk
@@ -410,22 +410,16 @@ def _items(messages: Acknowledged) -> list[Item]:
     found: dict[tuple[int, int], int] = {}
     if isinstance(messages, MessageBatch):
         for piece in messages.pieces:
-            _add(found, piece.at, piece.messages)
+            add_item(found, piece.at, piece.messages)
         return list(found.items())
     many: Any = (
         messages if isinstance(messages, Sequence) and not isinstance(messages, MessageId) else [messages]
     )
     for message in many:
         if isinstance(message, Message):
-            _add(found, (message.entry.ledger_id, message.entry.entry_id), 1 << message.index)
+            add_item(found, (message.entry.ledger_id, message.entry.entry_id), 1 << message.index)
         elif isinstance(message, MessageId):
-            _add(found, *item_of(message))
+            add_item(found, *item_of(message))
         else:
             raise InvalidPosition(f"{message!r} is neither a message nor a message id")
     return list(found.items())
-
-
-def _add(found: dict[tuple[int, int], int], at: tuple[int, int], bits: int) -> None:
-    """0 means all messages of the entry, and stays."""
-    known = found.get(at)
-    found[at] = 0 if not bits or known == 0 else (known or 0) | bits

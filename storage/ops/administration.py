@@ -29,7 +29,7 @@ from storage.subscription import (
     pending_ack,
     subscription as subscriptions,
 )
-from storage.subscription.acknowledgement import Acknowledger, item_of
+from storage.subscription.acknowledgement import Acknowledger, add_item, item_of
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel, SubscriptionType, named
 from storage.subscription.subscription import AttachedConsumer, Subscription
@@ -361,7 +361,10 @@ class Administration:
             mine = subscriptions.get(batch, found, name)
             acknowledger = Acknowledger(self._store.coordinator, mine, self._connection.owner)
             done: int | None = None
-            items = [item_of(each) for each in message_ids]
+            found_items: dict[tuple[int, int], int] = {}
+            for each in message_ids:
+                add_item(found_items, *item_of(each))
+            items = list(found_items.items())
             holding = self._holders(batch, mine)
             if cumulative:
                 acknowledger.acknowledge_cumulative(batch, message_ids[0], least, force)

@@ -215,3 +215,9 @@ def item_of(message_id: MessageId) -> Item:
     if message_id.batch_index >= ENTRY_MESSAGES_MAX:
         raise _missing(at)
     return at, (1 << message_id.batch_index if message_id.batch_index >= 0 else _WHOLE)
+
+
+def add_item(found: dict[tuple[int, int], int], at: tuple[int, int], bits: int) -> None:
+    """Add an item to those grouped by entry: 0 means all messages of the entry, and stays."""
+    known = found.get(at)
+    found[at] = 0 if not bits or known == 0 else (known or 0) | bits
