@@ -76,13 +76,14 @@ class StoreMachine(RuleBasedStateMachine):
         return data.draw(st.sampled_from(found).map(_Named), label="consumer").object
 
     def _slot(self, data: st.DataObject, consumer: ModelConsumer) -> Slot | None:
-        """A slot of the consumer's topic, markers too; mostly of a message that is in flight at it."""
+        """A slot of the consumer's topic: in flight at it mostly, pending in some transaction, or any, markers too."""
         mine = consumer.subscription
-        if data.draw(seldom, label="any message"):
-            found = [slot for index in range(len(mine.topic.log)) for slot in mine.topic.slots(index)]
-        else:
-            found = sorted(slot for slot, holder in mine.holder.items() if holder is consumer)
-        return data.draw(st.sampled_from(found), label="slot") if found else None
+        found = {
+            "in flight": lambda: [slot for slot, holder in mine.holder.items() if holder is consumer],
+            "pending": mine.pending_slots,
+            "any": lambda: [slot for index in range(len(mine.topic.log)) for slot in mine.topic.slots(index)],
+        }[data.draw(st.sampled_from(["in flight"] * 4 + ["pending", "any"]), label="which")]()
+        return data.draw(st.sampled_from(sorted(found)), label="slot") if found else None
 
     def _start(self, data: st.DataObject, topic: ModelTopic) -> Any:
         """Where to begin: an end, any entry, any message, or a position of the topic's former life."""

@@ -17,7 +17,7 @@ from storage.view import WriteBatch
 
 Step = tuple[str, int]
 
-steps = st.lists(st.tuples(st.sampled_from("nabcdABCD"), st.integers(1, 4)), max_size=40)
+steps = st.lists(st.tuples(st.sampled_from("nabcdABCD"), st.integers(1, 4)), min_size=12, max_size=40)
 
 
 class Written:

@@ -87,7 +87,7 @@ class Used:
 class TestSequenceIds:
     """Deduplication (semantics section 2)."""
 
-    @given(st.lists(actions, max_size=25))
+    @given(st.lists(actions, min_size=8, max_size=25))
     def test_ranges_equal_a_dictionary(self, scratch: Scratch, wanted: list[tuple[str, int, object]]) -> None:
         """Whatever is assigned, claimed, committed and aborted, an id is used once, and freed by an abort alone."""
 
