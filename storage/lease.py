@@ -119,6 +119,14 @@ class LockFile:
         """Whether a process, this one included, holds the lease: proof that its owner lives."""
         return lease in self._held or self._is_locked(_LEASES + lease)
 
+    def state(self, lease: int, holder: owner.Owner, boot_id: bytes) -> str:
+        """What is proven of the process that took a lease: alive, stopped, dead, rebooted or unknown-host."""
+        if self.is_held(lease):
+            return "stopped" if owner.is_stopped(holder.pid, holder.started) else "alive"
+        if holder.boot_id != boot_id:
+            return "rebooted" if holder.host == os.uname().nodename else "unknown-host"
+        return "dead"
+
     def gate_is_held(self) -> bool:
         return self._is_locked(GATE)
 
