@@ -105,8 +105,11 @@ class LockFile:
         return self._try(fcntl.F_WRLCK, STORE)
 
     def hold_lease(self, lease: int) -> bool:
-        """Lock the byte of a lease for as long as this process lives."""
-        if not self._try(fcntl.F_WRLCK, _LEASES + lease):
+        """Lock the byte of a lease for as long as this process lives; False if somebody has it.
+
+        The kernel keeps other processes out. Handles of one process share a descriptor: they are kept apart here.
+        """
+        if lease in self._held or not self._try(fcntl.F_WRLCK, _LEASES + lease):
             return False
         self._held.add(lease)
         return True

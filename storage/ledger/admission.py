@@ -309,7 +309,8 @@ def publishes(batch: WriteBatch, topic_id: int, head: TopicHead, number: int) ->
     if head.owner_session not in (0, number):
         # Somebody else produces: the last owner, which is gone, cannot resume any more.
         gone = sessions.find(batch, topic_id, head.owner_session)
-        owners.end(batch, topic_id, head, "dead" if gone is None or gone.lease else "expired")
+        if gone is not None:
+            _remove(batch, head, gone, "dead" if gone.lease else "expired")
         head.owner_session = 0
 
 
