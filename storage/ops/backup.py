@@ -8,14 +8,12 @@ held something before the backup can go on as if nothing had happened.
 from __future__ import annotations
 
 import os
-import shutil
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from storage.codec import U64X2
-from storage.creation import check_free, explain, install, write_lock_file
+from storage.creation import building, install, write_lock_file
 from storage.errors import StoreInUse
 from storage.lease import FILE_NAME, processes_with
 from storage.ledger import topic as topics, topic_head
@@ -45,7 +43,7 @@ def backup(store: Store, destination: str, progress: Progress | None = None) -> 
         AlreadyExists, StoreFull, StoreInvalid
     """
     destination = os.path.abspath(destination)
-    with _aside(destination) as aside:
+    with building(destination) as aside:
         _copy(store, aside, progress)
         write_lock_file(os.path.join(aside, FILE_NAME))
         install(aside, destination)
@@ -70,7 +68,7 @@ def restore(
         AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
     """
     destination = os.path.abspath(destination)
-    with open_store(source, True) as backed_up, _aside(destination) as aside:
+    with open_store(source, True) as backed_up, building(destination) as aside:
         _copy(backed_up, aside, progress)
         write_lock_file(os.path.join(aside, FILE_NAME))
         with open_store(aside, False) as store:
@@ -166,7 +164,7 @@ def compact(store: Store, progress: Progress | None = None) -> dict[str, Any]:
             holders=others,
         )
     try:
-        with _aside(os.path.join(connection.path, "compacted")) as aside:
+        with building(os.path.join(connection.path, "compacted")) as aside:
             _copy(store, aside, progress)
             environment.replace_data(os.path.join(aside, DATA))
     finally:
@@ -179,20 +177,3 @@ def collect(store: Store) -> dict[str, Any]:
     """Free what nobody needs: reader slots of dead processes, and what deleted topics left."""
     freed = store.connection.environment.check_readers()
     return {"readersFreed": freed, "purgeSteps": store.admin.purge()}
-
-
-@contextmanager
-def _aside(destination: str) -> Iterator[str]:
-    """An empty directory beside `destination` to build it in; gone again if anything fails."""
-    check_free(destination)
-    parent, name = os.path.split(destination)
-    aside = os.path.join(parent, f".{name}.{os.getpid()}.new")
-    try:
-        os.makedirs(parent, exist_ok=True)
-        shutil.rmtree(aside, ignore_errors=True)
-        os.mkdir(aside, 0o700)
-        yield aside
-    except OSError as error:
-        raise explain(destination, error) from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
