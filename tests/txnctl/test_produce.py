@@ -560,7 +560,7 @@ class TestTransactions:
         assert outcome.status == 4
         assert outcome.error["code"] == "nested-transaction"
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
     def test_a_signal_leaves_nothing_of_an_atomic_input(self, start: Any, path: Path, number: int) -> None:
         """And no transaction that others would wait for, once somebody writes."""
         process = start("produce", "orders", "--atomic", "--batch", "1")
@@ -591,7 +591,7 @@ class TestTransactions:
 class TestInterruption:
     """Without --atomic, whole commits stay."""
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     def test_a_signal_says_what_is_stored(self, start: Any, path: Path, number: int) -> None:
         """At once, while it waits for input."""
         process = start("produce", "orders")
