@@ -28,6 +28,7 @@ from storage.errors import (
     StoreClosed,
     StoreFull,
     StoreInvalid,
+    StoreNotFound,
     UnknownFormat,
 )
 from storage.headroom import Headroom
@@ -302,13 +303,14 @@ class Environment:
             dry_run: run everything, then drop the batch.
 
         Raises:
-            WriterBusy, StoreFull, OutcomeUnknown, and what `change` raises.
+            WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, and what `change` raises.
         """
         self.check_usable()
         if self.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
         try:
             self.lock_file.enter_gate(timeout_s, on_wait)
+            self.check_in_place()
             while True:
                 try:
                     return self._write_once(change, naming, dry_run)
@@ -387,6 +389,18 @@ class Environment:
         """
         if self._failed is not None:
             raise StoreClosed(f"this handle of {self.path} cannot be used: {self._failed}")
+
+    def check_in_place(self) -> None:
+        """What is written into removed files nobody would ever read, and nobody else would ever commit to them.
+
+        Raises:
+            StoreNotFound: the store was removed, moved or replaced since it was opened.
+        """
+        if not self.lock_file.is_in_place():
+            raise StoreNotFound(
+                f"the store at {self.path} was removed, moved or replaced while it was open",
+                hint="What is at that path now, if anything, is another store: open it anew.",
+            )
 
 
 class _ViewContext:
