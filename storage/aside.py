@@ -15,14 +15,17 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from storage.place import FILES
+from storage.place import FILES, give_to_owner
 
 
 @contextmanager
-def directory(destination: str) -> Iterator[str]:
+def directory(destination: str, store: str | None = None) -> Iterator[str]:
     """A new, empty directory beside `destination`, locked; gone at the end unless it was renamed.
 
     Leftovers beside it are removed first.
+
+    Args:
+        store: the store to whose owner it belongs; None for who runs this.
 
     Raises:
         OSError: it cannot be made.
@@ -32,6 +35,8 @@ def directory(destination: str) -> Iterator[str]:
     path = os.path.join(parent, f".{name}.{os.getpid()}.new")
     descriptor = _make(path)
     try:
+        if store is not None:
+            give_to_owner(descriptor, store)
         yield path
     finally:
         if _has_name(descriptor, path):

@@ -37,8 +37,11 @@ def create(path: str, clock: Clock) -> None:
 
 
 @contextmanager
-def building(path: str) -> Iterator[str]:
+def building(path: str, store: str | None = None) -> Iterator[str]:
     """An empty directory in which to build what `install` puts at `path`; gone at the end if it does not.
+
+    Args:
+        store: the store to whose owner it belongs; None for who runs this.
 
     Raises:
         AlreadyExists, StoreInvalid, NotPermitted, StoreFull
@@ -46,7 +49,7 @@ def building(path: str) -> Iterator[str]:
     check_free(path)
     _make_parent(os.path.dirname(path))
     try:
-        with directory(path) as aside:
+        with directory(path, store) as aside:
             yield aside
     except OSError as error:
         raise _explain(path, error) from error

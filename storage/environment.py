@@ -77,6 +77,7 @@ class Environment:
         self._is_still = False
         check_platform()
         place.check(path)
+        _make_reader_table(path)
         self.lock_file = _open_locks(path, clock, read_only)
         try:
             self.lock_file.share_store()
@@ -442,6 +443,13 @@ def _open_locks(path: str, clock: Clock, read_only: bool) -> LockFile:
         raise NotAStore(f"{path} is not a whole store: {FILE_NAME} is missing") from None
     except OSError as error:
         raise NotPermitted(f"cannot open {lock_path}: {error.strerror}") from None
+
+
+def _make_reader_table(path: str) -> None:
+    try:
+        place.make_reader_table(path)
+    except OSError as error:
+        raise NotPermitted(f"cannot create {path}/{place.LMDB_LOCK}: {error.strerror}") from None
 
 
 def _open_raw(path: str, read_only: bool) -> Any:

@@ -19,7 +19,7 @@ from storage.lease import FILE_NAME, processes_with
 from storage.ledger import topic as topics, topic_head
 from storage.ops import audit
 from storage.owner import describe, started
-from storage.place import DATA
+from storage.place import DATA, give_to_owner
 from storage.schema import LEASES, TXN_DEADLINES
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn.reaper import EVERY
@@ -100,6 +100,7 @@ def _copy(store: Store, aside: str, progress: Progress | None) -> None:
     thread.start()
     try:
         with open(os.path.join(aside, DATA), "xb", opener=_private) as file:
+            give_to_owner(file.fileno(), aside)
             done = 0
             while piece := os.read(source, _PIECE_BYTES):
                 file.write(piece)
@@ -164,7 +165,7 @@ def compact(store: Store, progress: Progress | None = None) -> dict[str, Any]:
             holders=others,
         )
     try:
-        with building(os.path.join(connection.path, "compacted")) as aside:
+        with building(os.path.join(connection.path, "compacted"), connection.path) as aside:
             _copy(store, aside, progress)
             environment.replace_data(os.path.join(aside, DATA))
     finally:
