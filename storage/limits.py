@@ -16,7 +16,7 @@ PROPERTIES_MAX = 1024
 
 LABELS_MAX = 32
 LABEL_VALUE_BYTES_MAX = 1024
-REASON_BYTES_MAX = 4096
+REASON_CHARACTERS_MAX = 4096
 
 ENTRY_BYTES_TARGET = 256 * 1024
 """A batch is split into entries of about this size; one larger message is an entry of its own."""

@@ -9,7 +9,8 @@ from typing import Any
 
 from storage.codec import key1, pack, unpack
 from storage.connection import Connection
-from storage.errors import NotFound
+from storage.errors import BadInput, NotFound
+from storage.limits import REASON_CHARACTERS_MAX
 from storage.moment import both
 from storage.owner import Owner
 from storage.schema import AUDIT
@@ -23,6 +24,14 @@ def record(
     batch.head.last_audit += 1
     fields = [batch.now_ms, by.fields(), action, target, reason, effects]
     batch.put(AUDIT, key1(batch.head.last_audit), pack(fields))
+
+
+def check_reason(reason: str | None) -> None:
+    """Raises:
+    BadInput: a reason that is too long to be kept.
+    """
+    if reason is not None and len(reason) > REASON_CHARACTERS_MAX:
+        raise BadInput(f"a reason has at most {REASON_CHARACTERS_MAX:,} characters")
 
 
 def rows(connection: Connection, limit: int | None = None) -> list[dict[str, Any]]:

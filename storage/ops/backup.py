@@ -18,9 +18,9 @@ from storage.errors import StoreInUse
 from storage.lease import FILE_NAME, processes_with
 from storage.ledger import topic as topics, topic_head
 from storage.ops import audit
-from storage.owner import describe, started
+from storage.owner import describe, is_running, started
 from storage.place import DATA, give_to_owner
-from storage.schema import LEASES, TXN_DEADLINES
+from storage.schema import LEASES, PURGES, TXN_DEADLINES
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn.reaper import EVERY
 from storage.txn_state import AbortReason
@@ -147,16 +147,22 @@ def _reincarnate(batch: WriteBatch, store: Store, reason: str | None) -> dict[st
     return result
 
 
-def compact(store: Store, progress: Progress | None = None) -> dict[str, Any]:
+def compact(
+    store: Store, progress: Progress | None = None, dry_run: bool = False, reason: str | None = None
+) -> dict[str, Any]:
     """Rewrite the data file without its free pages, in place. Nobody else may have the store open.
+
+    Args:
+        dry_run: write the new file, to know its size, and leave the old one in place.
 
     Raises:
         StoreInUse: naming who has it open.
-        StoreFull
+        StoreFull, BadInput
     """
+    audit.check_reason(reason)
     connection = store.connection
     environment, lock_path = connection.environment, os.path.join(connection.path, FILE_NAME)
-    before = os.stat(os.path.join(connection.path, DATA)).st_size
+    result: dict[str, Any] = {"path": connection.path, "bytesBefore": _data_bytes(connection.path)}
     if not environment.lock_file.own_store():
         others = [describe(pid, started(pid)) for pid in processes_with(lock_path)]
         raise StoreInUse(
@@ -167,14 +173,41 @@ def compact(store: Store, progress: Progress | None = None) -> dict[str, Any]:
     try:
         with building(os.path.join(connection.path, "compacted"), connection.path) as aside:
             _copy(store, aside, progress)
-            environment.replace_data(os.path.join(aside, DATA))
+            result["bytesAfter"] = _data_bytes(aside)
+            if not dry_run:
+                environment.replace_data(os.path.join(aside, DATA))
     finally:
         environment.lock_file.share_store()
-    after = os.stat(os.path.join(connection.path, DATA)).st_size
-    return {"path": connection.path, "bytesBefore": before, "bytesAfter": after}
+    if not dry_run:
+        effects = {"bytesBefore": result["bytesBefore"], "bytesAfter": result["bytesAfter"]}
+        connection.write(
+            lambda batch: audit.record(batch, connection.owner, "store compact", "store", reason, effects)
+        )
+        result["bytesAfter"] = _data_bytes(connection.path)
+    return {**result, "dryRun": dry_run}
 
 
-def collect(store: Store) -> dict[str, Any]:
-    """Free what nobody needs: reader slots of dead processes, and what deleted topics left."""
-    freed = store.connection.environment.check_readers()
-    return {"readersFreed": freed, "purgeSteps": store.admin.purge()}
+def _data_bytes(path: str) -> int:
+    return os.stat(os.path.join(path, DATA)).st_size
+
+
+def collect(store: Store, dry_run: bool = False, reason: str | None = None) -> dict[str, Any]:
+    """Free what nobody needs: reader slots of dead processes, and what deleted topics left.
+
+    Raises:
+        BadInput
+    """
+    audit.check_reason(reason)
+    connection = store.connection
+    with connection.view() as view:
+        deleted = view.count(PURGES)
+    if dry_run:
+        dead = sum(not is_running(each["pid"]) for each in store.readers())
+        return {"readersFreed": dead, "deletedTopics": deleted, "purgeSteps": None, "dryRun": True}
+    freed = connection.environment.check_readers()
+    result = {"readersFreed": freed, "deletedTopics": deleted, "purgeSteps": store.admin.purge()}
+    if freed or deleted:
+        connection.write(
+            lambda batch: audit.record(batch, connection.owner, "store gc", "store", reason, result)
+        )
+    return {**result, "dryRun": False}

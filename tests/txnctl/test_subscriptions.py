@@ -298,11 +298,30 @@ class TestAcknowledge:
         )
         with store.subscribe("orders", "billing") as consumer:
             consumer.receive_batch(5, timeout=0)
+            dry = run(
+                "subscriptions", "nack", "orders", "billing", "1:1", "1:2", "--dry-run", "-o", "json"
+            ).json
+            assert (dry["givenBack"], dry["dryRun"]) == (2, True)
+            assert run("audit", "list", "-o", "json").json == []
+            assert store.subscription_stats("orders", "billing")["unackedMessages"] == 5
             row = run(
-                "subscriptions", "nack", "orders", "billing", "1:1", "1:2", "--delay", "0ms", "-o", "json"
+                "subscriptions",
+                "nack",
+                "orders",
+                "billing",
+                "1:1",
+                "1:2",
+                "--delay",
+                "0ms",
+                "--reason",
+                "why",
+                "-o",
+                "json",
             ).json
             assert not undeclared(row, subscription_acknowledge.GIVEN_BACK)
-            assert row["givenBack"] == 2
+            assert (row["givenBack"], row["dryRun"]) == (2, False)
+            (change,) = run("audit", "list", "-o", "json").json
+            assert (change["action"], change["reason"]) == ("subscriptions nack", "why")
             again = consumer.receive_batch(5, timeout=0)
             assert [(str(m.message_id), m.redelivery_count) for m in again] == [("1:1", 1), ("1:2", 1)]
 
