@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from storage import audit_trail
 from storage.lease import LockFile
 from storage.ledger import topic as topics, topic_head
-from storage.ops import audit, backlog
+from storage.ops import backlog
 from storage.ops.stats import owner_state
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn import buffer, record as records
@@ -45,7 +46,7 @@ def run(
         effects = [_effect(batch, locks, effect, before) for effect in ended.effects]
         result = {**summary, "already": ended.already, "dryRun": dry_run, "effects": effects}
         if not ended.already:
-            audit.record(batch, by, "transactions abort", str(record.id), reason, result)
+            audit_trail.record(batch, by, "transactions abort", str(record.id), reason, result)
         return result
 
     return connection.write(change, naming=txn, dry_run=dry_run)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from storage import audit_trail
 from storage.clock import nanoseconds
 from storage.codec import key1
 from storage.errors import ConsumerNotFound, InvalidValue, ObjectHeld
@@ -376,7 +377,7 @@ class Administration:
             ]
             if aborted:
                 effects = {"transactionsAborted": aborted}
-                audit.record(
+                audit_trail.record(
                     batch,
                     self._connection.owner,
                     "subscriptions ack --force",
@@ -431,7 +432,7 @@ class Administration:
             if given:
                 cursors.save(batch, mine.subscription_id, cursor)
                 effects, by = {"givenBack": given}, self._connection.owner
-                audit.record(batch, by, "subscriptions nack", f"{topic} {name}", reason, effects)
+                audit_trail.record(batch, by, "subscriptions nack", f"{topic} {name}", reason, effects)
             return {"topic": found.full_name, "subscription": name, "givenBack": given, "dryRun": dry_run}
 
         return self._connection.write(change, dry_run=dry_run)
@@ -527,7 +528,7 @@ class Administration:
     ) -> dict[str, Any]:
         def audited(batch: WriteBatch) -> dict[str, Any]:
             result = change(batch)
-            audit.record(batch, self._connection.owner, action, target, reason, result)
+            audit_trail.record(batch, self._connection.owner, action, target, reason, result)
             return {**result, "dryRun": dry_run}
 
         audit.check_reason(reason)

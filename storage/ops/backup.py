@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from storage import audit_trail
 from storage.codec import U64X2
 from storage.creation import building, install, write_lock_file
 from storage.errors import StoreInUse
@@ -143,7 +144,7 @@ def _reincarnate(batch: WriteBatch, store: Store, reason: str | None) -> dict[st
         "transactionsAborted": len(aborted),
         "consumersDetached": detached,
     }
-    audit.record(batch, by, "store restore", "store", reason, result)
+    audit_trail.record(batch, by, "store restore", "store", reason, result)
     return result
 
 
@@ -181,7 +182,9 @@ def compact(
     if not dry_run:
         effects = {"bytesBefore": result["bytesBefore"], "bytesAfter": result["bytesAfter"]}
         connection.write(
-            lambda batch: audit.record(batch, connection.owner, "store compact", "store", reason, effects)
+            lambda batch: audit_trail.record(
+                batch, connection.owner, "store compact", "store", reason, effects
+            )
         )
         result["bytesAfter"] = _data_bytes(connection.path)
     return {**result, "dryRun": dry_run}
@@ -208,6 +211,6 @@ def collect(store: Store, dry_run: bool = False, reason: str | None = None) -> d
     result = {"readersFreed": freed, "deletedTopics": deleted, "purgeSteps": store.admin.purge()}
     if freed or deleted:
         connection.write(
-            lambda batch: audit.record(batch, connection.owner, "store gc", "store", reason, result)
+            lambda batch: audit_trail.record(batch, connection.owner, "store gc", "store", reason, result)
         )
     return {**result, "dryRun": False}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from storage import audit_trail
 from storage.clock import nanoseconds
 from storage.errors import WaitTimeout
 from storage.ledger import topic as topics
 from storage.limits import DEATH_CHECK_S
 from storage.moment import both
-from storage.ops import audit
 from storage.ops.stats import owner_state
 from storage.schema import PART_TOPIC, TXN_DEADLINES, TXNS
 from storage.txn import reaper, record as records
@@ -125,7 +125,7 @@ def reap(store: Store, limit: int, dry_run: bool, reason: str | None) -> list[di
         ended_rows = [row(batch, store, each.record, names) for each in ended]
         if ended_rows:
             ids = [each["txnId"] for each in ended_rows]
-            audit.record(
+            audit_trail.record(
                 batch, by, "transactions reap", ", ".join(ids[:20]), reason, {"transactionsAborted": ids}
             )
         return ended_rows
