@@ -129,7 +129,7 @@ def one(context: Context, row: Row) -> Iterator[str]:
     yield ""
     parts = list(_parts(row, is_open))
     if parts:
-        yield from [f"  {line}" for line in context.table_of(parts, _PARTS).splitlines()]
+        yield from [f"  {line}" for line in context.table_of(parts, _PARTS, indent=2).splitlines()]
     else:
         yield "  It has touched nothing yet." if is_open else "  It touched nothing."
     advice = _advice(row) if is_open else None
