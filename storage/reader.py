@@ -117,7 +117,7 @@ class Reader:
                 return message
             if not self._connection.wait_for_commit(self._seen, until_ns):
                 raise WaitTimeout(
-                    f"no message came on {self._topic.name} within {timeout:g} s", topic=self._topic.name
+                    f"no message came on {self._topic.name} within {timeout:g} s", topic=self._topic.full_name
                 )
 
     def __iter__(self) -> Iterator[Message]:

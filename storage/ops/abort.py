@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from storage import audit_trail
 from storage.lease import LockFile
 from storage.ledger import topic as topics, topic_head
+from storage.names import short_topic_name
 from storage.ops import backlog
 from storage.ops.stats import owner_state
+from storage.ops.transactions import DELETED
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn import buffer, record as records
 from storage.txn.coordinator import check_owner_idle
@@ -67,8 +69,9 @@ def _effect(
 ) -> dict[str, Any]:
     """One part's effect with names, and for a topic what it unblocks and who blocks next."""
     topic_id = effect.pop("topicId")
-    names = {each.topic_id: each.name for each in topics.every(view)}
-    effect["topic"] = names.get(topic_id, "(deleted)")
+    names = {each.topic_id: each.full_name for each in topics.every(view)}
+    effect["topic"] = names.get(topic_id, DELETED)
+    effect["name"] = short_topic_name(effect["topic"])
     if effect["kind"] != "topic":
         return effect
     after = _visible(view, topic_id)

@@ -162,7 +162,8 @@ class TestOutput:
         """One object with declared fields; the ids are in it where they were asked for."""
         outcome = run("produce", "orders", "--producer", "web", "-o", "json", "--print-ids", stdin=b"a\nb\n")
         assert outcome.json == {
-            "topic": "orders",
+            "topic": "persistent://public/default/orders",
+            "name": "orders",
             "messages": 2,
             "duplicates": 0,
             "skipped": 0,

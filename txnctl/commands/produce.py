@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from txnctl.context import Context
 
 FIELDS = (
-    Field("topic", "id", "The topic."),
+    Field("topic", "id", "The topic's full name."),
+    Field("name", "id", "The same, short in the default namespace."),
     Field("messages", "integer", "Messages stored."),
     Field("duplicates", "integer", "Messages left out: their sequence ids are stored already."),
     Field("skipped", "integer", "Lines that --on-error skip left out."),

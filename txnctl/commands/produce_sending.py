@@ -299,10 +299,11 @@ class Sending:
 
     def row(self) -> dict[str, Any]:
         """The result as a row."""
-        from storage.names import short_topic_name
+        from storage.names import full_topic_name, short_topic_name
 
         row = {
-            "topic": short_topic_name(self._producer.topic),
+            "topic": full_topic_name(self._producer.topic),
+            "name": short_topic_name(full_topic_name(self._producer.topic)),
             "messages": self._count,
             "duplicates": self._duplicates,
             "skipped": self._skipped,
