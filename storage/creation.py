@@ -7,10 +7,12 @@ record is on disk.
 from __future__ import annotations
 
 import os
-import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from storage import environment, faults, place
+from storage.aside import directory
 from storage.clock import Clock
 from storage.codec import pack, seal
 from storage.errors import AlreadyExists, NotPermitted, StoreFull, StoreInvalid
@@ -26,25 +28,31 @@ _READER_TABLE_BYTES = 64 * READERS_MAX + 128
 def create(path: str, clock: Clock) -> None:
     """Create an empty store; see `Store.create`."""
     check_platform()
-    path = os.path.abspath(path)
-    check_free(path)
-    parent, name = os.path.split(path)
-    _make_parent(parent)
-    aside = os.path.join(parent, f".{name}.{os.getpid()}.new")
-    try:
-        shutil.rmtree(aside, ignore_errors=True)
-        os.mkdir(aside, 0o700)
+    with building(os.path.abspath(path)) as aside:
         place.check_local(aside, os.stat(aside).st_dev)
         _reserve(os.path.join(aside, place.LMDB_LOCK))
         environment.create(aside, clock, _first_records)
         write_lock_file(os.path.join(aside, FILE_NAME))
-        install(aside, path)
+        install(aside, os.path.abspath(path))
+
+
+@contextmanager
+def building(path: str, store: str | None = None) -> Iterator[str]:
+    """An empty directory in which to build what `install` puts at `path`; gone at the end if it does not.
+
+    Args:
+        store: the store to whose owner it belongs; None for who runs this.
+
+    Raises:
+        AlreadyExists, StoreInvalid, NotPermitted, StoreFull
+    """
+    check_free(path)
+    _make_parent(os.path.dirname(path))
+    try:
+        with directory(path, store) as aside:
+            yield aside
     except OSError as error:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise explain(path, error) from error
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
+        raise _explain(path, error) from error
 
 
 def check_free(path: str) -> None:
@@ -75,14 +83,14 @@ def _make_parent(parent: str) -> None:
     except (FileExistsError, NotADirectoryError):
         raise StoreInvalid(f"cannot create a store below {parent}: something on the way is a file") from None
     except OSError as error:
-        raise explain(parent, error) from error
+        raise _explain(parent, error) from error
 
 
 def _is_empty_directory(path: str) -> bool:
     return os.path.isdir(path) and not os.path.islink(path) and not os.listdir(path)
 
 
-def explain(path: str, error: OSError) -> StoreInvalid | AlreadyExists:
+def _explain(path: str, error: OSError) -> StoreInvalid | AlreadyExists:
     """What the operating system refused at `path`, as an error of ours."""
     import errno
 

@@ -26,6 +26,7 @@ _NETWORK: Final = (
     "9p",
     "fuse.sshfs",
 )
+_ROOT: Final = 0
 _MAGIC: Final = 0xBEEFC0DE
 _META_BYTES: Final = 4096
 _COMMIT_AT: Final = 16 + 128
@@ -49,14 +50,19 @@ def check(path: str) -> None:
     if not stat.S_ISDIR(directory.st_mode):
         raise NotAStore(f"{path} is a file, not the directory of a store")
     _check_private(path, directory)
+    if directory.st_uid not in (os.geteuid(), _ROOT) and os.geteuid() != _ROOT:
+        raise StoreUnsafe(
+            f"{path} belongs to {_user(directory.st_uid)}, who could change it while it is used",
+            hint=f"Run txnctl as {_user(directory.st_uid)}, or work on a copy of your own.",
+        )
     data = os.path.join(path, DATA)
     for file in FILES:
-        _check_file(path, file)
+        _check_file(path, file, directory.st_uid)
     check_local(path, directory.st_dev)
     _check_magic(data)
 
 
-def _check_file(path: str, name: str) -> None:
+def _check_file(path: str, name: str, owner: int) -> None:
     """A plain file of its own that nobody else may write; LMDB makes its lock file where it is missing."""
     file = os.path.join(path, name)
     try:
@@ -70,6 +76,47 @@ def _check_file(path: str, name: str) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise StoreUnsafe(f"{file} is a link or a special file; a store needs a plain file of its own")
     _check_private(file, status)
+    if status.st_uid != owner:
+        raise StoreUnsafe(
+            f"{file} belongs to {_user(status.st_uid)}, but its store to {_user(owner)}",
+            hint=f"Run `chown {owner} {file}` as root if you trust what is in it.",
+        )
+
+
+def _user(number: int) -> str:
+    import pwd
+
+    try:
+        return f"user {pwd.getpwuid(number).pw_name}"
+    except KeyError:
+        return f"user {number}"
+
+
+def give_to_owner(descriptor: int, path: str) -> None:
+    """As root, give a file or directory just created to whom the store at `path` belongs."""
+    if os.geteuid() == _ROOT:
+        owner = os.stat(path)
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+
+
+def make_reader_table(path: str) -> None:
+    """As root, make LMDB's lock file if it is missing: made by LMDB itself it would be root's, in a user's store.
+
+    Raises:
+        OSError
+    """
+    if os.geteuid() != _ROOT:
+        return
+    try:
+        descriptor = os.open(
+            os.path.join(path, LMDB_LOCK), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+        )
+    except FileExistsError:
+        return
+    try:
+        give_to_owner(descriptor, path)
+    finally:
+        os.close(descriptor)
 
 
 def _check_private(path: str, status: os.stat_result) -> None:

@@ -53,9 +53,51 @@ def test_a_killed_creation_leaves_all_or_nothing_and_does_not_harm_the_next(
     with pytest.raises(StoreNotFound):
         Store.open(place)
     leftovers = {each.name for each in place.parent.iterdir()} - {"store"}
-    assert leftovers and all(name.startswith(".") for name in leftovers)
+    assert leftovers == {f".store2.{killed.pid}.new"}
     Store.create(place)
     check_whole(place)
+    assert {each.name for each in place.parent.iterdir()} == {"store", "store2"}
+
+
+def test_what_a_living_creation_builds_is_not_taken_for_a_leftover(place: Path, children: Children):
+    """Stopped just before the rename, it keeps its directory while others create beside it, and then finishes."""
+    stopped = children.run(
+        """
+        from storage import faults
+        def wait():
+            say("built")
+            hear()
+        faults.arm("store.create.before_rename", wait)
+        try:
+            Store.create(path + "2")
+        except errors.AlreadyExists:
+            say("exists")
+        """
+    )
+    stopped.expect("built")
+    aside = place.parent / f".store2.{stopped.pid}.new"
+    before = {each: each.read_bytes() for each in aside.iterdir()}
+    Store.create(place)
+    assert {each: each.read_bytes() for each in aside.iterdir()} == before
+    stopped.say("go on")
+    stopped.expect("exists")
+    check_whole(place)
+    assert {each.name for each in place.parent.iterdir()} == {"store", "store2"}
+
+
+@pytest.mark.parametrize("name", [".store2.17.new", ".store2.x.new", ".store.17.new", ".store2.18.new"])
+def test_what_only_looks_like_a_leftover_is_left_alone(place: Path, name: str):
+    """A directory with other files in it, of another name, or a link to one, is nobody's leftover."""
+    other = place.parent / name
+    if name == ".store2.18.new":
+        (place.parent / "elsewhere").mkdir()
+        other.symlink_to(place.parent / "elsewhere")
+        (place.parent / "elsewhere" / "data.mdb").write_bytes(b"precious")
+    else:
+        other.mkdir()
+        (other / "precious").write_bytes(b"precious")
+    Store.create(place)
+    assert [each.read_bytes() for each in other.iterdir()] == [b"precious"]
 
 
 def test_a_leftover_of_the_same_pid_is_replaced(place: Path):

@@ -7,7 +7,7 @@ import click
 from txnctl.declaration import command
 from txnctl.options import argument, changes_store, example, option, output
 from txnctl.output.field import Field
-from txnctl.params import KEY_VALUE, TIME, TOPIC, TXN_ID
+from txnctl.params import DURATION, KEY_VALUE, TIME, TOPIC, TXN_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from txnctl.context import Context
 
 FIELDS = (
-    Field("topic", "id", "The topic."),
+    Field("topic", "id", "The topic's full name."),
+    Field("name", "id", "The same, short in the default namespace."),
     Field("messages", "integer", "Messages stored."),
     Field("duplicates", "integer", "Messages left out: their sequence ids are stored already."),
     Field("skipped", "integer", "Lines that --on-error skip left out."),
@@ -32,8 +33,6 @@ FIELDS = (
 )
 
 FORMATS = ("lines", "ndjson", "csv", "raw")
-TXN_TIMEOUT_S = 24 * 3600.0
-"""The deadline of an --atomic run: the longest there is, as the input may be slow."""
 
 
 @command
@@ -78,6 +77,12 @@ TXN_TIMEOUT_S = 24 * 3600.0
 )
 @option("--txn", type=TXN_ID, envvar="TXNCTL_TXN", help="The open transaction to send in. [env: TXNCTL_TXN]")
 @option("--atomic", is_flag=True, help="Make the whole input one transaction.")
+@option(
+    "--timeout",
+    type=DURATION,
+    help="With --atomic: the input ends so long after its first message, or nothing is stored; 24h at most. "
+    "[default: 10m]",
+)
 @option(
     "--batch",
     type=click.IntRange(1),
@@ -137,6 +142,9 @@ def produce(
     stored; with --atomic nothing is stored. With --producer and --sequence-id the same input may be sent again, after
     whatever went wrong: each line is stored once.
 
+    While the transaction of --atomic is open, readers at READ_COMMITTED wait behind it: hence its --timeout, after
+    which it is aborted and the command ends with exit code 4.
+
     Ctrl-C leaves whole commits behind; with --atomic, nothing.
     """
     given = texts or tombstone
@@ -181,6 +189,8 @@ def _check(
             "--sequence-id needs --producer: sequence ids count under a producer's name",
             hint="Give the same --producer NAME each time.",
         )
+    if how["timeout"] is not None and not how["atomic"]:
+        raise InvalidValue("--timeout is the deadline of the transaction that --atomic begins")
     if how["atomic"] and how["txn"] is not None:
         raise NestedTransaction(
             f"--atomic begins a transaction, and this is inside {how['txn']} already; transactions do not nest",
@@ -200,6 +210,7 @@ def _source(context: Context, file: str | None) -> Any:
 
 def _sending(context: Context, topic: str, create: bool, prints_ids: bool, how: dict[str, Any]) -> Sending:
     """The producer, and what all messages have in common."""
+    from storage.limits import TRANSACTION_TIMEOUT_MS
     from txnctl.commands.produce_sending import Common, Sending
 
     store: Store = context.store
@@ -213,7 +224,8 @@ def _sending(context: Context, topic: str, create: bool, prints_ids: bool, how: 
             how["event_time"],
         ),
         txn=how["txn"],
-        begin=(lambda: store.transaction(timeout=TXN_TIMEOUT_S)) if how["atomic"] else None,
+        begin=(lambda: store.transaction(timeout=how["timeout"])) if how["atomic"] else None,
+        timeout_s=how["timeout"] or TRANSACTION_TIMEOUT_MS / 1000,
         sequence_id=how["sequence_id"],
         batch=how["batch"],
         skips=how["on_error"] == "skip",
@@ -235,6 +247,7 @@ def _send_input(context: Context, sending: Sending, source: Any, format_: str) -
 
     total = source.size
     unit = "messages" if total is None else "bytes"
+    source.limit_s = sending.left_s
     with context.progress("Produce", total=total, unit=unit) as bar:
 
         def take(batch: Any) -> None:
