@@ -19,7 +19,7 @@ from storage.creation import check_free, explain, install, write_lock_file
 from storage.errors import StoreInUse
 from storage.lease import FILE_NAME, processes_with
 from storage.ledger import topic as topics, topic_head
-from storage.ops import audit
+from storage.ops import audit, table_gc
 from storage.owner import describe, started
 from storage.place import DATA
 from storage.schema import LEASES, TXN_DEADLINES
@@ -176,9 +176,9 @@ def compact(store: Store, progress: Progress | None = None) -> dict[str, Any]:
 
 
 def collect(store: Store) -> dict[str, Any]:
-    """Free what nobody needs: reader slots of dead processes, and what deleted topics left."""
+    """Free what nobody needs: reader slots of dead processes, what deleted topics and tables left, old versions."""
     freed = store.connection.environment.check_readers()
-    return {"readersFreed": freed, "purgeSteps": store.admin.purge()}
+    return {"readersFreed": freed, "purgeSteps": store.admin.purge(), **table_gc.collect(store.connection)}
 
 
 @contextmanager

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
 from storage.clock import ManualClock
+from storage.errors import LostConflict
 
 
 def build(path: Path) -> None:
@@ -45,6 +47,17 @@ def build(path: Path) -> None:
             messages = consumer.receive_batch(3, timeout=0)
             consumer.acknowledge(messages[1:2])
             consumer.acknowledge(messages[2:3], txn=opened)
+        store.create_table("accounts")
+        accounts = store.table("accounts")
+        accounts.put(b"B1", b"100")
+        accounts.put(b"B1", b"90")
+        accounts.delete(b"B2")
+        holder, loser = store.begin(), store.begin(priority="low")
+        accounts.put(b"B3", b"held", txn=holder)
+        with suppress(LostConflict):
+            accounts.get(b"B3", txn=loser)
+        store.create_table("dropped")
+        store.admin.delete_table("dropped")
 
 
 if __name__ == "__main__":
