@@ -75,7 +75,7 @@ class Environment:
         self._views_done = threading.Condition()
         self._growing = False
         self._is_still = False
-        self.read_cache = ReadCache(path)
+        self.read_cache = ReadCache(path, clock)
         check_platform()
         place.check(path)
         self.lock_file = _open_locks(path, clock, read_only)

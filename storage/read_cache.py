@@ -21,6 +21,7 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
+from storage.clock import Clock
 from storage.errors import StoreFull, StoreUnsafe
 from storage.store_head import StoreHead
 
@@ -50,14 +51,15 @@ Range = tuple[int, int, int, bytes, bytes | None]
 class ReadCache:
     """The file of one store as one process has it mapped. Every call is made inside the writer gate."""
 
-    __slots__ = ("_changes", "_descriptor", "_generation", "_identity", "_map", "_path", "_ranges")
+    __slots__ = ("_changes", "_clock", "_descriptor", "_identified", "_identity", "_map", "_path", "_ranges")
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, clock: Clock) -> None:
+        self._clock = clock
         self._path = os.path.join(directory, FILE_NAME)
         self._map: mmap.mmap | None = None
         self._descriptor = -1
         self._identity = b""
-        self._generation = -1
+        self._identified: tuple[int, bytes] | None = None
         self._ranges: list[Range] = []
         self._changes = -1
 
@@ -69,21 +71,24 @@ class ReadCache:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-        self._generation = -1
+        self._identified = None
 
     def is_valid(self, head: StoreHead) -> bool:
         """Whether the file is there, ours, of this boot and generation, and whole."""
         if not head.read_generation or not self._attach():
             return False
-        if self._generation != head.read_generation:
-            self._identity = self._identify(head, head.read_generation)
-            self._generation, self._changes = head.read_generation, -1
+        # The boot is that of the clock: the head's is the last one in which somebody wrote.
+        identified = (head.read_generation, self._clock.boot_id())
+        if self._identified != identified:
+            self._identity = self._identify(head, os.fstat(self._descriptor).st_ino)
+            self._identified, self._changes = identified, -1
         data = self._map
         assert data is not None, "an attached file is mapped"
         return data[: _IDENTITY.size] == self._identity and not data[_DIRTY_AT]
 
-    def _identify(self, head: StoreHead, generation: int) -> bytes:
-        return _identity(head, generation, os.fstat(self._descriptor).st_ino)
+    def _identify(self, head: StoreHead, inode: int) -> bytes:
+        boot_id = self._clock.boot_id()
+        return _IDENTITY.pack(_MAGIC, head.store_id, head.incarnation, boot_id, inode, head.read_generation)
 
     def _attach(self) -> bool:
         """Map the file if it is there; one that was removed since is let go of."""
@@ -145,7 +150,7 @@ class ReadCache:
             inode = os.fstat(descriptor).st_ino
         finally:
             os.close(descriptor)
-        wanted = _identity(head, head.read_generation, inode)
+        wanted = self._identify(head, inode)
         return int(_U64.unpack_from(data, _ISSUED_AT)[0]) if data[: _IDENTITY.size] == wanted else 0
 
     @property
@@ -162,10 +167,11 @@ class ReadCache:
     def start_anew(self, head: StoreHead) -> None:
         """Within a batch: forget every read, which is safe once the watermark that this raises is committed.
 
-        The file names a generation that counts only from that commit on.
+        The file names a generation that counts only from that commit on. Before the first one nothing was ever read.
         """
         head.last_timestamp = max(head.last_timestamp, head.timestamp_mark)
-        head.read_watermark = head.last_timestamp
+        if head.read_generation:
+            head.read_watermark = head.last_timestamp
         head.read_generation += 1
         head.changes += 1
         if not self._attach():
@@ -176,11 +182,11 @@ class ReadCache:
         assert data is not None, "a file of the right size is mapped"
         data[_DIRTY_AT] = 1
         data[_IDENTITY.size : _DIRTY_AT] = bytes(_DIRTY_AT - _IDENTITY.size)
-        data[: _IDENTITY.size] = self._identify(head, head.read_generation)
+        data[: _IDENTITY.size] = self._identify(head, os.fstat(self._descriptor).st_ino)
         data[_DIRTY_AT + 1 :] = bytes(_BYTES - _DIRTY_AT - 1)
         _U64.pack_into(data, _ISSUED_AT, head.last_timestamp)
         data[_DIRTY_AT] = 0
-        self._generation = -1
+        self._identified = None
 
     def record_key(self, table_id: int, key: bytes, timestamp: int, txn: int) -> None:
         """A transaction reads a key, there or not."""
@@ -255,10 +261,6 @@ class ReadCache:
         assert self._map is not None, "the file was found valid"
         found: tuple[int, int] = _SLOT.unpack_from(self._map, _slot(table_id, key))
         return found
-
-
-def _identity(head: StoreHead, generation: int, inode: int) -> bytes:
-    return _IDENTITY.pack(_MAGIC, head.store_id, head.incarnation, head.boot_id, inode, generation)
 
 
 def _slot(table_id: int, key: bytes) -> int:

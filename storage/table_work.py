@@ -317,9 +317,7 @@ class TableWork:
             )
             deadline_ns = record.deadline_ns
         else:
-            assert self._started is not None, "a transaction without a record knows when it began"
-            is_usable = True
-            deadline_ns = self._started.now_ns + self._begun.timeout_ms * 1_000_000
+            is_usable, deadline_ns = True, self._deadline_ns()
         if not is_usable or view.now_ns >= deadline_ns or self.timestamp < retention.window_start(view):
             raise _Unready
         check_exists(view, table)
@@ -351,10 +349,9 @@ class TableWork:
         if not self._begun.attached:
             self._write(lambda batch, record: self._place(batch, record, [written]))
             return self.timestamp
-        if not self._uses_tables:
-            if self.least:
-                self._write(self._make_ready)
-            self._uses_tables = True
+        if self._is_unusable() or (self.least and not self._uses_tables):
+            self._write(self._make_ready)
+        self._uses_tables = True
         before = self._buffer.pop((table.table_id, key), None)
         if before is not None:
             self._buffered_bytes -= _size(before)
@@ -363,6 +360,18 @@ class TableWork:
         if len(self._buffer) >= BUFFER_KEYS_MAX or self._buffered_bytes >= BUFFER_BYTES_MAX:
             self.flush()
         return self.timestamp
+
+    def _is_unusable(self) -> bool:
+        """Whether it is not open, or overdue: then an operation of the coordinator says why."""
+        with self._connection.view() as view:
+            if not self.least:
+                return view.now_ns >= self._deadline_ns()
+            record = records.get(view, self.least)
+            return record.state_code != OPEN or view.now_ns >= record.deadline_ns
+
+    def _deadline_ns(self) -> int:
+        assert self._started is not None, "a transaction without a record knows when it began"
+        return self._started.now_ns + self._begun.timeout_ms * 1_000_000
 
     def flush(self) -> None:
         """Write the intents of what is buffered.
@@ -419,10 +428,9 @@ class TableWork:
         return ended
 
     def _is_in_time(self) -> bool:
-        assert self._started is not None, "the caller has seen it"
         with self._connection.view() as view:
-            deadline_ns = self._started.now_ns + self._begun.timeout_ms * 1_000_000
-            return view.now_ns < deadline_ns and self.timestamp >= retention.window_start(view)
+            is_in_window = self.timestamp >= retention.window_start(view)
+            return view.now_ns < self._deadline_ns() and is_in_window
 
     def abort(self, reason: str | None) -> None:
         """Abort; a transaction without a record leaves nothing.
