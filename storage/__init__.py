@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from storage.ledger.access import AccessMode
     from storage.message import Message
     from storage.message_batch import MessageBatch
+    from storage.open_table import Row, Table
     from storage.position import EARLIEST, LATEST, MessageId, Position
     from storage.producer import DUPLICATE, BatchReceipt, Producer
     from storage.reader import Blocked, Reader
@@ -22,29 +23,14 @@ if TYPE_CHECKING:
     from storage.subscription.isolation import IsolationLevel, SubscriptionType
     from storage.transaction import Transaction
     from storage.txn_id import TxnID
+    from storage.txn_options import CheckMode, Priority, TransactionIsolation
     from storage.txn_state import TransactionState
 
 __all__ = [
-    "DUPLICATE",
-    "EARLIEST",
-    "LATEST",
-    "AccessMode",
-    "BatchReceipt",
-    "Blocked",
-    "Consumer",
-    "IsolationLevel",
-    "Message",
-    "MessageBatch",
-    "MessageId",
-    "Position",
-    "Producer",
-    "Reader",
-    "Store",
-    "SubscriptionType",
-    "Transaction",
-    "TransactionState",
-    "TxnID",
-    "TxnctlError",
+    "DUPLICATE", "EARLIEST", "LATEST", "AccessMode", "BatchReceipt", "Blocked", "CheckMode", "Consumer",
+    "IsolationLevel", "Message", "MessageBatch", "MessageId", "Position", "Priority", "Producer", "Reader",
+    "Row", "Store", "SubscriptionType", "Table", "Transaction", "TransactionIsolation", "TransactionState",
+    "TxnID", "TxnctlError",
 ]  # fmt: skip
 
 _HOMES = {
@@ -55,6 +41,8 @@ _HOMES = {
     "MessageId": "position", "Position": "position", "Producer": "producer", "Reader": "reader", "Store": "store",
     "SubscriptionType": "subscription.isolation", "Transaction": "transaction", "TransactionState": "txn_state",
     "TxnID": "txn_id", "TxnctlError": "errors",
+    "CheckMode": "txn_options", "Priority": "txn_options", "TransactionIsolation": "txn_options", "Row": "open_table",
+    "Table": "open_table",
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from storage.clock import Clock
@@ -18,7 +19,7 @@ from storage.errors import StoreClosed, StoreInvalid
 from storage.limits import WAKE_S
 from storage.owner import Owner, this_process
 from storage.schema import LEASES
-from storage.view import WriteBatch
+from storage.view import ReadView, WriteBatch
 
 T = TypeVar("T")
 _SHOWN_S = 0.001
@@ -108,6 +109,12 @@ class Connection:
             on_wait=self.on_wait,
             dry_run=dry_run,
         )
+
+    def recorded_view(self, record: Callable[[ReadView], None]) -> AbstractContextManager[ReadView]:
+        """A view for a serializable read; see `Environment.recorded_view`."""
+        if self._closed:
+            raise StoreClosed(f"this handle of {self.path} is closed")
+        return self.environment.recorded_view(record, self.lock_timeout_s, self.on_wait)
 
     def lease(self, batch: WriteBatch) -> int:
         """The number of this connection's lease, held while the process lives and recorded in the store.

@@ -24,6 +24,7 @@ from storage.reader import Blocked, blocked_by
 from storage.schema import CURSORS
 from storage.subscription import (
     change,
+    consumed,
     cursor as cursors,
     dead_letter,
     delivery as deliveries,
@@ -38,7 +39,7 @@ from storage.subscription.dispatch import HandOut, Selection, Walk
 from storage.subscription.isolation import IsolationLevel, SubscriptionType, bound
 from storage.subscription.subscription import AttachedConsumer, Subscription
 from storage.transaction import Transaction, txn_number
-from storage.txn import reaper
+from storage.txn import reaper, record as records
 from storage.txn.aborted import AbortedSet
 from storage.txn.coordinator import Coordinator
 from storage.txn_id import TxnID
@@ -95,17 +96,20 @@ class Consumer:
     def subscription_isolation_level(self) -> IsolationLevel:
         return self._subscription.level
 
-    def receive(self, timeout: float | None = None) -> Message:
+    def receive(
+        self, timeout: float | None = None, *, txn: Transaction | TxnID | str | None = None
+    ) -> Message:
         """The next message, waiting for it.
 
         Args:
             timeout: seconds; None waits for ever.
+            txn: the transaction it is received for; see `receive_batch`.
 
         Raises:
             WaitTimeout
             ConsumerEvicted: an operator evicted this consumer.
         """
-        found = self.receive_batch(1, timeout)
+        found = self.receive_batch(1, timeout, txn=txn)
         if not found:
             raise WaitTimeout(
                 f"no message came to {self._subscription.name} of {self._topic.name} within {timeout:g} s",
@@ -114,16 +118,31 @@ class Consumer:
             )
         return found[0]
 
-    def receive_batch(self, max_messages: int, timeout: float | None = None) -> MessageBatch:
-        """The next messages, at most so many: what there is at once, or the first that come within `timeout`."""
+    def receive_batch(
+        self,
+        max_messages: int,
+        timeout: float | None = None,
+        *,
+        txn: Transaction | TxnID | str | None = None,
+    ) -> MessageBatch:
+        """The next messages, at most so many: what there is at once, or the first that come within `timeout`.
+
+        Args:
+            txn: the transaction they are received for. One that has used a table is handed only what was committed or
+                plainly published before it began; where a newer message is next, it gets none, and need not wait.
+
+        Raises:
+            ConsumerEvicted, TransactionNotFound
+        """
         if self._closed:
             raise StoreClosed("this consumer is closed")
         clock = self._connection.clock
         until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
+        bound = None if txn is None else self._bound(txn)
         while True:
             self._drop_withdrawn()
             if self._queue or self._fill(self._window):
-                return self._take(max_messages)
+                return self._take(max_messages) if bound is None else self._take_before(bound, max_messages)
             now_ns = clock.boot_ns()
             if now_ns >= until_ns:
                 return MessageBatch([], self._topic.name)
@@ -143,6 +162,24 @@ class Consumer:
             found.append(piece)
             count -= len(piece.indexes)
         return MessageBatch(found, self._topic.name)
+
+    def _bound(self, txn: Transaction | TxnID | str) -> int | None:
+        """The timestamp of a transaction that has used a table; None for others."""
+        if isinstance(txn, Transaction):
+            return txn.message_bound
+        with self._connection.view() as view:
+            record = records.get(view, txn_number(txn))
+        return record.timestamp if record.uses_tables else None
+
+    def _take_before(self, bound: int, count: int) -> MessageBatch:
+        """The next messages of the queue that were there to be read at a timestamp."""
+        ready = 0
+        with self._connection.view() as view:
+            for piece in self._queue:
+                if ready >= count or consumed.readable_since(view, piece.entry) > bound:
+                    break
+                ready += len(piece.indexes)
+        return self._take(min(count, ready))
 
     def acknowledge(
         self, messages: Acknowledged, *, txn: Transaction | TxnID | str | None = None, force: bool = False

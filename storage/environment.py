@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import lmdb
@@ -41,6 +41,7 @@ from storage.limits import (
     READERS_MAX,
     WRITE_BYTES_TARGET,
 )
+from storage.read_cache import ReadCache
 from storage.schema import ALL, STORE, Database
 from storage.view import DurableRefusal, ReadView, WriteBatch
 
@@ -75,6 +76,7 @@ class Environment:
         self._views_done = threading.Condition()
         self._growing = False
         self._is_still = False
+        self.read_cache = ReadCache(path, clock)
         check_platform()
         place.check(path)
         _make_reader_table(path)
@@ -114,6 +116,7 @@ class Environment:
         if self.pid == os.getpid():
             self._raw.close()
         self._headroom.close()
+        self.read_cache.close()
         self.lock_file.close()
         self._failed = "it is closed"
 
@@ -164,6 +167,7 @@ class Environment:
         slots and kernel locks are by process. Then the child can open the store anew.
         """
         self._headroom.close()
+        self.read_cache.close()
         self.lock_file.close()
         self._failed = "it was opened before this process forked; open the store anew in the child"
         if self._is_still:
@@ -226,6 +230,39 @@ class Environment:
     def view(self) -> _ViewContext:
         """`with environment.view() as view:` one consistent view."""
         return _ViewContext(self)
+
+    @contextmanager
+    def recorded_view(
+        self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+    ) -> Iterator[ReadView]:
+        """A view that is opened inside the writer gate, where `record` notes what will be read in it.
+
+        So whoever writes either sees the note, or had committed before the view was opened. The gate is left before
+        the view is handed out. Costs no fsync.
+        """
+        self.check_usable()
+        if self.read_only:
+            raise StoreInvalid(
+                "the store is open for reading only, and a serializable read is recorded",
+                hint="Open it with read_only=False, or read at read-committed.",
+            )
+        context = _ViewContext(self)
+        try:
+            self.lock_file.enter_gate(timeout_s, on_wait)
+            view = context.__enter__()
+            try:
+                record(view)
+            except BaseException as error:
+                context.__exit__(type(error), error, None)
+                raise
+        finally:
+            self.lock_file.leave_gate()
+        try:
+            yield view
+        except BaseException as error:
+            context.__exit__(type(error), error, None)
+            raise
+        context.__exit__(None, None, None)
 
     def _begin_view(self) -> Any:
         while True:
@@ -326,7 +363,9 @@ class Environment:
         raw = self._raw.begin(write=True)
         refusal: DurableRefusal | None = None
         try:
-            batch = WriteBatch(raw, self._databases, self.clock, self.lock_file, naming, dry_run)
+            batch = WriteBatch(
+                raw, self._databases, self.clock, self.lock_file, self.read_cache, naming, dry_run
+            )
             faults.reach("environment.before_change")
             if self.prologue is not None:
                 self.prologue(batch)

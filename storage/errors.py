@@ -3,11 +3,11 @@
     TxnctlError
     ├── BadInput (2)          InvalidName · InvalidPosition · InvalidValue · InvalidTxnId · MessageTooLarge · BadLine
     ├── NotFound (3)          TopicNotFound · SubscriptionNotFound · TransactionNotFound · MessageNotFound
-    │                         ConsumerNotFound · SessionNotFound
+    │                         ConsumerNotFound · SessionNotFound · TableNotFound · KeyNotFound
     ├── Conflict (4)          AlreadyExists · SubscriptionBusy · TransactionConflict · TransactionNotOpen
     │                         TransactionTimedOut · TransactionChanged · SequenceConflict · NotDeliverable
-    │                         ConsumerEvicted · ProducerBusy · ProducerFenced · ObjectHeld
-    │                         NestedTransaction
+    │                         ConsumerEvicted · ProducerBusy · ProducerFenced · ObjectHeld · NestedTransaction
+    │                         LostConflict · WriteTooOld · RequestTooOld · ConditionFailed · ReadOnlyTransaction
     ├── Busy (5)              WriterBusy · StoreInUse · ReadersFull
     ├── StoreInvalid (6)      StoreNotFound · NotAStore · UnknownFormat · CorruptStore · StoreFull · StoreUnsafe
     │                         NotPermitted · StoreClosed · PlatformUnsupported
@@ -125,6 +125,18 @@ class SessionNotFound(NotFound):
     code = "session-not-found"
 
 
+class TableNotFound(NotFound):
+    """There is no table of that name in this store."""
+
+    code = "table-not-found"
+
+
+class KeyNotFound(NotFound):
+    """The table has no value under that key."""
+
+    code = "key-not-found"
+
+
 class Conflict(TxnctlError):
     """The state of the store does not allow it now, and trying again unchanged will not help."""
 
@@ -208,6 +220,39 @@ class NestedTransaction(Conflict):
     """`transactions run` inside another one."""
 
     code = "nested-transaction"
+
+
+class LostConflict(TransactionNotOpen):
+    """The transaction met another one over a key and lost: it is aborted. Run all of it again in a new one."""
+
+    code = "lost-conflict"
+    retryable = True
+
+
+class WriteTooOld(Conflict):
+    """The key was read or written by a transaction that began later: this one is aborted. Run all of it again."""
+
+    code = "write-too-old"
+    retryable = True
+
+
+class RequestTooOld(Conflict):
+    """The transaction, or the moment asked for, is older than what is kept, or than a message it consumed."""
+
+    code = "request-too-old"
+    retryable = True
+
+
+class ConditionFailed(Conflict):
+    """The key does not have the version that was asked for. The transaction stays usable; the key counts as read."""
+
+    code = "condition-failed"
+
+
+class ReadOnlyTransaction(Conflict):
+    """A read-committed transaction only reads tables."""
+
+    code = "read-only-transaction"
 
 
 class Busy(TxnctlError):

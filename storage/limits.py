@@ -103,3 +103,31 @@ WAKE_S = 0.005
 
 DEATH_CHECK_S = 0.5
 """How often a waiting process looks for dead owners, due redeliveries and deadlines."""
+
+TABLE_KEY_BYTES_MAX = 400
+TABLE_VALUE_BYTES_MAX = 5 * 1024 * 1024
+"""A key and a value of a table."""
+
+TABLE_RETENTION_MS = 3600 * 1000
+TABLE_RETENTION_MS_MIN = 1000
+TABLE_RETENTION_MS_MAX = 10 * 366 * 86_400 * 1000
+"""How far back versions are kept unless configured, and the least and most that can be."""
+
+CLOCKS_DISAGREE_NS = 60 * 1_000_000_000
+"""While wall clock and boot clock disagree by more than this, nothing is removed for its age."""
+
+BUFFER_KEYS_MAX = 1000
+BUFFER_BYTES_MAX = 4 * 1024 * 1024
+"""What an attached transaction keeps in its process before it writes its intents."""
+
+FINALIZE_INLINE_MAX = 64
+"""Intents that are finalised with the decision itself; more are left to whoever meets them, and to gc."""
+
+GC_STEP_RECORDS = 2000
+"""Records that one store transaction of gc changes."""
+
+CONFLICTS_MAX = 1000
+"""Conflicts that `tables history` keeps."""
+
+TIMESTAMP_RESERVE_NS = 10 * 1_000_000_000
+"""How far ahead timestamps are reserved, to be issued without a commit."""

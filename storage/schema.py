@@ -35,7 +35,8 @@ STORE = Database("store")
 """name -> M(...): `format` (format number, store id, created ms)."""
 
 HEADS = Database("heads")
-"""u64 object id -> what changes with every append: the store's own head at id 0, else a topic's head."""
+"""u64 object id -> what changes with every append: the store's own head at id 0, a topic's head, or with the top bit
+set a table's."""
 
 TOPICS = Database("topics")
 """topic name -> M(topic record). A deleted topic leaves a record, so that ledger ids and epochs go on counting."""
@@ -60,7 +61,7 @@ TXNS = Database("txns")
 """u64 txn -> M(transaction record)."""
 
 TXN_PARTS = Database("txn_parts")
-"""u64 txn, u8 kind, u64 object -> M(part): what the transaction did to one topic or subscription."""
+"""u64 txn, u8 kind, u64 object -> M(part): what the transaction did to one topic, subscription or table."""
 
 TXN_DEADLINES = Database("txn_deadlines")
 """u64 store clock ns, u64 txn -> nothing: the open transactions, most urgent first."""
@@ -109,10 +110,28 @@ AUDIT = Database("audit")
 PURGES = Database("purges")
 """u64 topic -> nothing: deleted topics whose entries are still to be removed."""
 
+TABLES = Database("tables")
+"""table name -> M(table record)."""
+
+ROWS = Database("rows")
+"""u64 table, key -> row: its newest finalised version, and at most one write intent."""
+
+VERSIONS = Database("versions")
+"""u64 table, key in groups of 8, u64 all ones minus version -> version: committed ones that were superseded."""
+
+TXN_KEYS = Database("txn_keys")
+"""u64 txn, u64 table, key -> nothing: where a transaction's write intents are."""
+
+CONFLICTS = Database("conflicts")
+"""u64 number -> M(conflict): who lost to whom over which key; the latest ones."""
+
+TABLE_PURGES = Database("table_purges")
+"""u64 table -> nothing: deleted tables whose rows are still to be removed."""
+
 ALL = (
     STORE, HEADS, TOPICS, LEDGERS, ENTRIES, PRODUCERS, OWNERS, SEQUENCES, TXNS, TXN_PARTS, TXN_DEADLINES, TXN_RUNS,
     OPEN_FIRST, ABORTED, LEASES, LEASE_TXNS, SUBSCRIPTIONS, CURSORS, ACKS, DELIVERIES, CONSUMERS, PENDING, TXN_PENDING,
-    AUDIT, PURGES,
+    AUDIT, PURGES, TABLES, ROWS, VERSIONS, TXN_KEYS, CONFLICTS, TABLE_PURGES,
 )  # fmt: skip
 
 PART_TOPIC = 1

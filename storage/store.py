@@ -27,12 +27,14 @@ from storage.names import named
 from storage.position import EARLIEST, LATEST, Extreme, MessageId, Position, start_of
 from storage.subscription.isolation import IsolationLevel, SubscriptionType
 from storage.txn_id import TxnID
+from storage.txn_options import CheckMode, Priority, TransactionIsolation, TransactionOptions
 
 if TYPE_CHECKING:
     from storage.consumer import Consumer
     from storage.environment import OnWait
     from storage.ledger.topic import Topic
     from storage.message import Message
+    from storage.open_table import Table
     from storage.ops.administration import Administration
     from storage.producer import Producer
     from storage.producing import OnTurn
@@ -59,12 +61,13 @@ class Store:
 
     @cached_property
     def coordinator(self) -> Coordinator:
-        """The coordinator, with topics and subscriptions as its participants."""
+        """The coordinator, with topics, subscriptions and tables as its participants."""
         from storage.subscription.pending_ack import PendingAcks
+        from storage.table.intent import TableIntents
         from storage.txn.buffer import TransactionBuffer
         from storage.txn.coordinator import Coordinator
 
-        return Coordinator([TransactionBuffer(), PendingAcks()])
+        return Coordinator([TransactionBuffer(), PendingAcks(), TableIntents()])
 
     @cached_property
     def reaper(self) -> Reaper:
@@ -426,36 +429,108 @@ class Store:
         cursors.save(batch, subscription.subscription_id, cursor)
         return subscription
 
+    # Tables
+
+    def tables(self) -> list[str]:
+        """The names of all tables, in order."""
+        from storage.table import table as tables
+
+        with self.connection.view() as view:
+            return [table.name for table in tables.every(view)]
+
+    def has_table(self, name: str) -> bool:
+        from storage.table import table as tables
+
+        with self.connection.view() as view:
+            return tables.find(view, name) is not None
+
+    def create_table(self, name: str) -> None:
+        """Create an empty table.
+
+        Raises:
+            AlreadyExists, InvalidName
+        """
+        from storage.table import table as tables
+
+        self.connection.write(lambda batch: tables.create(batch, name))
+
+    def table(self, name: str) -> Table:
+        """A table to read and write.
+
+        Raises:
+            TableNotFound, InvalidName
+        """
+        from storage.open_table import Table
+        from storage.table import table as tables
+
+        with self.connection.view() as view:
+            return Table(self.connection, self.coordinator, tables.get(view, name))
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """Every table: counts."""
+        from storage.ops import tables
+
+        return tables.table_rows(self.connection)
+
+    def intents(self, table: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
+        """Write intents of one table, or of all: who holds which keys."""
+        from storage.ops import tables
+
+        return tables.intents(self.connection, table, limit)
+
+    def conflicts(self, limit: int | None = None, table: str | None = None) -> list[dict[str, Any]]:
+        """Recent conflicts between transactions over tables, the newest first: winner, loser, key."""
+        from storage.table import conflict
+
+        with self.connection.view() as view:
+            return conflict.rows(view, limit, table)
+
     # Transactions
 
     def transaction(
-        self, *, timeout: float | None = None, labels: dict[str, str] | None = None
+        self,
+        *,
+        timeout: float | None = None,
+        labels: dict[str, str] | None = None,
+        isolation: TransactionIsolation | str = TransactionIsolation.SERIALIZABLE,
+        check: CheckMode | str | None = None,
+        priority: Priority | str = Priority.MEDIUM,
     ) -> Transaction:
         """Begin a transaction attached to this process: when it dies, the next writer aborts the transaction.
 
         Args:
             timeout: seconds until its deadline; 10 minutes if None, 24 hours at most.
+            isolation: a read-committed one only reads tables, and disturbs nobody.
+            check: what a read-committed one does on a write intent; minimal if None.
+            priority: who survives when two transactions meet over a key.
 
         Raises:
             InvalidValue, InvalidName
         """
+        from storage.table_work import Begun
         from storage.transaction import Transaction
 
-        timeout_ms = _timeout_ms(timeout)
-        owner = self.connection.owner
-        record = self.connection.write(
-            lambda batch: self.coordinator.begin(
-                batch, owner, self.connection.lease(batch), timeout_ms, labels
-            )
-        )
-        return Transaction(self.connection, self.coordinator, record.id)
+        begun = Begun(_timeout_ms(timeout), labels, _options(isolation, check, priority))
+        return Transaction.begin(self.connection, self.coordinator, begun)
 
-    def begin(self, *, timeout: float | None = None, labels: dict[str, str] | None = None) -> TxnID:
-        """Begin a detached transaction, which its deadline alone rules: for one shell command after the other."""
-        timeout_ms = _timeout_ms(timeout)
+    def begin(
+        self,
+        *,
+        timeout: float | None = None,
+        labels: dict[str, str] | None = None,
+        isolation: TransactionIsolation | str = TransactionIsolation.SERIALIZABLE,
+        check: CheckMode | str | None = None,
+        priority: Priority | str = Priority.MEDIUM,
+    ) -> TxnID:
+        """Begin a detached transaction, which its deadline alone rules: for one shell command after the other.
+
+        Args and raises:
+            as `transaction`
+        """
+        timeout_ms, options = _timeout_ms(timeout), _options(isolation, check, priority)
         owner = self.connection.owner
         return self.connection.write(
-            lambda batch: self.coordinator.begin(batch, owner, 0, timeout_ms, labels)
+            lambda batch: self.coordinator.begin(batch, owner, 0, timeout_ms, labels, options)
         ).id
 
     def use_transaction(self, txn: Txn) -> None:
@@ -476,15 +551,18 @@ class Store:
         """Commit a transaction; False if it was committed before.
 
         Raises:
-            TransactionNotFound, TransactionNotOpen, TransactionTimedOut
+            TransactionNotFound, TransactionNotOpen, TransactionTimedOut, LostConflict, RequestTooOld
         """
-        from storage.transaction import txn_number
+        from storage.table_work import commit_in
+        from storage.transaction import Transaction, txn_number
 
+        if isinstance(txn, Transaction) and txn.work is not None:
+            ended = txn.work.commit()
+            return ended is None or not ended.already
         least, owner = txn_number(txn), self.connection.owner
-        ended = self.connection.write(
-            lambda batch: self.coordinator.commit(batch, least, owner), naming=least
-        )
-        return not ended.already
+        return not self.connection.write(
+            lambda batch: commit_in(self.coordinator, batch, least, owner), naming=least
+        ).already
 
     def abort(
         self,
@@ -709,6 +787,21 @@ class Store:
         from storage.ops import verify
 
         return verify.run(self.connection, full=full, progress=progress)
+
+
+def _options(
+    isolation: TransactionIsolation | str, check: CheckMode | str | None, priority: Priority | str
+) -> TransactionOptions:
+    """Options however they are written.
+
+    Raises:
+        InvalidValue
+    """
+    return TransactionOptions(
+        named(TransactionIsolation, isolation, "transaction isolation") or TransactionIsolation.SERIALIZABLE,
+        named(CheckMode, check, "check mode"),
+        named(Priority, priority, "priority") or Priority.MEDIUM,
+    )
 
 
 def _timeout_ms(seconds: float | None) -> int:

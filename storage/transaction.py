@@ -3,47 +3,121 @@
     with store.transaction(timeout=30) as txn:
         producer.send(b"-100", key="B1", txn=txn)
         producer.send(b"+100", key="B2", txn=txn)
+        accounts.put(b"B2", b"100", txn=txn)
 
 It commits when the block ends and aborts when the block raises. It is attached: if the process dies, however, the
-next writer aborts it.
+next writer aborts it. A read-committed one only reads tables: it has no record, no number, and writes nothing at all.
 """
 
 from __future__ import annotations
 
 from storage.connection import Connection
 from storage.errors import InvalidTxnId
-from storage.txn import record as records
-from storage.txn.coordinator import Coordinator
+from storage.table_work import Begun, TableWork
+from storage.txn.coordinator import Coordinator, read_only
 from storage.txn_id import TxnID
-from storage.txn_state import AbortReason, TransactionState
+from storage.txn_options import CheckMode, Priority, TransactionIsolation
+from storage.txn_state import TransactionState
 
 
 class Transaction:
-    """Made by `Store.transaction`. For one thread at a time."""
+    """Made by `Store.transaction`. For one thread at a time.
 
-    def __init__(self, connection: Connection, coordinator: Coordinator, txn_id: TxnID) -> None:
-        self._connection = connection
-        self._coordinator = coordinator
-        self.id = txn_id
+    Attributes:
+        work: what it does in tables; None for a read-committed one.
+        start: the last timestamp that was issued when a read-committed one began; 0 for others.
+    """
+
+    def __init__(self, begun: Begun, work: TableWork | None, start: int = 0) -> None:
+        self._begun = begun
+        self._read_only_state = TransactionState.OPEN
         self._aborted_here = False
+        self.work = work
+        self.start = start
+
+    @classmethod
+    def begin(cls, connection: Connection, coordinator: Coordinator, begun: Begun) -> Transaction:
+        """Begin as asked.
+
+        Raises:
+            InvalidValue, InvalidName
+        """
+        if begun.options.isolation is TransactionIsolation.SERIALIZABLE:
+            return cls(begun, TableWork.begin(connection, coordinator, begun))
+        with connection.view() as view:
+            issued = connection.environment.read_cache.peek_issued(view.head)
+            return cls(begun, None, max(view.head.last_timestamp, issued))
+
+    @property
+    def id(self) -> TxnID:
+        """Its number. Asking for it gives the transaction a record in the store if it has none yet.
+
+        Raises:
+            ReadOnlyTransaction: a read-committed transaction has none.
+        """
+        work = self._writing
+        work.materialize()
+        return TxnID(work.least)
+
+    @property
+    def _writing(self) -> TableWork:
+        if self.work is None:
+            raise read_only("(read-committed)")
+        return self.work
+
+    @property
+    def isolation(self) -> TransactionIsolation:
+        return self._begun.options.isolation
+
+    @property
+    def check(self) -> CheckMode | None:
+        """What its reads do on an intent; None for a serializable one, which pushes."""
+        return self._begun.options.check
+
+    @property
+    def priority(self) -> Priority:
+        return self._begun.options.priority
+
+    @property
+    def timestamp(self) -> int:
+        """At which it reads tables, and the version of all that it writes.
+
+        Raises:
+            ReadOnlyTransaction: a read-committed transaction has none.
+        """
+        return self._writing.timestamp
+
+    @property
+    def message_bound(self) -> int | None:
+        """Messages are received for it only if they were there to be read at this timestamp; None: whichever."""
+        return self._writing.message_bound
 
     @property
     def state(self) -> TransactionState:
         """Its state now."""
-        with self._connection.view() as view:
-            return records.state_of(view, self.id.least)
+        return self._read_only_state if self.work is None else self.work.state
+
+    def flush(self) -> None:
+        """Write what it keeps in this process: the intents of its puts. Conflicts show here.
+
+        Raises:
+            WriteTooOld, LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, WriterBusy
+        """
+        if self.work is not None:
+            self.work.flush()
 
     def commit(self) -> None:
         """Make everything visible at one instant; repeating it succeeds.
 
         Raises:
             TransactionNotOpen: it was aborted; the message says when, why and by whom.
+            WriteTooOld, LostConflict, RequestTooOld: it lost a conflict over a table and is aborted; run it again.
             TransactionTimedOut, WriterBusy
         """
-        owner = self._connection.owner
-        self._connection.write(
-            lambda batch: self._coordinator.commit(batch, self.id.least, owner), naming=self.id.least
-        )
+        if self.work is not None:
+            self.work.commit()
+        elif self._read_only_state is TransactionState.OPEN:
+            self._read_only_state = TransactionState.COMMITTED
 
     def abort(self, reason: str | None = None) -> None:
         """Drop everything; repeating it succeeds.
@@ -52,15 +126,14 @@ class Transaction:
             TransactionNotOpen: it was committed.
             WriterBusy
         """
-        owner = self._connection.owner
-        self._connection.write(
-            lambda batch: self._coordinator.abort(batch, self.id.least, owner, AbortReason.ASKED, reason),
-            naming=self.id.least,
-        )
+        if self.work is not None:
+            self.work.abort(reason)
+        elif self._read_only_state is TransactionState.OPEN:
+            self._read_only_state = TransactionState.ABORTED
         self._aborted_here = True
 
     def __str__(self) -> str:
-        return str(self.id)
+        return "(read-committed)" if self.work is None else str(self.id)
 
     def __enter__(self) -> Transaction:
         return self
@@ -78,6 +151,7 @@ def txn_number(txn: Transaction | TxnID | str) -> int:
 
     Raises:
         InvalidTxnId
+        ReadOnlyTransaction: a read-committed transaction of this process has none.
     """
     if isinstance(txn, Transaction):
         return txn.id.least

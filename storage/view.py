@@ -15,6 +15,7 @@ from storage.codec import key1, seal, unseal
 from storage.errors import TxnctlError
 from storage.lease import LockFile
 from storage.limits import KEY_BYTES_MAX
+from storage.read_cache import ReadCache
 from storage.schema import HEADS, Database
 from storage.store_head import StoreHead
 
@@ -64,6 +65,19 @@ class ReadView:
                 return
             for key, data in cursor.iternext():
                 if key[:length] != prefix or (stop is not None and key > stop):
+                    return
+                yield key, unseal(database, key, data)
+
+    def scan_back(
+        self, database: Database, prefix: bytes, before: bytes
+    ) -> Iterator[tuple[bytes, memoryview]]:
+        """Keys with `prefix` below `before`, the last one first."""
+        length = len(prefix)
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            if not (cursor.prev() if cursor.set_range(before) else cursor.last()):
+                return
+            for key, data in cursor.iterprev():
+                if key[:length] != prefix:
                     return
                 yield key, unseal(database, key, data)
 
@@ -131,7 +145,7 @@ class ReadView:
 class WriteBatch(ReadView):
     """A view that changes: one durable commit or nothing. Made by `Environment.write` alone."""
 
-    __slots__ = ("bytes", "dry_run", "lock_file", "naming")
+    __slots__ = ("bytes", "dry_run", "lock_file", "naming", "read_cache")
 
     def __init__(
         self,
@@ -139,15 +153,18 @@ class WriteBatch(ReadView):
         databases: dict[str, Any],
         clock: Clock,
         lock_file: LockFile,
+        read_cache: ReadCache,
         naming: int,
         dry_run: bool,
     ) -> None:
         super().__init__(raw, databases, clock)
         self.lock_file = lock_file
+        self.read_cache = read_cache
         self.naming = naming
         self.bytes = 0
         self.dry_run = dry_run
         self.head.go_on(clock)
+        read_cache.catch_up(self.head)
 
     def put(self, database: Database, key: bytes, payload: bytes) -> None:
         assert 0 < len(key) <= KEY_BYTES_MAX, "names are bounded, so that keys are"

@@ -11,7 +11,7 @@ from storage import audit_trail
 from storage.lease import LockFile
 from storage.ledger import topic as topics, topic_head
 from storage.names import short_topic_name
-from storage.ops import backlog
+from storage.ops import backlog, tables
 from storage.ops.stats import owner_state
 from storage.ops.transactions import DELETED
 from storage.subscription import cursor as cursors, subscription as subscriptions
@@ -68,6 +68,10 @@ def _effect(
     view: ReadView, locks: LockFile, effect: dict[str, Any], before: dict[int, dict[str, tuple[int, int]]]
 ) -> dict[str, Any]:
     """One part's effect with names, and for a topic what it unblocks and who blocks next."""
+    if effect["kind"] == "table":
+        table_id = effect.pop("tableId")
+        effect["table"] = tables.table_names(view).get(table_id, "(deleted)")
+        return effect
     topic_id = effect.pop("topicId")
     names = {each.topic_id: each.full_name for each in topics.every(view)}
     effect["topic"] = names.get(topic_id, DELETED)

@@ -17,6 +17,7 @@ from storage.errors import ConsumerNotFound, InvalidValue, ObjectHeld
 from storage.ledger import managed_ledger, refusals, session as sessions, topic as topics, topic_head
 from storage.ledger.admission import Admission
 from storage.ledger.topic import Topic
+from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
 from storage.names import named
 from storage.ops import audit, producers, skip
 from storage.position import LATEST, Extreme, MessageId, Position, start_of
@@ -36,6 +37,7 @@ from storage.subscription.acknowledgement import Acknowledger, add_item, item_of
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel, SubscriptionType
 from storage.subscription.subscription import AttachedConsumer, Subscription
+from storage.table import table as tables, table_head
 from storage.transaction import Transaction, txn_number
 from storage.txn import buffer, record as records
 from storage.txn.fence import Fence
@@ -100,9 +102,9 @@ class Administration:
         return result
 
     def purge(self) -> int:
-        """Remove what deleted topics left, in bounded steps; how many steps. A killed one is resumed by the next."""
+        """Remove what deleted topics and tables left, in bounded steps; how many. A killed one is resumed."""
         steps = 0
-        while self._connection.write(topics.purge_step):
+        while self._connection.write(topics.purge_step) or self._connection.write(tables.purge_step):
             steps += 1
         return steps
 
@@ -134,6 +136,58 @@ class Administration:
             }  # fmt: skip
 
         return self._change("producers fence", topic, change, dry_run, reason)
+
+    # Tables
+
+    def delete_table(
+        self, name: str, *, force: bool = False, dry_run: bool = False, reason: str | None = None
+    ) -> dict[str, Any]:
+        """Delete a table.
+
+        Raises:
+            TableNotFound
+            ObjectHeld: open transactions have write intents in it; `force` aborts them first.
+        """
+
+        def change(batch: WriteBatch) -> dict[str, Any]:
+            table = tables.get(batch, name)
+            holders = tables.holders(batch, table.table_id)
+            aborted = self._end_holders(batch, f"table {name}", holders, force)
+            head = table_head.find(batch, table.table_id)
+            tables.delete(batch, table)
+            return {
+                "table": name, "tableId": table.table_id, "rows": head.rows if head is not None else 0,
+                "transactionsAborted": aborted,
+            }  # fmt: skip
+
+        result = self._change("tables delete", name, change, dry_run, reason)
+        if not dry_run:
+            self.purge()
+        return result
+
+    def set_table_retention(
+        self, retention_ms: int, *, dry_run: bool = False, reason: str | None = None
+    ) -> dict[str, Any]:
+        """How far back versions of table rows are kept, for reads in the past and for long transactions.
+
+        Raises:
+            InvalidValue
+        """
+        if (
+            type(retention_ms) is not int
+            or not TABLE_RETENTION_MS_MIN <= retention_ms <= TABLE_RETENTION_MS_MAX
+        ):
+            raise InvalidValue(
+                f"table versions are kept for {TABLE_RETENTION_MS_MIN} to {TABLE_RETENTION_MS_MAX} ms, "
+                f"not {retention_ms!r}",
+                hint="Transactions older than that can no longer use tables.",
+            )
+
+        def change(batch: WriteBatch) -> dict[str, Any]:
+            before, batch.head.table_retention_ms = batch.head.table_retention_ms, retention_ms
+            return {"tableRetentionMsBefore": before, "tableRetentionMs": retention_ms}
+
+        return self._change("store config", "table-retention", change, dry_run, reason)
 
     # The store
 

@@ -19,7 +19,7 @@ from storage.errors import StoreInUse
 from storage.lease import FILE_NAME, processes_with
 from storage.ledger import topic as topics
 from storage.ledger.admission import Admission
-from storage.ops import audit
+from storage.ops import audit, table_gc
 from storage.owner import describe, is_running, started
 from storage.place import DATA, give_to_owner
 from storage.schema import LEASES, PURGES, TXN_DEADLINES
@@ -197,7 +197,7 @@ def _data_bytes(path: str) -> int:
 
 
 def collect(store: Store, dry_run: bool = False, reason: str | None = None) -> dict[str, Any]:
-    """Free what nobody needs: reader slots of dead processes, and what deleted topics left.
+    """Free what nobody needs: reader slots of dead processes, what deleted topics and tables left, old versions.
 
     Raises:
         BadInput
@@ -210,8 +210,15 @@ def collect(store: Store, dry_run: bool = False, reason: str | None = None) -> d
         dead = sum(not is_running(each["pid"]) for each in store.readers())
         return {"readersFreed": dead, "deletedTopics": deleted, "purgeSteps": None, "dryRun": True}
     freed = connection.environment.check_readers()
-    result = {"readersFreed": freed, "deletedTopics": deleted, "purgeSteps": store.admin.purge()}
-    if freed or deleted:
+    result = {
+        "readersFreed": freed, "deletedTopics": deleted, "purgeSteps": store.admin.purge(),
+        **table_gc.collect(connection),
+    }  # fmt: skip
+    if (
+        freed
+        or deleted
+        or any(result[each] for each in ("intentsFinalized", "versionsRemoved", "tombstonesRemoved"))
+    ):
         connection.write(
             lambda batch: audit_trail.record(batch, connection.owner, "store gc", "store", reason, result)
         )

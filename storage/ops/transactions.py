@@ -12,8 +12,10 @@ from storage.ledger import topic as topics
 from storage.limits import DEATH_CHECK_S
 from storage.moment import both
 from storage.names import short_topic_name
+from storage.ops import tables
 from storage.ops.stats import owner_state
-from storage.schema import PART_TOPIC, TXN_DEADLINES, TXNS
+from storage.schema import PART_TABLE, PART_TOPIC, TXN_DEADLINES, TXNS
+from storage.table import conflict
 from storage.txn import reaper, record as records
 from storage.txn.coordinator import Ended, touches
 from storage.txn.record import TransactionRecord
@@ -68,10 +70,21 @@ def row(view: ReadView, store: Store, record: TransactionRecord, names: dict[int
         "timeoutMs": record.timeout_ms, "deadlineInMs": left_ms if is_open else None,
         "overdue": left_ms <= 0 if is_open else None,
         "topics": [names.get(each, DELETED) for each in touches(view, record.least, PART_TOPIC)],
+        "tables": _table_names(view, record), "isolation": record.isolation, "priority": record.priority,
         "messages": record.messages, "acknowledgements": record.acknowledgements,
         **both("ended", record.ended_ms), "reason": record.reason_code, "reasonText": record.reason_text,
         "endedBy": str(record.ended_by) if record.ended_by else None,
     }  # fmt: skip
+
+
+def _table_names(view: ReadView, record: TransactionRecord) -> list[str]:
+    """The tables that a transaction wrote."""
+    written = {table_id for table_id, _, _ in record.written}
+    written.update(touches(view, record.least, PART_TABLE))
+    if not written:
+        return []
+    names = tables.table_names(view)
+    return sorted(names.get(each, f"(deleted, {each})") for each in written)
 
 
 def show(store: Store, txn: int) -> dict[str, Any]:
@@ -84,14 +97,32 @@ def _show(view: ReadView, store: Store, record: TransactionRecord) -> dict[str, 
     names = _topic_names(view)
     parts = store.coordinator.parts(view, record.least)
     for part in parts:
-        part["topic"] = names.get(part.pop("topicId"), DELETED)
-        part["name"] = short_topic_name(part["topic"])
+        if "topicId" in part:
+            part["topic"] = names.get(part.pop("topicId"), DELETED)
+            part["name"] = short_topic_name(part["topic"])
+    _add_tables(view, record, parts)
     return {
         **row(view, store, record, names),
-        "isolation": record.isolation, "priority": record.priority, "timestamp": str(record.timestamp),
+        "check": record.check, "timestamp": str(record.timestamp), "conflict": conflict.described(record),
         "ownerDetails": record.owner.row(), **both("lastUsed", record.used_ms),
         "parts": parts,
     }  # fmt: skip
+
+
+def _add_tables(view: ReadView, record: TransactionRecord, parts: list[dict[str, Any]]) -> None:
+    """Names of tables, and the keys that a commit wrote without intents."""
+    names = tables.table_names(view)
+    by_id = {part["tableId"]: part for part in parts if part["kind"] == "table"}
+    for table_id, count, keys in record.written:
+        part = by_id.get(table_id)
+        if part is None:
+            part = {"kind": "table", "tableId": table_id, "keys": 0, "keyList": [], "finalized": True}
+            by_id[table_id] = part
+            parts.append(part)
+        part["keys"] += count
+        part["keyList"] = [*part["keyList"], *keys][:100]
+    for part in by_id.values():
+        part["table"] = names.get(part.pop("tableId"), "(deleted)")
 
 
 def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from storage.ledger import topic as topics, topic_head
 from storage.ops.verify_log import Log, read_log
 from storage.ops.verify_producers import check_producers
 from storage.ops.verify_subscription import check_subscription
+from storage.ops.verify_table import check_tables
 from storage.ops.verify_topic import check_topic
 from storage.ops.verify_transaction import check_transactions
 from storage.schema import ALL, ENTRIES
@@ -75,6 +76,8 @@ def _check_checksums(view: ReadView, report: Report, progress: Progress | None) 
 
 def _check_objects(view: ReadView, report: Report, full: bool, progress: Progress | None) -> None:
     check_transactions(view, report)
+    if full:
+        check_tables(view, report)
     for topic in topics.every(view):
         head = topic_head.load(view, topic.topic_id)
         log: Log | None = None

@@ -13,7 +13,7 @@ from storage.ledger.entry import MESSAGES, Entry
 from storage.limits import ENTRY_MESSAGES_MAX
 from storage.owner import Owner
 from storage.position import MessageId, Position
-from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
+from storage.subscription import consumed, cursor as cursors, delivery as deliveries, message_set, pending_ack
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel, bound
 from storage.subscription.subscription import Subscription
@@ -54,6 +54,7 @@ class Acknowledger:
         resolved = [(at, *_resolve(batch, subscription, at, messages)) for at, messages in items]
         if txn:
             record = self._coordinator.use(batch, txn, self._by)
+            consumed.note(batch, subscription, record, [at for at, _, _ in resolved])
             record.acknowledgements += pending_ack.add(
                 batch, subscription, cursor, txn, resolved, self._consumer_id
             )
@@ -111,6 +112,7 @@ class Acknowledger:
         if txn:
             record = self._coordinator.use(batch, txn, self._by)
             _check_handed_out(batch, subscription, cursor, through)
+            consumed.note_through(batch, subscription, record, cursor.mark_delete, at)
             pending_ack.add_cumulative(batch, subscription, cursor, txn, through, self._consumer_id)
             record.acknowledgements += 1
             records.save(batch, record)

@@ -7,13 +7,16 @@ never hit the next. It meets topics and subscriptions as participants only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from storage import audit_trail, faults
 from storage.codec import key1, key2
 from storage.errors import (
     InvalidValue,
+    LostConflict,
     OwnerAlive,
+    ReadOnlyTransaction,
     TransactionChanged,
     TransactionNotOpen,
     TransactionTimedOut,
@@ -27,9 +30,11 @@ from storage.limits import (
 )
 from storage.names import check_name
 from storage.owner import Owner
-from storage.schema import LEASE_TXNS, PART_SUBSCRIPTION, PART_TOPIC, TXN_DEADLINES, TXN_PARTS
+from storage.schema import LEASE_TXNS, PART_SUBSCRIPTION, PART_TABLE, PART_TOPIC, TXN_DEADLINES, TXN_PARTS
 from storage.txn import record as records
 from storage.txn.record import TransactionRecord
+from storage.txn_id import TxnID
+from storage.txn_options import SERIALIZABLE, TransactionIsolation, TransactionOptions
 from storage.txn_state import STATE_CODES, AbortReason, TransactionState, Verdict, judge_end
 from storage.view import ReadView, WriteBatch
 
@@ -64,34 +69,36 @@ class Coordinator:
         lease: int,
         timeout_ms: int,
         labels: dict[str, str] | None = None,
+        options: TransactionOptions = SERIALIZABLE,
+        started: Started | None = None,
     ) -> TransactionRecord:
         """A new open transaction.
 
         Args:
             lease: of the process it is attached to; 0 makes it detached.
             timeout_ms: until its deadline, 24 hours at most.
+            started: when it began, if that was before this batch.
 
         Raises:
             InvalidValue, InvalidName: a timeout or label out of bounds.
         """
-        if not 0 < timeout_ms <= TRANSACTION_TIMEOUT_MS_MAX:
-            raise InvalidValue(
-                f"a transaction's timeout of {timeout_ms / 1000:g} s is not between 1 ms and 24 h",
-                timeoutMs=timeout_ms,
-            )
-        now_ns = batch.now_ns
+        check_begin(timeout_ms, labels)
+        if started is None:
+            started = Started(batch.timestamp(), batch.now_ms, batch.now_ns)
         batch.head.last_txn += 1
         record = TransactionRecord()
         record.least, record.state_code, record.version = batch.head.last_txn, _OPEN, 1
-        record.timestamp, record.begun_ms = batch.timestamp(), batch.now_ms
-        record.deadline_ns, record.timeout_ms = now_ns + timeout_ms * 1_000_000, timeout_ms
-        record.lease, record.owner_fields, record.labels = lease, owner.fields(), _check_labels(labels or {})
-        record.isolation, record.check, record.priority = "SERIALIZABLE", None, "medium"
-        record.used_ns, record.used_ms = now_ns, record.begun_ms
+        record.timestamp, record.begun_ms = started.timestamp, started.wall_ms
+        record.deadline_ns, record.timeout_ms = started.now_ns + timeout_ms * 1_000_000, timeout_ms
+        record.lease, record.owner_fields, record.labels = lease, owner.fields(), labels or {}
+        record.isolation, record.priority = options.isolation.value, options.priority.value
+        record.check = options.check.value if options.check is not None else None
+        record.used_ns, record.used_ms = batch.now_ns, batch.now_ms
         record.ended_ms = record.ended_timestamp = record.reason_code = record.reason_text = None
         record.ended_by_fields = None
         record.messages = record.acknowledgements = 0
         record.incarnation = batch.head.incarnation
+        record.uses_tables, record.consumed, record.written, record.conflict = False, 0, [], None
         records.save(batch, record)
         batch.put(TXN_DEADLINES, key2(record.deadline_ns, record.least), b"")
         if lease:
@@ -106,8 +113,10 @@ class Coordinator:
             TransactionTimedOut: its deadline has passed; the abort is durable before this is reported.
         """
         record = records.get(batch, least)
+        if record.isolation == TransactionIsolation.READ_COMMITTED.value:
+            raise read_only(str(record.id))
         if record.state_code != _OPEN:
-            raise _not_open(record, "used")
+            raise not_open(record, "used")
         if batch.now_ns >= record.deadline_ns:
             self._end(batch, record, TransactionState.ABORTED, AbortReason.TIMED_OUT, None, by)
             raise batch.refuse(_timed_out(record))
@@ -115,8 +124,17 @@ class Coordinator:
         record.used_ns, record.used_ms = batch.now_ns, batch.now_ms
         return record
 
-    def commit(self, batch: WriteBatch, least: int, by: Owner) -> Ended:
+    def commit(
+        self,
+        batch: WriteBatch,
+        least: int,
+        by: Owner,
+        prepare: Callable[[TransactionRecord], None] | None = None,
+    ) -> Ended:
         """Make all of a transaction visible at one instant. Repeating it succeeds.
+
+        Args:
+            prepare: does the last of its work within the same batch, once it is certain that it may commit.
 
         Raises:
             TransactionNotFound, TransactionNotOpen (it was aborted), TransactionTimedOut
@@ -127,7 +145,7 @@ class Coordinator:
         if verdict is Verdict.ALREADY_SO:
             return Ended(record, [], already=True)
         if verdict is Verdict.CONFLICT:
-            raise _not_open(record, "committed")
+            raise not_open(record, "committed")
         if verdict is Verdict.TOO_LATE:
             self._end(batch, record, TransactionState.ABORTED, AbortReason.TIMED_OUT, None, by)
             raise batch.refuse(_timed_out(record))
@@ -135,6 +153,8 @@ class Coordinator:
         if refusal is not None:
             self._end(batch, record, TransactionState.ABORTED, AbortReason.FENCED, refusal.message, by)
             raise batch.refuse(refusal)
+        if prepare is not None:
+            prepare(record)
         return self._end(batch, record, TransactionState.COMMITTED, None, None, by)
 
     def _refusal(self, view: ReadView, least: int) -> TxnctlError | None:
@@ -144,6 +164,18 @@ class Coordinator:
             if found is not None:
                 return found
         return None
+
+    def doom(
+        self,
+        batch: WriteBatch,
+        record: TransactionRecord,
+        reason: AbortReason,
+        by: Owner,
+        conflict: list[Any],
+    ) -> None:
+        """Abort an open transaction over a conflict, which its record keeps. A doomed one never commits."""
+        record.conflict = conflict
+        self._end(batch, record, TransactionState.ABORTED, reason, None, by)
 
     def abort(
         self,
@@ -163,10 +195,10 @@ class Coordinator:
         verdict = judge_end(record.state, TransactionState.ABORTED, batch.now_ns, record.deadline_ns)
         if verdict is Verdict.ALREADY_SO:
             if if_version is not None and if_version != record.version:
-                raise _not_open(record, "aborted")
+                raise not_open(record, "aborted")
             return Ended(record, [], already=True)
         if verdict is Verdict.CONFLICT:
-            raise _not_open(record, "aborted")
+            raise not_open(record, "aborted")
         if if_version is not None and if_version != record.version:
             raise TransactionChanged(
                 f"transaction {record.id} is at version {record.version}, not {if_version}: it was used meanwhile",
@@ -229,9 +261,34 @@ def _note_expiry(batch: WriteBatch, record: TransactionRecord, by: Owner) -> Non
     )
 
 
+class Started:
+    """When a transaction began: its timestamp, wall time in ms, store clock in ns."""
+
+    __slots__ = ("now_ns", "timestamp", "wall_ms")
+
+    def __init__(self, timestamp: int, wall_ms: int, now_ns: int) -> None:
+        self.timestamp = timestamp
+        self.wall_ms = wall_ms
+        self.now_ns = now_ns
+
+
+def check_begin(timeout_ms: int, labels: dict[str, str] | None) -> None:
+    """That a transaction may be begun so.
+
+    Raises:
+        InvalidValue, InvalidName: a timeout or label out of bounds.
+    """
+    if not 0 < timeout_ms <= TRANSACTION_TIMEOUT_MS_MAX:
+        raise InvalidValue(
+            f"a transaction's timeout of {timeout_ms / 1000:g} s is not between 1 ms and 24 h",
+            timeoutMs=timeout_ms,
+        )
+    _check_labels(labels or {})
+
+
 def touches(view: ReadView, least: int, kind: int) -> list[int]:
-    """Ids of the topics (PART_TOPIC) or subscriptions (PART_SUBSCRIPTION) that a transaction touched."""
-    assert kind in (PART_TOPIC, PART_SUBSCRIPTION)
+    """Ids of the topics (PART_TOPIC), subscriptions (PART_SUBSCRIPTION) or tables that a transaction touched."""
+    assert kind in (PART_TOPIC, PART_SUBSCRIPTION, PART_TABLE)
     prefix = key1(least) + bytes((kind,))
     return [int.from_bytes(key[9:17], "big") for key in view.keys(TXN_PARTS, prefix)]
 
@@ -274,7 +331,19 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _not_open(record: TransactionRecord, asked: str) -> TransactionNotOpen:
+def read_only(name: str) -> ReadOnlyTransaction:
+    """The error for a write, a message or an acknowledgement in a read-committed transaction."""
+    return ReadOnlyTransaction(
+        f"transaction {name} is read-committed: it only reads tables",
+        hint="Begin a serializable one: a read-committed one that writes would cost the same and promise less.",
+        transaction=name,
+    )
+
+
+def not_open(record: TransactionRecord, asked: str) -> TransactionNotOpen:
+    """The error for what only an open transaction can do; one that lost a conflict is told to whom."""
+    if record.reason_code == AbortReason.LOST_CONFLICT.value and record.conflict:
+        return _lost(record, asked)
     when = _ago(record.ended_ms)
     why = f", reason: {record.reason_code}" if record.reason_code else ""
     text = f" ({record.reason_text})" if record.reason_text else ""
@@ -285,6 +354,25 @@ def _not_open(record: TransactionRecord, asked: str) -> TransactionNotOpen:
         transaction=str(record.id),
         state=record.state.value,
         reason=record.reason_code,
+    )
+
+
+def _lost(record: TransactionRecord, asked: str) -> LostConflict:
+    assert record.conflict is not None, "the caller has seen it"
+    _, winner, version, table, key = record.conflict
+    who = f"transaction {TxnID(winner)}" if winner else f"the transaction of timestamp {version}"
+    shown = ascii(key)[2:-1]
+    return LostConflict(
+        f"transaction {record.id} cannot be {asked}: it lost key {shown} of table {table} to {who} "
+        f"and was aborted {_ago(record.ended_ms)}",
+        hint="Run all of it again in a new transaction, with a higher priority if it loses often.",
+        transaction=str(record.id),
+        state=record.state.value,
+        reason=record.reason_code,
+        winner=str(TxnID(winner)) if winner else None,
+        winnerVersion=str(version),
+        table=table,
+        key=shown,
     )
 
 

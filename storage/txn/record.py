@@ -16,6 +16,7 @@ _FIELDS = (
     "state_code", "version", "timestamp", "begun_ms", "deadline_ns", "timeout_ms", "lease", "owner_fields", "labels",
     "isolation", "check", "priority", "used_ns", "used_ms", "ended_ms", "ended_timestamp", "reason_code",
     "reason_text", "ended_by_fields", "messages", "acknowledgements", "incarnation",
+    "uses_tables", "consumed", "written", "conflict",
 )  # fmt: skip
 
 
@@ -28,6 +29,10 @@ class TransactionRecord:
         deadline_ns: on the store clock.
         lease: of the process it is attached to; 0 for a detached one, which its deadline alone rules.
         used_ns, used_ms: last use, on the store clock and by the wall.
+        uses_tables: whether it has read or written a table.
+        consumed: timestamp of the newest message that it acknowledged; 0 for none.
+        written: keys that its commit wrote without intents: table, how many, the first of them.
+        conflict: kind, winner, winner's version, table name, key: what doomed it, or None.
     """
 
     __slots__ = (*_FIELDS, "least")
@@ -55,6 +60,10 @@ class TransactionRecord:
     messages: int
     acknowledgements: int
     incarnation: int
+    uses_tables: bool
+    consumed: int
+    written: list[list[Any]]
+    conflict: list[Any] | None
 
     @property
     def id(self) -> TxnID:
@@ -116,3 +125,16 @@ def save(batch: WriteBatch, record: TransactionRecord) -> None:
 def state_of(view: ReadView, least: int) -> TransactionState:
     """The state of a transaction that some message names."""
     return get(view, least).state
+
+
+def state_code(view: ReadView, least: int) -> int:
+    """The number of a transaction's state: the first field of its record, read without unpacking the rest.
+
+    Raises:
+        TransactionNotFound
+    """
+    payload = view.get(TXNS, key1(least))
+    if payload is None:
+        return get(view, least).state_code
+    # An array of 16 elements and more begins with a byte of its own and its length in two; a small integer is one byte.
+    return payload[3]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
 from storage.clock import ManualClock
+from storage.errors import LostConflict
 
 
 def build(path: Path) -> None:
@@ -53,6 +55,17 @@ def build(path: Path) -> None:
         store.create_topic("left")
         owned = store.create_producer("left", access_mode="WaitForExclusive", producer_name="dead")
         owned.send(b"by one that is dead")
+        store.create_table("accounts")
+        accounts = store.table("accounts")
+        accounts.put(b"B1", b"100")
+        accounts.put(b"B1", b"90")
+        accounts.delete(b"B2")
+        holder, loser = store.begin(), store.begin(priority="low")
+        accounts.put(b"B3", b"held", txn=holder)
+        with suppress(LostConflict):
+            accounts.get(b"B3", txn=loser)
+        store.create_table("dropped")
+        store.admin.delete_table("dropped")
 
 
 if __name__ == "__main__":

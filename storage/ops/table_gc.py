@@ -1,0 +1,65 @@
+"""Collecting what tables need no more: intents of decided transactions, superseded versions, deleted keys.
+
+Looking takes views, removing takes store transactions of a bounded size; killed in between, the next one goes on.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Protocol
+
+from storage.connection import Connection
+from storage.moment import rfc3339
+from storage.table import retention
+from storage.table.retention import Sweep
+from storage.view import ReadView, WriteBatch
+
+
+class Find(Protocol):
+    """Looks for what can go, from a key on; what, and where to go on."""
+
+    def __call__(self, view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]: ...
+
+
+class Remove(Protocol):
+    """Removes what was found."""
+
+    def __call__(self, batch: WriteBatch, keys: list[bytes]) -> None: ...
+
+
+def collect(connection: Connection) -> dict[str, Any]:
+    """Finalise, then remove what is older than the window; nothing while the clocks disagree."""
+    finalized = _finalize(connection)
+    with connection.view() as view:
+        agree, start = retention.clocks_agree(view), retention.window_start(view)
+        has_tables = bool(view.head.last_table)
+    sweep = Sweep(start)
+    if agree and has_tables:
+        _sweep(connection, sweep.find_versions, sweep.remove_versions)
+        _sweep(connection, sweep.find_tombstones, sweep.remove_tombstones)
+    return {
+        "intentsFinalized": finalized, "versionsRemoved": sweep.versions, "tombstonesRemoved": sweep.tombstones,
+        "tableWindowStart": rfc3339(start // 1_000_000), "clocksDisagree": not agree,
+    }  # fmt: skip
+
+
+def _finalize(connection: Connection) -> int:
+    done, at = 0, b""
+    with connection.view() as view:
+        if not retention.has_decided(view):
+            return 0
+    while True:
+        step, after = connection.write(partial(retention.finalize_step, after=at))
+        done += step
+        if after is None:
+            return done
+        at = after
+
+
+def _sweep(connection: Connection, find: Find, remove: Remove) -> None:
+    at: bytes | None = b""
+    while at is not None:
+        with connection.view() as view:
+            found, at = find(view, at)
+        if found:
+            connection.write(partial(remove, keys=found))

@@ -1,0 +1,110 @@
+"""Tables for people: lists, counts, versions, who holds which keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from storage.codec import U64, key1
+from storage.connection import Connection
+from storage.moment import both
+from storage.ops.stats import owner_state
+from storage.schema import ROWS, TXN_KEYS, VERSIONS
+from storage.table import row as rows, table as tables, table_head
+from storage.table.table import TableEntry
+from storage.table.table_head import TableHead
+from storage.table.visibility import Row, Version
+from storage.table_work import check_exists
+from storage.txn import record as records
+from storage.txn_id import TxnID
+from storage.view import ReadView
+
+_NS_PER_MS = 1_000_000
+
+
+def table_rows(connection: Connection) -> list[dict[str, Any]]:
+    """Every table, by name."""
+    with connection.view() as view:
+        return [_stats(view, each) for each in tables.every(view)]
+
+
+def stats(connection: Connection, table: TableEntry) -> dict[str, Any]:
+    """Counts of one table.
+
+    Raises:
+        TableNotFound: it was deleted.
+    """
+    with connection.view() as view:
+        check_exists(view, table)
+        return _stats(view, table)
+
+
+def _stats(view: ReadView, table: TableEntry) -> dict[str, Any]:
+    head = table_head.find(view, table.table_id) or TableHead()
+    return {
+        **both("asOf", view.clock.wall_ms()), "table": table.name, "tableId": table.table_id,
+        **both("created", table.created_ms), "keys": head.keys, "rows": head.rows, "versions": head.versions,
+        "intents": head.intents, "retentionMs": view.head.table_retention_ms,
+    }  # fmt: skip
+
+
+def versions(connection: Connection, table: TableEntry, key: bytes) -> list[dict[str, Any]]:
+    """All that is kept under a key, the newest first."""
+    with connection.view() as view:
+        check_exists(view, table)
+        stored = key1(table.table_id) + key
+        payload = view.get(ROWS, stored)
+        row = Row(None, None) if payload is None else rows.decode(stored, payload)
+        found = []
+        if row.intent is not None:
+            found.append(_version(row.intent, records.state_of(view, row.intent.txn).value, True))
+        if row.committed is not None:
+            found.append(_version(row.committed, "COMMITTED", False))
+        for old, data in view.scan(VERSIONS, rows.old_prefix(table.table_id, key)):
+            found.append(_version(rows.decode_old(old, data), "COMMITTED", False))
+        return found
+
+
+def _version(version: Version, state: str, is_intent: bool) -> dict[str, Any]:
+    return {
+        "version": str(version.version), **both("version", version.version // _NS_PER_MS),
+        "txnId": str(TxnID(version.txn)), "state": state, "deleted": version.value is None,
+        "value": version.value, "intent": is_intent,
+    }  # fmt: skip
+
+
+def intents(
+    connection: Connection, table: str | None = None, limit: int | None = None
+) -> list[dict[str, Any]]:
+    """Write intents that are not finalised, by transaction: who holds which keys."""
+    locks = connection.environment.lock_file
+    found: list[dict[str, Any]] = []
+    with connection.view() as view:
+        names = {each.table_id: each.name for each in tables.every(view)}
+        owners: dict[int, dict[str, Any]] = {}
+        for stored in view.keys(TXN_KEYS):
+            if limit is not None and len(found) >= limit:
+                break
+            txn, table_id = U64.unpack(stored[:8])[0], U64.unpack(stored[8:16])[0]
+            name = names.get(table_id)
+            if name is None or table not in (None, name):
+                continue
+            if txn not in owners:
+                record = records.get(view, txn)
+                owners[txn] = {
+                    "version": str(record.timestamp), "txnId": str(record.id), "state": record.state.value,
+                    "priority": record.priority, "owner": str(record.owner),
+                    "ownerState": owner_state(view, locks, record),
+                    "ageMs": max(0, view.clock.wall_ms() - record.begun_ms),
+                }  # fmt: skip
+            payload = view.get(ROWS, stored[8:])
+            assert payload is not None, "an intent is found both ways"
+            intent = rows.decode(stored[8:], payload).intent
+            assert intent is not None, "an intent is found both ways"
+            row = {"table": name, "key": stored[16:], "deleted": intent.value is None}
+            found.append({**row, **owners[txn]})
+    return found
+
+
+def table_names(view: ReadView) -> dict[int, str]:
+    """Names of all tables by id."""
+    return {each.table_id: each.name for each in tables.every(view)}

@@ -1,0 +1,127 @@
+"""Conflicts between transactions: recorded with the loser, and in a ring for operators; the errors they give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from storage.codec import key1, pack, unpack
+from storage.errors import LostConflict, RequestTooOld, WriteTooOld
+from storage.limits import CONFLICTS_MAX
+from storage.moment import both
+from storage.schema import CONFLICTS
+from storage.txn.record import TransactionRecord
+from storage.txn_id import TxnID
+from storage.view import ReadView, WriteBatch
+
+PUSH, READ, VERSION, TOO_OLD = "push", "read", "version", "too-old"
+"""What a transaction lost to: another one's intent or push, a later read, a later version, the bounds of time."""
+
+
+class Conflict:
+    """Why a transaction is doomed.
+
+    Attributes:
+        winner, winner_version: the other transaction and its timestamp; 0 where it is not known.
+        table, key: over which; empty if over none.
+    """
+
+    __slots__ = ("key", "kind", "table", "winner", "winner_version")
+
+    def __init__(self, kind: str, table: str, key: bytes, winner: int = 0, winner_version: int = 0) -> None:
+        self.kind = kind
+        self.table = table
+        self.key = key
+        self.winner = winner
+        self.winner_version = winner_version
+
+    def fields(self) -> list[Any]:
+        return [self.kind, self.winner, self.winner_version, self.table, self.key]
+
+
+def _shown_key(key: bytes) -> str:
+    return ascii(key)[2:-1]
+
+
+def _winner_text(txn: int, version: int) -> str:
+    if txn:
+        return f"transaction {TxnID(txn)}"
+    return f"the transaction of timestamp {version}" if version else "a later transaction"
+
+
+def note(batch: WriteBatch, loser: TransactionRecord, conflict: Conflict) -> None:
+    """Remember a conflict for `tables history`; the oldest makes room."""
+    head = batch.head
+    head.last_conflict += 1
+    fields = [batch.now_ms, *conflict.fields(), loser.least, loser.timestamp]
+    batch.put(CONFLICTS, key1(head.last_conflict), pack(fields))
+    if head.last_conflict > CONFLICTS_MAX:
+        batch.delete(CONFLICTS, key1(head.last_conflict - CONFLICTS_MAX))
+
+
+def rows(view: ReadView, limit: int | None = None, table: str | None = None) -> list[dict[str, Any]]:
+    """Recent conflicts, the newest first."""
+    found: list[dict[str, Any]] = []
+    for key, payload in reversed(list(view.scan(CONFLICTS))):
+        at_ms, kind, winner, winner_version, name, table_key, loser, loser_version = unpack(payload)[:8]
+        if table not in (None, name):
+            continue
+        if limit is not None and len(found) >= limit:
+            break
+        found.append({
+            "number": int.from_bytes(key, "big"), **both("happened", at_ms), "kind": kind, "table": name or None,
+            "key": table_key or None, "winner": str(TxnID(winner)) if winner else None,
+            "winnerVersion": str(winner_version) if winner_version else None,
+            "loser": str(TxnID(loser)), "loserVersion": str(loser_version),
+        })  # fmt: skip
+    return found
+
+
+def described(record: TransactionRecord) -> dict[str, Any] | None:
+    """What doomed a transaction, for reports."""
+    if not record.conflict:
+        return None
+    kind, winner, version, table, key = record.conflict
+    return {
+        "kind": kind, "winner": str(TxnID(winner)) if winner else None,
+        "winnerVersion": str(version) if version else None, "table": table or None, "key": key or None,
+    }  # fmt: skip
+
+
+def _details(record: TransactionRecord, conflict: Conflict) -> dict[str, Any]:
+    return {
+        "transaction": str(record.id), "state": "ABORTED", "table": conflict.table,
+        "key": _shown_key(conflict.key), "winner": str(TxnID(conflict.winner)) if conflict.winner else None,
+        "winnerVersion": str(conflict.winner_version) if conflict.winner_version else None,
+    }  # fmt: skip
+
+
+def lost(record: TransactionRecord, conflict: Conflict) -> LostConflict:
+    """The error of a transaction that lost a push just now."""
+    return LostConflict(
+        f"transaction {record.id} lost key {_shown_key(conflict.key)} of table {conflict.table} to "
+        f"{_winner_text(conflict.winner, conflict.winner_version)}: it is aborted",
+        hint="Run all of it again in a new transaction, with a higher priority if it loses often.",
+        **_details(record, conflict),
+    )
+
+
+def write_too_old(record: TransactionRecord, conflict: Conflict) -> WriteTooOld:
+    """The error for a write that would change what others rely on."""
+    what = "was read by" if conflict.kind == READ else "was written by"
+    return WriteTooOld(
+        f"key {_shown_key(conflict.key)} of table {conflict.table} {what} "
+        f"{_winner_text(conflict.winner, conflict.winner_version)}, which began after transaction {record.id}: "
+        "it is aborted",
+        hint="Run all of it again in a new transaction, with a higher priority if it loses often.",
+        **_details(record, conflict),
+    )
+
+
+def too_old(record: TransactionRecord, why: str, hint: str) -> RequestTooOld:
+    """The error for a transaction that is behind what is kept, or behind what it consumed."""
+    return RequestTooOld(
+        f"transaction {record.id} {why}: it is aborted",
+        hint=hint,
+        transaction=str(record.id),
+        state="ABORTED",
+    )

@@ -1,0 +1,51 @@
+"""A range of keys: from one key on, below another, in one direction. Pure."""
+
+from __future__ import annotations
+
+from storage.errors import InvalidValue
+
+
+class KeyRange:
+    """Keys at or above `start` and below `end` (None: to the end of the table)."""
+
+    __slots__ = ("end", "reverse", "start")
+
+    def __init__(self, start: bytes, end: bytes | None, reverse: bool) -> None:
+        self.start = start
+        self.end = end
+        self.reverse = reverse
+
+    @classmethod
+    def of(cls, prefix: bytes, start: bytes | None, end: bytes | None, reverse: bool) -> KeyRange:
+        """The keys with a prefix that are also at or above `start` and below `end`.
+
+        Raises:
+            InvalidValue
+        """
+        for each in (prefix, start, end):
+            if each is not None and type(each) is not bytes:
+                raise InvalidValue(f"a bound of keys is bytes, not {type(each).__name__}")
+        low = max(prefix, start or b"")
+        high = after_prefix(prefix)
+        if end is not None:
+            high = end if high is None else min(high, end)
+        return cls(low, high, reverse)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.end is not None and self.start >= self.end
+
+    def after(self, key: bytes) -> KeyRange:
+        """What is left of the range when it has been read up to and including a key."""
+        if self.reverse:
+            return KeyRange(self.start, key, True)
+        return KeyRange(key + b"\0", self.end, False)
+
+    def has(self, key: bytes) -> bool:
+        return key >= self.start and (self.end is None or key < self.end)
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The first key after all that begin with `prefix`; None if there is none (`ff ff`)."""
+    short = prefix.rstrip(b"\xff")
+    return short[:-1] + bytes((short[-1] + 1,)) if short else None

@@ -1,0 +1,158 @@
+"""The bytes of rows and versions, and keys that sort as the keys of the table do.
+
+A row: u8 flags; if it has a finalised version: u64 version, u64 transaction, u32 length, value; if it has an intent:
+u64 version, u64 transaction, value to the end. A superseded version: u8 deleted, u64 transaction, value.
+"""
+
+from __future__ import annotations
+
+from struct import Struct, error
+from typing import Final
+
+from storage.codec import corrupt, key1
+from storage.errors import InvalidValue
+from storage.limits import TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
+from storage.schema import ROWS, VERSIONS, Database
+from storage.table.visibility import Row, Version
+
+COMMITTED: Final = 1
+COMMITTED_DELETED: Final = 2
+INTENT: Final = 4
+INTENT_DELETED: Final = 8
+
+_COMMITTED = Struct(">BQQI")
+_INTENT = Struct(">QQ")
+_OLD = Struct(">BQ")
+_U64_MAX = (1 << 64) - 1
+VALUE_AT: Final = _COMMITTED.size
+"""Where the finalised value begins in the payload of a row."""
+
+
+def check_key(key: object) -> bytes:
+    """`key`, if it may be the key of a row.
+
+    Raises:
+        InvalidValue
+    """
+    if type(key) is not bytes:
+        raise InvalidValue(f"a table's key is bytes, not {type(key).__name__}")
+    if not 0 < len(key) <= TABLE_KEY_BYTES_MAX:
+        raise InvalidValue(f"a table's key has 1 to {TABLE_KEY_BYTES_MAX} bytes, not {len(key)}")
+    return key
+
+
+def check_value(value: object) -> bytes:
+    """`value`, if it may be a value.
+
+    Raises:
+        InvalidValue
+    """
+    if type(value) is not bytes:
+        raise InvalidValue(f"a table's value is bytes, not {type(value).__name__}")
+    if len(value) > TABLE_VALUE_BYTES_MAX:
+        raise InvalidValue(
+            f"a value of {len(value):,} bytes is too long", hint=f"At most {TABLE_VALUE_BYTES_MAX:,}."
+        )
+    return value
+
+
+def encode(row: Row) -> bytes:
+    """The payload of a row."""
+    committed, intent, flags = row.committed, row.intent, 0
+    assert committed is not None or intent is not None, "an empty row is not stored"
+    if intent is not None:
+        flags = INTENT if intent.value is not None else INTENT | INTENT_DELETED
+    if committed is not None:
+        value = committed.value
+        flags |= COMMITTED if value is not None else COMMITTED | COMMITTED_DELETED
+        value = value or b""
+        data = _COMMITTED.pack(flags, committed.version, committed.txn, len(value)) + value
+    else:
+        data = bytes((flags,))
+    return data if intent is None else data + _INTENT.pack(intent.version, intent.txn) + (intent.value or b"")
+
+
+def decode(key: bytes, payload: memoryview) -> Row:
+    """The row stored under `key` (table and key).
+
+    Raises:
+        CorruptStore
+    """
+    try:
+        flags, at, committed, intent = payload[0], 1, None, None
+        if flags & COMMITTED:
+            _, version, txn, length = _COMMITTED.unpack_from(payload)
+            at = VALUE_AT + length
+            value = None if flags & COMMITTED_DELETED else bytes(payload[VALUE_AT:at])
+            committed = Version(version, txn, value)
+        if flags & INTENT:
+            version, txn = _INTENT.unpack_from(payload, at)
+            intent = Version(
+                version, txn, None if flags & INTENT_DELETED else bytes(payload[at + _INTENT.size :])
+            )
+        return Row(committed, intent)
+    except (error, IndexError) as problem:
+        raise _damaged(ROWS, key, problem) from None
+
+
+def encode_old(version: Version) -> bytes:
+    """The payload of a superseded version; its number is in its key."""
+    return _OLD.pack(version.value is None, version.txn) + (version.value or b"")
+
+
+def decode_old(key: bytes, payload: memoryview) -> Version:
+    """The superseded version stored under `key`.
+
+    Raises:
+        CorruptStore
+    """
+    try:
+        deleted, txn = _OLD.unpack_from(payload)
+    except error as problem:
+        raise _damaged(VERSIONS, key, problem) from None
+    return Version(version_of(key), txn, None if deleted else bytes(payload[_OLD.size :]))
+
+
+def _damaged(database: Database, key: bytes, problem: Exception) -> Exception:
+    return corrupt(database, key, str(problem))
+
+
+def grouped(key: bytes) -> bytes:
+    """The key in groups of 8, each with a byte that says how much of it is key: sorts as keys do, none begins another.
+
+    `abc` is `61 62 63 00 00 00 00 00` and 3; `abcdefgh` is these 8 and 9, then a group of none. A group that another
+    follows has 9.
+    """
+    full, rest = divmod(len(key), 8)
+    if not full:
+        return key.ljust(8, b"\0") + bytes((rest,))
+    groups = [key[at : at + 8] + b"\x09" for at in range(0, 8 * full, 8)]
+    groups.append(key[8 * full :].ljust(8, b"\0") + bytes((rest,)))
+    return b"".join(groups)
+
+
+def ungrouped(data: bytes) -> bytes:
+    """The key that `grouped` made this of."""
+    parts = [data[at : at + 8] for at in range(0, len(data) - 9, 9)]
+    parts.append(data[len(data) - 9 : len(data) - 9 + data[-1]])
+    return b"".join(parts)
+
+
+def old_prefix(table_id: int, key: bytes) -> bytes:
+    """The beginning of the keys of all superseded versions of a key."""
+    return key1(table_id) + grouped(key)
+
+
+def old_key(table_id: int, key: bytes, version: int) -> bytes:
+    """The key of a superseded version: of one key the newest comes first."""
+    return old_prefix(table_id, key) + key1(_U64_MAX - version)
+
+
+def version_of(key: bytes) -> int:
+    """The version that a key of VERSIONS names."""
+    return _U64_MAX - int.from_bytes(key[-8:], "big")
+
+
+def key_of(key: bytes) -> bytes:
+    """The table's key that a key of VERSIONS names."""
+    return ungrouped(key[8:-8])

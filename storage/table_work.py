@@ -1,0 +1,508 @@
+"""What one serializable transaction does in tables, as its process holds it.
+
+A transaction of one shell command after the other writes an intent with each put. One that is attached to a process
+keeps its puts there, reads them back from there, and applies them with all checks in the one store transaction of its
+commit: no intents, one fsync. It may even begin without a commit: its timestamp comes from the shared page of
+read_cache.py, below a mark that is durably reserved, and its record is written when something else needs it (an id, a
+message, an acknowledgement, an intent, a push).
+
+Invariant 12: a read is recorded before its view is opened, both inside the writer gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeVar
+
+from storage.connection import Connection
+from storage.errors import TableNotFound, TxnctlError
+from storage.limits import BUFFER_BYTES_MAX, BUFFER_KEYS_MAX, PAGE_ENTRIES, TIMESTAMP_RESERVE_NS
+from storage.owner import Owner
+from storage.read_cache import ReadCache
+from storage.schema import HEADS, TABLES
+from storage.table import reading, retention, table_head
+from storage.table.key_range import KeyRange
+from storage.table.reading import MustPush
+from storage.table.table import TableEntry
+from storage.table.visibility import OPEN, Version
+from storage.table.writing import Write, Writing, begin_use, check_window, push_for_read
+from storage.txn import record as records
+from storage.txn.coordinator import Coordinator, Ended, Started, check_begin
+from storage.txn.record import TransactionRecord
+from storage.txn_options import SERIALIZABLE, TransactionIsolation, TransactionOptions
+from storage.txn_state import AbortReason, TransactionState
+from storage.view import ReadView, WriteBatch
+
+T = TypeVar("T")
+Found = list[tuple[bytes, Version]]
+Note = Callable[[ReadCache, int, int], None]
+"""Records a read in the cache, given the reader's timestamp and number."""
+
+
+class _Unready(Exception):
+    """Something has to be written before this read can be recorded."""
+
+
+class Begun:
+    """How a transaction was asked for; see `Store.transaction`."""
+
+    __slots__ = ("attached", "labels", "options", "timeout_ms")
+
+    def __init__(
+        self,
+        timeout_ms: int,
+        labels: dict[str, str] | None,
+        options: TransactionOptions = SERIALIZABLE,
+        attached: bool = True,
+    ) -> None:
+        self.timeout_ms = timeout_ms
+        self.labels = labels
+        self.options = options
+        self.attached = attached
+
+
+class TableWork:
+    """See the module. For one thread at a time.
+
+    Attributes:
+        least: the transaction's number; 0 as long as it has no record.
+        timestamp: 0 as long as it is not known.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        coordinator: Coordinator,
+        begun: Begun,
+        least: int = 0,
+        started: Started | None = None,
+    ) -> None:
+        self._connection = connection
+        self._coordinator = coordinator
+        self._begun = begun
+        self._started = started
+        self._buffer: dict[tuple[int, bytes], Write] = {}
+        self._buffered_bytes = 0
+        self._uses_tables = False
+        self._tried = 0
+        self._ended: TransactionState | None = None
+        self.least = least
+        self.timestamp = started.timestamp if started is not None else 0
+
+    # Beginning
+
+    @classmethod
+    def begin(cls, connection: Connection, coordinator: Coordinator, begun: Begun) -> TableWork:
+        """Begin attached, without a commit if a timestamp can be had so.
+
+        Raises:
+            InvalidValue, InvalidName
+        """
+        check_begin(begun.timeout_ms, begun.labels)
+        cache, clock, started = connection.environment.read_cache, connection.clock, []
+
+        with connection.view() as view:
+            if not view.count(TABLES):
+                return cls._begin_durably(connection, coordinator, begun)
+
+        def issue(view: ReadView) -> None:
+            if not cache.is_valid(view.head):
+                raise _Unready
+            timestamp = max(clock.wall_ns(), max(cache.issued, view.head.last_timestamp) + 1)
+            if timestamp > view.head.timestamp_mark:
+                raise _Unready
+            cache.note_issued(timestamp)
+            started.append(Started(timestamp, clock.wall_ms(), view.now_ns))
+
+        try:
+            with connection.recorded_view(issue):
+                pass
+        except _Unready:
+            return cls._begin_durably(connection, coordinator, begun)
+        return cls(connection, coordinator, begun, 0, started[0])
+
+    @classmethod
+    def _begin_durably(cls, connection: Connection, coordinator: Coordinator, begun: Begun) -> TableWork:
+        work = cls(connection, coordinator, begun)
+        work.materialize()
+        return work
+
+    def materialize(self) -> None:
+        """Give the transaction a record if it has none yet."""
+        if not self.least:
+            self._adopt(self._connection.write(self._make_record))
+            if self._ended is not None:
+                self._end_as_here()
+
+    def _make_record(self, batch: WriteBatch) -> TransactionRecord:
+        begun, owner = self._begun, self._connection.owner
+        if batch.count(TABLES):
+            if not batch.read_cache.is_valid(batch.head):
+                batch.read_cache.start_anew(batch.head)
+            _reserve(batch)
+        started = self._started
+        if started is not None and self._ended is not None:
+            # It ended in time: it is not the deadline that ends it now.
+            started = Started(started.timestamp, started.wall_ms, batch.now_ns)
+        lease = self._connection.lease(batch) if begun.attached else 0
+        record = self._coordinator.begin(
+            batch, owner, lease, begun.timeout_ms, begun.labels, begun.options, started
+        )
+        self._tried = record.least
+        if self._uses_tables:
+            record.uses_tables = True
+            records.save(batch, record)
+        return record
+
+    def _adopt(self, record: TransactionRecord) -> None:
+        self.least, self.timestamp = record.least, record.timestamp
+
+    def _end_as_here(self) -> None:
+        """A transaction that ended without a record is given one: it ends there too."""
+        owner, least, is_commit = (
+            self._connection.owner,
+            self.least,
+            self._ended is TransactionState.COMMITTED,
+        )
+
+        def end(batch: WriteBatch) -> Ended:
+            if is_commit:
+                return self._coordinator.commit(batch, least, owner)
+            return self._coordinator.abort(batch, least, owner)
+
+        self._connection.write(end, naming=least)
+
+    def _write(self, change: Callable[[WriteBatch, TransactionRecord], T]) -> T:
+        """Run a change on a batch with the open transaction's record, which is made if need be."""
+
+        def whole(batch: WriteBatch) -> tuple[TransactionRecord, T]:
+            record = self._record_in(batch)
+            return record, change(batch, record)
+
+        try:
+            record, result = self._connection.write(whole, naming=self.least)
+        except TxnctlError:
+            self._find_tried()
+            raise
+        self._adopt(record)
+        return result
+
+    def _record_in(self, batch: WriteBatch) -> TransactionRecord:
+        """The record of the open transaction.
+
+        Raises:
+            TransactionNotOpen, TransactionTimedOut, LostConflict, ReadOnlyTransaction
+        """
+        if not self.least:
+            self._make_record(batch)
+            return self._coordinator.use(batch, self._tried, self._connection.owner)
+        return self._coordinator.use(batch, self.least, self._connection.owner)
+
+    def _find_tried(self) -> None:
+        """After a refusal that was durable, the transaction has a record."""
+        if self.least or not self._tried:
+            return
+        with self._connection.view() as view:
+            record = records.find(view, self._tried)
+        if record is not None and record.timestamp == self.timestamp:
+            self._adopt(record)
+
+    @property
+    def state(self) -> TransactionState:
+        """The transaction's state now."""
+        if self._ended is not None:
+            return self._ended
+        if not self.least:
+            return TransactionState.OPEN
+        with self._connection.view() as view:
+            return records.state_of(view, self.least)
+
+    @property
+    def message_bound(self) -> int | None:
+        """Its timestamp, if it has used a table."""
+        return self.timestamp if self._uses_tables else None
+
+    # Reading
+
+    def read(self, table: TableEntry, key: bytes) -> Version | None:
+        """What the transaction sees under a key: its own write, or the newest version at its timestamp.
+
+        Raises:
+            LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, TableNotFound
+        """
+        own = self._buffer.get((table.table_id, key))
+        if own is not None:
+            return None if own.value is None else Version(self.timestamp, self.least, own.value)
+        table_id = table.table_id
+
+        def note(cache: ReadCache, timestamp: int, txn: int) -> None:
+            cache.record_key(table_id, key, timestamp, txn)
+
+        def look(view: ReadView) -> Version | None:
+            pick = reading.at_timestamp(view, table_id, self.timestamp, self.least)
+            return reading.one(view, table_id, key, pick)
+
+        return self._recorded(table, note, look)
+
+    def pages(self, table: TableEntry, wanted: KeyRange, limit: int | None) -> Iterator[Found]:
+        """The rows of a range that the transaction sees, a page at a time, in the direction of the range.
+
+        The whole range is recorded first: nothing can come into it any more that the transaction would have seen.
+
+        Raises:
+            as `read`
+        """
+        table_id, left = table.table_id, 1 << 62 if limit is None else limit
+        rest: KeyRange | None = wanted
+
+        def note(cache: ReadCache, timestamp: int, txn: int) -> None:
+            cache.record_range(table_id, wanted.start, wanted.end, timestamp, txn)
+
+        while rest is not None and left > 0:
+            part, room = rest, min(left, PAGE_ENTRIES)
+
+            def look(
+                view: ReadView, part: KeyRange = part, room: int = room
+            ) -> tuple[Found, KeyRange | None]:
+                pick = reading.at_timestamp(view, table_id, self.timestamp, self.least)
+                return reading.page(view, table_id, part, pick, room)
+
+            found, rest = self._recorded(table, note, look)
+            found = self._with_own(table_id, found, part, rest)[:left]
+            left -= len(found)
+            yield found
+
+    def _with_own(self, table_id: int, found: Found, part: KeyRange, rest: KeyRange | None) -> Found:
+        """A page with the transaction's buffered writes in it: those of the part of the range that it covers."""
+        own = {
+            key: write
+            for (table, key), write in self._buffer.items()
+            if table == table_id and part.has(key) and (rest is None or not rest.has(key))
+        }
+        if not own:
+            return found
+        merged = {key: version for key, version in found if key not in own}
+        for key, write in own.items():
+            if write.value is not None:
+                merged[key] = Version(self.timestamp, self.least, write.value)
+        return sorted(merged.items(), reverse=part.reverse)
+
+    def _recorded(self, table: TableEntry, note: Note, look: Callable[[ReadView], T]) -> T:
+        """Record a read, look, and push what stands in the way until nothing does."""
+        self._check_not_ended()
+        while True:
+            try:
+                with self._connection.recorded_view(lambda view: self._admit(view, table, note)) as view:
+                    result = look(view)
+                self._uses_tables = True
+                return result
+            except _Unready:
+                self._write(self._make_ready)
+            except MustPush as found:
+                self._write(partial(self._push, found=found, table=table))
+
+    def _admit(self, view: ReadView, table: TableEntry, note: Note) -> None:
+        """Inside the gate: see that the transaction may read, and record what."""
+        cache = self._connection.environment.read_cache
+        if not cache.is_valid(view.head):
+            raise _Unready
+        if self.least:
+            record = records.get(view, self.least)
+            self.timestamp = record.timestamp
+            is_usable = (
+                record.state_code == OPEN
+                and record.uses_tables
+                and record.isolation == TransactionIsolation.SERIALIZABLE.value
+            )
+            deadline_ns = record.deadline_ns
+        else:
+            is_usable, deadline_ns = True, self._deadline_ns()
+        if not is_usable or view.now_ns >= deadline_ns or self.timestamp < retention.window_start(view):
+            raise _Unready
+        check_exists(view, table)
+        note(cache, self.timestamp, self.least)
+
+    def _make_ready(self, batch: WriteBatch, record: TransactionRecord) -> None:
+        """Write what a read waits for, or find why it can never be."""
+        begin_use(batch, self._coordinator, record, self._connection.owner)
+        check_window(batch, self._coordinator, record, self._connection.owner)
+        if not batch.read_cache.is_valid(batch.head):
+            batch.read_cache.start_anew(batch.head)
+        records.save(batch, record)
+
+    def _push(self, batch: WriteBatch, record: TransactionRecord, found: MustPush, table: TableEntry) -> None:
+        begin_use(batch, self._coordinator, record, self._connection.owner)
+        push_for_read(batch, self._coordinator, self._connection.owner, record, found, table.name)
+        records.save(batch, record)
+
+    # Writing
+
+    def write(self, table: TableEntry, key: bytes, value: bytes | None) -> int:
+        """Write a key, or with None delete it; the version it gets.
+
+        Raises:
+            WriteTooOld, and as `read`
+        """
+        self._check_not_ended()
+        written = Write(table.table_id, table.name, key, value)
+        if not self._begun.attached:
+            self._write(lambda batch, record: self._place(batch, record, [written]))
+            return self.timestamp
+        if self._is_unusable() or (self.least and not self._uses_tables):
+            self._write(self._make_ready)
+        self._uses_tables = True
+        before = self._buffer.pop((table.table_id, key), None)
+        if before is not None:
+            self._buffered_bytes -= _size(before)
+        self._buffer[table.table_id, key] = written
+        self._buffered_bytes += _size(written)
+        if len(self._buffer) >= BUFFER_KEYS_MAX or self._buffered_bytes >= BUFFER_BYTES_MAX:
+            self.flush()
+        return self.timestamp
+
+    def _is_unusable(self) -> bool:
+        """Whether it is not open, or overdue: then an operation of the coordinator says why."""
+        with self._connection.view() as view:
+            if not self.least:
+                return view.now_ns >= self._deadline_ns()
+            record = records.get(view, self.least)
+            return record.state_code != OPEN or view.now_ns >= record.deadline_ns
+
+    def _deadline_ns(self) -> int:
+        assert self._started is not None, "a transaction without a record knows when it began"
+        return self._started.now_ns + self._begun.timeout_ms * 1_000_000
+
+    def flush(self) -> None:
+        """Write the intents of what is buffered.
+
+        Raises:
+            as `write`
+        """
+        self._check_not_ended()
+        writes = list(self._buffer.values())
+        if writes:
+            self._write(lambda batch, record: self._place(batch, record, writes))
+            self._forget()
+
+    def _place(self, batch: WriteBatch, record: TransactionRecord, writes: list[Write]) -> None:
+        check_tables(batch, writes)
+        begin_use(batch, self._coordinator, record, self._connection.owner)
+        Writing(batch, self._coordinator, record, self._connection.owner).place(writes)
+        records.save(batch, record)
+
+    def _forget(self) -> None:
+        self._buffer.clear()
+        self._buffered_bytes = 0
+
+    # Ending
+
+    def commit(self) -> Ended | None:
+        """Commit, with what is buffered, in one store transaction; None if there was nothing to write.
+
+        Raises:
+            WriteTooOld, LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut
+        """
+        if self._ended is not None and not self.least:
+            if self._ended is TransactionState.ABORTED:
+                self.materialize()
+            else:
+                return None
+        writes = list(self._buffer.values())
+        if not self.least and not writes and self._started is not None and self._is_in_time():
+            self._ended = TransactionState.COMMITTED
+            return None
+        owner = self._connection.owner
+
+        def change(batch: WriteBatch) -> Ended:
+            least = self.least or self._make_record(batch).least
+            return commit_in(self._coordinator, batch, least, owner, writes)
+
+        try:
+            ended = self._connection.write(change, naming=self.least)
+        except TxnctlError:
+            self._find_tried()
+            raise
+        self._adopt(ended.record)
+        self._forget()
+        return ended
+
+    def _is_in_time(self) -> bool:
+        with self._connection.view() as view:
+            is_in_window = self.timestamp >= retention.window_start(view)
+            return view.now_ns < self._deadline_ns() and is_in_window
+
+    def abort(self, reason: str | None) -> None:
+        """Abort; a transaction without a record leaves nothing.
+
+        Raises:
+            TransactionNotOpen: it was committed.
+        """
+        self._forget()
+        if not self.least:
+            if self._ended is not TransactionState.COMMITTED:
+                self._ended = TransactionState.ABORTED
+                return
+            self.materialize()
+        least, owner = self.least, self._connection.owner
+        self._connection.write(
+            lambda batch: self._coordinator.abort(batch, least, owner, AbortReason.ASKED, reason),
+            naming=least,
+        )
+
+    def _check_not_ended(self) -> None:
+        """A transaction that ended without a record is given one, so that the error names it."""
+        if self._ended is not None:
+            self.materialize()
+            self._write(_nothing)
+
+
+def commit_in(
+    coordinator: Coordinator, batch: WriteBatch, least: int, by: Owner, writes: list[Write] | None = None
+) -> Ended:
+    """Commit a transaction with these last writes; one that has used tables must not be older than what is kept.
+
+    Raises:
+        as `TableWork.commit`
+    """
+
+    def prepare(record: TransactionRecord) -> None:
+        if writes:
+            check_tables(batch, writes)
+            begin_use(batch, coordinator, record, by)
+            Writing(batch, coordinator, record, by).commit(writes)
+        elif record.uses_tables:
+            check_window(batch, coordinator, record, by)
+
+    return coordinator.commit(batch, least, by, prepare)
+
+
+def check_tables(view: ReadView, writes: list[Write]) -> None:
+    """Raises:
+    TableNotFound: the table of one of these writes was deleted.
+    """
+    for table_id, name in {write.table_id: write.table for write in writes}.items():
+        check_exists(view, TableEntry(name, table_id, 0, {}))
+
+
+def check_exists(view: ReadView, table: TableEntry) -> None:
+    """Raises:
+    TableNotFound: it was deleted since the handle was made.
+    """
+    if not view.has(HEADS, table_head.key_of(table.table_id)):
+        raise TableNotFound(f"table {table.name} was deleted", table=table.name)
+
+
+def _nothing(_batch: WriteBatch, _record: TransactionRecord) -> None:
+    """Only see that the transaction is open."""
+
+
+def _size(write: Write) -> int:
+    return len(write.key) + len(write.value or b"")
+
+
+def _reserve(batch: WriteBatch) -> None:
+    """Reserve the timestamps that others may issue without a commit."""
+    batch.head.timestamp_mark = max(
+        batch.head.timestamp_mark, batch.head.last_timestamp + TIMESTAMP_RESERVE_NS
+    )
