@@ -7,7 +7,7 @@ import click
 from txnctl.declaration import command
 from txnctl.options import argument, changes_store, example, option, output
 from txnctl.output.field import Field
-from txnctl.params import KEY_VALUE, TIME, TOPIC, TXN_ID
+from txnctl.params import ACCESS_MODE, DURATION, KEY_VALUE, SESSION, TIME, TOPIC, TXN_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from storage import Store
+    from storage.producer import Producer
     from txnctl.commands.produce_sending import Sending
     from txnctl.context import Context
 
@@ -26,6 +27,12 @@ FIELDS = (
     Field("firstMessageId", "id", "The first message stored; null if there is none."),
     Field("lastMessageId", "id", "The last message stored; null if there is none."),
     Field("producerName", "text", "The producer's name; null if nothing was sent."),
+    Field("accessMode", "text", "Shared, Exclusive, WaitForExclusive or ExclusiveWithFencing."),
+    Field(
+        "topicEpoch",
+        "integer",
+        "The epoch of the messages; null while the topic has had no exclusive producer.",
+    ),
     Field("lastSequenceId", "integer", "The sequence id of the last message stored; null if there is none."),
     Field("txnId", "id", "The transaction they were sent in, or null."),
     Field("messageIds", "list", "With --print-ids: the id of every message stored."),
@@ -76,6 +83,23 @@ TXN_TIMEOUT_S = 24 * 3600.0
     metavar="N",
     help="The sequence id of the first line, the next lines' follow; what is stored already is left out.",
 )
+@option("--access-mode", type=ACCESS_MODE, help="How it wants the topic. [default: Shared]")
+@option(
+    "--timeout",
+    type=DURATION,
+    help="With WaitForExclusive: give up after this long, exit 7. [default: never]",
+)
+@option(
+    "--epoch",
+    type=click.IntRange(0),
+    metavar="N",
+    help="In an exclusive mode: only if the topic still has this epoch, so nobody took over since.",
+)
+@option(
+    "--session",
+    type=SESSION,
+    help="Publish through this session of `producers open`. [env: TXNCTL_SESSION, on its own topic]",
+)
 @option("--txn", type=TXN_ID, envvar="TXNCTL_TXN", help="The open transaction to send in. [env: TXNCTL_TXN]")
 @option("--atomic", is_flag=True, help="Make the whole input one transaction.")
 @option(
@@ -101,6 +125,10 @@ TXN_TIMEOUT_S = 24 * 3600.0
 @example("seq 10000 | txnctl produce numbers --create")
 @example(
     """echo '{"value":"-100","key":"B1"}' | txnctl produce orders --input ndjson --atomic""",
+    setup="txnctl topics create orders",
+)
+@example(
+    "seq 3 | txnctl produce orders --access-mode WaitForExclusive --timeout 1m",
     setup="txnctl topics create orders",
 )
 def produce(
@@ -138,17 +166,26 @@ def produce(
     whatever went wrong: each line is stored once.
 
     Ctrl-C leaves whole commits behind; with --atomic, nothing.
+
+    Shared producers publish side by side. An Exclusive one has the topic for itself as long as the command runs, and
+    is refused while anybody is there; WaitForExclusive waits for its turn; ExclusiveWithFencing evicts all who are
+    there. A producer that loses its topic is told so at its next commit, with exit code 4 and the last line stored.
     """
     given = texts or tombstone
     _check(given=bool(given), tombstone=tombstone, texts=texts, file=file, format_=format_, how=how)
     if not given:
         # A terminal is told before it is waited for; a file that is not there creates no topic.
         source = _source(context, file)
-    sending = _sending(context, topic, create, print_ids or context.output == "name", how)
-    if given:
-        sending.run(lambda: _send_given(sending, texts))
-    else:
-        sending.run(lambda: _send_input(context, sending, source, format_ or "lines"))
+    from txnctl.commands import produce_connection
+    from txnctl.commands.producer_waiting import Leaving
+
+    producer = produce_connection.connect(context, topic, how, create=create, once=bool(given))
+    with Leaving(context, producer):
+        sending = _sending(context, producer, print_ids or context.output == "name", how)
+        if given:
+            sending.run(lambda: _send_given(sending, texts))
+        else:
+            sending.run(lambda: _send_input(context, sending, source, format_ or "lines"))
     _conclude(context, sending, quiet)
 
 
@@ -167,7 +204,9 @@ def _check(
         InvalidValue, NestedTransaction
     """
     from storage.errors import InvalidValue, NestedTransaction
+    from txnctl.commands import produce_connection
 
+    produce_connection.check(how)
     if tombstone and texts:
         raise InvalidValue("--null is one message without a value; -m gives one")
     if given:
@@ -176,7 +215,7 @@ def _check(
         ):  # fmt: skip
             if value is not None:
                 raise InvalidValue(f"{name} is for messages that are read; with -m or --null nothing is read")
-    if how["sequence_id"] is not None and how["producer_name"] is None:
+    if how["sequence_id"] is not None and how["producer_name"] is None and how["session"] is None:
         raise InvalidValue(
             "--sequence-id needs --producer: sequence ids count under a producer's name",
             hint="Give the same --producer NAME each time.",
@@ -198,15 +237,15 @@ def _source(context: Context, file: str | None) -> Any:
     return source
 
 
-def _sending(context: Context, topic: str, create: bool, prints_ids: bool, how: dict[str, Any]) -> Sending:
-    """The producer, and what all messages have in common."""
+def _sending(context: Context, producer: Producer, prints_ids: bool, how: dict[str, Any]) -> Sending:
+    """The sending, and what all messages have in common."""
     from txnctl.commands.produce_sending import Common, Sending
 
     store: Store = context.store
     key = how["key"]
     return Sending(
         context,
-        store.create_producer(topic, producer_name=how["producer_name"], create_topic=create),
+        producer,
         Common(
             None if key is None else key.encode("utf-8", "surrogateescape"),
             dict(how["properties"]),
