@@ -11,6 +11,7 @@ INSTALLED_DEV := $(VENV)/.installed-dev-$(PLACE)
 PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
 WORKERS ?= 2
 CRASH_ROUNDS ?= 500
+TRANSACTIONS ?= 100000
 
 PIP_FAILED = { echo; \
 	echo "Installing failed; the lines above are pip's own. Mostly it is the network: pip needs to reach its"; \
@@ -19,11 +20,11 @@ PIP_FAILED = { echo; \
 	exit 1; } >&2
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types imports generated pytest format generate bench crash-sweep clean
+.PHONY: help demo test lint types imports generated pytest format generate bench crash-sweep serializability clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
-		while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+		while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
 
 demo: $(INSTALLED)  ## the bank's story: a transfer held open, two isolation levels, balances checked
 	@$(BIN)/txnctl demo
@@ -58,6 +59,9 @@ bench: $(INSTALLED)  ## the tables of the benchmarks, beside their goals
 
 crash-sweep: $(INSTALLED_DEV)  ## the crash tests in their long form: CRASH_ROUNDS rounds each, without a time limit
 	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest -q -n $(WORKERS) --timeout=0 -m crash_sweep
+
+serializability: $(INSTALLED_DEV)  ## random transactions of processes that are killed, TRANSACTIONS of them, judged
+	TRANSACTIONS=$(TRANSACTIONS) $(BIN)/python -m pytest -q -s --timeout=0 tests/processes/test_table_serializability.py
 
 clean:  ## remove all that make and Python have made
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
