@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from storage import Store
-from tests.processes.table_log import Asked, Dropped, read_log
+from tests.processes.table_log import UNKNOWN, Asked, Dropped, read_log
 from tests.storage.table.history import Found, History, Put, Recorded
 from tests.storage.table.recency import Commit, CommittedRead, check_committed_reads, check_order
 
@@ -73,8 +73,13 @@ class Judge:
             *self._found,
             *History(self.recorded).check(),
             *check_order(self.commits),
-            *check_committed_reads(self.commits, self.reads),
+            *check_committed_reads(self.commits, map(self._with_version, self.reads)),
         ]
+
+    def _with_version(self, read: CommittedRead) -> CommittedRead:
+        if read.version != UNKNOWN:
+            return read
+        return read._replace(version=self._version_of.get((read.key, read.value or ""), UNKNOWN))
 
     def _note(self, recorded: Recorded) -> None:
         """A transaction that was not committed; without a timestamp nobody can have seen it."""

@@ -19,6 +19,9 @@ from tests.storage.table.recency import CommittedRead
 
 ASKED, ANSWERED, DROPPED, READ = "asked", "answered", "dropped", "read"
 
+UNKNOWN = -1
+"""The version of a read that was told the value alone."""
+
 _KINDS = {"g": Get, "p": Put}
 
 

@@ -3,7 +3,7 @@
     python -m tests.processes.table_workload STORE LOGS NAME SEED BOOT
 
 Keys are read, written, deleted and scanned, by attached and detached transactions of all priorities, by plain puts,
-with conditions; beside them read-committed reads in every check mode, and gc. A detached transaction may be left
+with conditions; beside them read-committed reads in every check mode, gc, and the file of reads removed. A detached transaction may be left
 half-way for any other worker to go on with. What was done stands in LOGS/NAME (see `table_log`).
 
 BOOT is the number of the machine's life: with another one the worker finds itself after a reboot.
@@ -24,7 +24,7 @@ from storage.clock import Clock
 from storage.errors import ConditionFailed, TxnctlError
 from storage.open_table import Row
 from tests.processes.parent import has_let_go, say
-from tests.processes.table_log import Log, decode, encode
+from tests.processes.table_log import UNKNOWN, Log, decode, encode
 from tests.storage.table.history import Get, Operation, Put, Scan
 from tests.storage.table.recency import CommittedRead
 
@@ -33,6 +33,7 @@ KEYS = [f"{group}{number}" for group in "abc" for number in range(6)]
 MANY = 70
 """Keys of a transaction whose commit leaves them all as they are."""
 SLOTS = 3
+ALL_KEYS = KEYS + [f"m{slot}{number:02}" for slot in range(SLOTS) for number in range(MANY)]
 AT_A_TIME = 3
 
 EXPECTED = {
@@ -100,6 +101,9 @@ class Worker:
             self._put_plainly()
         elif chance < 0.161:
             self._store.gc()
+        elif chance < 0.163:
+            # As if by somebody who tidies up: what was read is forgotten under everybody.
+            (Path(self._store.path) / "reads.cache").unlink(missing_ok=True)
         elif len(self._running) < AT_A_TIME:
             self._begin()
         else:
@@ -192,16 +196,19 @@ class Worker:
 
     # Operations
 
+    def _key(self) -> str:
+        return self._chance.choice(KEYS if self._chance.random() < 0.9 else ALL_KEYS)
+
     def _see(self, running: Running, key: str) -> Get:
         found = _get(key, self._table.get_row(key.encode(), txn=running.txn))
         running.operations.append(found)
         return found
 
     def _get(self, running: Running) -> None:
-        self._see(running, self._chance.choice(KEYS))
+        self._see(running, self._key())
 
-    def _put(self, running: Running, key: str = "") -> None:
-        key = key or self._chance.choice(KEYS)
+    def _put(self, running: Running) -> None:
+        key = self._key()
         value = None if self._chance.random() < 0.15 else self._value()
         if value is None:
             self._table.delete(key.encode(), txn=running.txn)
@@ -211,7 +218,7 @@ class Worker:
 
     def _put_if(self, running: Running) -> None:
         """A condition, right or wrong; either way the key has been read."""
-        key, value = self._chance.choice(KEYS), self._value()
+        key, value = self._key(), self._value()
         if self._chance.random() < 0.5:
             found, wanted = Get(key, 0, None), {"if_absent": True}
         else:
@@ -268,7 +275,7 @@ class Worker:
     # Beside transactions
 
     def _put_plainly(self) -> None:
-        key, value, began = self._chance.choice(KEYS), self._value(), time.monotonic_ns()
+        key, value, began = self._key(), self._value(), time.monotonic_ns()
         operations: list[Operation] = [Put(key, value)]
         asked = self._log.ask(0, began, operations)
         try:
@@ -284,8 +291,11 @@ class Worker:
         """Keys, or the rows of a range: each page of it is a moment of its own, between those before and after."""
         check = self._chance.choice(list(CheckMode))
         began = time.monotonic_ns()
-        if self._chance.random() < 0.5:
-            key = self._chance.choice(KEYS)
+        chance, key = self._chance.random(), self._key()
+        if chance < 0.3:
+            value = self._table.get(key.encode(), check=check)
+            found = [Get(key, 0, None) if value is None else Get(key, UNKNOWN, value.decode())]
+        elif chance < 0.6:
             found = [_get(key, self._table.get_row(key.encode(), check=check))]
         else:
             _, _, bounds = self._bounds()

@@ -21,7 +21,7 @@ from tests.processes.child import Child, Children
 from tests.processes.memory import directory_in_memory
 from tests.processes.table_judge import Judge, committed_versions
 from tests.processes.table_log import finished
-from tests.processes.table_workload import KEYS, MANY, SLOTS, TABLE, Life
+from tests.processes.table_workload import ALL_KEYS, TABLE, Life
 
 TRANSACTIONS = int(os.environ.get("TRANSACTIONS", "3000"))
 SEED = int(os.environ.get("SEED", "1"))
@@ -29,8 +29,6 @@ WORKERS = 4
 TRANSACTIONS_BETWEEN = max(150, min(1000, TRANSACTIONS // 20))
 """How many transactions pass from one disturbance to the next."""
 STUCK_S = 120.0
-
-ALL_KEYS = KEYS + [f"m{slot}{number:02}" for slot in range(SLOTS) for number in range(MANY)]
 
 
 class Run:
@@ -44,7 +42,7 @@ class Run:
         self._numbers = count(1)
         self._workers: list[Child] = []
         self.life = 1
-        self.disturbed = {"kill": 0, "forget": 0, "reboot": 0}
+        self.disturbed = {"kill": 0, "reboot": 0}
 
     def start(self) -> None:
         """Let there be all workers."""
@@ -56,14 +54,10 @@ class Run:
             self._workers.append(child)
 
     def disturb(self) -> None:
-        """Kill a worker, remove the file of reads under all of them, or kill all and reboot."""
-        rarest = min(self.disturbed, key=lambda each: self.disturbed[each])
-        often = self._chance.choice(["kill", "kill", "kill", "forget", "reboot"])
-        what = often if self.disturbed[rarest] else rarest
+        """Kill a worker, or kill all and reboot."""
+        often = self._chance.choice(["kill", "kill", "kill", "reboot"])
+        what = "reboot" if self.disturbed["kill"] and not self.disturbed["reboot"] else often
         self.disturbed[what] += 1
-        if what == "forget":
-            (Path(self.path) / "reads.cache").unlink(missing_ok=True)
-            return
         for _ in range(len(self._workers) if what == "reboot" else 1):
             worker = self._workers.pop(self._chance.randrange(len(self._workers)))
             assert worker.is_running, worker.complaint()
