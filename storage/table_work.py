@@ -503,6 +503,6 @@ def _size(write: Write) -> int:
 
 def _reserve(batch: WriteBatch) -> None:
     """Reserve the timestamps that others may issue without a commit."""
-    batch.head.timestamp_mark = max(
-        batch.head.timestamp_mark, batch.head.last_timestamp + TIMESTAMP_RESERVE_NS
-    )
+    head = batch.head
+    reserved = max(head.last_timestamp, batch.clock.wall_ns()) + TIMESTAMP_RESERVE_NS
+    head.timestamp_mark = max(head.timestamp_mark, reserved)
