@@ -26,6 +26,7 @@ class Transaction:
     Attributes:
         work: what it does in tables; None for a read-committed one.
         start: the last timestamp that was issued when a read-committed one began; 0 for others.
+        is_open_reader: whether it is read-committed and has not ended.
     """
 
     def __init__(self, begun: Begun, work: TableWork | None, start: int = 0) -> None:
@@ -34,6 +35,7 @@ class Transaction:
         self._aborted_here = False
         self.work = work
         self.start = start
+        self.is_open_reader = work is None
 
     @classmethod
     def begin(cls, connection: Connection, coordinator: Coordinator, begun: Begun) -> Transaction:
@@ -117,7 +119,7 @@ class Transaction:
         if self.work is not None:
             self.work.commit()
         elif self._read_only_state is TransactionState.OPEN:
-            self._read_only_state = TransactionState.COMMITTED
+            self._read_only_state, self.is_open_reader = TransactionState.COMMITTED, False
 
     def abort(self, reason: str | None = None) -> None:
         """Drop everything; repeating it succeeds.
@@ -129,7 +131,7 @@ class Transaction:
         if self.work is not None:
             self.work.abort(reason)
         elif self._read_only_state is TransactionState.OPEN:
-            self._read_only_state = TransactionState.ABORTED
+            self._read_only_state, self.is_open_reader = TransactionState.ABORTED, False
         self._aborted_here = True
 
     def __str__(self) -> str:
