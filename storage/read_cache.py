@@ -73,6 +73,11 @@ class ReadCache:
             self._descriptor = -1
         self._identified = None
 
+    @property
+    def is_attached(self) -> bool:
+        """Whether this process has the file mapped."""
+        return self._map is not None
+
     def is_valid(self, head: StoreHead) -> bool:
         """Whether the file is there, ours, of this boot and generation, and whole."""
         if not head.read_generation or not self._attach():

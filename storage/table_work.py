@@ -87,6 +87,7 @@ class TableWork:
         self._uses_tables = False
         self._tried = 0
         self._ended: TransactionState | None = None
+        self._boot_deadline_ns = connection.clock.boot_ns() + begun.timeout_ms * 1_000_000
         self.least = least
         self.timestamp = started.timestamp if started is not None else 0
 
@@ -102,9 +103,8 @@ class TableWork:
         check_begin(begun.timeout_ms, begun.labels)
         cache, clock, started = connection.environment.read_cache, connection.clock, []
 
-        with connection.view() as view:
-            if not view.count(TABLES):
-                return cls._begin_durably(connection, coordinator, begun)
+        if not cache.is_attached and not _has_tables(connection):
+            return cls._begin_durably(connection, coordinator, begun)
 
         def issue(view: ReadView) -> None:
             if not cache.is_valid(view.head):
@@ -135,7 +135,7 @@ class TableWork:
             if self._ended is not None:
                 self._end_as_here()
 
-    def _make_record(self, batch: WriteBatch) -> TransactionRecord:
+    def _make_record(self, batch: WriteBatch, *, ends_here: bool = False) -> TransactionRecord:
         begun, owner = self._begun, self._connection.owner
         if batch.count(TABLES):
             if not batch.read_cache.is_valid(batch.head):
@@ -145,14 +145,22 @@ class TableWork:
         if started is not None and self._ended is not None:
             # It ended in time: it is not the deadline that ends it now.
             started = Started(started.timestamp, started.wall_ms, batch.now_ns)
-        lease = self._connection.lease(batch) if begun.attached else 0
+        lease = self._connection.lease(batch) if begun.attached and not ends_here else 0
         record = self._coordinator.begin(
-            batch, owner, lease, begun.timeout_ms, begun.labels, begun.options, started
+            batch,
+            owner,
+            lease,
+            begun.timeout_ms,
+            begun.labels,
+            begun.options,
+            started,
+            ends_here,
         )
         self._tried = record.least
         if self._uses_tables:
             record.uses_tables = True
-            records.save(batch, record)
+            if not ends_here:
+                records.save(batch, record)
         return record
 
     def _adopt(self, record: TransactionRecord) -> None:
@@ -363,9 +371,9 @@ class TableWork:
 
     def _is_unusable(self) -> bool:
         """Whether it is not open, or overdue: then an operation of the coordinator says why."""
+        if not self.least:
+            return self._connection.clock.boot_ns() >= self._boot_deadline_ns
         with self._connection.view() as view:
-            if not self.least:
-                return view.now_ns >= self._deadline_ns()
             record = records.get(view, self.least)
             return record.state_code != OPEN or view.now_ns >= record.deadline_ns
 
@@ -415,8 +423,10 @@ class TableWork:
         owner = self._connection.owner
 
         def change(batch: WriteBatch) -> Ended:
-            least = self.least or self._make_record(batch).least
-            return commit_in(self._coordinator, batch, least, owner, writes)
+            # Whether it commits or is refused: the transaction is decided in this batch.
+            record = None if self.least else self._make_record(batch, ends_here=True)
+            least = self.least if record is None else record.least
+            return commit_in(self._coordinator, batch, least, owner, writes, record)
 
         try:
             ended = self._connection.write(change, naming=self.least)
@@ -458,7 +468,12 @@ class TableWork:
 
 
 def commit_in(
-    coordinator: Coordinator, batch: WriteBatch, least: int, by: Owner, writes: list[Write] | None = None
+    coordinator: Coordinator,
+    batch: WriteBatch,
+    least: int,
+    by: Owner,
+    writes: list[Write] | None = None,
+    record: TransactionRecord | None = None,
 ) -> Ended:
     """Commit a transaction with these last writes; one that has used tables must not be older than what is kept.
 
@@ -474,7 +489,7 @@ def commit_in(
         elif record.uses_tables:
             check_window(batch, coordinator, record, by)
 
-    return coordinator.commit(batch, least, by, prepare)
+    return coordinator.commit(batch, least, by, prepare, record)
 
 
 def check_tables(view: ReadView, writes: list[Write]) -> None:
@@ -495,6 +510,11 @@ def check_exists(view: ReadView, table: TableEntry) -> None:
 
 def _nothing(_batch: WriteBatch, _record: TransactionRecord) -> None:
     """Only see that the transaction is open."""
+
+
+def _has_tables(connection: Connection) -> bool:
+    with connection.view() as view:
+        return bool(view.count(TABLES))
 
 
 def _size(write: Write) -> int:
