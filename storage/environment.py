@@ -248,9 +248,11 @@ class Environment:
         Raises:
             StoreClosed, CorruptStore, ReadersFull
         """
+        if self._failed is not None:
+            self.check_usable()
         # While the lock is held the map cannot change, nor the process fork: the view need not be counted.
         with self._views_lock:
-            if self._failed is None and not self._growing:
+            if not self._growing:
                 try:
                     raw = self._raw.begin()
                     try:

@@ -120,7 +120,10 @@ class ReadCache:
             if flags & os.O_CREAT:
                 os.fchmod(descriptor, 0o600)
                 # Writing through memory where a full disk has no page for it would kill the process.
-                os.posix_fallocate(descriptor, 0, _BYTES)
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(descriptor, 0, _BYTES)
+                else:
+                    os.pwrite(descriptor, bytes(_BYTES), 0)
             status = os.fstat(descriptor)
             if status.st_mode & 0o022 or status.st_nlink != 1:
                 raise StoreUnsafe(

@@ -638,11 +638,15 @@ class Store:
 
         return backup.compact(self, progress)
 
-    def gc(self) -> dict[str, Any]:
-        """Free reader slots of dead processes, and what deleted topics left."""
+    def gc(self, *, trust_clock: bool = False) -> dict[str, Any]:
+        """Free reader slots of dead processes, what was deleted with topics and tables, and versions out of the window.
+
+        Args:
+            trust_clock: remove old versions although the wall clock was moved: it was looked at and is right.
+        """
         from storage.ops import backup
 
-        return backup.collect(self)
+        return backup.collect(self, trust_clock)
 
     def verify(
         self, *, full: bool = True, progress: Callable[[str, int], None] | None = None

@@ -12,6 +12,7 @@ Invariant 12: a read is recorded before its view is opened, both inside the writ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -190,8 +191,10 @@ class TableWork:
 
         try:
             record, result = self._connection.write(whole, naming=self.least)
-        except TxnctlError:
-            self._find_tried()
+        except BaseException:
+            # A refusal that was durable, or an interrupt after the commit.
+            with suppress(TxnctlError):
+                self._find_tried()
             raise
         self._adopt(record)
         return result
@@ -208,7 +211,7 @@ class TableWork:
         return self._coordinator.use(batch, self.least, self._connection.owner)
 
     def _find_tried(self) -> None:
-        """After a refusal that was durable, the transaction has a record."""
+        """Look whether the transaction has a record by now."""
         if self.least or not self._tried:
             return
         with self._connection.view() as view:
@@ -430,8 +433,10 @@ class TableWork:
 
         try:
             ended = self._connection.write(change, naming=self.least)
-        except TxnctlError:
-            self._find_tried()
+        except BaseException:
+            # A refusal that was durable, or an interrupt after the commit.
+            with suppress(TxnctlError):
+                self._find_tried()
             raise
         self._adopt(ended.record)
         self._forget()

@@ -175,10 +175,14 @@ def compact(store: Store, progress: Progress | None = None) -> dict[str, Any]:
     return {"path": connection.path, "bytesBefore": before, "bytesAfter": after}
 
 
-def collect(store: Store) -> dict[str, Any]:
+def collect(store: Store, trust_clock: bool = False) -> dict[str, Any]:
     """Free what nobody needs: reader slots of dead processes, what deleted topics and tables left, old versions."""
     freed = store.connection.environment.check_readers()
-    return {"readersFreed": freed, "purgeSteps": store.admin.purge(), **table_gc.collect(store.connection)}
+    return {
+        "readersFreed": freed,
+        "purgeSteps": store.admin.purge(),
+        **table_gc.collect(store.connection, trust_clock),
+    }
 
 
 @contextmanager

@@ -27,8 +27,14 @@ class Remove(Protocol):
     def __call__(self, batch: WriteBatch, keys: list[bytes]) -> None: ...
 
 
-def collect(connection: Connection) -> dict[str, Any]:
-    """Finalise, then remove what is older than the window; nothing while the clocks disagree."""
+def collect(connection: Connection, trust_clock: bool = False) -> dict[str, Any]:
+    """Finalise, then remove what is older than the window; nothing while the clocks disagree.
+
+    Args:
+        trust_clock: the wall clock was looked at and is right, however far it was moved.
+    """
+    if trust_clock:
+        connection.write(retention.trust_clocks)
     finalized = _finalize(connection)
     with connection.view() as view:
         agree, start = retention.clocks_agree(view), retention.window_start(view)

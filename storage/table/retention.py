@@ -32,6 +32,12 @@ def window_start(view: ReadView) -> int:
     return max(start, view.head.collected_timestamp)
 
 
+def trust_clocks(batch: WriteBatch) -> None:
+    """Take the wall clock as it is now: an operator has looked at it."""
+    batch.head.wall_offset_ns = batch.clock.wall_ns() - batch.now_ns
+    batch.head.changes += 1
+
+
 def has_decided(view: ReadView) -> bool:
     """Whether intents of a decided transaction are left."""
     found = view.first(TXN_KEYS, b"", b"\0")
@@ -61,6 +67,13 @@ def finalize_step(batch: WriteBatch, after: bytes) -> tuple[int, bytes | None]:
         if batch.bytes >= WRITE_BYTES_TARGET:
             break
     return done, at
+
+
+def _collect_to(batch: WriteBatch, start: int) -> None:
+    """Versions before `start` may be gone from now on; small corrections of the wall clock are taken over."""
+    batch.head.collected_timestamp = max(batch.head.collected_timestamp, start)
+    if clocks_agree(batch):
+        trust_clocks(batch)
 
 
 class Sweep:
@@ -101,7 +114,7 @@ class Sweep:
 
     def remove_versions(self, batch: WriteBatch, keys: list[bytes]) -> None:
         """Remove what was found: a version that could go then can go now."""
-        batch.head.collected_timestamp = max(batch.head.collected_timestamp, self.start)
+        _collect_to(batch, self.start)
         counts: dict[int, int] = {}
         for key in keys:
             if batch.delete(VERSIONS, key):
@@ -132,7 +145,7 @@ class Sweep:
 
     def remove_tombstones(self, batch: WriteBatch, keys: list[bytes]) -> None:
         """Remove what was found and is still so."""
-        batch.head.collected_timestamp = max(batch.head.collected_timestamp, self.start)
+        _collect_to(batch, self.start)
         counts: dict[int, int] = {}
         for key in keys:
             payload = batch.get(ROWS, key)

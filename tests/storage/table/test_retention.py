@@ -145,6 +145,9 @@ def test_nothing_is_removed_while_the_clocks_disagree(store: Store, table: Table
     assert table.get(b"k", at=first) == b"0"
     table.put(b"other", b"", txn=txn)
     store.commit(txn)
+    assert store.gc(trust_clock=True)["versionsRemoved"] == 1
+    with pytest.raises(RequestTooOld):
+        table.get(b"k", at=first)
 
 
 def test_gc_finalises_what_commits_and_aborts_left(
