@@ -57,11 +57,10 @@ class Writing:
         Raises:
             WriteTooOld, LostConflict, RequestTooOld: the transaction is doomed, durably.
         """
-        self._judge(writes)
         record, new = self._record, {write.table_id: 0 for write in writes}
-        for write in writes:
+        for write, judged in self._judge(writes):
             writer = self._writer(write.table_id)
-            row = self._own(writer, write.key)
+            row = self._own(writer, write.key, judged)
             new[write.table_id] += writer.place(write.key, row, self._version(write))
         for table_id, count in new.items():
             before = intents.count_of(self._batch, record.least, table_id)
@@ -74,11 +73,10 @@ class Writing:
         Raises:
             as `place`
         """
-        self._judge(writes)
         shown: dict[int, list[bytes]] = {}
-        for write in writes:
+        for write, judged in self._judge(writes):
             writer = self._writer(write.table_id)
-            row = self._own(writer, write.key)
+            row = self._own(writer, write.key, judged)
             if row.intent is not None:
                 left = intents.count_of(self._batch, self._record.least, write.table_id) - 1
                 intents.save_count(self._batch, self._record.least, write.table_id, left)
@@ -103,9 +101,8 @@ class Writing:
     def _version(self, write: Write) -> Version:
         return Version(self._record.timestamp, self._record.least, write.value)
 
-    def _own(self, writer: RowWriter, key: bytes) -> Row:
+    def _own(self, writer: RowWriter, key: bytes, row: Row) -> Row:
         """The row with no foreign intent: a decided one is finalised on the way."""
-        row = writer.load(key)
         intent = row.intent
         if intent is None or intent.txn == self._record.least:
             return row
@@ -115,8 +112,12 @@ class Writing:
 
     # Judging
 
-    def _judge(self, writes: Sequence[Write]) -> None:
-        """Pass only if every key may be written; what stands in the way and loses is aborted then."""
+    def _judge(self, writes: Sequence[Write]) -> list[tuple[Write, Row]]:
+        """Pass only if every key may be written; what stands in the way and loses is aborted then.
+
+        Returns:
+            The writes, each with the row as it stands now.
+        """
         check_window(self._batch, self._coordinator, self._record, self._by)
         look_up = reading.state_of(self._batch)
         rows = [(write, self._writer(write.table_id).load(write.key)) for write in writes]
@@ -128,6 +129,8 @@ class Writing:
             intent = row.intent
             if intent is not None and intent.txn != self._record.least and look_up(intent.txn) == OPEN:
                 losers.setdefault(intent.txn, write)
+        if not losers:
+            return rows
         held = {txn: records.get(self._batch, txn) for txn in losers}
         for txn, write in losers.items():
             if not survives(self._record, held[txn]):
@@ -138,6 +141,7 @@ class Writing:
             doom_other(
                 self._batch, self._coordinator, self._by, held[txn], self._record, write.table, write.key
             )
+        return [(write, self._writer(write.table_id).load(write.key)) for write in writes]
 
     def _check_reads(self, writes: Sequence[Write]) -> None:
         batch, record = self._batch, self._record
