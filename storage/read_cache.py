@@ -21,6 +21,7 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
+from storage import faults
 from storage.clock import Clock
 from storage.errors import StoreFull, StoreUnsafe
 from storage.store_head import StoreHead
@@ -202,6 +203,7 @@ class ReadCache:
         assert data is not None, "the file was found valid"
         if _U64.unpack_from(data, at)[0] < timestamp:
             data[_DIRTY_AT] = 1
+            faults.reach("read_cache.half_changed")
             _SLOT.pack_into(data, at, timestamp, txn)
             data[_DIRTY_AT] = 0
 
@@ -221,6 +223,7 @@ class ReadCache:
             ranges = self._forget(ranges)
             place = len(ranges)
         self._put_range(place, (table_id, timestamp, txn, start, end))
+        faults.reach("read_cache.half_changed")
         _U64.pack_into(data, _RANGES_AT, max(len(ranges), place + 1))
         _U64.pack_into(data, _CHANGES_AT, _U64.unpack_from(data, _CHANGES_AT)[0] + 1)
         data[_DIRTY_AT] = 0

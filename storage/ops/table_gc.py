@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Protocol
 
+from storage import faults
 from storage.connection import Connection
 from storage.moment import rfc3339
 from storage.table import retention
@@ -56,6 +57,7 @@ def _finalize(connection: Connection) -> int:
             return 0
     while True:
         step, after = connection.write(partial(retention.finalize_step, after=at))
+        faults.reach("table.between_gc_steps")
         done += step
         if after is None:
             return done
@@ -69,3 +71,4 @@ def _sweep(connection: Connection, find: Find, remove: Remove) -> None:
             found, at = find(view, at)
         if found:
             connection.write(partial(remove, keys=found))
+            faults.reach("table.between_gc_steps")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from storage import faults
 from storage.codec import U64, key1, key2, pack, unpack
 from storage.errors import AlreadyExists, TableNotFound
 from storage.limits import GC_STEP_RECORDS, WRITE_BYTES_TARGET
@@ -126,6 +127,7 @@ def purge_step(batch: WriteBatch) -> bool:
         batch.delete(ROWS, key)
     if not found_rows and batch.delete_prefix(VERSIONS, prefix, room) < room:
         batch.delete(TABLE_PURGES, prefix)
+    faults.reach("table.between_purge_steps")
     return True
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from storage import faults
 from storage.owner import Owner
 from storage.table import conflict as conflicts, intent as intents, push, reading, retention
 from storage.table.conflict import Conflict
@@ -130,6 +131,7 @@ class Writing:
             if intent is not None and intent.txn != self._record.least and look_up(intent.txn) == OPEN:
                 losers.setdefault(intent.txn, write)
         if not losers:
+            faults.reach("table.before_write")
             return rows
         held = {txn: records.get(self._batch, txn) for txn in losers}
         for txn, write in losers.items():

@@ -28,7 +28,7 @@ from storage import (
 from storage.consumer import Consumer
 from storage.ledger import topic
 from storage.message import Message
-from storage.table import table
+from storage.table import retention, table
 from tests.processes.journal import Journal
 from tests.processes.parent import say
 
@@ -363,6 +363,7 @@ def main(path: str, journal: str, mode: str, point: str = "", nth: str = "0") ->
     """See the module."""
     topic.PURGE_STEP = 2
     table.GC_STEP_RECORDS = 2
+    retention.GC_STEP_RECORDS = 20
     if point:
         _kill_at(point, int(nth))
     workload = Workload(path, Journal(journal))

@@ -190,6 +190,21 @@ class TestOrder:
             table.put(b"k", b"v", txn=after)
             store.commit(after)
 
+    def test_an_aborted_message_under_a_cumulative_acknowledgement_is_no_matter(
+        self, store: Store, table: Table
+    ) -> None:
+        """It was handed to nobody."""
+        producer = store.create_producer("t")
+        with store.subscribe("t", "s", initial_position=EARLIEST) as ordered:
+            dropped = store.begin()
+            producer.send(b"dropped", txn=dropped)
+            store.abort(dropped)
+            producer.send(b"plain")
+            with store.transaction() as txn:
+                table.put(b"k", b"v", txn=txn)
+                ordered.acknowledge_cumulative(ordered.receive(timeout=0, txn=txn), txn=txn)
+        assert (table.get(b"k"), store.subscription_stats("t", "s")["visible"]) == (b"v", 0)
+
     def test_without_tables_it_consumes_whatever_comes(
         self, store: Store, table: Table, consumer: Consumer
     ) -> None:
