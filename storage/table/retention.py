@@ -84,7 +84,6 @@ class Sweep:
 
     def __init__(self, start: int) -> None:
         self.start = start
-        self.versions = self.tombstones = 0
 
     def find_versions(self, view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
         """Superseded versions that nobody may read any more, and where to go on looking."""
@@ -112,8 +111,8 @@ class Sweep:
         committed = rows.decode(stored, payload).committed if payload is not None else None
         return committed is not None and committed.version <= self.start
 
-    def remove_versions(self, batch: WriteBatch, keys: list[bytes]) -> None:
-        """Remove what was found: a version that could go then can go now."""
+    def remove_versions(self, batch: WriteBatch, keys: list[bytes]) -> int:
+        """Remove what was found, as a version that could go then can go now; how many."""
         _collect_to(batch, self.start)
         counts: dict[int, int] = {}
         for key in keys:
@@ -124,7 +123,7 @@ class Sweep:
             writer = RowWriter(batch, table_id)
             writer.note_removed(versions=count)
             writer.finish()
-        self.versions += sum(counts.values())
+        return sum(counts.values())
 
     def find_tombstones(self, view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
         """Rows that say only that a key was deleted before the window, and where to go on looking."""
@@ -143,8 +142,8 @@ class Sweep:
         has_older = view.first(VERSIONS, rows.old_prefix(table_id, name)) is not None
         return committed.version <= self.start and not has_older
 
-    def remove_tombstones(self, batch: WriteBatch, keys: list[bytes]) -> None:
-        """Remove what was found and is still so."""
+    def remove_tombstones(self, batch: WriteBatch, keys: list[bytes]) -> int:
+        """Remove what was found and is still so; how many."""
         _collect_to(batch, self.start)
         counts: dict[int, int] = {}
         for key in keys:
@@ -159,4 +158,4 @@ class Sweep:
             writer = RowWriter(batch, table_id)
             writer.note_removed(rows=count)
             writer.finish()
-        self.tombstones += sum(counts.values())
+        return sum(counts.values())

@@ -179,3 +179,23 @@ def test_what_is_no_version_is_refused(table: Table, at: object) -> None:
     """A version is a whole number of nanoseconds."""
     with pytest.raises(InvalidValue):
         table.get(b"k", at=at)  # type: ignore[arg-type]
+
+
+def test_outcomes_that_nothing_names_are_forgotten_after_a_day(
+    store: Store, table: Table, clock: ManualClock, write_many: Callable[[TxnID, dict[bytes, bytes]], None]
+) -> None:
+    """Those of messages, of acknowledgements and of intents not finalised stay, and so do open ones and young ones."""
+    table.put(b"k", b"0")
+    spoke = store.begin()
+    store.create_producer("t").send(b"m", txn=spoke)
+    store.commit(spoke)
+    still = store.begin(timeout=86_400)
+    clock.advance(23 * 3600)
+    young = store.begin()
+    store.abort(young)
+    assert store.gc()["outcomesRemoved"] == 0
+    clock.advance(3601)
+    assert store.gc()["outcomesRemoved"] == 1
+    assert {row["txnId"] for row in store.transactions(ended=True)} == {str(spoke), str(young), str(still)}
+    assert table.get(b"k") == b"0"
+    assert table.versions(b"k")[0]["state"] == "COMMITTED"
