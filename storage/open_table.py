@@ -16,14 +16,15 @@ from typing import Any, TypeVar
 from storage.codec import key1
 from storage.connection import Connection
 from storage.errors import ConditionFailed, InvalidValue, RequestTooOld, TransactionTimedOut
+from storage.lazy_transaction import Begun
 from storage.limits import PAGE_ENTRIES, TABLE_KEY_BYTES_MAX, TRANSACTION_TIMEOUT_MS
 from storage.schema import ROWS
 from storage.table import conflict as conflicts, reading, retention, row as rows
 from storage.table.key_range import KeyRange
 from storage.table.reading import Pick
-from storage.table.table import TableEntry
+from storage.table.table import TableEntry, check_exists
 from storage.table.visibility import COMMITTED, OPEN, Version
-from storage.table_work import Begun, TableWork, check_exists
+from storage.table_work import TableWork
 from storage.transaction import Transaction, txn_number
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator, not_open

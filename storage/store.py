@@ -381,7 +381,7 @@ class Store:
         Raises:
             InvalidValue, InvalidName
         """
-        from storage.table_work import Begun
+        from storage.lazy_transaction import Begun
         from storage.transaction import Transaction
 
         begun = Begun(_timeout_ms(timeout), labels, _options(isolation, check, priority))
@@ -427,7 +427,7 @@ class Store:
         Raises:
             TransactionNotFound, TransactionNotOpen, TransactionTimedOut, LostConflict, RequestTooOld
         """
-        from storage.table_work import commit_in
+        from storage.table.writing import commit_in
         from storage.transaction import Transaction, txn_number
 
         if isinstance(txn, Transaction) and txn.work is not None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from storage.connection import Connection
 from storage.errors import InvalidTxnId
-from storage.table_work import Begun, TableWork
+from storage.lazy_transaction import Begun
+from storage.table_work import TableWork
 from storage.txn.coordinator import Coordinator, read_only
 from storage.txn_id import TxnID
 from storage.txn_options import CheckMode, Priority, TransactionIsolation

@@ -64,6 +64,14 @@ def get(view: ReadView, name: str) -> TableEntry:
     return table
 
 
+def check_exists(view: ReadView, table: TableEntry) -> None:
+    """Raises:
+    TableNotFound: it was deleted since the handle was made.
+    """
+    if not view.has(HEADS, table_head.key_of(table.table_id)):
+        raise TableNotFound(f"table {table.name} was deleted", table=table.name)
+
+
 def _not_found(view: ReadView, name: str) -> TableNotFound:
     from difflib import get_close_matches
 

@@ -17,12 +17,13 @@ from storage.owner import Owner
 from storage.table import conflict as conflicts, intent as intents, push, reading, retention
 from storage.table.conflict import Conflict
 from storage.table.intent import RowWriter
+from storage.table.table import TableEntry, check_exists
 from storage.table.visibility import COMMITTED, OPEN, Row, StateOf, Version, newest
 from storage.txn import record as records
-from storage.txn.coordinator import Coordinator
+from storage.txn.coordinator import Coordinator, Ended
 from storage.txn.record import TransactionRecord
 from storage.txn_state import AbortReason
-from storage.view import WriteBatch
+from storage.view import ReadView, WriteBatch
 
 KEYS_SHOWN_MAX = 20
 """Keys that the record of a transaction keeps where no intents of it tell them."""
@@ -272,3 +273,36 @@ def begin_use(batch: WriteBatch, coordinator: Coordinator, record: TransactionRe
 
 def _doom_too_old(batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: Owner) -> None:
     doom(batch, coordinator, by, record, AbortReason.REFUSED_WRITE, Conflict(conflicts.TOO_OLD, "", b""))
+
+
+def commit_in(
+    coordinator: Coordinator,
+    batch: WriteBatch,
+    least: int,
+    by: Owner,
+    writes: list[Write] | None = None,
+    record: TransactionRecord | None = None,
+) -> Ended:
+    """Commit a transaction with these last writes; one that has used tables must not be older than what is kept.
+
+    Raises:
+        WriteTooOld, LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, TableNotFound
+    """
+
+    def prepare(record: TransactionRecord) -> None:
+        if writes:
+            check_tables(batch, writes)
+            begin_use(batch, coordinator, record, by)
+            Writing(batch, coordinator, record, by).commit(writes)
+        elif record.uses_tables:
+            check_window(batch, coordinator, record, by)
+
+    return coordinator.commit(batch, least, by, prepare, record)
+
+
+def check_tables(view: ReadView, writes: list[Write]) -> None:
+    """Raises:
+    TableNotFound: the table of one of these writes was deleted.
+    """
+    for table_id, name in {write.table_id: write.table for write in writes}.items():
+        check_exists(view, TableEntry(name, table_id, 0, {}))
