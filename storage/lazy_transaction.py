@@ -213,7 +213,10 @@ class LazyTransaction:
 
     @property
     def message_bound(self) -> int | None:
-        """Its timestamp, if it has used a table."""
+        """Its timestamp, if it has used a table, here or by its number elsewhere."""
+        if self.least and not self._uses_tables:
+            with self._connection.view() as view:
+                return self.timestamp if records.get(view, self.least).uses_tables else None
         return self.timestamp if self._uses_tables else None
 
     def _deadline_ns(self) -> int:

@@ -330,11 +330,8 @@ class Table:
         """
 
         def write_all(work: TableWork) -> int:
-            count = 0
-            for key, value in found:
-                work.write(self._entry, rows.check_key(key), rows.check_value(value))
-                count += 1
-            return count
+            checked = ((rows.check_key(key), rows.check_value(value)) for key, value in found)
+            return work.write_many(self._entry, checked)
 
         return self._in(txn, write_all)
 

@@ -430,7 +430,11 @@ class Store:
         from storage.table.writing import commit_in
         from storage.transaction import Transaction, txn_number
 
-        if isinstance(txn, Transaction) and txn.work is not None:
+        if isinstance(txn, Transaction):
+            if txn.work is None:
+                was_open = txn.is_open_reader
+                txn.commit()
+                return was_open
             ended = txn.work.commit()
             return ended is None or not ended.already
         least, owner = txn_number(txn), self.connection.owner

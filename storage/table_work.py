@@ -9,7 +9,7 @@ Invariant 12: a read is recorded before its view is opened, both inside the writ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -60,6 +60,19 @@ class TableWork(LazyTransaction):
         super().__init__(connection, coordinator, begun, least, started)
         self._buffer: dict[tuple[int, bytes], Write] = {}
         self._buffered_bytes = 0
+        self._is_shared = not begun.attached
+
+    def share(self) -> None:
+        """Let others use the transaction by its number: nothing of it is kept in this process from now on.
+
+        Raises:
+            as `flush`
+        """
+        self.materialize()
+        if self._buffer and self.state is TransactionState.OPEN:
+            self.flush()
+        self._forget()
+        self._is_shared = True
 
     # Reading
 
@@ -184,8 +197,9 @@ class TableWork(LazyTransaction):
         """
         self._check_not_ended()
         written = Write(table.table_id, table.name, key, value)
-        if not self._begun.attached:
+        if self._is_shared:
             self._write(lambda batch, record: self._place(batch, record, [written]))
+            self._uses_tables = True
             return self.timestamp
         if self._is_unusable() or (self.least and not self._uses_tables):
             self._write(self._make_ready)
@@ -198,6 +212,27 @@ class TableWork(LazyTransaction):
         if len(self._buffer) >= BUFFER_KEYS_MAX or self._buffered_bytes >= BUFFER_BYTES_MAX:
             self.flush()
         return self.timestamp
+
+    def write_many(self, table: TableEntry, found: Iterable[tuple[bytes, bytes]]) -> int:
+        """Write many keys, in store transactions of a bounded size; how many.
+
+        Raises:
+            as `write`
+        """
+        count, was_shared = 0, self._is_shared
+        # Intents are placed a buffer at a time, also where nothing is kept beyond this call.
+        self._is_shared = False
+        try:
+            for key, value in found:
+                self.write(table, key, value)
+                count += 1
+            if was_shared:
+                self.flush()
+        finally:
+            if was_shared:
+                self._forget()
+            self._is_shared = was_shared
+        return count
 
     def _is_unusable(self) -> bool:
         """Whether it is not open, or overdue: then an operation of the coordinator says why."""

@@ -53,14 +53,20 @@ class Transaction:
 
     @property
     def id(self) -> TxnID:
-        """Its number. Asking for it gives the transaction a record in the store if it has none yet.
+        """Its number, by which others may use it: what it kept in this process is written, nothing is kept after it.
 
         Raises:
             ReadOnlyTransaction: a read-committed transaction has none.
+            WriteTooOld, LostConflict, RequestTooOld: as `flush`
         """
-        work = self._writing
-        work.materialize()
-        return TxnID(work.least)
+        self._writing.share()
+        return TxnID(self._writing.least)
+
+    @property
+    def number(self) -> int:
+        """Its number for this process: gives it a record if it has none yet, and goes on keeping its puts here."""
+        self._writing.materialize()
+        return self._writing.least
 
     @property
     def _writing(self) -> TableWork:
@@ -157,7 +163,7 @@ def txn_number(txn: Transaction | TxnID | str) -> int:
         ReadOnlyTransaction: a read-committed transaction of this process has none.
     """
     if isinstance(txn, Transaction):
-        return txn.id.least
+        return txn.number
     if isinstance(txn, TxnID) and txn.most == 0 and 0 < txn.least < 1 << 63:
         return txn.least
     if isinstance(txn, str):
