@@ -196,7 +196,9 @@ def _data_bytes(path: str) -> int:
     return os.stat(os.path.join(path, DATA)).st_size
 
 
-def collect(store: Store, dry_run: bool = False, reason: str | None = None) -> dict[str, Any]:
+def collect(
+    store: Store, trust_clock: bool = False, dry_run: bool = False, reason: str | None = None
+) -> dict[str, Any]:
     """Free what nobody needs: reader slots of dead processes, what deleted topics and tables left, old versions.
 
     Raises:
@@ -208,16 +210,19 @@ def collect(store: Store, dry_run: bool = False, reason: str | None = None) -> d
         deleted = view.count(PURGES)
     if dry_run:
         dead = sum(not is_running(each["pid"]) for each in store.readers())
-        return {"readersFreed": dead, "deletedTopics": deleted, "purgeSteps": None, "dryRun": True}
+        return {
+            "readersFreed": dead, "deletedTopics": deleted, "purgeSteps": None, **table_gc.unknown(connection),
+            "dryRun": True,
+        }  # fmt: skip
     freed = connection.environment.check_readers()
     result = {
         "readersFreed": freed, "deletedTopics": deleted, "purgeSteps": store.admin.purge(),
-        **table_gc.collect(connection),
+        **table_gc.collect(connection, trust_clock),
     }  # fmt: skip
     if (
         freed
         or deleted
-        or any(result[each] for each in ("intentsFinalized", "versionsRemoved", "tombstonesRemoved"))
+        or any(result[each] for each in table_gc.COUNTS)
     ):
         connection.write(
             lambda batch: audit_trail.record(batch, connection.owner, "store gc", "store", reason, result)

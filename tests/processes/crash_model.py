@@ -12,7 +12,7 @@ from typing import Any
 
 from storage import IsolationLevel, Store, TransactionState
 from storage.errors import TopicNotFound
-from tests.processes.crash_workload import DOOMED, GRAVE, SUBSCRIPTIONS, TOPICS
+from tests.processes.crash_workload import BOOKS, DOOMED, GRAVE, SUBSCRIPTIONS, TOPICS
 from tests.processes.journal import Line
 
 COMMITTED = TransactionState.COMMITTED.value
@@ -42,6 +42,12 @@ class Found:
                 assert message.txn_state is None or message.txn_state.value == self.states[txn or ""]
             self.visible[topic] = [(message.value or b"").decode() for message in store.reader(topic)]
 
+        self.rows: dict[str, str] = {}
+        if store.has_table(BOOKS):
+            books = store.table(BOOKS)
+            self.rows = {row.key.decode(): row.value.decode() for row in books.scan()}
+        self.count = int(self.rows.pop("count", "0"))
+
     def state(self, txn: str | None) -> str:
         """The state of a transaction; what is sent plainly is committed."""
         return COMMITTED if txn is None else self.states[txn]
@@ -53,6 +59,8 @@ class Found:
             assert self.visible[topic][: len(earlier.visible[topic])] == earlier.visible[topic], topic
         for txn, state in earlier.states.items():
             assert self.states.get(txn) == state or state == OPEN, txn
+        assert earlier.rows.items() <= self.rows.items()
+        assert earlier.count <= self.count
 
     def check_levels(self) -> None:
         """READ_COMMITTED shows what is committed before the first open transaction, and nothing else (2, 4)."""
@@ -129,6 +137,7 @@ class Model:
     def check(self) -> None:
         """Everything that can be told from the journal."""
         self._check_sent()
+        self._check_put()
         for line in self._lines:
             self._replay(line)
         grave = [value for value, _, _ in self._found.all[GRAVE]]
@@ -164,6 +173,28 @@ class Model:
         doomed = {name for name in stored if name[0] == DOOMED}
         letters = {name for name in stored if name[0] == GRAVE}
         assert set(stored) - letters - doomed <= tried, "nothing is stored that nobody sent"
+
+    def _check_put(self) -> None:
+        """Acknowledged keys are there, those of a transaction all or none with the rest of it, and no others (6, 15)."""
+        tried: set[str] = set()
+        for line in self._lines:
+            if line["kind"] != "put":
+                continue
+            keys, txn = set(line["keys"]), line["txn"]
+            tried |= keys
+            there = keys & set(self._found.rows)
+            is_last_word = line["event"] == "did" or line["number"] not in self._done
+            if not is_last_word:
+                continue
+            assert there in (set(), keys), f"half of what was put together is stored: {line}"
+            if txn is not None and self._found.state(txn) != COMMITTED:
+                assert not there, f"not committed, and seen (2): {line}"
+            elif line["event"] == "did":
+                assert there == keys, f"acknowledged and lost (15): {line}"
+        assert set(self._found.rows) <= tried, "nothing is stored that nobody put"
+        assert all(key == value for key, value in self._found.rows.items())
+        transfers = [key for key in self._found.rows if key.endswith("/0")]
+        assert self._found.count == len(transfers), "an update was lost (12)"
 
     def _replay(self, line: Line) -> None:
         kind, is_done = line["kind"], line["event"] == "did"

@@ -28,6 +28,7 @@ from storage import (
 from storage.consumer import Consumer
 from storage.ledger import topic
 from storage.message import Message
+from storage.table import retention, table
 from tests.processes.journal import Journal
 from tests.processes.parent import say
 
@@ -48,6 +49,10 @@ SUBSCRIPTIONS = {
 CUMULATIVE = {"ledger", "standby", "rewound"}
 GRAVE = "grave"
 DOOMED = "doomed"
+BOOKS = "books"
+SCRAP = "scrap"
+CROWD = 70
+"""Keys of a transaction whose intents are too many to be finalised with its end."""
 
 
 class Workload:
@@ -79,6 +84,10 @@ class Workload:
                     dead_letter_topic=GRAVE if name == "workers" else None,
                     max_redeliver_count=1 if name == "workers" else None,
                 )  # fmt: skip
+        if not self.store.has_table(BOOKS):
+            self.store.create_table(BOOKS)
+        if self.store.has_table(SCRAP):
+            self.store.admin.delete_table(SCRAP, force=True)
         self.commit_detached()
         self.send_again()
         if self.store.has_topic(DOOMED):
@@ -199,6 +208,66 @@ class Workload:
             self.send(DOOMED, 1)
         self.delete_doomed()
 
+    # Tables
+
+    def put(self, count: int, txn: Transaction | TxnID | None = None) -> None:
+        """Put fresh keys, each with a store transaction of its own, or with that of its transaction."""
+        books = self.store.table(BOOKS)
+        for _ in range(count):
+            key = str(len(self.journal.lines))
+            name = None if txn is None else str(txn.id if isinstance(txn, Transaction) else txn)
+            with self.journal.attempt("put", keys=[key], txn=name):
+                books.put(key.encode(), key.encode(), txn=txn)
+
+    def transfer(self) -> None:
+        """A transaction that begins without a commit: reads, two fresh keys, and one that all of them write."""
+        books, number = self.store.table(BOOKS), len(self.journal.lines)
+        keys = [f"t{number}/{index}" for index in range(2)]
+        with self.journal.attempt("put", keys=keys, txn=None), self.store.transaction() as txn:
+            count = int(books.get(b"count", txn=txn) or b"0")
+            assert 2 * count == len(list(books.scan(prefix=b"t", txn=txn)))
+            for key in keys:
+                books.put(key.encode(), key.encode(), txn=txn)
+            books.put(b"count", b"%d" % (count + 1), txn=txn)
+
+    def settle(self) -> None:
+        """Consume, put, send and acknowledge in one transaction, begun after receiving."""
+        found = self.receive("standby", 2)
+        txn = self.begin()
+        self.put(2, txn)
+        self.send("audit", 1, str(txn.id))
+        self.acknowledge("standby", found, str(txn.id))
+        self.end(txn, "commit")
+
+    def crowd(self, decision: str) -> None:
+        """Leave more intents than are finalised with the end of their transaction."""
+        txn = self.begin()
+        keys = [f"{len(self.journal.lines)}+{index}" for index in range(CROWD)]
+        with self.journal.attempt("put", keys=keys, txn=str(txn.id)):
+            self.store.table(BOOKS).import_rows(((key.encode(), key.encode()) for key in keys), txn=txn)
+            txn.flush()
+        self.end(txn, decision)
+
+    def scrap(self) -> None:
+        """A table comes and goes."""
+        self.store.create_table(SCRAP)
+        scrap = self.store.table(SCRAP)
+        for number in range(4):
+            scrap.put(b"%d" % (number % 3), b"")
+        self.store.admin.delete_table(SCRAP)
+
+    def keep_books(self) -> None:
+        """All that is done with tables."""
+        self.put(2)
+        self.transfer()
+        self.settle()
+        self.put(2, self.begin_detached())
+        for decision in ("commit", "abort"):
+            self.crowd(decision)
+        self.transfer()
+        self.store.gc()
+        self.scrap()
+
     def make_others(self) -> None:
         """Other stores come and go beside this one: an empty one, a backup of this one, and one restored from it."""
         makers = {
@@ -245,6 +314,7 @@ class Workload:
         self.acknowledge("watch", seen[1:])
         self.rewind()
         self.doom()
+        self.keep_books()
         self.make_others()
         self.store.compact()
 
@@ -265,8 +335,9 @@ class Workload:
             while found := self.receive(name, 100):
                 self.acknowledge(name, found)
             self.consumers.pop(name).close()
-        self.store.admin.purge()
         self.store.reap()
+        self.store.gc()
+        assert self.store.intents() == []
         assert not [row for row in self.store.transactions() if row["state"] == TransactionState.OPEN.value]
         self.store.close()
 
@@ -291,6 +362,8 @@ def _kill_at(point: str, nth: int) -> None:
 def main(path: str, journal: str, mode: str, point: str = "", nth: str = "0") -> None:
     """See the module."""
     topic.PURGE_STEP = 2
+    table.GC_STEP_RECORDS = 2
+    retention.GC_STEP_RECORDS = 20
     if point:
         _kill_at(point, int(nth))
     workload = Workload(path, Journal(journal))
