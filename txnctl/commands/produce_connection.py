@@ -81,7 +81,7 @@ def _token(context: Context, topic: str, how: dict[str, Any]) -> str | None:
     """The session to publish through. What is typed counts before TXNCTL_SESSION."""
     if how["session"] is not None:
         return str(how["session"])
-    if any(how[name] is not None for name in _OF_CONNECTING):
+    if how["access_mode"] is not None or how["epoch"] is not None:
         return None
     from txnctl.commands.current_session import of_environment_on
 
