@@ -11,6 +11,7 @@ INSTALLED_DEV := $(VENV)/.installed-dev-$(PLACE)
 PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
 WORKERS ?= 2
 CRASH_ROUNDS ?= 500
+TAKEOVERS ?= 10000
 
 PIP_FAILED = { echo; \
 	echo "Installing failed; the lines above are pip's own. Mostly it is the network: pip needs to reach its"; \
@@ -19,7 +20,7 @@ PIP_FAILED = { echo; \
 	exit 1; } >&2
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types imports generated pytest format generate bench crash-sweep clean
+.PHONY: help demo test lint types imports generated pytest format generate bench crash-sweep takeovers clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
@@ -58,6 +59,9 @@ bench: $(INSTALLED)  ## the tables of the benchmarks, beside their goals
 
 crash-sweep: $(INSTALLED_DEV)  ## the crash tests in their long form: CRASH_ROUNDS rounds each, without a time limit
 	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest -q -n $(WORKERS) --timeout=0 -m crash_sweep
+
+takeovers: $(INSTALLED_DEV)  ## eight processes fight for one topic until it had TAKEOVERS owners, without a time limit
+	TAKEOVERS=$(TAKEOVERS) $(BIN)/python -m pytest -q --timeout=0 tests/processes/test_takeovers.py
 
 clean:  ## remove all that make and Python have made
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
