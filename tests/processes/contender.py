@@ -194,7 +194,7 @@ class Contender:
 def session_of(producer: Producer) -> int:
     """The number of its session: they grow in the order of asking."""
     assert producer.session is not None
-    return int(producer.session.split("-")[1])
+    return int(producer.session.split("-")[-2])
 
 
 def epoch_of(producer: Producer) -> int:
