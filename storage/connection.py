@@ -124,14 +124,6 @@ class Connection:
             batch.put(LEASES, key1(self._lease), pack(self.owner.fields()))
         return self._lease
 
-    def drop_lease(self) -> None:
-        """Give the lease back: nothing attached is left."""
-        if not self._lease:
-            return
-        number, self._lease = self._lease, 0
-        self.write(lambda batch: batch.delete(LEASES, key1(number)))
-        self.environment.lock_file.drop_lease(number)
-
     def wait_for_commit(self, seen: int, until_ns: int) -> bool:
         """Sleep until some process has committed since `seen`, or the boot clock reaches `until_ns`.
 

@@ -18,6 +18,11 @@ class AccessMode(Enum):
     EXCLUSIVE_WITH_FENCING = "ExclusiveWithFencing"
 
     @property
+    def waits(self) -> bool:
+        """It waits for its turn where another mode would be refused."""
+        return self is AccessMode.WAIT_FOR_EXCLUSIVE
+
+    @property
     def is_exclusive(self) -> bool:
         """Any mode but Shared: it wants the topic for itself."""
         return self is not AccessMode.SHARED

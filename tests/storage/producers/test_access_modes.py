@@ -196,14 +196,14 @@ class TestArguments:
             {"access_mode": EXCLUSIVE, "connected": False},
             {"access_mode": WAITING, "timeout": -1},
             {"access_mode": WAITING, "timeout": "soon"},
-            {"resume": "1-1-00", "access_mode": SHARED},
-            {"resume": "1-1-00", "access_mode": EXCLUSIVE, "producer_name": "p"},
+            {"resume": "0badcafe-1-1-0011223344556677", "access_mode": SHARED},
+            {"resume": "0badcafe-1-1-0011223344556677", "access_mode": EXCLUSIVE, "producer_name": "p"},
             {"resume": "no token", "access_mode": EXCLUSIVE},
             {"resume": "1-2", "access_mode": EXCLUSIVE},
-            {"resume": "1-2-zz", "access_mode": EXCLUSIVE},
-            {"resume": "1-2-00-00", "access_mode": EXCLUSIVE},
-            {"resume": "-1-2-00", "access_mode": EXCLUSIVE},
-            {"resume": "0-2-00", "access_mode": EXCLUSIVE},
+            {"resume": "0badcafe-1-2-zzzzzzzzzzzzzzzz", "access_mode": EXCLUSIVE},
+            {"resume": "0badcafe-1-2-0011223344556677-00", "access_mode": EXCLUSIVE},
+            {"resume": "-1-2-0011223344556677", "access_mode": EXCLUSIVE},
+            {"resume": "0badcafe-0-2-0011223344556677", "access_mode": EXCLUSIVE},
             {"resume": "", "access_mode": EXCLUSIVE},
             {"resume": 5, "access_mode": EXCLUSIVE},
         ],
@@ -218,7 +218,19 @@ class TestArguments:
             store.create_producer("t", **how)
         assert (records(store), commits(store)) == before
 
-    @pytest.mark.parametrize("token", ["", "no token", "1-2", "1-2-zz", "1-2-00-00", "-1-2-00", 5, None])
+    @pytest.mark.parametrize(
+        "token",
+        [
+            "",
+            "no token",
+            "1-2",
+            "0badcafe-1-2-zzzzzzzzzzzzzzzz",
+            "0badcafe-1-2-0011223344556677-00",
+            "-1-2-0011223344556677",
+            5,
+            None,
+        ],
+    )
     def test_what_is_no_token_opens_nothing(self, store: Store, token: Any) -> None:
         """Wherever a token is given."""
         before = records(store), commits(store)

@@ -611,14 +611,16 @@ class TestResume:
 
     def test_the_secret_is_needed(self, store: Store, rivals: Rivals) -> None:
         """Who knows only the numbers is not the last owner."""
-        topic, number, secret = self.lost(rivals).split("-")
+        store_id, topic, number, secret = self.lost(rivals).split("-")
         with pytest.raises(ProducerFenced):
-            rivals.produce(EXCLUSIVE, resume=f"{topic}-{number}-{'00' * (len(secret) // 2)}")
+            rivals.produce(EXCLUSIVE, resume=f"{store_id}-{topic}-{number}-{'00' * (len(secret) // 2)}")
 
     def test_after_a_reboot(self, store: Store, rivals: Rivals, path: str, clock: TurnClock) -> None:
         """Everybody is gone; the last owner may go on, and tickets of the other boot are void."""
         token = self.lost(rivals)
         owner = rivals.produce(EXCLUSIVE, resume=token)
+        assert owner.session != token, "what it had started before it was gone is out"
+        token = owner.session
         owner.send(b"before")
         waiter = rivals.wait()
         rivals.crash()
