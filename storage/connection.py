@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from storage import place
 from storage.clock import Clock
 from storage.codec import key1, pack
 from storage.environment import Environment, OnWait
@@ -75,7 +76,7 @@ class Connection:
         self._lease = 0
         self._closed = False
         self._in_place_ns = 0
-        self.path = os.path.realpath(path)
+        self.path = place.resolved(path, os.path.realpath)
         self.environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
         self.view = self.environment.view
 
