@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from storage.consumer import Consumer
     from storage.errors import TxnctlError
+    from storage.ledger.access import AccessMode
     from storage.message import Message
     from storage.message_batch import MessageBatch
     from storage.position import EARLIEST, LATEST, MessageId, Position
@@ -24,14 +25,31 @@ if TYPE_CHECKING:
     from storage.txn_state import TransactionState
 
 __all__ = [
-    "DUPLICATE", "EARLIEST", "LATEST", "BatchReceipt", "Blocked", "Consumer", "IsolationLevel", "Message",
-    "MessageBatch", "MessageId",
-    "Position", "Producer", "Reader", "Store", "SubscriptionType", "Transaction", "TransactionState", "TxnID",
+    "DUPLICATE",
+    "EARLIEST",
+    "LATEST",
+    "AccessMode",
+    "BatchReceipt",
+    "Blocked",
+    "Consumer",
+    "IsolationLevel",
+    "Message",
+    "MessageBatch",
+    "MessageId",
+    "Position",
+    "Producer",
+    "Reader",
+    "Store",
+    "SubscriptionType",
+    "Transaction",
+    "TransactionState",
+    "TxnID",
     "TxnctlError",
 ]  # fmt: skip
 
 _HOMES = {
-    "DUPLICATE": "producer", "EARLIEST": "position", "LATEST": "position", "BatchReceipt": "producer",
+    "DUPLICATE": "producer", "AccessMode": "ledger.access", "EARLIEST": "position", "LATEST": "position",
+    "BatchReceipt": "producer",
     "Blocked": "reader", "Consumer": "consumer", "IsolationLevel": "subscription.isolation", "Message": "message",
     "MessageBatch": "message_batch",
     "MessageId": "position", "Position": "position", "Producer": "producer", "Reader": "reader", "Store": "store",

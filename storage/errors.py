@@ -3,10 +3,11 @@
     TxnctlError
     ├── BadInput (2)          InvalidName · InvalidPosition · InvalidValue · InvalidTxnId · MessageTooLarge · BadLine
     ├── NotFound (3)          TopicNotFound · SubscriptionNotFound · TransactionNotFound · MessageNotFound
-    │                         ConsumerNotFound
+    │                         ConsumerNotFound · SessionNotFound
     ├── Conflict (4)          AlreadyExists · SubscriptionBusy · TransactionConflict · TransactionNotOpen
     │                         TransactionTimedOut · TransactionChanged · SequenceConflict · NotDeliverable
-    │                         ConsumerEvicted · ProducerFenced · ObjectHeld · NestedTransaction
+    │                         ConsumerEvicted · ProducerBusy · ProducerFenced · ObjectHeld
+    │                         NestedTransaction
     ├── Busy (5)              WriterBusy · StoreInUse · ReadersFull
     ├── StoreInvalid (6)      StoreNotFound · NotAStore · UnknownFormat · CorruptStore · StoreFull · StoreUnsafe
     │                         NotPermitted · StoreClosed · PlatformUnsupported
@@ -118,6 +119,12 @@ class ConsumerNotFound(NotFound):
     code = "consumer-not-found"
 
 
+class SessionNotFound(NotFound):
+    """No producer is connected or waits under that session: it was closed, or never opened in this store."""
+
+    code = "session-not-found"
+
+
 class Conflict(TxnctlError):
     """The state of the store does not allow it now, and trying again unchanged will not help."""
 
@@ -177,6 +184,12 @@ class ConsumerEvicted(Conflict):
     """The consumer was closed, evicted or found dead; what it held went back to the subscription."""
 
     code = "consumer-evicted"
+
+
+class ProducerBusy(Conflict):
+    """Other producers are connected to the topic, or wait for it, and do not allow the access mode asked for."""
+
+    code = "producer-busy"
 
 
 class ProducerFenced(Conflict):

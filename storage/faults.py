@@ -17,6 +17,8 @@ POINTS = (
     "environment.after_commit",
     "ledger.before_append",
     "ledger.after_roll",
+    "producer.after_eviction",
+    "producer.after_fencing",
     "txn.before_parts",
     "txn.between_parts",
     "txn.before_record",

@@ -114,8 +114,11 @@ class LockFile:
         return self._try(fcntl.F_WRLCK, STORE)
 
     def hold_lease(self, lease: int) -> bool:
-        """Lock the byte of a lease for as long as this process lives."""
-        if not self._try(fcntl.F_WRLCK, _LEASES + lease):
+        """Lock the byte of a lease for as long as this process lives; False if somebody has it.
+
+        The kernel keeps other processes out. Handles of one process share a descriptor: they are kept apart here.
+        """
+        if lease in self._held or not self._try(fcntl.F_WRLCK, _LEASES + lease):
             return False
         self._held.add(lease)
         return True
@@ -127,6 +130,14 @@ class LockFile:
     def is_held(self, lease: int) -> bool:
         """Whether a process, this one included, holds the lease: proof that its owner lives."""
         return lease in self._held or self._is_locked(_LEASES + lease)
+
+    def state(self, lease: int, holder: owner.Owner, boot_id: bytes) -> str:
+        """What is proven of the process that took a lease: alive, stopped, dead, rebooted or unknown-host."""
+        if self.is_held(lease):
+            return "stopped" if owner.is_stopped(holder.pid, holder.started) else "alive"
+        if holder.boot_id != boot_id:
+            return "rebooted" if holder.host == os.uname().nodename else "unknown-host"
+        return "dead"
 
     def gate_is_held(self) -> bool:
         return self._is_locked(GATE)

@@ -31,6 +31,13 @@ ENTRY_MESSAGES_MAX = 10_000
 WRITE_BYTES_TARGET = 8 * 1024 * 1024
 """A bulk write commits when it has appended this much, so that no store transaction exceeds 16 MB."""
 
+SESSION_LEASE_MS = 60_000
+SESSION_LEASE_MS_MAX = 24 * 3600 * 1000
+"""How long a session of the shell lives without being used: by default, and at the most."""
+
+OWNERS_KEPT = 1000
+"""Owners of a topic that its history keeps."""
+
 LEDGER_ENTRIES_MAX = 50_000
 LEDGER_BYTES_MAX = 256 * 1024 * 1024
 LEDGER_AGE_MAX_MS = 24 * 3600 * 1000

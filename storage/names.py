@@ -1,12 +1,15 @@
-"""Names of topics, subscriptions, producers, consumers and labels. Never paths."""
+"""Names of topics, subscriptions, producers, consumers and labels, never paths; and names of constants."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from enum import Enum
+from typing import Final, TypeVar
 
-from storage.errors import InvalidName
+from storage.errors import InvalidName, InvalidValue
 from storage.limits import NAME_BYTES_MAX, TOPIC_NAME_BYTES_MAX
+
+N = TypeVar("N", bound=Enum)
 
 _PART = re.compile(r"[A-Za-z0-9_.=:-]+")
 _SCHEME: Final = "persistent://"
@@ -55,6 +58,26 @@ def check_name(kind: str, name: str) -> str:
     if len(name) > NAME_BYTES_MAX or name in (".", "..") or _PART.fullmatch(name) is None:
         raise InvalidName(f"{_shown(name)} is not a valid {kind}", hint=_RULE, name=name[:80])
     return name
+
+
+def named(kind: type[N], value: N | str | None, what: str) -> N | None:
+    """A constant given as such or by its name: `READ_COMMITTED`, `read-committed`, `Key_Shared`, `keyShared`.
+
+    Raises:
+        InvalidValue: it is neither.
+    """
+    if value is None or isinstance(value, kind):
+        return value
+    wanted = _bare(value) if isinstance(value, str) else ""
+    for name, constant in kind.__members__.items():
+        if _bare(name) == wanted:
+            return constant
+    names = ", ".join(str(each.value) for each in kind)
+    raise InvalidValue(f"{value!r} is no {what}", hint=f"One of {names}.")
+
+
+def _bare(name: str) -> str:
+    return name.replace("-", "").replace("_", "").lower()
 
 
 def _shown(name: str) -> str:

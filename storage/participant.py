@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from storage.errors import TxnctlError
 from storage.view import ReadView, WriteBatch
 
 
@@ -16,6 +17,9 @@ class Participant(Protocol):
 
     kind: int
     """Of its parts in TXN_PARTS."""
+
+    def refusal(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TxnctlError | None:
+        """Why this part of a transaction must not be committed; None if it may. An error dooms the transaction."""
 
     def decide(
         self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool

@@ -1,41 +1,37 @@
 """A producer: appends messages to one topic, each send one durable commit.
 
 What is sent is checked before the writer gate is entered. Inside the store transaction stands all that must be true
-of the append: the topic still exists, sequence ids are new, the transaction is open.
+of the append: the topic still exists and this producer may publish to it, sequence ids are new, the transaction is
+open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from storage.connection import Connection
-from storage.errors import InvalidName, InvalidValue, MessageTooLarge, StoreClosed
-from storage.ledger import managed_ledger, sequence_ids, topic_head
+from storage.errors import InvalidName, ProducerFenced, StoreClosed, TopicNotFound
+from storage.ledger import admission, managed_ledger, refusals, sequence_ids, topic as topics, topic_head
+from storage.ledger.access import AccessMode
 from storage.ledger.entry import MESSAGES, Columns
+from storage.ledger.publisher import Connected, Publisher
 from storage.ledger.topic import Topic
-from storage.limits import (
-    ENTRY_BYTES_TARGET,
-    ENTRY_MESSAGES_MAX,
-    MESSAGE_BYTES_MAX,
-    PROPERTIES_MAX,
-    WRITE_BYTES_TARGET,
-)
+from storage.limits import ENTRY_BYTES_TARGET
 from storage.names import check_name
+from storage.outgoing import Commits, check_sequence_ids, columns_of, commits_of
 from storage.position import MessageId, Position
 from storage.transaction import Transaction, txn_number
 from storage.txn import buffer, record as records
 from storage.txn.coordinator import Coordinator
 from storage.txn_id import TxnID
-from storage.view import WriteBatch
+from storage.txn_state import AbortReason, TransactionState
+from storage.view import ReadView, WriteBatch
 
 DUPLICATE = MessageId(-1, -1, -1)
 """What `send` returns for a sequence id that is stored already, as Pulsar does: nothing was stored again."""
 
-_ONE = [(0, [1])]
+_ONE: Commits = [(0, [1])]
 """How a single message is stored: one commit, one entry."""
-
-_PLAIN_TYPES = {bytes, type(None)}
 
 
 class BatchReceipt:
@@ -75,19 +71,16 @@ class BatchReceipt:
 
 
 class Producer:
-    """Made by `Store.create_producer`. For one thread at a time.
-
-    A producer without a name is given one that no other ever had, at its first message.
-    """
+    """Made by `Store.create_producer`. For one thread at a time."""
 
     def __init__(
-        self, connection: Connection, coordinator: Coordinator, topic: Topic, producer_name: str | None
+        self, connection: Connection, coordinator: Coordinator, topic: Topic, publisher: Publisher
     ) -> None:
         self._connection = connection
         self._coordinator = coordinator
         self._topic = topic
-        self._given_name = producer_name is not None
-        self._name = None if producer_name is None else _check_given_name(producer_name)
+        self._publisher = publisher
+        self._name = publisher.name
         self._next_sequence = 0
         self._closed = False
         self.last_sequence_id = -1
@@ -98,8 +91,23 @@ class Producer:
 
     @property
     def producer_name(self) -> str | None:
-        """Its name; None before the first message of a producer that was not given one."""
+        """Its name; None before the first message of one that is neither named nor connected."""
         return self._name
+
+    @property
+    def access_mode(self) -> AccessMode:
+        return self._publisher.mode
+
+    @property
+    def topic_epoch(self) -> int | None:
+        """The topic's epoch when it connected; None while the topic had no exclusive owner yet."""
+        epoch = self._publisher.epoch
+        return None if epoch is None or epoch < 0 else epoch
+
+    @property
+    def session(self) -> str | None:
+        """The token of its session; None if it is not connected between sends."""
+        return self._publisher.token
 
     def send(
         self,
@@ -122,6 +130,8 @@ class Producer:
         Raises:
             InvalidValue, MessageTooLarge, TopicNotFound, SequenceConflict, TransactionNotFound, TransactionNotOpen,
             TransactionTimedOut, WriterBusy, StoreFull
+            ProducerFenced: it lost the topic, for ever; in a transaction, that is aborted.
+            ProducerBusy: it is not connected between sends, and the topic is somebody else's now.
         """
         is_bare = key is None and event_time is None and sequence_id is None and not properties
         if is_bare and type(value) is bytes and len(value) <= ENTRY_BYTES_TARGET:
@@ -154,15 +164,15 @@ class Producer:
         Raises:
             as `send`
         """
-        columns = _columns(values, keys, properties, event_times)
+        columns = columns_of(values, keys, properties, event_times)
         if sequence_ids is not None:
-            _check_sequence_ids(sequence_ids, len(values), self._given_name)
-        return self._store(columns, _commits(columns), sequence_ids, txn)
+            check_sequence_ids(sequence_ids, len(values), self._publisher.keeps_sequences)
+        return self._store(columns, commits_of(columns), sequence_ids, txn)
 
     def _store(
         self,
         columns: Columns,
-        commits: list[tuple[int, list[int]]],
+        commits: Commits,
         sequence_ids: Sequence[int] | None,
         txn: Transaction | TxnID | str | None,
     ) -> BatchReceipt:
@@ -180,8 +190,7 @@ class Producer:
                 self._name, self._next_sequence = self._connection.write(change, naming=number)
             except BaseException:
                 # It may have been committed all the same (an interrupt): no sequence id may be used twice.
-                if not self._given_name:
-                    self._name, self._next_sequence = None, 0
+                self._next_sequence += stops[-1] - start
                 raise
             receipt.entries += self._written
             receipt.count += sum(count for _, count in self._written)
@@ -201,12 +210,10 @@ class Producer:
     ) -> tuple[str, int]:
         """Append the messages from `start` to the last of `stops`, an entry up to each of them."""
         topic_id = self._topic.topic_id
-        head = topic_head.load(batch, topic_id)
+        head, number, name = self._checked(batch, txn)
         record = self._coordinator.use(batch, txn, self._connection.owner) if txn else None
-        name, sequence = self._name, self._next_sequence
-        if name is None:
-            batch.head.last_producer += 1
-            name = f"producer-{batch.head.last_producer}"
+        admission.publishes(batch, topic_id, head, number)
+        sequence = self._next_sequence
         self._written: list[tuple[Position, int]] = []
         for stop in stops:
             part = columns if stop - start == len(columns.values) else columns.part(start, stop)
@@ -218,6 +225,28 @@ class Producer:
             record.messages += sum(count for _, count in self._written)
             records.save(batch, record)
         return name, sequence
+
+    def _checked(self, batch: WriteBatch, txn: int) -> tuple[topic_head.TopicHead, int, str]:
+        """The topic's head, session and name, if this producer may publish. Who is fenced dooms the transaction."""
+        try:
+            return self._publisher.check(batch, self._head(batch), self._name)
+        except ProducerFenced as error:
+            if error.details["lastSequenceId"] is None and self.last_sequence_id >= 0:
+                error.details["lastSequenceId"] = self.last_sequence_id
+            record = records.find(batch, txn) if txn else None
+            if record is None or record.state is not TransactionState.OPEN:
+                raise
+            by = self._connection.owner
+            self._coordinator.abort(batch, txn, by, AbortReason.FENCED, error.message)
+            raise batch.refuse(error) from None
+
+    def _head(self, view: ReadView) -> topic_head.TopicHead:
+        try:
+            return topic_head.load(view, self._topic.topic_id)
+        except TopicNotFound:
+            if topics.find(view, self._topic.full_name) is None:
+                raise
+            raise refusals.recreated(self._topic.name, self._name, self._publisher.epoch) from None
 
     def _append_entry(
         self,
@@ -236,7 +265,7 @@ class Producer:
                 return sequence
             if len(fresh) < len(given):
                 part, given = part.pick(fresh), [given[i] for i in fresh]
-        elif self._given_name:
+        elif self._publisher.keeps_sequences:
             sequence = sequence_ids.assign(batch, topic_id, name, len(part.values), txn)
         count = len(part.values)
         first: int | list[int] = sequence
@@ -247,7 +276,7 @@ class Producer:
             position, topic_part = buffer.append(batch, topic_id, head, txn, count, head.epoch, body)
             for used in given or ():
                 topic_part.note_sequence(name, used, used)
-            if given is None and self._given_name:
+            if given is None and self._publisher.keeps_sequences:
                 topic_part.note_sequence(name, sequence, sequence + count - 1)
             buffer.save_part(batch, txn, topic_id, topic_part)
         else:
@@ -260,7 +289,13 @@ class Producer:
         """Nothing is held back: every send was durable when it returned."""
 
     def close(self) -> None:
+        """Leave the topic; one who waits for it is next. A session that somebody else holds stays open."""
+        if self._closed:
+            return
         self._closed = True
+        if isinstance(self._publisher, Connected):
+            topic_id, number = self._topic.topic_id, self._publisher.number
+            self._connection.write(lambda batch: admission.leave(batch, topic_id, number))
 
     def __enter__(self) -> Producer:
         return self
@@ -269,97 +304,12 @@ class Producer:
         self.close()
 
 
-def _columns(
-    values: Sequence[bytes | None],
-    keys: Sequence[str | bytes | None] | None,
-    properties: Sequence[dict[str, str] | None] | None,
-    event_times: Sequence[int | None] | None,
-) -> Columns:
-    """Checked columns.
+def check_given_name(name: str) -> str:
+    """`name`, if an application may give it to a producer.
 
     Raises:
-        InvalidValue, MessageTooLarge
+        InvalidName
     """
-    if not values:
-        raise InvalidValue("there is no message to send")
-    if not set(map(type, values)) <= _PLAIN_TYPES:
-        raise InvalidValue("a message's value is bytes, or None for a tombstone")
-    for column in (keys, properties, event_times):
-        if column is not None and len(column) != len(values):
-            raise InvalidValue(f"{len(values)} values came with {len(column)} of another column")
-    return Columns(values, _packed_keys(keys), _checked_properties(properties), _checked_times(event_times))
-
-
-def _checked_times(event_times: Sequence[int | None] | None) -> Sequence[int | None] | None:
-    for time in event_times or ():
-        if time is not None and (type(time) is not int or not 0 <= time < 1 << 63):
-            raise InvalidValue(f"an event time is milliseconds since 1970, not {time!r}")
-    return None if event_times is None or all(time is None for time in event_times) else event_times
-
-
-def _checked_properties(
-    properties: Sequence[dict[str, str] | None] | None,
-) -> Sequence[dict[str, str] | None] | None:
-    for each in properties or ():
-        _check_properties(each)
-    return properties if properties is not None and any(properties) else None
-
-
-def _packed_keys(keys: Sequence[str | bytes | None] | None) -> list[bytes | None] | None:
-    if keys is None:
-        return None
-    try:
-        packed = [key.encode() if isinstance(key, str) else key for key in keys]
-    except UnicodeEncodeError:
-        raise InvalidValue("a message's key is not valid Unicode text; give it as bytes") from None
-    if not set(map(type, packed)) <= _PLAIN_TYPES:
-        raise InvalidValue("a message's key is text, bytes or None")
-    return packed if any(key is not None for key in packed) else None
-
-
-def _check_properties(properties: Any) -> None:
-    if properties is None:
-        return
-    if not isinstance(properties, dict) or len(properties) > PROPERTIES_MAX:
-        raise InvalidValue(f"properties are a map of at most {PROPERTIES_MAX} texts")
-    for name, value in properties.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidValue("the names and values of properties are text")
-        try:
-            (name + value).encode()
-        except UnicodeEncodeError:
-            raise InvalidValue(f"property {name!r} is not valid Unicode text") from None
-
-
-def _sizes(columns: Columns) -> list[int]:
-    """Bytes of each message: value, key and properties.
-
-    Raises:
-        MessageTooLarge
-    """
-    values = columns.values
-    try:
-        sizes = list(map(len, values))  # type: ignore[arg-type]
-    except TypeError:  # there are tombstones among them
-        sizes = [len(value) if value is not None else 0 for value in values]
-    if columns.keys is not None:
-        sizes = [size + len(key or b"") for size, key in zip(sizes, columns.keys, strict=True)]
-    for index, each in enumerate(columns.properties or ()):
-        for name, value in (each or {}).items():
-            sizes[index] += len(name.encode()) + len(value.encode())
-    largest = max(sizes)
-    if largest > MESSAGE_BYTES_MAX:
-        index = sizes.index(largest)
-        raise MessageTooLarge(
-            f"message {index + 1} of {len(sizes)} has {largest:,} bytes; the limit is {MESSAGE_BYTES_MAX:,}",
-            hint="Split it, or store it elsewhere and send where it is.",
-            index=index,
-            bytes=largest,
-        )
-    return sizes
-
-
-def _check_given_name(name: str) -> str:
     check_name("producer name", name)
     prefix, _, number = name.rpartition("-")
     if prefix == "producer" and number.isdigit():
@@ -367,36 +317,3 @@ def _check_given_name(name: str) -> str:
             f"{name} is a name that the store gives", hint="Choose another name for the producer."
         )
     return name
-
-
-def _check_sequence_ids(ids: Sequence[int], count: int, has_name: bool) -> None:
-    if not has_name:
-        raise InvalidValue(
-            "sequence ids are deduplicated per producer name, and this producer has none of its own",
-            hint="Give the producer a name.",
-        )
-    if len(ids) != count:
-        raise InvalidValue(f"{count} values came with {len(ids)} sequence ids")
-    for each in ids:
-        if type(each) is not int or not 0 <= each < 1 << 63:
-            raise InvalidValue(f"a sequence id is a whole number of 0 or more, not {each!r}")
-
-
-def _commits(columns: Columns) -> list[tuple[int, list[int]]]:
-    """How to store these messages: for each durable commit its first message, and where each of its entries ends."""
-    count = len(columns.values)
-    sizes = _sizes(columns)
-    if sum(sizes) <= ENTRY_BYTES_TARGET and count <= ENTRY_MESSAGES_MAX:
-        return [(0, [count])]
-    commits: list[tuple[int, list[int]]] = []
-    start, stops, in_entry, in_commit, messages = 0, [], 0, 0, 0
-    for index, size in enumerate(sizes):
-        if messages and (in_entry + size > ENTRY_BYTES_TARGET or messages >= ENTRY_MESSAGES_MAX):
-            stops.append(index)
-            in_entry = messages = 0
-            if in_commit >= WRITE_BYTES_TARGET:
-                commits.append((start, stops))
-                start, stops, in_commit = index, [], 0
-        in_entry, in_commit, messages = in_entry + size, in_commit + size, messages + 1
-    commits.append((start, [*stops, count]))
-    return commits

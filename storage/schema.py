@@ -47,6 +47,12 @@ ENTRY_HEADER_BYTES = 58
 ENTRIES = Database("entries", sealed=ENTRY_HEADER_BYTES)
 """u64 topic, u64 ledger, u64 entry -> entry header, M(columns): a message, a batch of messages, or a marker."""
 
+PRODUCERS = Database("producers")
+"""u64 topic, u64 session -> M(session record): connected producers, and waiting ones in the order of their turn."""
+
+OWNERS = Database("owners")
+"""u64 topic, u64 epoch -> M(session record, grant, end): who owned the topic, the last thousand."""
+
 SEQUENCES = Database("sequences")
 """u64 topic, producer name, 00, u64 first -> u64 last, u64 txn: used sequence ids; txn 0 once plain or committed."""
 
@@ -104,8 +110,8 @@ PURGES = Database("purges")
 """u64 topic -> nothing: deleted topics whose entries are still to be removed."""
 
 ALL = (
-    STORE, HEADS, TOPICS, LEDGERS, ENTRIES, SEQUENCES, TXNS, TXN_PARTS, TXN_DEADLINES, TXN_RUNS, OPEN_FIRST, ABORTED,
-    LEASES, LEASE_TXNS, SUBSCRIPTIONS, CURSORS, ACKS, DELIVERIES, CONSUMERS, PENDING, TXN_PENDING,
+    STORE, HEADS, TOPICS, LEDGERS, ENTRIES, PRODUCERS, OWNERS, SEQUENCES, TXNS, TXN_PARTS, TXN_DEADLINES, TXN_RUNS,
+    OPEN_FIRST, ABORTED, LEASES, LEASE_TXNS, SUBSCRIPTIONS, CURSORS, ACKS, DELIVERIES, CONSUMERS, PENDING, TXN_PENDING,
     AUDIT, PURGES,
 )  # fmt: skip
 

@@ -21,9 +21,11 @@ from storage.clock import SYSTEM_CLOCK, Clock, nanoseconds
 from storage.connection import Connection
 from storage.errors import InvalidValue
 from storage.ledger import topic as topics, topic_head
-from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, TRANSACTION_TIMEOUT_MS
+from storage.ledger.access import AccessMode
+from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, SESSION_LEASE_MS, TRANSACTION_TIMEOUT_MS
+from storage.names import named
 from storage.position import EARLIEST, LATEST, Extreme, MessageId, Position, start_of
-from storage.subscription.isolation import IsolationLevel, SubscriptionType, named
+from storage.subscription.isolation import IsolationLevel, SubscriptionType
 from storage.txn_id import TxnID
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from storage.message import Message
     from storage.ops.administration import Administration
     from storage.producer import Producer
+    from storage.producing import OnTurn
     from storage.reader import Reader
     from storage.subscription.subscription import AttachedConsumer, Subscription
     from storage.transaction import Transaction
@@ -175,24 +178,147 @@ class Store:
     # Producing and reading
 
     def create_producer(
-        self, topic: str, *, producer_name: str | None = None, create_topic: bool = False
+        self,
+        topic: str,
+        *,
+        producer_name: str | None = None,
+        access_mode: AccessMode | str | None = None,
+        timeout: float | None = None,
+        txn: Txn | None = None,
+        topic_epoch: int | None = None,
+        resume: str | None = None,
+        connected: bool = True,
+        create_topic: bool = False,
+        on_wait: OnTurn | None = None,
     ) -> Producer:
-        """A producer on a topic.
+        """A producer, connected to a topic until it is closed or this process dies, however.
 
         Args:
             producer_name: names the sequence ids that are deduplicated; a name that no other ever had if None.
+            access_mode: Shared if None (PIP-68).
+            timeout: seconds that WaitForExclusive waits for its turn; None waits for ever.
+            txn: an open transaction that becoming the owner spares, since this producer goes on with it.
+            topic_epoch: the epoch it had when it was connected before: it must be the topic's still.
+            resume: token of the session by which it was connected before; it goes on under that one's epoch if nobody
+                took the topic over and nobody else has produced.
+            connected: if False, Shared only, it is connected during each send and not in between.
             create_topic: create the topic if it is missing.
+            on_wait: told once who is before it, if it has to wait.
 
         Raises:
-            TopicNotFound, InvalidName
+            TopicNotFound, InvalidName, InvalidValue
+            ProducerBusy: others are connected or wait, or one bears the name.
+            ProducerFenced: the epoch or session it brings is over.
+            WaitTimeout
         """
-        from storage.producer import Producer
+        from storage import producing
+        from storage.ledger.publisher import Connected, Passing
+        from storage.producer import Producer, check_given_name
 
+        mode = named(AccessMode, access_mode, "access mode") or AccessMode.SHARED
+        ask = producing.Ask(
+            topic, mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=_number(txn), timeout=timeout,
+            create_topic=create_topic, on_wait=on_wait,
+        )  # fmt: skip
+        if connected:
+            found, session = producing.connect(self.connection, self.coordinator, ask)
+            return Producer(self.connection, self.coordinator, found, Connected(found, session))
+        if mode.is_exclusive:
+            raise InvalidValue(f"access mode {mode.value} needs a producer that stays connected")
         if create_topic and not self.has_topic(topic):
             self.connection.write(
                 lambda batch: topics.find(batch, topic) or topics.create(batch, topic, topics.LedgerLimits())
             )
-        return Producer(self.connection, self.coordinator, self._topic(topic), producer_name)
+        found = self._topic(topic)
+        name = None if producer_name is None else check_given_name(producer_name)
+        return Producer(self.connection, self.coordinator, found, Passing(found, name))
+
+    def session_producer(self, topic: str, session: str) -> Producer:
+        """A producer that publishes through a session which somebody else holds: `open_session`, `producers lead`.
+
+        Raises:
+            TopicNotFound, InvalidValue, SessionNotFound, ProducerFenced
+        """
+        from storage import producing
+        from storage.producer import Producer
+
+        found = self._topic(topic)
+        lent = producing.borrow(self.connection, self.coordinator, found, session)
+        return Producer(self.connection, self.coordinator, found, lent)
+
+    def open_session(
+        self,
+        topic: str,
+        *,
+        lease: float = SESSION_LEASE_MS / 1000,
+        access_mode: AccessMode | str | None = None,
+        producer_name: str | None = None,
+        timeout: float | None = None,
+        txn: Txn | None = None,
+        topic_epoch: int | None = None,
+        resume: str | None = None,
+        create_topic: bool = False,
+        on_wait: OnTurn | None = None,
+    ) -> dict[str, Any]:
+        """Connect a producer by a lease, for one shell command after the other; its row, with the token as `session`.
+
+        Args:
+            lease: seconds that it lives without being used.
+            access_mode: Exclusive if None; the rest as `create_producer`.
+
+        Raises:
+            as `create_producer`
+        """
+        from storage import producing
+        from storage.ops import producers
+
+        mode = named(AccessMode, access_mode, "access mode") or AccessMode.EXCLUSIVE
+        ask = producing.Ask(
+            topic, mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=_number(txn), lease=lease,
+            timeout=timeout, create_topic=create_topic, on_wait=on_wait,
+        )  # fmt: skip
+        _, session = producing.connect(self.connection, self.coordinator, ask)
+        return producers.show_session(self, session.token)
+
+    def close_session(
+        self, session: str, *, dry_run: bool = False, reason: str | None = None
+    ) -> dict[str, Any]:
+        """End a session: its topic is free, and who waits for it is next.
+
+        Raises:
+            InvalidValue, SessionNotFound
+        """
+        from storage.ops import producers
+
+        return producers.close_session(self, session, dry_run, reason)
+
+    def show_session(self, session: str) -> dict[str, Any]:
+        """The row of one session.
+
+        Raises:
+            InvalidValue, SessionNotFound
+        """
+        from storage.ops import producers
+
+        return producers.show_session(self, session)
+
+    def producer_rows(self, topic: str | None = None) -> list[dict[str, Any]]:
+        """The producers that are connected to a topic or wait for it, or to any."""
+        from storage.ops import producers
+
+        return producers.rows(self.connection, topic)
+
+    def producer_history(self, topic: str, limit: int = 100) -> list[dict[str, Any]]:
+        """Who owned a topic, the newest first."""
+        from storage.ops import producers
+
+        return producers.history(self.connection, topic, limit)
+
+    def show_producers(self, topic: str) -> dict[str, Any]:
+        """Why a producer can or cannot connect to a topic: epoch, owner, publishers, who waits, and the history."""
+        from storage.ops import producers
+
+        return producers.show(self.connection, topic)
 
     def reader(
         self,
@@ -589,6 +715,15 @@ def _timeout_ms(seconds: float | None) -> int:
     if seconds is None:
         return TRANSACTION_TIMEOUT_MS
     return nanoseconds(seconds, "a transaction's timeout") // 1_000_000
+
+
+def _number(txn: Txn | None) -> int:
+    """The number of a transaction that is named, 0 for none."""
+    if txn is None:
+        return 0
+    from storage.transaction import txn_number
+
+    return txn_number(txn)
 
 
 class _Wanted:

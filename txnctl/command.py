@@ -89,18 +89,43 @@ class Command(_Helpful, click.Command):
     """One command, from its declaration."""
 
     def __init__(self, name: str, declaration: Declaration, params: list[click.Parameter]) -> None:
-        settings: dict[str, Any] = dict(_CONTEXT_SETTINGS)
-        if declaration.passes_arguments:
-            settings["allow_interspersed_args"] = False
         super().__init__(
             name,
             params=params,
             # Docstrings are raw where they hold backslashes; click's mark for "keep these lines" is the character.
             help=(declaration.body.__doc__ or "").replace("\\b\n", "\b\n"),
             short_help=summary_of(declaration.body),
-            context_settings=settings,
+            context_settings=dict(_CONTEXT_SETTINGS),
         )
         self.declaration = declaration
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; what belongs to a command that is passed on is not looked at."""
+        if self.declaration.passes_arguments:
+            args = self._parted(ctx, args)
+        if ctx.resilient_parsing and args and self._takes_value(ctx).get(args[-1]):
+            # Its value is being completed. Without one click drops all that stands before it, the topic too.
+            args = args[:-1]
+        return super().parse_args(ctx, args)
+
+    def _parted(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The words with `--` before those that are passed on: `lead T --timeout 5s CMD -x` is `... -- CMD -x`."""
+        takes_value = self._takes_value(ctx)
+        own = sum(isinstance(each, Argument) and each.nargs == 1 for each in self.params)
+        at = 0
+        while at < len(args) and args[at] != "--":
+            if args[at].startswith("-") and args[at] != "-":
+                at += 1 + takes_value.get(args[at], False)
+                continue
+            if not own:
+                return [*args[:at], "--", *args[at:]]
+            own, at = own - 1, at + 1
+        return args
+
+    def _takes_value(self, ctx: click.Context) -> dict[str, bool]:
+        """Of each name of an option whether a value follows it."""
+        options = [each for each in self.get_params(ctx) if isinstance(each, Option)]
+        return {name: not each.is_flag for each in options for name in each.opts}
 
     def invoke(self, ctx: click.Context) -> object:
         """Open what the command needs, run it, close."""

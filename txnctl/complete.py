@@ -158,6 +158,37 @@ def open_transactions(context: click.Context, incomplete: str) -> list[Completio
     return _looked_up(context, find, incomplete)
 
 
+def sessions(context: click.Context, incomplete: str) -> list[CompletionItem]:
+    """The sessions that no process holds, of the topic that stands on the line or of all, with name, age and owner."""
+    topic = context.params.get("topic")
+
+    def find(store: Store) -> list[CompletionItem]:
+        rows = store.producer_rows(topic if isinstance(topic, str) else None)
+        return [
+            CompletionItem(token, help=_name_and_owner(row))
+            for row in rows
+            if row["leaseMs"] is not None and (token := _token(store, row)) is not None
+        ]
+
+    return _looked_up(context, find, incomplete)
+
+
+def _token(store: Store, row: dict[str, Any]) -> str | None:
+    """The token of a session, which reports do not show; None if it has gone meanwhile."""
+    from storage.ledger import session as sessions, topic as topics
+
+    with store.connection.view() as view:
+        topic = topics.find(view, row["topic"])
+        found = None if topic is None else sessions.find(view, topic.topic_id, row["sessionId"])
+        return None if found is None else found.token
+
+
+def _name_and_owner(row: dict[str, Any]) -> str:
+    from txnctl.commands.producer_fields import alive
+
+    return ", ".join([row["producerName"], row["name"], alive(row), str(row["owner"]).partition(" (")[0]])
+
+
 def _age_and_owner(row: dict[str, Any]) -> str:
     from txnctl.output.human import duration
 

@@ -232,7 +232,7 @@ class TransactionGrammar(Grammar):
 
 
 class NamedConstant(Grammar):
-    """One of a few names; `READ_COMMITTED`, `read-committed` and `read_committed` are alike.
+    """One of a few names; `READ_COMMITTED`, `read-committed` and `ReadCommitted` are alike.
 
     The value is the member of that name of the engine's enumeration at `place` ("module:class"), or, without one,
     the name as listed.
@@ -249,7 +249,7 @@ class NamedConstant(Grammar):
         wanted = _plain(text)
         for name in self.names:
             if _plain(name) == wanted:
-                return name if self._place is None else _member(self._place, wanted)
+                return name if self._place is None else _member(self._place, name)
         return None
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
@@ -300,6 +300,26 @@ class SubscriptionName(Grammar):
         return subscriptions(ctx, incomplete)
 
 
+class SessionToken(Grammar):
+    """The token of a producer's session, as `producers open` prints it."""
+
+    name = "session"
+
+    def read(self, text: str) -> str:
+        """The token as it is; that it can be one is the engine's to say."""
+        from storage.ledger.session import Token
+
+        return Token(text).text
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The sessions that belong to no process, with name, age and owner."""
+        from txnctl.complete import sessions
+
+        return sessions(ctx, incomplete)
+
+
 class ErrorCode(Grammar):
     """The code of an error."""
 
@@ -344,13 +364,14 @@ class Time(Grammar):
 
 
 def _plain(name: str) -> str:
-    return name.upper().replace("-", "_")
+    return name.upper().replace("-", "").replace("_", "")
 
 
 def _member(place: str, name: str) -> Any:
     module, _, attribute = place.partition(":")
     enumeration = getattr(__import__(module, fromlist=[attribute]), attribute)
-    return getattr(enumeration, name)
+    (found,) = [each for each in enumeration if _plain(each.name) == _plain(name)]
+    return found
 
 
 def _words(words: Sequence[str], incomplete: str) -> list[CompletionItem]:
@@ -380,6 +401,7 @@ RANGE = RangeGrammar()
 TXN_ID = TransactionGrammar()
 TOPIC = TopicName()
 SUBSCRIPTION = SubscriptionName()
+SESSION = SessionToken()
 KEY_VALUE = KeyValue()
 TIME = Time()
 ISOLATION_LEVEL = NamedConstant(
@@ -388,4 +410,10 @@ ISOLATION_LEVEL = NamedConstant(
 SUBSCRIPTION_TYPE = NamedConstant(
     "subscription type", ("exclusive", "failover", "shared", "key-shared"), "storage:SubscriptionType"
 )
-ACCESS_MODE = NamedConstant("access mode", ("shared",), "storage:AccessMode")
+ACCESS_MODE = NamedConstant(
+    "access mode",
+    ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing"),
+    "storage:AccessMode",
+)
+EXCLUSIVE_MODE = NamedConstant("access mode", ACCESS_MODE.names[1:], "storage:AccessMode")
+"""The modes that make an owner."""

@@ -16,7 +16,18 @@ from storage.ledger import topic_head
 from storage.ledger.topic_head import TopicHead
 from storage.limits import LEDGER_AGE_MAX_MS, LEDGER_BYTES_MAX, LEDGER_ENTRIES_MAX
 from storage.names import full_topic_name, short_topic_name
-from storage.schema import ABORTED, ENTRIES, HEADS, LEDGERS, PURGES, SEQUENCES, TOPICS, TXN_RUNS
+from storage.schema import (
+    ABORTED,
+    ENTRIES,
+    HEADS,
+    LEDGERS,
+    OWNERS,
+    PRODUCERS,
+    PURGES,
+    SEQUENCES,
+    TOPICS,
+    TXN_RUNS,
+)
 from storage.view import ReadView, WriteBatch
 
 PURGE_STEP = 5_000
@@ -126,6 +137,7 @@ def delete(batch: WriteBatch, topic: Topic, head: TopicHead) -> None:
     tombstone = [0, batch.now_ms, {}, head.ledger_id + 1, head.epoch]
     batch.put(TOPICS, topic.full_name.encode("ascii"), pack(tombstone))
     batch.delete(HEADS, key1(topic.topic_id))
+    batch.delete_prefix(PRODUCERS, key1(topic.topic_id))
     batch.put(PURGES, key1(topic.topic_id), b"")
 
 
@@ -135,7 +147,7 @@ def purge_step(batch: WriteBatch) -> bool:
     if found is None:
         return False
     key, room = found[0], PURGE_STEP
-    for database in (ENTRIES, LEDGERS, SEQUENCES, TXN_RUNS, ABORTED):
+    for database in (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED):
         room -= batch.delete_prefix(database, key, room)
         if room <= 0:
             break

@@ -14,7 +14,7 @@ from storage.position import Position
 from storage.schema import HEADS
 from storage.view import ReadView, WriteBatch
 
-_HEAD = Struct(">QqQQQQQQQqqqQQQQQQQQQQQQ")
+_HEAD = Struct(">QqQQQQQQQqqqQQQQQQQQQQQQQQQ")
 
 
 class TopicHead:
@@ -31,13 +31,18 @@ class TopicHead:
         aborted_segment: number of its open segment.
         first_ledger, messages_trimmed, bytes_trimmed: what trimming left.
         ledger_entries_max, ledger_bytes_max, ledger_age_max_ms: when the ledger rolls over.
+        owner_session: the session that owns the topic, or did last and may resume; 0 once it closed, was fenced, or
+            somebody else has produced.
+        publish_session: the session of the last plain or transactional publish; 0 if it had none.
+        session_changes: grows whenever a session ends, so that a producer knows without a look that its own is there.
     """
 
     __slots__ = (
         "aborted_messages", "aborted_segment", "aborted_txns", "bytes", "bytes_trimmed", "entries", "epoch",
         "first_ledger", "last_publish_ms", "ledger_age_max_ms", "ledger_bytes_before", "ledger_bytes_max",
         "ledger_entries_max", "ledger_id", "ledger_messages_before", "ledger_opened_ms", "markers", "max_read",
-        "messages", "messages_trimmed", "next_entry", "open_txns", "uncommitted",
+        "messages", "messages_trimmed", "next_entry", "open_txns", "owner_session", "publish_session",
+        "session_changes", "uncommitted",
     )  # fmt: skip
 
     aborted_messages: int
@@ -62,6 +67,9 @@ class TopicHead:
     messages_trimmed: int
     next_entry: int
     open_txns: int
+    owner_session: int
+    publish_session: int
+    session_changes: int
     uncommitted: int
 
     @classmethod
@@ -80,6 +88,7 @@ class TopicHead:
         ) = 0
         head.messages_trimmed = head.bytes_trimmed = head.last_publish_ms = 0
         head.ledger_entries_max, head.ledger_bytes_max, head.ledger_age_max_ms = limits
+        head.owner_session = head.publish_session = head.session_changes = 0
         return head
 
     def encode(self) -> builtins.bytes:
@@ -90,6 +99,7 @@ class TopicHead:
             self.aborted_txns, self.aborted_segment, self.aborted_messages, self.first_ledger,
             self.messages_trimmed, self.bytes_trimmed, self.last_publish_ms,
             self.ledger_entries_max, self.ledger_bytes_max, self.ledger_age_max_ms,
+            self.owner_session, self.publish_session, self.session_changes,
         )  # fmt: skip
 
     @classmethod
@@ -102,6 +112,7 @@ class TopicHead:
             head.aborted_txns, head.aborted_segment, head.aborted_messages, head.first_ledger,
             head.messages_trimmed, head.bytes_trimmed, head.last_publish_ms, head.ledger_entries_max,
             head.ledger_bytes_max, head.ledger_age_max_ms,
+            head.owner_session, head.publish_session, head.session_changes,
         ) = _HEAD.unpack(payload)  # fmt: skip
         head.max_read = (max_ledger, max_entry)
         return head

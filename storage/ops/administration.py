@@ -14,9 +14,11 @@ from storage import audit_trail
 from storage.clock import nanoseconds
 from storage.codec import key1
 from storage.errors import ConsumerNotFound, InvalidValue, ObjectHeld
-from storage.ledger import managed_ledger, topic as topics, topic_head
+from storage.ledger import managed_ledger, refusals, session as sessions, topic as topics, topic_head
+from storage.ledger.admission import Admission
 from storage.ledger.topic import Topic
-from storage.ops import audit, skip
+from storage.names import named
+from storage.ops import audit, producers, skip
 from storage.position import LATEST, Extreme, MessageId, Position, start_of
 from storage.reader import subscription_start
 from storage.schema import ACKS, DELIVERIES
@@ -32,10 +34,11 @@ from storage.subscription import (
 )
 from storage.subscription.acknowledgement import Acknowledger, add_item, item_of
 from storage.subscription.cursor import Cursor
-from storage.subscription.isolation import IsolationLevel, SubscriptionType, named
+from storage.subscription.isolation import IsolationLevel, SubscriptionType
 from storage.subscription.subscription import AttachedConsumer, Subscription
 from storage.transaction import Transaction, txn_number
 from storage.txn import buffer, record as records
+from storage.txn.fence import Fence
 from storage.txn_id import TxnID
 from storage.txn_state import AbortReason, TransactionState
 from storage.view import WriteBatch
@@ -62,7 +65,7 @@ class Administration:
 
         Raises:
             TopicNotFound
-            ObjectHeld: open transactions or consumers hold it; `force` aborts and evicts them first.
+            ObjectHeld: open transactions, producers or consumers hold it; `force` aborts and evicts them first.
         """
 
         def change(batch: WriteBatch) -> dict[str, Any]:
@@ -73,14 +76,11 @@ class Administration:
                     *(self._holders(batch, each) for each in mine)
                 )
             )
+            producers_there = [each.name for each in sessions.living(batch, topic.topic_id, batch.lock_file)]
             consumers = [c.name for each in mine for c in subscriptions.consumers(batch, each.subscription_id)
                          if batch.lock_file.is_held(c.lease)]  # fmt: skip
-            if consumers and not force:
-                raise ObjectHeld(
-                    f"topic {topic.name} has consumers attached: {', '.join(consumers[:5])}",
-                    hint="Close them, or use --force to evict them.",
-                    consumers=consumers,
-                )
+            if not force:
+                _check_unheld(topic, consumers, producers_there, holders)
             self._end_holders(batch, f"topic {topic.name}", holders, force)
             head = topic_head.load(batch, topic.topic_id)
             for each in mine:
@@ -89,7 +89,9 @@ class Administration:
             return {
                 "topic": topic.full_name, "messages": head.messages - head.messages_trimmed,
                 "bytes": head.bytes - head.bytes_trimmed, "subscriptions": [each.name for each in mine],
-                "consumersEvicted": consumers, "transactionsAborted": [str(TxnID(txn)) for txn in holders],
+                "consumersEvicted": consumers,
+                "producersEvicted": producers_there,
+                "transactionsAborted": [str(TxnID(txn)) for txn in holders],
             }  # fmt: skip
 
         result = self._change("topics delete", name, change, dry_run, reason)
@@ -103,6 +105,35 @@ class Administration:
         while self._connection.write(topics.purge_step):
             steps += 1
         return steps
+
+    # Producers
+
+    def fence_producers(
+        self, topic: str, *, dry_run: bool = False, reason: str | None = None
+    ) -> dict[str, Any]:
+        """Evict all producers of a topic, waiting ones too, as an owner that leaves at once: the epoch grows by one.
+
+        Open transactions with messages on the topic are aborted.
+
+        Raises:
+            TopicNotFound
+        """
+        by = self._connection.owner
+
+        def change(batch: WriteBatch) -> dict[str, Any]:
+            found = topics.get(batch, topic)
+            door = Admission(batch, found.topic_id, found.name, Fence(self._store.coordinator, by))
+            before, locks = door.head, batch.lock_file
+            rows = [producers.row(batch, locks, found, before, each, None) for each in door.there]
+            epoch = refusals.shown_epoch(before.epoch)
+            _, aborted = door.fence(by, "fence")
+            return {
+                "topic": found.full_name, "name": found.name, "topicEpochBefore": epoch,
+                "topicEpoch": door.head.epoch, "evicted": rows,
+                "transactionsAborted": [str(TxnID(txn)) for txn in aborted],
+            }  # fmt: skip
+
+        return self._change("producers fence", topic, change, dry_run, reason)
 
     # The store
 
@@ -558,3 +589,25 @@ class Administration:
             for each in subscriptions.consumers(batch, mine.subscription_id)
             if batch.lock_file.is_held(each.lease)
         ]
+
+
+def _check_unheld(topic: Topic, consumers: list[str], producers_there: list[str], holders: list[int]) -> None:
+    """Raises:
+    ObjectHeld: naming all that holds the topic.
+    """
+    ids = [str(TxnID(txn)) for txn in holders]
+    found = [
+        f"{what}: {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+        for what, names in (
+            ("consumers attached", consumers), ("producers connected", producers_there), ("open transactions", ids)
+        )
+        if names
+    ]  # fmt: skip
+    if found:
+        raise ObjectHeld(
+            f"topic {topic.name} has {'; '.join(found)}",
+            hint="Close them, and let the transactions end; or use --force, which evicts and aborts them.",
+            consumers=consumers,
+            producers=producers_there,
+            transactions=ids,
+        )

@@ -17,12 +17,14 @@ from storage.codec import U64X2
 from storage.creation import building, install, write_lock_file
 from storage.errors import StoreInUse
 from storage.lease import FILE_NAME, processes_with
-from storage.ledger import topic as topics, topic_head
+from storage.ledger import topic as topics
+from storage.ledger.admission import Admission
 from storage.ops import audit
 from storage.owner import describe, is_running, started
 from storage.place import DATA, give_to_owner, resolved
 from storage.schema import LEASES, PURGES, TXN_DEADLINES
 from storage.subscription import cursor as cursors, subscription as subscriptions
+from storage.txn.fence import Fence
 from storage.txn.reaper import EVERY
 from storage.txn_state import AbortReason
 from storage.view import WriteBatch
@@ -128,9 +130,9 @@ def _reincarnate(batch: WriteBatch, store: Store, reason: str | None) -> dict[st
         store.coordinator.abort(batch, txn, by, AbortReason.INCARNATION)
     detached = 0
     for topic in list(topics.every(batch)):
-        head = topic_head.load(batch, topic.topic_id)
-        head.epoch += 1
-        topic_head.save(batch, topic.topic_id, head)
+        # Nobody is connected to a copy: their sessions end by being restored, not as those of the dead.
+        door = Admission(batch, topic.topic_id, topic.name, Fence(store.coordinator, by), is_swept=False)
+        door.fence(by, "restore")
         for subscription in subscriptions.every(batch, topic.topic_id):
             cursor = cursors.load(batch, subscription.subscription_id)
             for consumer in subscriptions.consumers(batch, subscription.subscription_id):

@@ -11,7 +11,6 @@ from storage.lease import FILE_NAME, processes_with
 from storage.ledger import topic as topics
 from storage.limits import READERS_MAX
 from storage.moment import both
-from storage.ops.stats import lease_state
 from storage.owner import Owner, describe, is_stopped, started
 from storage.place import DATA
 from storage.schema import FORMAT_NUMBER, LEASES, STORE, TXN_DEADLINES, TXNS
@@ -52,7 +51,7 @@ def locks(connection: Connection) -> list[dict[str, Any]]:
         for key, payload in view.scan(LEASES):
             owner = Owner.of(unpack(payload))
             lease = int.from_bytes(key, "big")
-            state = lease_state(view, lock_file, lease, owner.boot_id, owner.host, owner.pid, owner.started)
+            state = lock_file.state(lease, owner, view.clock.boot_id())
             rows.append({"lock": f"lease {lease}", "pid": owner.pid, "holder": str(owner), "state": state})
     for pid in processes_with(os.path.join(connection.path, FILE_NAME)):
         state = "stopped" if is_stopped(pid, started(pid)) else "open"

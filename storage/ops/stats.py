@@ -15,8 +15,7 @@ from storage.ledger import managed_ledger, topic as topics, topic_head
 from storage.ledger.topic import Topic
 from storage.ledger.topic_head import TopicHead
 from storage.moment import both
-from storage.ops import backlog as backlogs
-from storage.owner import is_stopped
+from storage.ops import backlog as backlogs, producers
 from storage.position import Position
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.subscription.cursor import Cursor
@@ -62,6 +61,7 @@ def topic(connection: Connection, name: str) -> dict[str, Any]:
             "ledgerEntriesMax": head.ledger_entries_max, "ledgerBytesMax": head.ledger_bytes_max,
             "ledgerAgeMaxMs": head.ledger_age_max_ms,
             "blockedBy": _blocker(view, locks, found),
+            **producers.publishers(view, locks, found, head),
             "subscriptions": rows,
         }  # fmt: skip
 
@@ -124,21 +124,7 @@ def owner_state(view: ReadView, locks: LockFile, record: records.TransactionReco
     """alive, stopped, dead, rebooted, unknown-host, or detached (no process is attached: its deadline alone rules)."""
     if not record.lease:
         return "detached"
-    owner = record.owner
-    return lease_state(view, locks, record.lease, owner.boot_id, owner.host, owner.pid, owner.started)
-
-
-def lease_state(
-    view: ReadView, locks: LockFile, lease: int, boot_id: bytes, host: str, pid: int, started: int
-) -> str:
-    """What is proven of the process that took a lease."""
-    import os
-
-    if locks.is_held(lease):
-        return "stopped" if is_stopped(pid, started) else "alive"
-    if boot_id != view.clock.boot_id():
-        return "rebooted" if host == os.uname().nodename else "unknown-host"
-    return "dead"
+    return locks.state(record.lease, record.owner, view.clock.boot_id())
 
 
 def subscription(connection: Connection, name: str, subscription_name: str) -> dict[str, Any]:
@@ -204,7 +190,7 @@ def _subscription(
 
 def _consumer(view: ReadView, locks: LockFile, each: subscriptions.AttachedConsumer) -> dict[str, Any]:
     owner = each.owner
-    state = lease_state(view, locks, each.lease, owner.boot_id, owner.host, owner.pid, owner.started)
+    state = locks.state(each.lease, owner, view.clock.boot_id())
     return {
         "consumerName": each.name, "owner": str(owner), "state": state, **both("connectedSince", each.connected_ms)
     }  # fmt: skip

@@ -15,6 +15,7 @@ from storage.connection import Connection
 from storage.errors import CorruptStore, StoreClosed
 from storage.ledger import topic as topics, topic_head
 from storage.ops.verify_log import Log, read_log
+from storage.ops.verify_producers import check_producers
 from storage.ops.verify_subscription import check_subscription
 from storage.ops.verify_topic import check_topic
 from storage.ops.verify_transaction import check_transactions
@@ -80,5 +81,6 @@ def _check_objects(view: ReadView, report: Report, full: bool, progress: Progres
         if full:
             log = read_log(view, topic.topic_id, head, report, topic.name, progress)
             check_topic(view, topic, head, log, report)
+        check_producers(view, topic, head, log, report)
         for subscription in subscriptions.every(view, topic.topic_id):
             check_subscription(view, topic, head, subscription, log, report)

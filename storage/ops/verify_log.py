@@ -14,11 +14,22 @@ Progress = Callable[[str, int], None]
 
 
 class LoggedEntry:
-    """The header of an entry."""
+    """The header of an entry, and who sent it; no one sends a marker."""
 
-    __slots__ = ("at", "count", "kind", "messages_before", "txn")
+    __slots__ = ("at", "count", "epoch", "kind", "messages_before", "producer", "txn")
 
-    def __init__(self, at: tuple[int, int], kind: int, count: int, txn: int, messages_before: int) -> None:
+    def __init__(
+        self,
+        at: tuple[int, int],
+        kind: int,
+        count: int,
+        txn: int,
+        messages_before: int,
+        epoch: int,
+        producer: str,
+    ) -> None:
+        self.epoch = epoch
+        self.producer = producer
         self.at = at
         self.kind = kind
         self.count = count
@@ -67,7 +78,10 @@ def read_log(
         epoch = max(epoch, entry.epoch) if entry.kind == MESSAGES else epoch
         expected, timestamp = (at[0], at[1] + 1), entry.timestamp
         messages, size = messages + entry.count, size + entry.size
-        logged = LoggedEntry(at, entry.kind, entry.count, entry.txn, entry.messages_before)
+        producer = entry.producer_name if entry.kind == MESSAGES else ""
+        logged = LoggedEntry(
+            at, entry.kind, entry.count, entry.txn, entry.messages_before, entry.epoch, producer
+        )
         log.entries.append(logged)
         if progress is not None and len(log.entries) % 1000 == 0:
             progress(name, 1000)

@@ -12,12 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Container
 from enum import Enum
-from typing import TypeVar
 
-from storage.errors import InvalidValue
 from storage.ledger.entry import MESSAGES
-
-N = TypeVar("N", bound=Enum)
 
 
 class IsolationLevel(Enum):
@@ -56,18 +52,3 @@ def delivers(level: IsolationLevel, kind: int, txn: int, aborted: Container[int]
         aborted: ids of the aborted transactions around it.
     """
     return kind == MESSAGES and (level is IsolationLevel.READ_UNCOMMITTED or txn not in aborted)
-
-
-def named(kind: type[N], value: N | str | None, what: str) -> N | None:
-    """A constant given as such or by its name: `READ_COMMITTED`, `read-committed`, `Key_Shared`, `key-shared`.
-
-    Raises:
-        InvalidValue: it is neither.
-    """
-    if value is None or isinstance(value, kind):
-        return value
-    wanted = value.replace("-", "_").upper() if isinstance(value, str) else ""
-    if wanted not in kind.__members__:
-        names = ", ".join(str(each.value) for each in kind)
-        raise InvalidValue(f"{value!r} is no {what}", hint=f"One of {names}.")
-    return kind[wanted]

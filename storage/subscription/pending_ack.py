@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from storage.codec import key1, key2, key3, key4, pack, part_key, unpack
-from storage.errors import InvalidValue, TransactionConflict
+from storage.errors import InvalidValue, TransactionConflict, TxnctlError
 from storage.ledger import managed_ledger
 from storage.limits import PENDING_ENTRIES_MAX
 from storage.position import Position
@@ -286,6 +286,10 @@ class PendingAcks:
     """A subscription as a participant of the coordinator."""
 
     kind = PART_SUBSCRIPTION
+
+    def refusal(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TxnctlError | None:  # noqa: ARG002
+        """A pending acknowledgement was checked when it was made; nothing takes it away but its transaction's end."""
+        return None
 
     def decide(
         self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool

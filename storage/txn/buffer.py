@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from storage.codec import I64X2, key1, key4, pack, part_key, unpack
+from storage.errors import ProducerFenced, TxnctlError
 from storage.ledger import managed_ledger, sequence_ids, topic_head
 from storage.ledger.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES
 from storage.ledger.topic_head import TopicHead
 from storage.position import Position
 from storage.schema import OPEN_FIRST, PART_TOPIC, TXN_PARTS
 from storage.txn import aborted, runs
+from storage.txn_id import TxnID
 from storage.view import ReadView, WriteBatch
 
 
@@ -26,9 +28,10 @@ class TopicPart:
         last: its last message.
         run: where its latest run of neighbouring entries begins.
         sequences: producer, first and last sequence id, ranges joined.
+        epoch: of the topic, under which all its messages stand.
     """
 
-    __slots__ = ("before", "bytes", "entries", "first", "last", "messages", "run", "sequences")
+    __slots__ = ("before", "bytes", "entries", "epoch", "first", "last", "messages", "run", "sequences")
 
     def __init__(self, first: tuple[int, int], before: tuple[int, int]) -> None:
         self.first = first
@@ -36,6 +39,7 @@ class TopicPart:
         self.last = (0, -2)
         self.run = first
         self.entries = self.messages = self.bytes = 0
+        self.epoch = -1
         self.sequences: list[list[Any]] = []
 
     @classmethod
@@ -43,7 +47,7 @@ class TopicPart:
         fields = unpack(payload)
         part = cls(tuple(fields[0]), tuple(fields[1]))
         part.last, part.run = tuple(fields[2]), tuple(fields[3])
-        part.entries, part.messages, part.bytes, part.sequences = fields[4:8]
+        part.entries, part.messages, part.bytes, part.sequences, part.epoch = fields[4:9]
         return part
 
     def encode(self) -> bytes:
@@ -57,6 +61,7 @@ class TopicPart:
                 self.messages,
                 self.bytes,
                 self.sequences,
+                self.epoch,
             ]
         )
 
@@ -86,7 +91,9 @@ def append(
     position = managed_ledger.append(batch, topic_id, head, MESSAGES, count, txn, epoch, body)
     if part is None:
         part = TopicPart((position.ledger_id, position.entry_id), before)
+        part.epoch = epoch
         batch.put(OPEN_FIRST, key4(topic_id, *part.first, txn), I64X2.pack(*before))
+    assert part.epoch == epoch, "a new epoch aborts or accepts what open transactions wrote before it"
     part.entries += 1
     part.messages += count
     part.bytes += len(body)
@@ -99,6 +106,14 @@ def append(
 def save_part(batch: WriteBatch, txn: int, topic_id: int, part: TopicPart) -> None:
     """Write what a transaction wrote to a topic."""
     batch.put(TXN_PARTS, part_key(txn, PART_TOPIC, topic_id), part.encode())
+
+
+def accept(batch: WriteBatch, txn: int, topic_id: int, epoch: int) -> None:
+    """Let what a transaction wrote stand under a new epoch: the new owner itself produces in it."""
+    part = part_of(batch, txn, topic_id)
+    assert part is not None and part.epoch <= epoch, "epochs never decrease"
+    part.epoch = epoch
+    save_part(batch, txn, topic_id, part)
 
 
 def first_open(view: ReadView, topic_id: int) -> tuple[int, Position, Position] | None:
@@ -126,6 +141,18 @@ class TransactionBuffer:
     """A topic as a participant of the coordinator."""
 
     kind = PART_TOPIC
+
+    def refusal(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TxnctlError | None:
+        """Invariant 10: what a transaction wrote is committed under the topic's epoch or not at all."""
+        head, mine = topic_head.load(view, object_id), TopicPart.decode(part)
+        if mine.epoch == head.epoch:
+            return None
+        return ProducerFenced(
+            f"transaction {TxnID(txn)} holds messages of epoch {mine.epoch} on a topic whose epoch is {head.epoch}: "
+            "it is aborted",
+            hint="Begin a new one, and produce as the topic's owner.",
+            transaction=str(TxnID(txn)), epoch=mine.epoch, topicEpoch=head.epoch,
+        )  # fmt: skip
 
     def decide(
         self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool

@@ -120,6 +120,7 @@ class Coordinator:
 
         Raises:
             TransactionNotFound, TransactionNotOpen (it was aborted), TransactionTimedOut
+            ProducerFenced: it holds messages of an epoch that is over; the abort is durable before this is reported.
         """
         record = records.get(batch, least)
         verdict = judge_end(record.state, TransactionState.COMMITTED, batch.now_ns, record.deadline_ns)
@@ -130,7 +131,19 @@ class Coordinator:
         if verdict is Verdict.TOO_LATE:
             self._end(batch, record, TransactionState.ABORTED, AbortReason.TIMED_OUT, None, by)
             raise batch.refuse(_timed_out(record))
+        refusal = self._refusal(batch, least)
+        if refusal is not None:
+            self._end(batch, record, TransactionState.ABORTED, AbortReason.FENCED, refusal.message, by)
+            raise batch.refuse(refusal)
         return self._end(batch, record, TransactionState.COMMITTED, None, None, by)
+
+    def _refusal(self, view: ReadView, least: int) -> TxnctlError | None:
+        """Why the transaction must not be committed, as the first of its participants says."""
+        for key, part in view.scan(TXN_PARTS, key1(least)):
+            found = self._participants[key[8]].refusal(view, least, int.from_bytes(key[9:17], "big"), part)
+            if found is not None:
+                return found
+        return None
 
     def abort(
         self,

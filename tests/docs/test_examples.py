@@ -90,6 +90,21 @@ def test_the_tour_shows_what_the_readme_says_of_it(tmp_path: Path) -> None:
     assert "wait behind open transaction 0:1" in done.stderr
 
 
+def test_of_three_leaders_each_has_its_turn(tmp_path: Path) -> None:
+    """The README's leader election: three race for a topic, and every one of them leads once."""
+    (race,) = [text for kind, text in blocks(ROOT / "README.md") if "producers lead" in text]
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", f"txnctl store init\n{race}"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()[-3:]) == [f"report by {name}" for name in "abc"]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     """A link to a file of the project names one that exists."""

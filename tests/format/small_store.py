@@ -12,7 +12,7 @@ from storage.clock import ManualClock
 
 
 def build(path: Path) -> None:
-    """One of everything: plain, batch, keyed, tombstone, committed, aborted, open, acknowledged, pending, held."""
+    """One of everything: plain, batch, keyed, tombstone, committed, aborted, open, acknowledged, pending, held, owned."""
     clock = ManualClock()
     Store.create(path, clock=clock)
     with Store.open(path, clock=clock, program="small-store") as store:
@@ -45,6 +45,14 @@ def build(path: Path) -> None:
             messages = consumer.receive_batch(3, timeout=0)
             consumer.acknowledge(messages[1:2])
             consumer.acknowledge(messages[2:3], txn=opened)
+        named.close()
+        store.create_topic("accounts")
+        with store.create_producer("accounts", access_mode="Exclusive", producer_name="first") as owner:
+            owner.send(b"by the first owner")
+        store.open_session("accounts", producer_name="second", lease=3600)
+        store.create_topic("left")
+        owned = store.create_producer("left", access_mode="WaitForExclusive", producer_name="dead")
+        owned.send(b"by one that is dead")
 
 
 if __name__ == "__main__":

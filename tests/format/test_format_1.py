@@ -97,6 +97,12 @@ def test_this_release_reads_the_store_of_the_first_one(tmp_path: Path) -> None:
         assert (keyed.key, keyed.properties, keyed.event_time, keyed.sequence_id) == (b"k", {"p": "q"}, 5, 8)
         stats = store.topic_stats("orders")
         assert (stats["maxReadPosition"], stats["ongoingTxnCount"], stats["abortedTxnCount"]) == ("1:3", 1, 1)
+        (second,) = store.producer_rows("accounts")
+        assert (second["producerName"], second["epoch"], second["leaseMs"]) == ("second", 1, 3_600_000)
+        assert [row["producerName"] for row in store.producer_history("accounts")] == ["second", "first"]
+        (left,) = store.producer_rows("left")
+        assert (left["producerName"], left["accessMode"], left["epoch"]) == ("dead", "WaitForExclusive", 0)
+        assert left["state"] == "rebooted"
         e, d = stats["subscriptions"]["E"], stats["subscriptions"]["D"]
         assert (e["markDeletePosition"], e["visible"], e["uncommitted"], e["blocked"]) == ("1:0", 4, 1, 0)
         assert (d["subscriptionIsolationLevel"], d["pending"], d["visible"]) == ("READ_UNCOMMITTED", 1, 5)

@@ -107,7 +107,7 @@ class Workload:
         values = [f"{number}/{index}" for index in range(count)]
         with self.journal.attempt("send", topic=of, values=values, txn=txn, sequence_ids=None) as sent:
             keys = [f"k{(number + index) % 3}" for index in range(count)]
-            receipt = self.store.create_producer(of).send_batch(
+            receipt = self.store.create_producer(of, connected=False).send_batch(
                 [v.encode() for v in values], keys=keys, txn=txn
             )
             sent.result["ids"] = [str(each) for each in receipt]
@@ -116,7 +116,7 @@ class Workload:
     def send_named(self, values: list[str], ids: list[int]) -> int:
         """Send under given sequence ids; how many of them were stored now."""
         with self.journal.attempt("send", topic="audit", values=values, txn=None, sequence_ids=ids) as sent:
-            producer = self.store.create_producer("audit", producer_name="named")
+            producer = self.store.create_producer("audit", producer_name="named", connected=False)
             receipt = producer.send_batch([v.encode() for v in values], sequence_ids=ids)
             if receipt.count:
                 sent.result["ids"] = [str(each) for each in receipt]

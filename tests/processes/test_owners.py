@@ -67,7 +67,7 @@ def check_is_dead(path: str, txn: str, owner_state: str = "dead") -> None:
     assert (seen["state"], seen["ownerState"], seen["orphaned"]) == ("OPEN", owner_state, True)
     with Store.open(path) as store:
         assert store.show_transaction(txn)["state"] == "OPEN", "opening alone ends nothing"
-        store.create_producer("t").send(b"of the next writer")
+        store.create_producer("t", connected=False).send(b"of the next writer")
         seen = store.show_transaction(txn)
         assert (seen["state"], seen["reason"]) == (TransactionState.ABORTED.value, "owner-dead")
         assert [message.value for message in store.reader("t")] == [b"of the next writer"]
@@ -147,7 +147,7 @@ def test_a_stopped_owner_counts_as_alive(path: str, children: Children):
     txn = begin(owner)
     owner.stop()
     with Store.open(path) as store:
-        store.create_producer("t").send(b"of another writer")
+        store.create_producer("t", connected=False).send(b"of another writer")
         assert store.reap() == []
         seen = store.show_transaction(txn)
         assert (seen["state"], seen["ownerState"], seen["orphaned"]) == ("OPEN", "stopped", False)

@@ -145,7 +145,7 @@ class StoreMachine(RuleBasedStateMachine):
         for key in data.draw(st.lists(keys, min_size=count, max_size=count), label="keys"):
             self.sent += 1
             messages.append((b"%d" % self.sent if self.sent % 10 else None, key))
-        handle = self.both.store.create_producer(topic.name, producer_name=producer)
+        handle = self.both.store.create_producer(topic.name, producer_name=producer, connected=False)
         receipt, is_done = self.attempt(
             f"send {topic.name} {producer} {messages} ids {ids} txn {txn}",
             lambda: handle.send_batch(

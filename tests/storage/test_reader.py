@@ -180,7 +180,7 @@ class TestFollowing:
         """The reader is told, and does not wander into the successor."""
         send_batches(store, 1)
         reader = store.reader("t", start=Position(1, 1))
-        store.admin.delete_topic("t")
+        store.admin.delete_topic("t", force=True)
         store.create_topic("t")
         send_batches(store, 1)
         with pytest.raises(TopicNotFound):

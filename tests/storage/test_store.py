@@ -291,15 +291,15 @@ class TestDeletion:
     def test_ledger_ids_go_on_counting(self, store: Store) -> None:
         """A position of the first life never names anything in the second (invariant 5)."""
         store.create_topic("r", ledger_entries_max=1)
-        producer = store.create_producer("r")
-        producer.send(b"x")
-        producer.send(b"y")
+        with store.create_producer("r") as producer:
+            producer.send(b"x")
+            producer.send(b"y")
         store.admin.delete_topic("r")
         with pytest.raises(TopicNotFound):
             store.reader("r")
         store.create_topic("r")
         assert str(store.create_producer("r").send(b"z")) == "3:0"
-        store.admin.delete_topic("r")
+        store.admin.delete_topic("r", force=True)
         store.create_topic("r")
         assert store.topic_stats("r")["maxReadPosition"] == "4:-1"
 
@@ -310,10 +310,21 @@ class TestDeletion:
         txn = store.begin()
         producer.send(b"aborted", txn=txn)
         store.abort(txn)
+        producer.close()
         store.subscribe("t", "a", initial_position=EARLIEST).close()
         store.admin.delete_topic("t")
         space = {row["database"]: row["entries"] for row in store.space()}
-        for name in ("entries", "ledgers", "sequences", "aborted", "txn_runs", "subscriptions", "cursors"):
+        for name in (
+            "entries",
+            "ledgers",
+            "sequences",
+            "aborted",
+            "txn_runs",
+            "subscriptions",
+            "cursors",
+            "producers",
+            "owners",
+        ):
             assert space[name] == 0, name
         store.create_topic("t")
         assert store.create_producer("t", producer_name="p").send(b"x", sequence_id=1).entry_id == 0

@@ -20,7 +20,8 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with Store.open(at, program="a test") as store:
         for name in ("first", "second"):
             store.create_topic(name)
-        store.create_producer("first").send(b"x")
+        with store.create_producer("first") as producer:
+            producer.send(b"x")
         store.admin.delete_topic("first", reason="moved\x1b[2J")
         store.admin.delete_topic("second", dry_run=True)
         store.admin.delete_topic("second")

@@ -378,6 +378,34 @@ class TestPassedArguments:
             run("probe", "-o", "name", "--label", "a", "--", "cmd", "-o", "x", "--label", "b").out == expected
         )
 
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("topic", "--label", "a", "-y", "--", "cmd", "-o", "x", "--label", "b"),
+            ("topic", "--label", "a", "-y", "cmd", "-o", "x", "--label", "b"),
+            ("--label=a", "-y", "topic", "cmd", "-o", "x", "--label", "b"),
+            ("-y", "topic", "--label", "a", "cmd", "-o", "x", "--label", "b"),
+        ],
+    )
+    def test_what_stands_before_the_command_is_not(self, run: Any, add: Any, words: tuple[str, ...]) -> None:
+        """A name of our own, with options on either side of it, as in `producers lead TOPIC --timeout 5s CMD -x`."""
+
+        @command
+        @passes_arguments
+        @argument("name", help="A name.")
+        @argument("words", nargs=-1, required=True, help="A command.")
+        @option("--label", help="A label.")
+        @effect("writes")
+        @output(FIELDS, name_field="name")
+        def execute(context: Context, name: str, label: str | None, words: tuple[str, ...]) -> None:
+            """Run."""
+            context.show({"name": f"{name} {label} {list(words)}"})
+
+        add(execute)
+        assert run("probe", "-o", "name", *words).out == "topic a ['cmd', '-o', 'x', '--label', 'b']\n"
+        assert run("probe", "topic", "--nonsense", "cmd").status == exit_codes.USAGE
+        assert run("probe", "topic").status == exit_codes.USAGE
+
 
 SLEEPER = """
 import sys, time, types

@@ -298,6 +298,7 @@ class TestCompletion:
             store.create_topic("payments")
             store.subscribe("orders", "billing").close()
             store.begin(timeout=600)
+            store.open_session("payments", producer_name="loader")
         (tmp_path / "bin").mkdir()
         program = tmp_path / "bin" / "txnctl"
         program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m txnctl "$@"\n')
@@ -323,6 +324,14 @@ class TestCompletion:
             # Bash replaces what follows the last colon only.
             ("txnctl transactions show 0:", ["1"]),
             ("txnctl txn show ", ["0:1"]),
+            ("txnctl consume orders -s ", ["billing"]),
+            ("txnctl producers show pay", ["payments"]),
+            ("txnctl producers lead ord", ["orders"]),
+            ("txnctl produce orders --access-mode wait", ["WaitForExclusive"]),
+            (
+                "txnctl producers lead orders --access-mode ",
+                ["Exclusive", "WaitForExclusive", "ExclusiveWithFencing"],
+            ),
         ],
     )
     def test_bash(self, environment: dict[str, str], line: str, offered: list[str]) -> None:
@@ -413,6 +422,26 @@ _txnctl_completion
                 outcome = run()
                 assert (outcome.status, outcome.out.strip(), outcome.err) == (0, "", "")
         assert sorted(tmp_path.rglob("*")) == before
+
+    def test_sessions_come_with_name_and_lease(
+        self, run: Any, monkeypatch: pytest.MonkeyPatch, environment: Any
+    ) -> None:
+        """The token, of the topic on the line only; what a process holds is not for others to use."""
+        monkeypatch.setenv("TXNCTL_STORE", environment["TXNCTL_STORE"])
+        monkeypatch.setenv("_TXNCTL_COMPLETE", "bash_complete")
+        with Store.open(environment["TXNCTL_STORE"]) as store, store.create_producer("orders"):
+            for line, offered in (
+                ("txnctl producers close ", 1),
+                ("txnctl produce payments --session ", 1),
+                ("txnctl produce orders --session ", 0),
+            ):
+                monkeypatch.setenv("COMP_LINE", line)
+                items = [each for each in run().out.splitlines() if each]
+                assert len(items) == offered, line
+                for item in items:
+                    _, token, help_text = item.split("\t")
+                    assert store.show_session(token)["producerName"] == "loader"
+                    assert re.match(r"loader, payments, lease \d+m?\d*s, .+@.+", help_text)
 
     def test_open_transactions_come_with_age_and_owner(
         self, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch

@@ -170,6 +170,30 @@ def test_named_constants_of_the_engine() -> None:
             assert kind.convert(name, None, None).name == name.upper().replace("-", "_")
 
 
+@pytest.mark.parametrize(
+    "text", ["WaitForExclusive", "WAIT_FOR_EXCLUSIVE", "wait-for-exclusive", "waitforexclusive"]
+)
+def test_access_modes_in_every_spelling(text: str) -> None:
+    """Pulsar's words have no hyphens, a shell's have."""
+    from storage import AccessMode
+
+    assert params.ACCESS_MODE.convert(text, None, None) is AccessMode.WAIT_FOR_EXCLUSIVE
+    assert [params.ACCESS_MODE.convert(name, None, None).value for name in params.ACCESS_MODE.names] == list(
+        params.ACCESS_MODE.names
+    )
+    assert "Shared" in (refused(params.ACCESS_MODE, "alone").hint or "")
+    refused(params.EXCLUSIVE_MODE, "Shared")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "1-2", "1-2-xyz", "0-1-00", "1-0-00", "-1-1-00", "1-1-00-1", "\u0661-1-00"]
+)
+def test_what_is_no_session_token(text: str) -> None:
+    """Bad input, naming the command that prints one."""
+    assert "producers open" in (refused(params.SESSION, text).hint or "")
+    assert params.SESSION.convert("1-2-00ff", None, None) == "1-2-00ff"
+
+
 def test_what_is_no_constant_lists_those_there_are() -> None:
     """The hint is the list."""
     assert "read-committed, read-uncommitted" in (refused(params.ISOLATION_LEVEL, "serializable").hint or "")

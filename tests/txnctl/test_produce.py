@@ -141,7 +141,7 @@ class TestGivenMessages:
     def test_a_message_that_is_too_large_is_named(self, run: Any, path: Path) -> None:
         """What comes before it is stored, and that is said."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("storage.producer.MESSAGE_BYTES_MAX", 100_000)
+            patch.setattr("storage.outgoing.MESSAGE_BYTES_MAX", 100_000)
             outcome = run("produce", "orders", "-m", "a", "-m", "x" * 100_001, "-m", "c", "-o", "json")
         assert outcome.status == 2
         assert outcome.error["code"] == "message-too-large"
@@ -170,6 +170,8 @@ class TestOutput:
             "firstMessageId": "1:0:0",
             "lastMessageId": "1:0:1",
             "producerName": "web",
+            "accessMode": "Shared",
+            "topicEpoch": None,
             "lastSequenceId": 1,
             "txnId": None,
             "messageIds": ["1:0:0", "1:0:1"],
@@ -371,7 +373,7 @@ class TestNdjson:
         self, run: Any, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Those that were read and those that were not held."""
-        monkeypatch.setattr("storage.producer.MESSAGE_BYTES_MAX", 100)
+        monkeypatch.setattr("storage.outgoing.MESSAGE_BYTES_MAX", 100)
         monkeypatch.setattr("txnctl.commands.produce_input.MESSAGE_BYTES_MAX", 1000)
         text = b"a\n" + b"b" * 200 + b"\nc\n" + b"d" * 2000 + b"\ne"
         monkeypatch.setattr(produce_source, "BLOCK_BYTES", 256)
@@ -630,6 +632,13 @@ class TestTransactions:
         process.stdin.close()
         assert process.wait(20) == 0
         assert values(path) == [b"a"]
+
+    @pytest.mark.parametrize("mode", ["shared", "exclusive", "wait-for-exclusive", "exclusive-with-fencing"])
+    def test_a_timeout_of_an_atomic_input_goes_with_every_access_mode(self, run: Any, mode: str) -> None:
+        """It is that of the transaction, and of the wait for the topic if there is one."""
+        words = ("--atomic", "--timeout", "5m", "--access-mode", mode)
+        assert run("produce", "orders", "-m", "a", *words).status == 0
+        assert run("transactions", "show", "0:1", "-o", "json").json["timeoutMs"] == 300_000
 
     @pytest.mark.parametrize("words", [("--timeout", "5m"), ("--atomic", "--timeout", "25h")])
     def test_a_timeout_that_cannot_be(self, run: Any, words: tuple[str, ...]) -> None:

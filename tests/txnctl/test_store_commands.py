@@ -41,7 +41,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     Store.create(at)
     with Store.open(at) as store:
         store.create_topic("orders")
-        store.create_producer("orders").send_batch([b"x"] * 10)
+        store.create_producer("orders", connected=False).send_batch([b"x"] * 10)
     monkeypatch.setenv("TXNCTL_STORE", str(at))
     yield at
     with Store.open(at) as store:
@@ -333,7 +333,8 @@ class TestUpkeep:
         """What a deleted topic left free goes back to the disk."""
         with Store.open(path) as store:
             store.create_topic("large")
-            store.create_producer("large").send_batch([b"x" * 100_000] * 20)
+            with store.create_producer("large") as producer:
+                producer.send_batch([b"x" * 100_000] * 20)
             store.admin.delete_topic("large")
         row = run("store", "compact", "-o", "json").json
         assert not undeclared(row, store_copies.COMPACTED)

@@ -65,8 +65,8 @@ def stuck(path: Path) -> dict[str, str]:
             initial_position=EARLIEST,
         )
         monitor.acknowledge_cumulative(monitor.receive_batch(100, timeout=1)[-1])
-        billing.close()
-        monitor.close()
+        for each in (billing, monitor, producer):
+            each.close()
     return {"first": str(first), "second": str(second), "aborted": str(aborted)}
 
 

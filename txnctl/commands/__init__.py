@@ -9,6 +9,10 @@ COMMANDS = {
         "txnctl.commands.subscriptions:subscriptions",
         "Subscriptions: their cursors, isolation levels and backlogs.",
     ),
+    "producers": (
+        "txnctl.commands.producers:producers",
+        "Producers: who may produce to a topic, who waits, and leader election.",
+    ),
     "transactions": (
         "txnctl.commands.transactions:transactions",
         "Begin, commit, abort and watch transactions.",

@@ -7,7 +7,7 @@ import click
 from txnctl.declaration import command
 from txnctl.options import argument, changes_store, example, option, output
 from txnctl.output.field import Field
-from txnctl.params import DURATION, KEY_VALUE, TIME, TOPIC, TXN_ID
+from txnctl.params import ACCESS_MODE, DURATION, KEY_VALUE, SESSION, TIME, TOPIC, TXN_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from storage import Store
+    from storage.producer import Producer
     from txnctl.commands.produce_sending import Sending
     from txnctl.context import Context
 
@@ -27,6 +28,12 @@ FIELDS = (
     Field("firstMessageId", "id", "The first message stored; null if there is none."),
     Field("lastMessageId", "id", "The last message stored; null if there is none."),
     Field("producerName", "text", "The producer's name; null if nothing was sent."),
+    Field("accessMode", "text", "Shared, Exclusive, WaitForExclusive or ExclusiveWithFencing."),
+    Field(
+        "topicEpoch",
+        "integer",
+        "The epoch of the messages; null while the topic has had no exclusive producer.",
+    ),
     Field("lastSequenceId", "integer", "The sequence id of the last message stored; null if there is none."),
     Field("txnId", "id", "The transaction they were sent in, or null."),
     Field("messageIds", "list", "With --print-ids: the id of every message stored."),
@@ -75,14 +82,26 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
     metavar="N",
     help="The sequence id of the first line, the next lines' follow; what is stored already is left out.",
 )
-@option("--txn", type=TXN_ID, envvar="TXNCTL_TXN", help="The open transaction to send in. [env: TXNCTL_TXN]")
-@option("--atomic", is_flag=True, help="Make the whole input one transaction.")
+@option("--access-mode", type=ACCESS_MODE, help="How it wants the topic. [default: Shared]")
 @option(
     "--timeout",
     type=DURATION,
-    help="With --atomic: the input ends so long after its first message, or nothing is stored; 24h at most. "
-    "[default: 10m]",
+    help="With WaitForExclusive: give up after this long, exit 7 [default: never]. With --atomic: the input ends so "
+    "long after its first message, or nothing is stored; 24h at most [default: 10m].",
 )
+@option(
+    "--epoch",
+    type=click.IntRange(0),
+    metavar="N",
+    help="In an exclusive mode: only if the topic still has this epoch, so nobody took over since.",
+)
+@option(
+    "--session",
+    type=SESSION,
+    help="Publish through this session of `producers open`. [env: TXNCTL_SESSION, on its own topic]",
+)
+@option("--txn", type=TXN_ID, envvar="TXNCTL_TXN", help="The open transaction to send in. [env: TXNCTL_TXN]")
+@option("--atomic", is_flag=True, help="Make the whole input one transaction.")
 @option(
     "--batch",
     type=click.IntRange(1),
@@ -106,6 +125,10 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
 @example("seq 10000 | txnctl produce numbers --create")
 @example(
     """echo '{"value":"-100","key":"B1"}' | txnctl produce orders --input ndjson --atomic""",
+    setup="txnctl topics create orders",
+)
+@example(
+    "seq 3 | txnctl produce orders --access-mode WaitForExclusive --timeout 1m",
     setup="txnctl topics create orders",
 )
 def produce(
@@ -146,17 +169,26 @@ def produce(
     which it is aborted and the command ends with exit code 4.
 
     Ctrl-C leaves whole commits behind; with --atomic, nothing.
+
+    Shared producers publish side by side. An Exclusive one has the topic for itself as long as the command runs, and
+    is refused while anybody is there; WaitForExclusive waits for its turn; ExclusiveWithFencing evicts all who are
+    there. A producer that loses its topic is told so at its next commit, with exit code 4 and the last line stored.
     """
     given = texts or tombstone
     _check(given=bool(given), tombstone=tombstone, texts=texts, file=file, format_=format_, how=how)
     if not given:
         # A terminal is told before it is waited for; a file that is not there creates no topic.
         source = _source(context, file)
-    sending = _sending(context, topic, create, print_ids or context.output == "name", how)
-    if given:
-        sending.run(lambda: _send_given(sending, texts))
-    else:
-        sending.run(lambda: _send_input(context, sending, source, format_ or "lines"))
+    from txnctl.commands import produce_connection
+    from txnctl.commands.producer_waiting import Leaving
+
+    producer = produce_connection.connect(context, topic, how, create=create, once=bool(given))
+    with Leaving(context, producer):
+        sending = _sending(context, producer, print_ids or context.output == "name", how)
+        if given:
+            sending.run(lambda: _send_given(sending, texts))
+        else:
+            sending.run(lambda: _send_input(context, sending, source, format_ or "lines"))
     _conclude(context, sending, quiet)
 
 
@@ -175,7 +207,9 @@ def _check(
         InvalidValue, NestedTransaction
     """
     from storage.errors import InvalidValue, NestedTransaction
+    from txnctl.commands import produce_connection
 
+    produce_connection.check(how)
     if tombstone and texts:
         raise InvalidValue("--null is one message without a value; -m gives one")
     if given:
@@ -184,13 +218,11 @@ def _check(
         ):  # fmt: skip
             if value is not None:
                 raise InvalidValue(f"{name} is for messages that are read; with -m or --null nothing is read")
-    if how["sequence_id"] is not None and how["producer_name"] is None:
+    if how["sequence_id"] is not None and how["producer_name"] is None and how["session"] is None:
         raise InvalidValue(
             "--sequence-id needs --producer: sequence ids count under a producer's name",
             hint="Give the same --producer NAME each time.",
         )
-    if how["timeout"] is not None and not how["atomic"]:
-        raise InvalidValue("--timeout is the deadline of the transaction that --atomic begins")
     if how["atomic"] and how["txn"] is not None:
         raise NestedTransaction(
             f"--atomic begins a transaction, and this is inside {how['txn']} already; transactions do not nest",
@@ -208,8 +240,8 @@ def _source(context: Context, file: str | None) -> Any:
     return source
 
 
-def _sending(context: Context, topic: str, create: bool, prints_ids: bool, how: dict[str, Any]) -> Sending:
-    """The producer, and what all messages have in common."""
+def _sending(context: Context, producer: Producer, prints_ids: bool, how: dict[str, Any]) -> Sending:
+    """The sending, and what all messages have in common."""
     from storage.limits import TRANSACTION_TIMEOUT_MS
     from txnctl.commands.produce_sending import Common, Sending
 
@@ -217,7 +249,7 @@ def _sending(context: Context, topic: str, create: bool, prints_ids: bool, how: 
     key = how["key"]
     return Sending(
         context,
-        store.create_producer(topic, producer_name=how["producer_name"], create_topic=create),
+        producer,
         Common(
             None if key is None else key.encode("utf-8", "surrogateescape"),
             dict(how["properties"]),

@@ -310,6 +310,8 @@ class Sending:
             "firstMessageId": self._first,
             "lastMessageId": self._last,
             "producerName": self._producer.producer_name,
+            "accessMode": self._producer.access_mode.value,
+            "topicEpoch": self._producer.topic_epoch,
             "lastSequenceId": self._last_sequence,
             "txnId": None if self._txn is None else str(self._txn),
         }

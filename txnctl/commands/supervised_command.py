@@ -4,6 +4,8 @@ Signals are taken one at a time while the command runs, never in the middle of s
 (Ctrl-C, Ctrl-\, a hang-up) reaches the whole foreground group, so the command has it already, and what it makes of
 it decides. What another process sends to us alone is passed on. If we are killed outright, Linux sends the command
 SIGTERM (the parent-death signal); other systems have no such thing.
+
+Meanwhile the caller may look at the world once a second, on Linux, and have the command told of what it finds.
 """
 
 from __future__ import annotations
@@ -12,15 +14,22 @@ import os
 import signal
 import subprocess
 import sys
+from errno import EACCES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from storage.errors import ProgramMissing
+
+    Look = Callable[[], signal.Signals | None]
+
 _TOLD = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 _PR_SET_PDEATHSIG = 1
 # `si_code` of what the kernel itself sends: here, the terminal's driver.
 _SI_KERNEL = 0x80
+
+_LOOK_S = 1.0
 
 NOT_FOUND = 127
 NOT_RUNNABLE = 126
@@ -42,12 +51,49 @@ class Ending:
         self.told = told
 
 
-def run(words: Sequence[str], environment: Mapping[str, str]) -> Ending:
-    """Run the command with our standard streams, to its end.
+def check(words: Sequence[str]) -> None:
+    """See that there is such a command, for a caller that has to wait before it may run it.
 
     Raises:
-        OSError: it cannot be started.
+        ProgramMissing
     """
+    from shutil import which
+
+    name = words[0]
+    if which(name) is None:
+        exists = os.sep in name and os.path.exists(name)
+        raise _not_run(name, PermissionError(EACCES, os.strerror(EACCES)) if exists else FileNotFoundError())
+
+
+def run(words: Sequence[str], environment: Mapping[str, str], look: Look | None = None) -> Ending:
+    """Run the command with our standard streams, to its end, holding neither the writer gate nor a view of the store.
+
+    Args:
+        look: called once a second; the command gets the signal that it returns, if any.
+
+    Raises:
+        ProgramMissing: it cannot be started, with the exit code that shells have for it.
+    """
+    try:
+        return _run(words, environment, look)
+    except (OSError, ValueError) as cause:
+        error = _not_run(words[0], cause)
+    raise error
+
+
+def _not_run(name: str, cause: Exception) -> ProgramMissing:
+    from storage.errors import ProgramMissing
+
+    if isinstance(cause, FileNotFoundError):
+        error = ProgramMissing(f"there is no command {name}", hint="Is it spelt right, and in PATH?")
+        error.exit_code = NOT_FOUND
+    else:
+        error = ProgramMissing(f"{name} cannot be run: {getattr(cause, 'strerror', None) or cause}")
+        error.exit_code = NOT_RUNNABLE
+    return error
+
+
+def _run(words: Sequence[str], environment: Mapping[str, str], look: Look | None) -> Ending:
     told = [number for number in _TOLD if signal.getsignal(number) is not signal.SIG_IGN]
     watched = {signal.SIGCHLD, *told}
     # Where SIGCHLD is ignored, which is inherited, the kernel forgets how children ended.
@@ -58,7 +104,7 @@ def run(words: Sequence[str], environment: Mapping[str, str]) -> Ending:
         # that does nothing but this has no other threads.
         prepare = _preparation(told, mask)
         child = subprocess.Popen(words, env=environment, close_fds=False, preexec_fn=prepare)  # noqa: PLW1509
-        return _follow(child, watched)
+        return _follow(child, watched, look)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
@@ -94,22 +140,30 @@ def _death_signal() -> Callable[[], None]:
     return lambda: prctl(_PR_SET_PDEATHSIG, *arguments)
 
 
-def _follow(child: subprocess.Popen[bytes], watched: set[signal.Signals]) -> Ending:
+def _follow(child: subprocess.Popen[bytes], watched: set[signal.Signals], look: Look | None) -> Ending:
     told = None
     while True:
-        number, is_typed = _next_signal(watched)
+        found = _next_signal(watched, None if look is None else _LOOK_S)
         status = child.poll()
         if status is not None:
             return Ending(status if status >= 0 else 128 - status, told)
-        if number is not signal.SIGCHLD and not is_typed:
+        if found is None:
+            number = look() if look is not None else None
+        else:
+            number, is_typed = found
+            if number is signal.SIGCHLD or is_typed:
+                continue
             told = number
+        if number is not None:
             child.send_signal(number)
 
 
-def _next_signal(watched: set[signal.Signals]) -> tuple[signal.Signals, bool]:
-    """The next signal, waiting for it, and whether the terminal sent it to the command as well."""
+def _next_signal(watched: set[signal.Signals], wait_s: float | None) -> tuple[signal.Signals, bool] | None:
+    """The next signal, and whether the terminal sent it to the command as well; None if none came in time."""
     if sys.platform == "linux":
-        found = signal.sigwaitinfo(watched)
+        found = signal.sigwaitinfo(watched) if wait_s is None else signal.sigtimedwait(watched, wait_s)
+        if found is None:
+            return None
         number, is_typed = signal.Signals(found.si_signo), found.si_code == _SI_KERNEL
     else:
         number = signal.Signals(signal.sigwait(watched))

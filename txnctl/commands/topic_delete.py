@@ -19,6 +19,7 @@ DELETED = (
     Field("bytes", "size", "Their bytes.", heading="SIZE"),
     Field("subscriptions", "list", "Subscriptions that went with it."),
     Field("consumersEvicted", "list", "Consumers that were attached to them."),
+    Field("producersEvicted", "list", "Producers that were connected, or waited."),
     Field("transactionsAborted", "list", "Open transactions that held something there, aborted first."),
     Field("dryRun", "boolean", "Whether nothing was changed."),
 )
@@ -28,7 +29,7 @@ DELETED = (
 @changes_store(effect="destroys")
 @administrative
 @forcible(
-    "Delete it although consumers are attached or open transactions hold something there: these are aborted."
+    "Delete it although consumers or producers are there, or open transactions hold something: these are aborted."
 )
 @output(DELETED, name_field="topic")
 @example("txnctl topics delete orders --dry-run", setup="txnctl topics create orders")
@@ -39,8 +40,9 @@ DELETED = (
 def delete(context: Context, topic: str) -> None:
     """Delete a topic with its messages and subscriptions.
 
-    It is refused while consumers are attached to it, or while open transactions have messages or acknowledgements
-    there. A topic created again under the name goes on with its ledger ids and epochs where this one stopped.
+    It is refused while consumers are attached to it or producers connected, or while open transactions have messages
+    or acknowledgements there. A topic created again under the name goes on with its ledger ids and epochs where this
+    one stopped.
     """
     delete_topic = context.store.admin.delete_topic
     plan = delete_topic(topic, force=context.force, dry_run=True)
@@ -68,6 +70,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
     for name, noun, what in (
         ("subscriptions", "subscription", f"remove{tense}"),
         ("consumersEvicted", "consumer", "evicts" if tense == "s" else "evicted"),
+        ("producersEvicted", "producer", "evicts" if tense == "s" else "evicted"),
         ("transactionsAborted", "open transaction", "aborts" if tense == "s" else "aborted"),
     ):
         if row[name]:

@@ -37,6 +37,13 @@ STATS = (
         "The open transaction that holds maxReadPosition: txnId, firstPosition, beginAt, beginMs, ageMs, owner, "
         "ownerState; null if none is open.",
     ),
+    Field("waitingPublishers", "integer", "Producers that wait for their turn."),
+    Field(
+        "publishers",
+        "list",
+        "The connected producers: accessMode, producerName, sessionId, epoch, owner, state, alive, connectedSinceAt "
+        "and -Ms, lastPublishAt and -Ms, leaseEndsInMs, and the rest of `producers list`.",
+    ),
     Field(
         "subscriptions",
         "map",
@@ -80,6 +87,8 @@ def stats(context: Context, topic: str) -> None:
     Everything comes from one instant of the store. BLOCKED counts messages that are committed and yet cannot be read
     at READ_COMMITTED, because a transaction that began before them is still open; the line names it.
 
+    Connected producers follow with their epoch; `producers show` tells all about them.
+
     A subscription's verdict is `ok`, `behind` (its consumers are slow), `blocked` (they wait for a transaction),
     `mixed` (both), or `no-consumer`.
     """
@@ -101,10 +110,21 @@ def _screen(context: Context, row: Row) -> Iterator[str]:
     if row["ongoingTxnCount"]:
         in_what = plural(row["ongoingTxnCount"], "open transaction")
         yield f"  uncommitted {count(row['uncommittedMessages'])} in {in_what}"
+    yield from _publishers(context, row)
     yield from _subscriptions(context, row["subscriptions"])
-    if row["blockedMessages"]:
+    advice = _advice(row)
+    if advice is not None:
         yield ""
-        yield f"Next: {context.style('txnctl transactions show ' + row['blockedBy']['txnId'], 'cyan')}"
+        yield f"Next: {context.style(advice, 'cyan')}"
+
+
+def _advice(row: Row) -> str | None:
+    """The next command: about what holds readers up, else about what holds producers up."""
+    if row["blockedMessages"]:
+        return f"txnctl transactions show {row['blockedBy']['txnId']}"
+    if row["waitingPublishers"]:
+        return f"txnctl producers show {row['name']}"
+    return None
 
 
 def heading(context: Context, name: str, facts: str, as_of_ms: int) -> str:
@@ -130,6 +150,22 @@ def _blocked(row: Row) -> str:
     return (
         f"{count(row['blockedMessages'])} committed{waiting}, behind transaction {row['blockedBy']['txnId']}"
     )
+
+
+def _publishers(context: Context, row: Row) -> Iterator[str]:
+    """Every connected producer on a line, and how many wait."""
+    from txnctl.commands.producer_fields import COLUMNS, cells, table
+
+    if row["publishers"]:
+        headings, *lines = table(context, [cells(each, row["asOfMs"]) for each in row["publishers"]], COLUMNS)
+        yield ""
+        yield f"  {context.style(headings, 'dim')}"
+        yield from [f"  {line}" for line in lines]
+    if row["waitingPublishers"]:
+        if not row["publishers"]:
+            yield ""
+        number = plural(row["waitingPublishers"], "producer")
+        yield f"  {number} {'waits' if row['waitingPublishers'] == 1 else 'wait'} for the topic"
 
 
 def _subscriptions(context: Context, subscriptions: dict[str, Row]) -> Iterator[str]:

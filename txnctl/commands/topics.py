@@ -69,7 +69,7 @@ COUNTS = (
         "topicEpoch",
         "integer",
         "The epoch of the last exclusive producer; null if there was none.",
-        heading="",
+        heading="EPOCH",
     ),
     Field("ongoingTxnCount", "integer", "Open transactions with messages here.", heading="OPEN TXNS"),
     Field("uncommittedMessages", "integer", "Messages of open transactions.", heading="UNCOMMITTED"),
@@ -165,6 +165,8 @@ SHOWN = (
     *CREATED,
     *LIMITS,
     *COUNTS,
+    Field("publishers", "list", "The names of the producers connected to it."),
+    Field("waitingPublishers", "integer", "Producers that wait for their turn.", heading="WAITING PRODUCERS"),
     Field("subscriptions", "list", "The names of its subscriptions."),
     *AS_OF,
 )
@@ -182,4 +184,5 @@ def show(context: Context, topic: str) -> None:
     """
     stats = context.store.topic_stats(topic)
     stats["subscriptions"] = list(stats["subscriptions"])
+    stats["publishers"] = [each["producerName"] for each in stats["publishers"]]
     context.show({field.name: stats[field.name] for field in SHOWN})

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from storage.transaction import Transaction
-    from txnctl.commands.supervised_command import Ending
     from txnctl.context import Context
 
 _LOAD = ("printf '#!/bin/sh\\n' > load.sh", "chmod +x load.sh")
@@ -48,9 +47,11 @@ def run(
     _refuse_nesting()
     from os import environ
 
+    from txnctl.commands import supervised_command
+
     txn = context.store.transaction(timeout=timeout, labels=labels_of(label))
     try:
-        ending = _supervise(
+        ending = supervised_command.run(
             command, {**environ, "TXNCTL_TXN": str(txn.id), "TXNCTL_STORE": context.store.path}
         )
     except BaseException as error:
@@ -79,27 +80,6 @@ def _refuse_nesting() -> None:
             hint="Run the command as it is: it takes part in that one. Or, for one apart: unset TXNCTL_TXN.",
             transaction=current,
         )
-
-
-def _supervise(command: Sequence[str], environment: dict[str, str]) -> Ending:
-    """Run the command to its end, holding neither the writer gate nor a view of the store.
-
-    Raises:
-        ProgramMissing: it cannot be started, with the exit code that shells have for it.
-    """
-    from storage.errors import ProgramMissing
-    from txnctl.commands import supervised_command
-
-    try:
-        return supervised_command.run(command, environment)
-    except FileNotFoundError:
-        error = ProgramMissing(f"there is no command {command[0]}", hint="Is it spelt right, and in PATH?")
-        error.exit_code = supervised_command.NOT_FOUND
-    except (OSError, ValueError) as cause:
-        reason = getattr(cause, "strerror", None) or cause
-        error = ProgramMissing(f"{command[0]} cannot be run: {reason}")
-        error.exit_code = supervised_command.NOT_RUNNABLE
-    raise error
 
 
 def _commit(context: Context, txn: Transaction, name: str) -> None:

@@ -219,7 +219,7 @@ class TestDelete:
         """Its outcome outlives the topic."""
         with store.transaction() as txn:
             send(store, 1, txn=txn)
-        store.admin.delete_topic("t")
+        store.admin.delete_topic("t", force=True)
         assert store.show_transaction(txn.id)["state"] == "COMMITTED"
         assert store.commit(txn.id) is False
 

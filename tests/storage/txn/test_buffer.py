@@ -162,8 +162,8 @@ class TestMaxReadPosition:
 
     def test_a_start_in_a_former_life_reads_nothing_uncommitted(self, store: Store) -> None:
         """A position of a deleted topic of the same name shows a READ_COMMITTED reader no open message."""
-        producer = store.create_producer("t")
-        producer.send(b"old")
+        with store.create_producer("t") as producer:
+            producer.send(b"old")
         store.admin.delete_topic("t")
         store.create_topic("t")
         store.create_producer("t").send(b"open", txn=store.begin())

@@ -25,7 +25,8 @@ Use = Callable[[Store, TxnID], object]
 
 
 def produce(store: Store, txn: TxnID) -> object:
-    return store.create_producer("t").send(b"x", txn=txn)
+    with store.create_producer("t") as producer:
+        return producer.send(b"x", txn=txn)
 
 
 def acknowledge(store: Store, txn: TxnID) -> object:
@@ -111,7 +112,7 @@ class TestEnd:
         """What became of the topics has nothing to do with what became of the transaction."""
         produce(store, txn)
         store.abort(txn)
-        store.admin.delete_topic("t")
+        store.admin.delete_topic("t", force=True)
         assert store.abort(txn)["already"] is True
         assert store.show_transaction(txn)["state"] == "ABORTED"
 
@@ -254,12 +255,13 @@ class TestDeadline:
         self, store: Store, txn: TxnID, clock: ManualClock, use: str
     ) -> None:
         """The abort is durable when the error is reported, complete, and with its reason."""
-        produce(store, txn)
+        producer = store.create_producer("t")
+        producer.send(b"x", txn=txn)
         consumer = store.subscribe("t", "a", initial_position=EARLIEST)
         message = consumer.receive(timeout=1)
         clock.advance(60)
         uses: dict[str, Callable[[], object]] = {
-            "send": lambda: produce(store, txn),
+            "send": lambda: producer.send(b"x", txn=txn),
             "acknowledge": lambda: consumer.acknowledge(message, txn=txn),
             "acknowledge cumulatively": lambda: consumer.acknowledge_cumulative(message, txn=txn),
             "commit": lambda: store.commit(txn),

@@ -39,8 +39,8 @@ class TestOverdue:
     def test_a_few_at_a_time_the_most_urgent_first(self, store: Store, clock: ManualClock) -> None:
         """One write does not pay for all: the rest is for the writes that follow."""
         txns = [store.begin(timeout=20 - number) for number in range(REAP_PER_WRITE_MAX + 2)]
-        clock.advance(60)
         producer = store.create_producer("t")
+        clock.advance(60)
         producer.send(b"x")
         ended = [state == "ABORTED" for state, _ in states(store, *txns)]
         assert ended == [False, False] + [True] * REAP_PER_WRITE_MAX

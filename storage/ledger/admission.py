@@ -1,0 +1,340 @@
+"""Connecting producers to a topic: who is let in, who owns it, who is evicted, whose turn it is.
+
+Invariants: 9, each grant to a new owner raises topicEpoch by one; 10, at most one exclusive owner, and nobody beside
+it; 11, waiting producers are promoted in the order in which their queue records were committed.
+
+What it must not know: transactions, but for the two things it asks of them.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from storage import faults
+from storage.codec import key2
+from storage.errors import InvalidValue, ProducerBusy, ProducerFenced
+from storage.ledger import owners, refusals, session as sessions, topic_head
+from storage.ledger.access import AccessMode, Answer, judge
+from storage.ledger.session import ProducerSession, Token
+from storage.ledger.topic_head import TopicHead
+from storage.owner import Owner
+from storage.schema import PRODUCERS
+from storage.view import WriteBatch
+
+
+class Transactions(Protocol):
+    """What a topic's producers ask of transactions; storage/txn/fence.py answers."""
+
+    def end_owned(self, batch: WriteBatch, lease: int) -> None:
+        """End the transactions of an owner that is found dead."""
+
+    def end_fenced(self, batch: WriteBatch, topic_id: int, epoch: int, spare: int, why: str) -> list[int]:
+        """Abort the open transactions with messages on a topic whose epoch becomes `epoch`, but for `spare`."""
+
+
+class Hold:
+    """What keeps a session alive: the kernel lock of a process, or a lease of so many milliseconds."""
+
+    __slots__ = ("lease", "lease_ms", "owner")
+
+    def __init__(self, owner: Owner, *, lease: int = 0, lease_ms: int = 0) -> None:
+        assert (lease > 0) != (lease_ms > 0), "a session is attached or leased"
+        self.owner = owner
+        self.lease = lease
+        self.lease_ms = lease_ms
+
+
+class Request:
+    """What a producer asks for.
+
+    Attributes:
+        name: None for one that the store gives.
+        brings: the epoch of a producer that was connected before.
+        resume: the session by which it was.
+        spare: the transaction that a take-over spares, as the new owner produces in it; 0 for none.
+    """
+
+    __slots__ = ("brings", "mode", "name", "resume", "spare")
+
+    def __init__(
+        self,
+        mode: AccessMode,
+        name: str | None = None,
+        brings: int | None = None,
+        resume: Token | None = None,
+        spare: int = 0,
+    ) -> None:
+        self.mode = mode
+        self.name = name
+        self.brings = brings
+        self.resume = resume
+        self.spare = spare
+
+
+class Admission:
+    """The door of one topic, within one write batch. What it refuses leaves nothing behind.
+
+    Attributes:
+        head: of the topic, as this batch leaves it.
+    """
+
+    def __init__(
+        self,
+        batch: WriteBatch,
+        topic_id: int,
+        topic: str,
+        transactions: Transactions,
+        *,
+        is_swept: bool = True,
+    ) -> None:
+        """Args:
+        is_swept: take the dead off the topic first.
+        """
+        self._batch = batch
+        self._topic_id = topic_id
+        self._topic = topic
+        self._transactions = transactions
+        if is_swept:
+            self._sweep()
+        self.head = topic_head.load(batch, topic_id)
+        self.there = list(sessions.every(batch, topic_id))
+        """Everybody who is connected or waits."""
+        self._kept_name: str | None = None
+
+    def _sweep(self) -> None:
+        """Take the dead off the topic. An owner among them may still resume."""
+        batch, topic_id = self._batch, self._topic_id
+        dead = [each for each in sessions.every(batch, topic_id) if not each.is_alive(batch, batch.lock_file)]
+        for lease in {each.lease for each in dead if each.lease}:
+            self._transactions.end_owned(batch, lease)
+        if dead:
+            head = topic_head.load(batch, topic_id)
+            for each in dead:
+                _remove(batch, head, each, "dead" if each.lease else "expired")
+            topic_head.save(batch, topic_id, head)
+
+    def admit(self, request: Request, hold: Hold) -> ProducerSession:
+        """Connect a producer, or queue it up; its session.
+
+        Raises:
+            ProducerBusy, ProducerFenced, InvalidValue
+        """
+        answer = self._judge(request)
+        if answer in (Answer.JOIN, Answer.OWN, Answer.RESUME):
+            self._check_name(request.name)
+        if answer is Answer.RESUME:
+            return self._resume(request.mode, hold)
+        session = self._new_session(request, hold)
+        if answer is Answer.JOIN:
+            session.epoch = self.head.epoch
+            sessions.save(self._batch, session)
+        elif answer is Answer.WAIT:
+            session.is_waiting, session.brings = True, request.brings
+            session.resumes = request.resume.number if request.resume else 0
+            sessions.save(self._batch, session)
+        else:
+            if answer is Answer.TAKE_OVER:
+                self._evict()
+                faults.reach("producer.after_eviction")
+            self._grant(session, request.spare)
+        return session
+
+    def promote(self, number: int, hold: Hold, spare: int) -> ProducerSession:
+        """Make a waiting producer the owner if its turn has come; its session, which waits on if it has not.
+
+        Raises:
+            ProducerFenced: it was evicted, or what it wanted to resume is over.
+        """
+        mine = next((each for each in self.there if each.number == number), None)
+        if mine is None:
+            raise self.fenced(None, None)
+        assert mine.is_waiting, "only a waiting producer is promoted"
+        if any(not each.is_waiting or each.number < number for each in self.there):
+            return mine
+        if mine.brings is not None and mine.brings != self.head.epoch:
+            raise self.fenced(mine.name, mine.brings)
+        if mine.resumes and mine.resumes != self.head.owner_session:
+            raise self.fenced(mine.name, None, "others produced, or owned the topic, while it was gone")
+        if mine.resumes:
+            _remove(self._batch, self.head, mine, "closed")
+            return self._resume(mine.mode, hold)
+        mine.is_waiting, mine.waited = False, True
+        _put_on(mine, hold, self._batch)
+        mine.connected_ms = self._batch.now_ms
+        self._grant(mine, spare)
+        return mine
+
+    def fence(self, by: Owner, how: str) -> tuple[list[ProducerSession], list[int]]:
+        """Evict everybody, as an owner that leaves at once; who they were, and which transactions were aborted.
+
+        Args:
+            how: `fence` for an operator, `restore` for a new incarnation of the store.
+        """
+        evicted = list(self.there)
+        self._evict("fenced" if how == "fence" else "restored")
+        aborted = self._raise_epoch(f"{how} by {by}", 0)
+        self.head.owner_session = 0
+        owners.grant(self._batch, self._topic_id, self.head, None, how, by, len(aborted))
+        owners.end(self._batch, self._topic_id, self.head, "closed")
+        topic_head.save(self._batch, self._topic_id, self.head)
+        return evicted, aborted
+
+    def fenced(self, name: str | None, epoch: int | None, why: str | None = None) -> ProducerFenced:
+        """The error for who has lost the topic."""
+        return refusals.fenced(self._batch, self._topic_id, self._topic, self.head, name, epoch, why)
+
+    def _judge(self, request: Request) -> Answer:
+        """The answer, if it is not a refusal."""
+        head, resume, may_resume = self.head, request.resume, None
+        if resume is not None:
+            self._check_not_connected(resume)
+            last = owners.find(self._batch, self._topic_id, head.epoch)
+            is_mine = resume.topic_id == self._topic_id and last is not None and resume.names(last.session)
+            may_resume = is_mine and head.owner_session == resume.number
+            self._kept_name = last.session.name if is_mine and last is not None and last.session else None
+        connected = [each for each in self.there if not each.is_waiting]
+        answer = judge(
+            request.mode, epoch=head.epoch, brings=request.brings, may_resume=may_resume,
+            is_owned=any(each.is_owner for each in connected), connected=len(connected),
+            waiting=len(self.there) - len(connected),
+        )  # fmt: skip
+        if answer is Answer.UNKNOWN_EPOCH:
+            raise InvalidValue(
+                f"topic {self._topic} never had epoch {request.brings}; "
+                + (f"it has epoch {head.epoch}" if head.epoch >= 0 else "it has none yet"),
+                hint=f"`txnctl producers show {self._topic}` has the history.",
+                topicEpoch=refusals.shown_epoch(head.epoch),
+            )
+        if answer is Answer.FENCED:
+            why = "others produced, or owned the topic, while it was gone" if may_resume is False else None
+            raise self.fenced(request.name, request.brings, why)
+        if answer is Answer.BUSY:
+            raise refusals.busy(self._batch, self._batch.lock_file, self._topic, request.mode, self.there)
+        return answer
+
+    def _check_not_connected(self, token: Token) -> None:
+        for each in self.there:
+            if token.names(each):
+                shown = refusals.described(self._batch, self._batch.lock_file, each)
+                raise ProducerBusy(
+                    f"session {each.number} of topic {self._topic} is connected: {shown}",
+                    hint="Publish through it with --session, or close it: `txnctl producers close`.",
+                    topic=self._topic,
+                )
+
+    def _check_name(self, name: str | None) -> None:
+        """A connected producer has its name alone. A waiting one may bear it: it connects when that one has left."""
+        for each in self.there:
+            if each.name == name and not each.is_waiting:
+                raise refusals.name_taken(self._batch, self._batch.lock_file, self._topic, each)
+
+    def _new_session(self, request: Request, hold: Hold) -> ProducerSession:
+        self._batch.head.last_producer += 1
+        number = self._batch.head.last_producer
+        session = ProducerSession(
+            self._topic_id, number, request.name or self._kept_name or f"producer-{number}", request.mode
+        )
+        session.connected_ms = self._batch.now_ms
+        _put_on(session, hold, self._batch)
+        return session
+
+    def _resume(self, mode: AccessMode, hold: Hold) -> ProducerSession:
+        """Connect the last owner again, under its epoch."""
+        last = owners.find(self._batch, self._topic_id, self.head.epoch)
+        assert last is not None and last.session is not None, "who resumes was the last owner"
+        session = last.session
+        session.mode, session.connected_ms = mode, self._batch.now_ms
+        _put_on(session, hold, self._batch)
+        sessions.save(self._batch, session)
+        owners.go_on(self._batch, self._topic_id, self.head.epoch)
+        topic_head.save(self._batch, self._topic_id, self.head)
+        return session
+
+    def _evict(self, how: str = "fenced") -> None:
+        for each in self.there:
+            _remove(self._batch, self.head, each, how)
+        self.head.owner_session = 0
+        self.there = []
+
+    def _grant(self, session: ProducerSession, spare: int) -> None:
+        """Give the next epoch to a session."""
+        aborted = self._raise_epoch(session.name, spare)
+        session.epoch = self.head.epoch
+        self.head.owner_session = session.number
+        sessions.save(self._batch, session)
+        owners.grant(
+            self._batch, self._topic_id, self.head, session, session.mode.value, session.owner, len(aborted)
+        )
+        topic_head.save(self._batch, self._topic_id, self.head)
+
+    def _raise_epoch(self, who: str, spare: int) -> list[int]:
+        """The next epoch; the transactions that this aborted. The caller saves the head."""
+        epoch = self.head.epoch + 1
+        topic_head.save(self._batch, self._topic_id, self.head)
+        aborted = self._transactions.end_fenced(
+            self._batch, self._topic_id, epoch, spare, f"{who} took the topic over, epoch {epoch}"
+        )
+        faults.reach("producer.after_fencing")
+        self.head = topic_head.load(self._batch, self._topic_id)
+        assert self.head.epoch == epoch - 1, "each grant raises the epoch by one (invariant 9)"
+        self.head.epoch = epoch
+        self.head.session_changes += 1
+        return aborted
+
+
+def leave(batch: WriteBatch, topic_id: int, number: int) -> ProducerSession | None:
+    """End a session, connected or waiting, for good; None if it is not there any more."""
+    session = sessions.find(batch, topic_id, number)
+    if session is not None:
+        head = topic_head.load(batch, topic_id)
+        _remove(batch, head, session, "closed")
+        topic_head.save(batch, topic_id, head)
+    return session
+
+
+def publishes(batch: WriteBatch, topic_id: int, head: TopicHead, number: int) -> None:
+    """Note who publishes next, for whom the topic must be open; before the message is appended.
+
+    The last publish of each session is known without a write each time: that of the latest publisher is the topic's.
+
+    Args:
+        number: of the session; 0 for a producer that is not connected between sends.
+    """
+    if head.publish_session != number:
+        before = sessions.find(batch, topic_id, head.publish_session) if head.publish_session else None
+        if before is not None:
+            before.last_publish_ms = head.last_publish_ms
+            sessions.save(batch, before)
+        head.publish_session = number
+    if head.owner_session not in (0, number):
+        # Somebody else produces: the last owner, which is gone, cannot resume any more.
+        gone = sessions.find(batch, topic_id, head.owner_session)
+        if gone is not None:
+            _remove(batch, head, gone, "dead" if gone.lease else "expired")
+        head.owner_session = 0
+
+
+def last_publish_ms(head: TopicHead, session: ProducerSession) -> int | None:
+    """When a session published last; None if it has not."""
+    return head.last_publish_ms if head.publish_session == session.number else session.last_publish_ms
+
+
+def _put_on(session: ProducerSession, hold: Hold, batch: WriteBatch) -> None:
+    session.lease, session.lease_ms = hold.lease, hold.lease_ms
+    session.until_ns = batch.now_ns + hold.lease_ms * 1_000_000 if hold.lease_ms else 0
+    session.owner_fields = hold.owner.fields()
+
+
+def _remove(batch: WriteBatch, head: TopicHead, session: ProducerSession, how: str) -> None:
+    """Delete a session's record. The caller saves the head.
+
+    Args:
+        how: closed, dead, expired, fenced or restored; only a dead or expired owner may resume.
+    """
+    batch.delete(PRODUCERS, key2(session.topic_id, session.number))
+    head.session_changes += 1
+    if session.is_owner:
+        successor = head.epoch + 1 if how == "fenced" else None
+        owners.end(batch, session.topic_id, head, how, successor)
+        if how not in ("dead", "expired"):
+            head.owner_session = 0

@@ -1,0 +1,192 @@
+"""By what right a producer publishes: looked at inside the store transaction of every append.
+
+So no message of a fenced producer can follow one of its successor, whatever dies or stalls in between (invariant 10).
+Ownership is topic incarnation, epoch and session; a Shared producer that was evicted has no record any more.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from storage.errors import ProducerBusy, ProducerFenced
+from storage.ledger import owners, refusals, sequence_ids, session as sessions
+from storage.ledger.access import AccessMode
+from storage.ledger.admission import Admission, Hold, Request, Transactions
+from storage.ledger.session import ProducerSession, Token
+from storage.ledger.topic import Topic
+from storage.ledger.topic_head import TopicHead
+from storage.owner import Owner
+from storage.view import WriteBatch
+
+Checked = tuple[TopicHead, int, str]
+
+
+class Publisher(Protocol):
+    """One way of being allowed to publish."""
+
+    mode: AccessMode
+    keeps_sequences: bool
+    """Its sequence ids are recorded under its name, which others may go on with."""
+
+    @property
+    def name(self) -> str | None: ...
+
+    @property
+    def epoch(self) -> int | None: ...
+
+    @property
+    def token(self) -> str | None: ...
+
+    def check(self, batch: WriteBatch, head: TopicHead, name: str | None) -> Checked:
+        """The topic's head, number of the session and name, if it may publish now.
+
+        Args:
+            name: the one it published under before.
+
+        Raises:
+            ProducerFenced, ProducerBusy
+        """
+
+
+class Connected:
+    """A session of this process, whose kernel lock we hold: it is there unless somebody took it away."""
+
+    def __init__(self, topic: Topic, session: ProducerSession) -> None:
+        self._topic = topic
+        self._session = session
+        self._changes = -1
+        self.mode = session.mode
+        self.keeps_sequences = session.keeps_sequences
+
+    @property
+    def name(self) -> str:
+        return self._session.name
+
+    @property
+    def epoch(self) -> int:
+        return self._session.epoch
+
+    @property
+    def token(self) -> str:
+        return self._session.token
+
+    @property
+    def number(self) -> int:
+        return self._session.number
+
+    def check(self, batch: WriteBatch, head: TopicHead, name: str | None) -> Checked:  # noqa: ARG002
+        """Two comparisons, unless some session of the topic has ended since the last time."""
+        mine = self._session
+        if head.session_changes != self._changes or head.epoch != mine.epoch:
+            found = sessions.find(batch, self._topic.topic_id, mine.number)
+            if found is None or head.epoch != mine.epoch:
+                raise _fenced(batch, self._topic, head, mine.name, mine.epoch)
+            self._changes = head.session_changes
+        return head, mine.number, mine.name
+
+
+class Passing:
+    """A Shared producer that is connected for no longer than the store transaction of its message."""
+
+    mode = AccessMode.SHARED
+    epoch = None
+    token = None
+
+    def __init__(self, topic: Topic, name: str | None) -> None:
+        self._topic = topic
+        self.name = name
+        self.keeps_sequences = name is not None
+
+    def check(self, batch: WriteBatch, head: TopicHead, name: str | None) -> Checked:
+        """Whether a Shared producer of this name might connect now."""
+        there = sessions.living(batch, self._topic.topic_id, batch.lock_file)
+        if any(each.is_owner or each.is_waiting for each in there):
+            raise refusals.busy(batch, batch.lock_file, self._topic.name, self.mode, there)
+        if name is None:
+            batch.head.last_producer += 1
+            return head, 0, f"producer-{batch.head.last_producer}"
+        for each in there:
+            if each.name == name:
+                raise refusals.name_taken(batch, batch.lock_file, self._topic.name, each)
+        return head, 0, name
+
+
+class Borrowed:
+    """A session that somebody else holds: a lease of the shell, or the process of `producers lead`.
+
+    A publish through an expired lease is a reconnect: it goes on only if nobody took over, nobody waits, and nobody
+    else has produced.
+    """
+
+    keeps_sequences = True
+
+    def __init__(
+        self, topic: Topic, token: Token, session: ProducerSession, owner: Owner, transactions: Transactions
+    ) -> None:
+        self._topic = topic
+        self._token = token
+        self._owner = owner
+        self._transactions = transactions
+        self.mode = session.mode
+        self.name = session.name
+        self.epoch = session.epoch
+        self.token = token.text
+
+    def check(self, batch: WriteBatch, head: TopicHead, name: str | None) -> Checked:  # noqa: ARG002
+        """Renews the lease."""
+        mine = sessions.find(batch, self._topic.topic_id, self._token.number)
+        if not self._token.names(mine):
+            head, mine = self._reconnect(batch, head)
+        assert mine is not None, "it was found, or connected again"
+        if mine.is_waiting:
+            raise ProducerBusy(
+                f"session {mine.number} still waits for topic {self._topic.name}",
+                hint=f"`txnctl producers show {self._topic.name}` says for whom.",
+                topic=self._topic.name,
+            )
+        if not mine.is_alive(batch, batch.lock_file):
+            self._check_may_go_on(batch, head, mine)
+        if mine.lease_ms:
+            mine.until_ns = batch.now_ns + mine.lease_ms * 1_000_000
+            sessions.save(batch, mine)
+        return head, mine.number, mine.name
+
+    def _check_may_go_on(self, batch: WriteBatch, head: TopicHead, mine: ProducerSession) -> None:
+        """Its lease has expired, or the process that held it is dead."""
+        if mine.lease:
+            raise self._fenced(batch, head, f"the process that held its session is dead: {mine.owner}")
+        there = sessions.living(batch, self._topic.topic_id, batch.lock_file)
+        waiting = [each for each in there if each.is_waiting]
+        if waiting:
+            raise self._fenced(batch, head, f"its lease ended, and {waiting[0].name} waits for the topic")
+        if mine.is_owner and (head.owner_session != mine.number or there):
+            raise self._fenced(batch, head, "its lease ended, and others came to the topic")
+
+    def _reconnect(self, batch: WriteBatch, head: TopicHead) -> tuple[TopicHead, ProducerSession]:
+        """Its record is gone: only the last owner whose lease has expired may come back, if nobody is there."""
+        last = owners.find(batch, self._topic.topic_id, head.epoch)
+        if (
+            last is None
+            or last.session is None
+            or not self._token.names(last.session)
+            or head.owner_session != self._token.number
+            or last.session.lease
+            or sessions.living(batch, self._topic.topic_id, batch.lock_file)
+        ):
+            raise self._fenced(batch, head)
+        door = Admission(batch, self._topic.topic_id, self._topic.name, self._transactions)
+        hold = Hold(self._owner, lease_ms=last.session.lease_ms)
+        session = door.admit(Request(self.mode, resume=self._token), hold)
+        return door.head, session
+
+    def _fenced(self, batch: WriteBatch, head: TopicHead, why: str | None = None) -> ProducerFenced:
+        return _fenced(batch, self._topic, head, self.name, self.epoch, why)
+
+
+def _fenced(
+    batch: WriteBatch, topic: Topic, head: TopicHead, name: str, epoch: int, why: str | None = None
+) -> ProducerFenced:
+    last = sequence_ids.last_sequence_id(batch, topic.topic_id, name)
+    return refusals.fenced(
+        batch, topic.topic_id, topic.name, head, name, epoch, why, last if last >= 0 else None
+    )

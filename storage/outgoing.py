@@ -1,0 +1,147 @@
+"""What an application sends, checked before the writer gate is entered, and how it is cut into entries and commits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from storage.errors import InvalidValue, MessageTooLarge
+from storage.ledger.entry import Columns
+from storage.limits import (
+    ENTRY_BYTES_TARGET,
+    ENTRY_MESSAGES_MAX,
+    MESSAGE_BYTES_MAX,
+    PROPERTIES_MAX,
+    WRITE_BYTES_TARGET,
+)
+
+Commits = list[tuple[int, list[int]]]
+"""For each durable commit its first message, and where each of its entries ends."""
+
+_PLAIN_TYPES = {bytes, type(None)}
+
+
+def columns_of(
+    values: Sequence[bytes | None],
+    keys: Sequence[str | bytes | None] | None,
+    properties: Sequence[dict[str, str] | None] | None,
+    event_times: Sequence[int | None] | None,
+) -> Columns:
+    """Checked columns.
+
+    Raises:
+        InvalidValue, MessageTooLarge
+    """
+    if not values:
+        raise InvalidValue("there is no message to send")
+    if not set(map(type, values)) <= _PLAIN_TYPES:
+        raise InvalidValue("a message's value is bytes, or None for a tombstone")
+    for column in (keys, properties, event_times):
+        if column is not None and len(column) != len(values):
+            raise InvalidValue(f"{len(values)} values came with {len(column)} of another column")
+    return Columns(values, _packed_keys(keys), _checked_properties(properties), _checked_times(event_times))
+
+
+def _checked_times(event_times: Sequence[int | None] | None) -> Sequence[int | None] | None:
+    for time in event_times or ():
+        if time is not None and (type(time) is not int or not 0 <= time < 1 << 63):
+            raise InvalidValue(f"an event time is milliseconds since 1970, not {time!r}")
+    return None if event_times is None or all(time is None for time in event_times) else event_times
+
+
+def _checked_properties(
+    properties: Sequence[dict[str, str] | None] | None,
+) -> Sequence[dict[str, str] | None] | None:
+    for each in properties or ():
+        _check_properties(each)
+    return properties if properties is not None and any(properties) else None
+
+
+def _packed_keys(keys: Sequence[str | bytes | None] | None) -> list[bytes | None] | None:
+    if keys is None:
+        return None
+    try:
+        packed = [key.encode() if isinstance(key, str) else key for key in keys]
+    except UnicodeEncodeError:
+        raise InvalidValue("a message's key is not valid Unicode text; give it as bytes") from None
+    if not set(map(type, packed)) <= _PLAIN_TYPES:
+        raise InvalidValue("a message's key is text, bytes or None")
+    return packed if any(key is not None for key in packed) else None
+
+
+def _check_properties(properties: Any) -> None:
+    if properties is None:
+        return
+    if not isinstance(properties, dict) or len(properties) > PROPERTIES_MAX:
+        raise InvalidValue(f"properties are a map of at most {PROPERTIES_MAX} texts")
+    for name, value in properties.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidValue("the names and values of properties are text")
+        try:
+            (name + value).encode()
+        except UnicodeEncodeError:
+            raise InvalidValue(f"property {name!r} is not valid Unicode text") from None
+
+
+def _sizes(columns: Columns) -> list[int]:
+    """Bytes of each message: value, key and properties.
+
+    Raises:
+        MessageTooLarge
+    """
+    values = columns.values
+    try:
+        sizes = list(map(len, values))  # type: ignore[arg-type]
+    except TypeError:  # there are tombstones among them
+        sizes = [len(value) if value is not None else 0 for value in values]
+    if columns.keys is not None:
+        sizes = [size + len(key or b"") for size, key in zip(sizes, columns.keys, strict=True)]
+    for index, each in enumerate(columns.properties or ()):
+        for name, value in (each or {}).items():
+            sizes[index] += len(name.encode()) + len(value.encode())
+    largest = max(sizes)
+    if largest > MESSAGE_BYTES_MAX:
+        index = sizes.index(largest)
+        raise MessageTooLarge(
+            f"message {index + 1} of {len(sizes)} has {largest:,} bytes; the limit is {MESSAGE_BYTES_MAX:,}",
+            hint="Split it, or store it elsewhere and send where it is.",
+            index=index,
+            bytes=largest,
+        )
+    return sizes
+
+
+def check_sequence_ids(ids: Sequence[int], count: int, has_name: bool) -> None:
+    """Raises:
+    InvalidValue: they are no sequence ids, too few or many, or the producer has no name of its own.
+    """
+    if not has_name:
+        raise InvalidValue(
+            "sequence ids are deduplicated per producer name, and this producer has none of its own",
+            hint="Give the producer a name.",
+        )
+    if len(ids) != count:
+        raise InvalidValue(f"{count} values came with {len(ids)} sequence ids")
+    for each in ids:
+        if type(each) is not int or not 0 <= each < 1 << 63:
+            raise InvalidValue(f"a sequence id is a whole number of 0 or more, not {each!r}")
+
+
+def commits_of(columns: Columns) -> Commits:
+    """How to store these messages: for each durable commit its first message, and where each of its entries ends."""
+    count = len(columns.values)
+    sizes = _sizes(columns)
+    if sum(sizes) <= ENTRY_BYTES_TARGET and count <= ENTRY_MESSAGES_MAX:
+        return [(0, [count])]
+    commits: Commits = []
+    start, stops, in_entry, in_commit, messages = 0, [], 0, 0, 0
+    for index, size in enumerate(sizes):
+        if messages and (in_entry + size > ENTRY_BYTES_TARGET or messages >= ENTRY_MESSAGES_MAX):
+            stops.append(index)
+            in_entry = messages = 0
+            if in_commit >= WRITE_BYTES_TARGET:
+                commits.append((start, stops))
+                start, stops, in_commit = index, [], 0
+        in_entry, in_commit, messages = in_entry + size, in_commit + size, messages + 1
+    commits.append((start, [*stops, count]))
+    return commits

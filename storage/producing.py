@@ -1,0 +1,246 @@
+"""Connecting a producer: at once, or after waiting for its turn.
+
+Who waits holds no view and no lock of the store meanwhile: it sleeps until somebody commits, looks every half second
+for the death of those before it, and promotes itself in one store transaction when nobody is before it any more.
+However the waiting ends, by an interrupt too, nothing of it stays behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from storage.clock import nanoseconds
+from storage.connection import Connection
+from storage.errors import InvalidValue, SessionNotFound, TxnctlError, WaitTimeout
+from storage.lease import LockFile
+from storage.ledger import admission, owners, refusals, session as sessions, topic as topics, topic_head
+from storage.ledger.access import AccessMode
+from storage.ledger.admission import Admission, Hold, Request
+from storage.ledger.publisher import Borrowed
+from storage.ledger.session import ProducerSession, Token
+from storage.ledger.topic import LedgerLimits, Topic
+from storage.limits import DEATH_CHECK_S, SESSION_LEASE_MS_MAX
+from storage.producer import check_given_name
+from storage.txn import reaper, record as records
+from storage.txn.coordinator import Coordinator
+from storage.txn.fence import Fence
+from storage.view import ReadView, WriteBatch
+
+OnTurn = Callable[[list[str]], None]
+"""Told once, when a producer begins to wait, who is before it."""
+
+_LOOK_S = 0.02
+"""A busy store commits often: a waiting producer looks no oftener than this."""
+
+
+class Ask:
+    """What a producer asks of a topic, checked.
+
+    Attributes:
+        lease_ms: of a session for the shell; 0 for one that is attached to this process.
+        create_topic: create the topic if it is missing.
+    """
+
+    __slots__ = ("create_topic", "lease_ms", "on_wait", "request", "timeout", "topic")
+
+    def __init__(
+        self,
+        topic: str,
+        mode: AccessMode,
+        *,
+        name: str | None = None,
+        epoch: int | None = None,
+        resume: str | None = None,
+        spare: int = 0,
+        lease: float | None = None,
+        timeout: float | None = None,
+        create_topic: bool = False,
+        on_wait: OnTurn | None = None,
+    ) -> None:
+        """Raises:
+        InvalidName, InvalidValue
+        """
+        if not mode.is_exclusive and (epoch is not None or resume is not None):
+            raise InvalidValue(
+                "a Shared producer brings no epoch and resumes no session: it just connects again",
+                hint="Epoch and session belong to the exclusive access modes.",
+            )
+        if epoch is not None and (type(epoch) is not int or not 0 <= epoch < 1 << 62):
+            raise InvalidValue(f"a topic's epoch is a whole number of 0 or more, not {epoch!r}")
+        if resume is not None and name is not None:
+            raise InvalidValue(
+                "a session that is resumed keeps its name", hint="Leave the producer's name out."
+            )
+        self.topic = topic
+        self.request = Request(
+            mode,
+            None if name is None else check_given_name(name),
+            epoch,
+            None if resume is None else Token(resume),
+            spare,
+        )
+        self.lease_ms = 0 if lease is None else _lease_ms(lease)
+        self.timeout = timeout
+        self.create_topic = create_topic
+        self.on_wait = on_wait
+
+
+def connect(connection: Connection, coordinator: Coordinator, ask: Ask) -> tuple[Topic, ProducerSession]:
+    """Connect a producer as asked; topic and session.
+
+    Raises:
+        TopicNotFound, InvalidName, InvalidValue
+        ProducerBusy, ProducerFenced
+        TransactionNotFound, TransactionNotOpen, TransactionTimedOut: the one to be spared cannot be used.
+        WaitTimeout: its turn did not come in time.
+    """
+    until_ns = connection.clock.boot_ns() + nanoseconds(ask.timeout, "a timeout")
+    fence = Fence(coordinator, connection.owner)
+
+    def attached(batch: WriteBatch) -> Hold:
+        return Hold(connection.owner, lease=connection.lease(batch))
+
+    def hold(batch: WriteBatch) -> Hold:
+        return Hold(connection.owner, lease_ms=ask.lease_ms) if ask.lease_ms else attached(batch)
+
+    def check_spare(batch: WriteBatch) -> None:
+        if ask.request.spare:
+            records.save(batch, coordinator.use(batch, ask.request.spare, connection.owner))
+
+    def admit(batch: WriteBatch) -> tuple[Topic, ProducerSession]:
+        if ask.create_topic and topics.find(batch, ask.topic) is None:
+            topics.create(batch, ask.topic, LedgerLimits())
+        topic = topics.get(batch, ask.topic)
+        check_spare(batch)
+        door = Admission(batch, topic.topic_id, topic.name, fence)
+        # Who may have to wait does so as long as its process lives.
+        waits = ask.request.mode is AccessMode.WAIT_FOR_EXCLUSIVE and bool(door.there)
+        return topic, door.admit(ask.request, attached(batch) if waits else hold(batch))
+
+    topic, session = connection.write(admit, naming=ask.request.spare)
+    if session.is_waiting:
+
+        def promote(batch: WriteBatch) -> ProducerSession:
+            _check_there(batch, topic)
+            check_spare(batch)
+            door = Admission(batch, topic.topic_id, topic.name, fence)
+            return door.promote(session.number, hold(batch), ask.request.spare)
+
+        try:
+            session = _wait(connection, topic, session, ask, until_ns, promote)
+        except BaseException:
+            # Whether it was promoted meanwhile or not; if the store cannot be written now, our death will do it.
+            with suppress(TxnctlError):
+                connection.write(lambda batch: admission.leave(batch, topic.topic_id, session.number))
+            raise
+    return topic, session
+
+
+def _wait(
+    connection: Connection,
+    topic: Topic,
+    session: ProducerSession,
+    ask: Ask,
+    until_ns: int,
+    promote: Callable[[WriteBatch], ProducerSession],
+) -> ProducerSession:
+    """Wait until a session is promoted; the session as it is then."""
+    clock, locks = connection.clock, connection.environment.lock_file
+    told = ask.on_wait is None
+    while True:
+        with connection.view() as view:
+            seen = view.commit
+            _check_there(view, topic)
+            before = _before(view, locks, topic, session)
+            shown = [refusals.described(view, locks, each) for each in before]
+            is_work_left = bool(reaper.overdue(view, 1) or reaper.orphaned(view, locks))
+        if not before:
+            session = connection.write(promote, naming=ask.request.spare)
+            if not session.is_waiting:
+                return session
+        elif is_work_left:
+            connection.write(lambda _: None)
+        if not told and ask.on_wait is not None:
+            told = True
+            ask.on_wait(shown)
+        now_ns = clock.boot_ns()
+        if now_ns >= until_ns:
+            raise WaitTimeout(
+                f"topic {topic.name} did not become free within {ask.timeout:g} s: {shown[0] if shown else 'nobody'} "
+                "is before us",
+                hint=f"`txnctl producers show {topic.name}` says who has it; ExclusiveWithFencing takes it over.",
+                topic=topic.name,
+            )
+        connection.wait_for_commit(seen, min(until_ns, now_ns + int(DEATH_CHECK_S * 1e9)))
+        clock.sleep(_LOOK_S)
+
+
+def _check_there(view: ReadView, topic: Topic) -> None:
+    """Raises:
+    TopicNotFound, ProducerFenced: the topic was deleted while we waited, and perhaps created again.
+    """
+    found = topics.get(view, topic.full_name)
+    if found.topic_id != topic.topic_id:
+        raise refusals.recreated(topic.name, None, None)
+
+
+def _before(view: ReadView, locks: LockFile, topic: Topic, mine: ProducerSession) -> list[ProducerSession]:
+    """Whose leaving a waiting producer waits for; nobody if it was evicted: promoting it says so."""
+    there = sessions.living(view, topic.topic_id, locks)
+    if all(each.number != mine.number for each in there):
+        return []
+    return [each for each in there if not each.is_waiting or each.number < mine.number]
+
+
+def borrow(connection: Connection, coordinator: Coordinator, topic: Topic, text: str) -> Borrowed:
+    """To publish through a session that somebody else holds.
+
+    Raises:
+        InvalidValue: it is no token.
+        SessionNotFound: no such session was ever on this topic.
+        ProducerFenced: it has ended.
+    """
+    token = Token(text)
+    with connection.view() as view:
+        if token.topic_id != topic.topic_id:
+            was = next((each.name for each in topics.every(view) if each.topic_id == token.topic_id), None)
+            raise SessionNotFound(
+                f"session {token.number} is not one of topic {topic.name}",
+                hint=f"It is one of {was}." if was else "Its topic was deleted; open a new session.",
+                topic=topic.name,
+            )
+        session = sessions.find(view, topic.topic_id, token.number) or _past(view, topic, token)
+        if session is None and token.number <= view.head.last_producer:
+            head = topic_head.load(view, topic.topic_id)
+            raise refusals.fenced(
+                view, topic.topic_id, topic.name, head, f"of session {token.number}", None,
+                "the session was closed, or the topic was taken over",
+            )  # fmt: skip
+        if session is None or not token.names(session):
+            raise SessionNotFound(
+                f"there is no session {token.number} on topic {topic.name} with that token",
+                hint=f"`txnctl producers list {topic.name}` shows the sessions; `producers open` opens one.",
+                topic=topic.name,
+            )
+    if not session.keeps_sequences:
+        raise InvalidValue(
+            f"session {session.number} belongs to a nameless Shared producer: only its own process publishes by it",
+            hint="Give that producer a name, or open a session with `txnctl producers open`.",
+        )
+    return Borrowed(topic, token, session, connection.owner, Fence(coordinator, connection.owner))
+
+
+def _past(view: ReadView, topic: Topic, token: Token) -> ProducerSession | None:
+    """An owner that is connected no longer."""
+    for ownership in owners.every(view, topic.topic_id):
+        if token.names(ownership.session):
+            return ownership.session
+    return None
+
+
+def _lease_ms(seconds: float) -> int:
+    lease_ms = nanoseconds(seconds, "a lease") // 1_000_000
+    if not 0 < lease_ms <= SESSION_LEASE_MS_MAX:
+        raise InvalidValue(f"a lease of {seconds:g} s is not between 1 ms and 24 h", leaseMs=lease_ms)
+    return lease_ms

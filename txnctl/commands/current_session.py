@@ -1,0 +1,76 @@
+"""The session that a command line means when it names none: the one in TXNCTL_SESSION, on its own topic only."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from storage import Store
+
+
+def of_environment() -> str | None:
+    """The token in TXNCTL_SESSION; None if there is none.
+
+    Raises:
+        InvalidValue: what stands there is no token.
+    """
+    from os import environ
+
+    text = environ.get("TXNCTL_SESSION")
+    if not text:
+        return None
+    from storage.errors import InvalidValue
+    from storage.ledger.session import Token
+
+    try:
+        return Token(text).text
+    except InvalidValue as error:
+        error.message = f"TXNCTL_SESSION: {error.message}"
+        error.args = (error.message,)
+        raise
+
+
+def named_or_current(named: str | None) -> str:
+    """The token on the command line, else that of TXNCTL_SESSION.
+
+    Raises:
+        InvalidValue: neither names one.
+    """
+    token = named if named is not None else of_environment()
+    if token is None:
+        from storage.errors import InvalidValue
+
+        raise InvalidValue(
+            "no session is named, and TXNCTL_SESSION is not set",
+            hint="`txnctl producers open TOPIC` opens one and prints its token.",
+        )
+    return token
+
+
+def of_environment_on(store: Store, topic: str) -> str | None:
+    """The token in TXNCTL_SESSION if its session is one of this topic.
+
+    Raises:
+        InvalidValue: what stands there is no token.
+        ProducerFenced: the topic of that session is no more. It may have been this one: then whoever led it must
+            not go on here as if nothing had happened.
+    """
+    token = of_environment()
+    if token is None:
+        return None
+    from storage.ledger import topic as topics
+    from storage.ledger.session import Token
+
+    wanted = Token(token).topic_id
+    with store.connection.view() as view:
+        found = topics.find(view, topic)
+        if found is not None and found.topic_id == wanted:
+            return token
+        if any(each.topic_id == wanted for each in topics.every(view)):
+            return None
+    from storage.errors import ProducerFenced
+
+    raise ProducerFenced(
+        "the topic of the session in TXNCTL_SESSION was deleted",
+        hint=f"Is it meant for another store? To produce to {topic} all the same: unset TXNCTL_SESSION.",
+        topic=topic,
+    )
