@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from storage import place
 from storage.clock import Clock
 from storage.codec import key1, pack
 from storage.environment import Environment, OnWait
@@ -22,6 +23,7 @@ from storage.view import WriteBatch
 
 T = TypeVar("T")
 _SHOWN_S = 0.001
+_IN_PLACE_NS = 1_000_000_000
 
 _open: dict[tuple[int, str], tuple[Environment, int]] = {}
 _open_lock = threading.Lock()
@@ -73,7 +75,8 @@ class Connection:
         self._owner: Owner | None = None
         self._lease = 0
         self._closed = False
-        self.path = os.path.realpath(path)
+        self._in_place_ns = 0
+        self.path = place.resolved(path, os.path.realpath)
         self.environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
         self.view = self.environment.view
 
@@ -129,18 +132,37 @@ class Connection:
 
         Holds no view meanwhile, and looks every few milliseconds at a number in shared memory. The number may be ahead
         of what a view shows, so that the caller looks, finds nothing, and comes again: hence the first short sleep.
+        Nobody commits to files that were removed: once a second it looks whether the store is still at its path.
 
         Args:
             seen: the commit of the view that was looked at.
+
+        Raises:
+            StoreNotFound: the store was removed, moved or replaced.
         """
         if self.environment.last_commit() != seen:
             self.clock.sleep(_SHOWN_S)
             return True
         while self.environment.last_commit() == seen:
-            if self.clock.boot_ns() >= until_ns:
+            now_ns = self.clock.boot_ns()
+            if now_ns >= until_ns:
                 return False
+            self._look_in_place(now_ns)
             self.clock.sleep(WAKE_S)
         return True
+
+    def look_in_place(self) -> None:
+        """For whoever asks again and again whether something new is there: look, once a second, whether it can come.
+
+        Raises:
+            StoreNotFound: the store was removed, moved or replaced.
+        """
+        self._look_in_place(self.clock.boot_ns())
+
+    def _look_in_place(self, now_ns: int) -> None:
+        if now_ns - self._in_place_ns >= _IN_PLACE_NS:
+            self._in_place_ns = now_ns
+            self.environment.check_in_place()
 
     def close(self) -> None:
         if not self._closed:

@@ -109,7 +109,7 @@ class Consumer:
         if not found:
             raise WaitTimeout(
                 f"no message came to {self._subscription.name} of {self._topic.name} within {timeout:g} s",
-                topic=self._topic.name,
+                topic=self._topic.full_name,
                 subscription=self._subscription.name,
             )
         return found[0]

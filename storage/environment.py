@@ -28,6 +28,7 @@ from storage.errors import (
     StoreClosed,
     StoreFull,
     StoreInvalid,
+    StoreNotFound,
     UnknownFormat,
 )
 from storage.headroom import Headroom
@@ -76,6 +77,7 @@ class Environment:
         self._is_still = False
         check_platform()
         place.check(path)
+        _make_reader_table(path)
         self.lock_file = _open_locks(path, clock, read_only)
         try:
             self.lock_file.share_store()
@@ -302,13 +304,14 @@ class Environment:
             dry_run: run everything, then drop the batch.
 
         Raises:
-            WriterBusy, StoreFull, OutcomeUnknown, and what `change` raises.
+            WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, and what `change` raises.
         """
         self.check_usable()
         if self.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
         try:
             self.lock_file.enter_gate(timeout_s, on_wait)
+            self.check_in_place()
             while True:
                 try:
                     return self._write_once(change, naming, dry_run)
@@ -343,6 +346,7 @@ class Environment:
             raw.abort()
             raise _full(self.path, error) from error
         except (
+            lmdb.BadTxnError,  # what LMDB says of all that follows a page that it could not read
             lmdb.CorruptedError,
             lmdb.PageNotFoundError,
             lmdb.PageFullError,
@@ -388,6 +392,18 @@ class Environment:
         if self._failed is not None:
             raise StoreClosed(f"this handle of {self.path} cannot be used: {self._failed}")
 
+    def check_in_place(self) -> None:
+        """What is written into removed files nobody would ever read, and nobody else would ever commit to them.
+
+        Raises:
+            StoreNotFound: the store was removed, moved or replaced since it was opened.
+        """
+        if not self.lock_file.is_in_place():
+            raise StoreNotFound(
+                f"the store at {self.path} was removed, moved or replaced while it was open",
+                hint="What is at that path now, if anything, is another store: open it anew.",
+            )
+
 
 class _ViewContext:
     __slots__ = ("_environment", "_raw")
@@ -400,9 +416,11 @@ class _ViewContext:
         self._raw = environment._begin_view()
         try:
             return ReadView(self._raw, environment._databases, environment.clock)
-        except BaseException:
+        except BaseException as error:
             self._raw.abort()
             environment._end_view()
+            if isinstance(error, lmdb.Error):
+                raise damaged(environment.path, error) from error
             raise
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
@@ -428,6 +446,13 @@ def _open_locks(path: str, clock: Clock, read_only: bool) -> LockFile:
         raise NotAStore(f"{path} is not a whole store: {FILE_NAME} is missing") from None
     except OSError as error:
         raise NotPermitted(f"cannot open {lock_path}: {error.strerror}") from None
+
+
+def _make_reader_table(path: str) -> None:
+    try:
+        place.make_reader_table(path)
+    except OSError as error:
+        raise NotPermitted(f"cannot create {path}/{place.LMDB_LOCK}: {error.strerror}") from None
 
 
 def _open_raw(path: str, read_only: bool) -> Any:

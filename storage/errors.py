@@ -274,7 +274,7 @@ class StoreFull(StoreInvalid):
 
 
 class StoreUnsafe(StoreInvalid):
-    """The place cannot keep what a store promises: network file system, symbolic links, writable by others."""
+    """The place cannot keep what a store promises: network file system, links, another user's files."""
 
     code = "store-unsafe"
 

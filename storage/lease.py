@@ -64,11 +64,13 @@ def check_platform() -> None:
 class LockFile:
     """The open lock file of one store in one process."""
 
-    __slots__ = ("_clock", "_descriptor", "_held", "_in_process", "_started")
+    __slots__ = ("_clock", "_descriptor", "_held", "_in_process", "_path", "_started", "_status")
 
     def __init__(self, path: str, clock: Clock, *, writable: bool) -> None:
         flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._path = path
         self._descriptor = os.open(path, flags)
+        self._status = os.fstat(self._descriptor)
         self._held: set[int] = set()
         self._clock = clock
         self._in_process = threading.RLock()
@@ -79,6 +81,13 @@ class LockFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def is_in_place(self) -> bool:
+        """Whether what is open is still at its path: false when the store was removed, moved or replaced."""
+        try:
+            return os.path.samestat(self._status, os.stat(self._path))
+        except OSError:
+            return False
 
     def _try(self, kind: int, byte: int) -> bool:
         try:

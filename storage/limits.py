@@ -16,7 +16,11 @@ PROPERTIES_MAX = 1024
 
 LABELS_MAX = 32
 LABEL_VALUE_BYTES_MAX = 1024
-REASON_BYTES_MAX = 4096
+REASON_CHARACTERS_MAX = 4096
+
+AUDIT_CHANGES_KEPT = 100_000
+AUDIT_EXPIRIES_KEPT = 10_000
+"""How many audit records later one of a change by an operator, or of a transaction that expired, is forgotten."""
 
 ENTRY_BYTES_TARGET = 256 * 1024
 """A batch is split into entries of about this size; one larger message is an entry of its own."""

@@ -84,6 +84,17 @@ def started(pid: int) -> int:
     return int(fields[19]) if fields else 0
 
 
+def is_running(pid: int) -> bool:
+    """Whether any process has this pid."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def is_stopped(pid: int, start: int) -> bool:
     """Whether that very process is stopped (SIGSTOP, a debugger)."""
     fields = _stat(pid)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Callable
 from typing import Final
 
 from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreNotFound, StoreUnsafe
@@ -26,9 +27,25 @@ _NETWORK: Final = (
     "9p",
     "fuse.sshfs",
 )
+_ROOT: Final = 0
 _MAGIC: Final = 0xBEEFC0DE
 _META_BYTES: Final = 4096
 _COMMIT_AT: Final = 16 + 128
+
+
+def resolved(path: str, how: Callable[[str], str]) -> str:
+    """The path, made absolute by `how`.
+
+    Raises:
+        StoreNotFound: it is relative to a directory that was removed.
+    """
+    try:
+        return how(path)
+    except FileNotFoundError:
+        raise StoreNotFound(
+            f"cannot tell where {path} is: the current directory was removed",
+            hint="Change to another directory, or name the store by its whole path.",
+        ) from None
 
 
 def check(path: str) -> None:
@@ -48,15 +65,31 @@ def check(path: str) -> None:
         raise NotPermitted(f"cannot look at {path}: {error.strerror}") from None
     if not stat.S_ISDIR(directory.st_mode):
         raise NotAStore(f"{path} is a file, not the directory of a store")
+    _check_has_data(path)
     _check_private(path, directory)
+    if directory.st_uid not in (os.geteuid(), _ROOT) and os.geteuid() != _ROOT:
+        raise StoreUnsafe(
+            f"{path} belongs to {_user(directory.st_uid)}, who could change it while it is used",
+            hint=f"Run txnctl as {_user(directory.st_uid)}, or work on a copy of your own.",
+        )
     data = os.path.join(path, DATA)
     for file in FILES:
-        _check_file(path, file)
+        _check_file(path, file, directory.st_uid)
     check_local(path, directory.st_dev)
     _check_magic(data)
 
 
-def _check_file(path: str, name: str) -> None:
+def _check_has_data(path: str) -> None:
+    """Before anything is said about its mode: nobody shall change the mode of a directory that is no store."""
+    try:
+        os.lstat(os.path.join(path, DATA))
+    except FileNotFoundError:
+        raise NotAStore(f"{path} is a directory, but not a whole txnctl store: it has no {DATA}") from None
+    except OSError:
+        return  # what may not be looked into is refused below, for whose it is
+
+
+def _check_file(path: str, name: str, owner: int) -> None:
     """A plain file of its own that nobody else may write; LMDB makes its lock file where it is missing."""
     file = os.path.join(path, name)
     try:
@@ -70,6 +103,47 @@ def _check_file(path: str, name: str) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise StoreUnsafe(f"{file} is a link or a special file; a store needs a plain file of its own")
     _check_private(file, status)
+    if status.st_uid != owner:
+        raise StoreUnsafe(
+            f"{file} belongs to {_user(status.st_uid)}, but its store to {_user(owner)}",
+            hint=f"Run `chown {owner} {file}` as root if you trust what is in it.",
+        )
+
+
+def _user(number: int) -> str:
+    import pwd
+
+    try:
+        return f"user {pwd.getpwuid(number).pw_name}"
+    except KeyError:
+        return f"user {number}"
+
+
+def give_to_owner(descriptor: int, path: str) -> None:
+    """As root, give a file or directory just created to whom the store at `path` belongs."""
+    if os.geteuid() == _ROOT:
+        owner = os.stat(path)
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+
+
+def make_reader_table(path: str) -> None:
+    """As root, make LMDB's lock file if it is missing: made by LMDB itself it would be root's, in a user's store.
+
+    Raises:
+        OSError
+    """
+    if os.geteuid() != _ROOT:
+        return
+    try:
+        descriptor = os.open(
+            os.path.join(path, LMDB_LOCK), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+        )
+    except FileExistsError:
+        return
+    try:
+        give_to_owner(descriptor, path)
+    finally:
+        os.close(descriptor)
 
 
 def _check_private(path: str, status: os.stat_result) -> None:

@@ -95,7 +95,10 @@ class Reader:
 
     def has_message_available(self) -> bool:
         """Whether `read_next` would return at once. It never promises a message that will not come."""
-        return self._at < len(self._page) or self._fill()
+        if self._at < len(self._page) or self._fill():
+            return True
+        self._connection.look_in_place()
+        return False
 
     def read_next(self, timeout: float | None = None) -> Message:
         """The next message, waiting for it.
@@ -114,7 +117,7 @@ class Reader:
                 return message
             if not self._connection.wait_for_commit(self._seen, until_ns):
                 raise WaitTimeout(
-                    f"no message came on {self._topic.name} within {timeout:g} s", topic=self._topic.name
+                    f"no message came on {self._topic.name} within {timeout:g} s", topic=self._topic.full_name
                 )
 
     def __iter__(self) -> Iterator[Message]:

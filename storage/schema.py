@@ -104,7 +104,7 @@ TXN_PENDING = Database("txn_pending")
 """u64 txn, u64 subscription, u64 ledger, u64 entry -> nothing: the same, to be found by transaction."""
 
 AUDIT = Database("audit")
-"""u64 number -> M(audit record): changes by operators."""
+"""u64 number -> M(audit record): changes by operators; with its highest bit set, transactions that expired."""
 
 PURGES = Database("purges")
 """u64 topic -> nothing: deleted topics whose entries are still to be removed."""

@@ -675,7 +675,13 @@ class Store:
             os.fspath(source), os.fspath(destination), open_store, progress, dry_run, reason
         )
 
-    def compact(self, *, progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
+    def compact(
+        self,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        dry_run: bool = False,
+        reason: str | None = None,
+    ) -> dict[str, Any]:
         """Rewrite the data file without its free pages. Nobody else may have the store open.
 
         Raises:
@@ -683,13 +689,13 @@ class Store:
         """
         from storage.ops import backup
 
-        return backup.compact(self, progress)
+        return backup.compact(self, progress, dry_run, reason)
 
-    def gc(self) -> dict[str, Any]:
+    def gc(self, *, dry_run: bool = False, reason: str | None = None) -> dict[str, Any]:
         """Free reader slots of dead processes, and what deleted topics left."""
         from storage.ops import backup
 
-        return backup.collect(self)
+        return backup.collect(self, dry_run, reason)
 
     def verify(
         self, *, full: bool = True, progress: Callable[[str, int], None] | None = None

@@ -17,7 +17,7 @@ from txnctl import exit_codes
 from txnctl.command import GroupCommand
 from txnctl.commands import COMMANDS
 from txnctl.declaration import Group
-from txnctl.failure import Terminated, report
+from txnctl.failure import HungUp, Terminated, report
 from txnctl.output.stream import OutputStream, drop_output
 from txnctl.shared_options import of_root
 
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        _listen_to_sigterm()
+        _listen_to_signals()
         try:
             status = _run(words)
             OutputStream().flush()
@@ -90,15 +90,16 @@ def _failed(error: BaseException, words: Sequence[str]) -> int:
     return report(error, words)
 
 
-def _listen_to_sigterm() -> None:
-    """Turn SIGTERM into an exception, so that the store is closed on the way out. An ignored one stays ignored."""
-    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        try:
-            signal.signal(signal.SIGTERM, _terminated)
-        except ValueError:
-            # Not the main thread: whoever runs this thread decides.
-            return
+def _listen_to_signals() -> None:
+    """Make SIGTERM and SIGHUP exceptions, so that the store is closed on the way out. Ignored ones stay ignored."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:
+            try:
+                signal.signal(number, _end)
+            except ValueError:
+                # Not the main thread: whoever runs this thread decides.
+                return
 
 
-def _terminated(_number: int, _frame: FrameType | None) -> None:
-    raise Terminated
+def _end(number: int, _frame: FrameType | None) -> None:
+    raise HungUp if number == signal.SIGHUP else Terminated

@@ -149,14 +149,27 @@ class Context:
         from txnctl.output import render
 
         output = self._declared_output()
-        for text in render.many(rows, self.output, output.fields, output.name_field, table):
+        width = self.out.width()
+        for text in render.many(rows, self.output, output.fields, output.name_field, table, width):
             self.out.write(text)
 
-    def table_of(self, rows: Sequence[Mapping[str, Any]], fields: Sequence[Field]) -> str:
-        """These rows as aligned columns, for a section inside a larger report; "" where there are no rows."""
+    def table_of(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        fields: Sequence[Field],
+        *,
+        indent: int = 0,
+        folds: bool = True,
+    ) -> str:
+        """These rows as aligned columns, for a section inside a larger report; "" where there are no rows.
+
+        `indent` columns are left free for who puts something before each line; `folds` is off for who needs a line
+        a row.
+        """
         from txnctl.output.table import list_table
 
-        return list_table(rows, fields)
+        width = self.out.width() if folds else None
+        return list_table(rows, fields, None if width is None else width - indent)
 
     def style(self, text: str, *styles: str) -> str:
         """The text in bold, dim, red, green, yellow or cyan, where the result is coloured."""

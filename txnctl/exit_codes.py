@@ -18,6 +18,7 @@ CONDITION_FOUND = 8
 REFUSED = 9
 OUTCOME_UNKNOWN = 10
 PROGRAM_MISSING = 11
+HUNG_UP = 129
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 TERMINATED = 143
@@ -35,6 +36,7 @@ MEANINGS = {
     REFUSED: "refused: needs --yes or --force",
     OUTCOME_UNKNOWN: "outcome unknown: the disk failed during the commit itself",
     PROGRAM_MISSING: "a program that is needed is missing",
+    HUNG_UP: "hung up (SIGHUP)",
     INTERRUPTED: "interrupted (SIGINT)",
     PIPE_CLOSED: "the reader of the output went away",
     TERMINATED: "terminated (SIGTERM)",
@@ -47,6 +49,10 @@ COMMAND_LINE_ERRORS = {
     ),
     "output-failed": (UNEXPECTED, "The result could not be written to standard output; a full disk, mostly."),
     "usage": (USAGE, "The command line itself is wrong: an unknown command or option, a missing argument."),
+    "hung-up": (
+        HUNG_UP,
+        "SIGHUP: the terminal is gone. What was acknowledged before is kept, nothing is half-done; nohup avoids it.",
+    ),
     "interrupted": (
         INTERRUPTED,
         "Ctrl-C, or SIGINT. What was acknowledged before is kept, nothing is half-done.",

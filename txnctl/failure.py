@@ -25,6 +25,10 @@ class Terminated(BaseException):
     """SIGTERM came; like KeyboardInterrupt, it passes every `except Exception`."""
 
 
+class HungUp(Terminated):
+    """SIGHUP came: the terminal is gone."""
+
+
 class Failure:
     """What is said about an error."""
 
@@ -87,6 +91,8 @@ def of(error: BaseException) -> Failure:
         return _usage(error)
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         return Failure("interrupted", exit_codes.INTERRUPTED, "interrupted")
+    if isinstance(error, HungUp):
+        return Failure("hung-up", exit_codes.HUNG_UP, "hung up: the terminal is gone")
     if isinstance(error, Terminated):
         return Failure("terminated", exit_codes.TERMINATED, "terminated")
     return Failure(

@@ -130,13 +130,17 @@ def _explain_fields(ctx: click.Context, _parameter: click.Parameter, value: str 
     if value == "help" and not ctx.resilient_parsing:
         from txnctl.command import Command
         from txnctl.output.field import KINDS
-        from txnctl.output.table import aligned
+        from txnctl.output.stream import OutputStream
+        from txnctl.output.table import aligned, folded
 
         assert isinstance(ctx.command, Command)
         output = ctx.command.declaration.output
         assert output is not None
         rows = [[field.name, KINDS[field.kind], field.help] for field in output.fields]
-        click.echo(aligned(["FIELD", "TYPE", "WHAT IT SAYS"], rows, ["left", "left", "left"]))
+        headings, width = ["FIELD", "TYPE", "WHAT IT SAYS"], OutputStream().width()
+        if width is not None:
+            rows = folded(headings, rows, [False, False, True], width)
+        click.echo(aligned(headings, rows, ["left", "left", "left"]))
         ctx.exit()
     return value
 

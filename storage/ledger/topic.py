@@ -94,7 +94,7 @@ def _not_found(view: ReadView, name: str) -> TopicNotFound:
 
     near = get_close_matches(short_topic_name(name), [topic.name for topic in every(view)], 3)
     hint = f"Did you mean {', '.join(near)}?" if near else f"Create it with `txnctl topics create {name}`."
-    return TopicNotFound(f"there is no topic {name}", hint=hint, topic=name)
+    return TopicNotFound(f"there is no topic {name}", hint=hint, topic=full_topic_name(name))
 
 
 def every(view: ReadView) -> Iterator[Topic]:
@@ -120,7 +120,7 @@ def create(
     if payload is not None:
         topic_id, _, _, ledger_id, epoch = unpack(payload)[:5]
         if topic_id:
-            raise AlreadyExists(f"there is a topic {short_topic_name(full)} already", topic=name)
+            raise AlreadyExists(f"there is a topic {short_topic_name(full)} already", topic=full)
     batch.head.last_topic += 1
     topic = Topic(full, batch.head.last_topic, batch.now_ms, properties or {})
     batch.put(TOPICS, key, pack([topic.topic_id, topic.created_ms, topic.properties, ledger_id, epoch]))

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from storage import audit_trail
 from storage.lease import LockFile
 from storage.ledger import topic as topics, topic_head
-from storage.ops import audit, backlog
+from storage.names import short_topic_name
+from storage.ops import backlog
 from storage.ops.stats import owner_state
+from storage.ops.transactions import DELETED
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn import buffer, record as records
 from storage.txn.coordinator import check_owner_idle
@@ -45,7 +48,7 @@ def run(
         effects = [_effect(batch, locks, effect, before) for effect in ended.effects]
         result = {**summary, "already": ended.already, "dryRun": dry_run, "effects": effects}
         if not ended.already:
-            audit.record(batch, by, "transactions abort", str(record.id), reason, result)
+            audit_trail.record(batch, by, "transactions abort", str(record.id), reason, result)
         return result
 
     return connection.write(change, naming=txn, dry_run=dry_run)
@@ -66,8 +69,9 @@ def _effect(
 ) -> dict[str, Any]:
     """One part's effect with names, and for a topic what it unblocks and who blocks next."""
     topic_id = effect.pop("topicId")
-    names = {each.topic_id: each.name for each in topics.every(view)}
-    effect["topic"] = names.get(topic_id, "(deleted)")
+    names = {each.topic_id: each.full_name for each in topics.every(view)}
+    effect["topic"] = names.get(topic_id, DELETED)
+    effect["name"] = short_topic_name(effect["topic"])
     if effect["kind"] != "topic":
         return effect
     after = _visible(view, topic_id)

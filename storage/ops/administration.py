@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from storage import audit_trail
 from storage.clock import nanoseconds
 from storage.codec import key1
-from storage.errors import BadInput, ConsumerNotFound, InvalidValue, ObjectHeld
+from storage.errors import ConsumerNotFound, InvalidValue, ObjectHeld
 from storage.ledger import managed_ledger, refusals, session as sessions, topic as topics, topic_head
 from storage.ledger.admission import Admission
 from storage.ledger.topic import Topic
@@ -407,7 +408,7 @@ class Administration:
             ]
             if aborted:
                 effects = {"transactionsAborted": aborted}
-                audit.record(
+                audit_trail.record(
                     batch,
                     self._connection.owner,
                     "subscriptions ack --force",
@@ -424,10 +425,23 @@ class Administration:
         return self._connection.write(change, naming=least, dry_run=dry_run)
 
     def negative_acknowledge(
-        self, topic: str, name: str, message_ids: list[MessageId], *, delay: float = 60.0
+        self,
+        topic: str,
+        name: str,
+        message_ids: list[MessageId],
+        *,
+        delay: float = 60.0,
+        dry_run: bool = False,
+        reason: str | None = None,
     ) -> dict[str, Any]:
-        """Give messages back that are in flight or free, to be handed out again after `delay` seconds."""
+        """Give messages back that are in flight or free, to be handed out again after `delay` seconds.
+
+        Raises:
+            TopicNotFound, SubscriptionNotFound, InvalidValue
+        """
         delay_ns = nanoseconds(delay, "a delay")
+
+        audit.check_reason(reason)
 
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
@@ -446,10 +460,13 @@ class Administration:
                     due_ns = batch.now_ns + delay_ns
                     delivery.give(deliveries.Part(cut.messages, deliveries.NOBODY, cut.times, due_ns))
                 deliveries.save(batch, mine.subscription_id, cursor, delivery)
-            cursors.save(batch, mine.subscription_id, cursor)
-            return {"topic": found.full_name, "subscription": name, "givenBack": given}
+            if given:
+                cursors.save(batch, mine.subscription_id, cursor)
+                effects, by = {"givenBack": given}, self._connection.owner
+                audit_trail.record(batch, by, "subscriptions nack", f"{topic} {name}", reason, effects)
+            return {"topic": found.full_name, "subscription": name, "givenBack": given, "dryRun": dry_run}
 
-        return self._connection.write(change)
+        return self._connection.write(change, dry_run=dry_run)
 
     def evict(
         self,
@@ -542,11 +559,10 @@ class Administration:
     ) -> dict[str, Any]:
         def audited(batch: WriteBatch) -> dict[str, Any]:
             result = change(batch)
-            audit.record(batch, self._connection.owner, action, target, reason, result)
+            audit_trail.record(batch, self._connection.owner, action, target, reason, result)
             return {**result, "dryRun": dry_run}
 
-        if reason is not None and len(reason) > 4096:
-            raise BadInput("a reason has at most 4,096 characters")
+        audit.check_reason(reason)
         return self._connection.write(audited, dry_run=dry_run)
 
     def _holders(self, batch: WriteBatch, mine: Subscription) -> list[int]:

@@ -8,22 +8,21 @@ held something before the backup can go on as if nothing had happened.
 from __future__ import annotations
 
 import os
-import shutil
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from storage import audit_trail
 from storage.codec import U64X2
-from storage.creation import check_free, explain, install, write_lock_file
+from storage.creation import building, install, write_lock_file
 from storage.errors import StoreInUse
 from storage.lease import FILE_NAME, processes_with
 from storage.ledger import topic as topics
 from storage.ledger.admission import Admission
 from storage.ops import audit
-from storage.owner import describe, started
-from storage.place import DATA
-from storage.schema import LEASES, TXN_DEADLINES
+from storage.owner import describe, is_running, started
+from storage.place import DATA, give_to_owner, resolved
+from storage.schema import LEASES, PURGES, TXN_DEADLINES
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn.fence import Fence
 from storage.txn.reaper import EVERY
@@ -46,8 +45,8 @@ def backup(store: Store, destination: str, progress: Progress | None = None) -> 
     Raises:
         AlreadyExists, StoreFull, StoreInvalid
     """
-    destination = os.path.abspath(destination)
-    with _aside(destination) as aside:
+    destination = resolved(destination, os.path.abspath)
+    with building(destination) as aside:
         _copy(store, aside, progress)
         write_lock_file(os.path.join(aside, FILE_NAME))
         install(aside, destination)
@@ -71,8 +70,8 @@ def restore(
     Raises:
         AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
     """
-    destination = os.path.abspath(destination)
-    with open_store(source, True) as backed_up, _aside(destination) as aside:
+    destination = resolved(destination, os.path.abspath)
+    with open_store(source, True) as backed_up, building(destination) as aside:
         _copy(backed_up, aside, progress)
         write_lock_file(os.path.join(aside, FILE_NAME))
         with open_store(aside, False) as store:
@@ -104,6 +103,7 @@ def _copy(store: Store, aside: str, progress: Progress | None) -> None:
     thread.start()
     try:
         with open(os.path.join(aside, DATA), "xb", opener=_private) as file:
+            give_to_owner(file.fileno(), aside)
             done = 0
             while piece := os.read(source, _PIECE_BYTES):
                 file.write(piece)
@@ -146,20 +146,26 @@ def _reincarnate(batch: WriteBatch, store: Store, reason: str | None) -> dict[st
         "transactionsAborted": len(aborted),
         "consumersDetached": detached,
     }
-    audit.record(batch, by, "store restore", "store", reason, result)
+    audit_trail.record(batch, by, "store restore", "store", reason, result)
     return result
 
 
-def compact(store: Store, progress: Progress | None = None) -> dict[str, Any]:
+def compact(
+    store: Store, progress: Progress | None = None, dry_run: bool = False, reason: str | None = None
+) -> dict[str, Any]:
     """Rewrite the data file without its free pages, in place. Nobody else may have the store open.
+
+    Args:
+        dry_run: write the new file, to know its size, and leave the old one in place.
 
     Raises:
         StoreInUse: naming who has it open.
-        StoreFull
+        StoreFull, BadInput
     """
+    audit.check_reason(reason)
     connection = store.connection
     environment, lock_path = connection.environment, os.path.join(connection.path, FILE_NAME)
-    before = os.stat(os.path.join(connection.path, DATA)).st_size
+    result: dict[str, Any] = {"path": connection.path, "bytesBefore": _data_bytes(connection.path)}
     if not environment.lock_file.own_store():
         others = [describe(pid, started(pid)) for pid in processes_with(lock_path)]
         raise StoreInUse(
@@ -168,33 +174,56 @@ def compact(store: Store, progress: Progress | None = None) -> dict[str, Any]:
             holders=others,
         )
     try:
-        with _aside(os.path.join(connection.path, "compacted")) as aside:
+        with building(os.path.join(connection.path, "compacted"), connection.path) as aside:
             _copy(store, aside, progress)
-            environment.replace_data(os.path.join(aside, DATA))
+            _note_compacting(store, aside, reason, result["bytesBefore"])
+            result["bytesAfter"] = _data_bytes(aside)
+            if not dry_run:
+                environment.replace_data(os.path.join(aside, DATA))
     finally:
         environment.lock_file.share_store()
-    after = os.stat(os.path.join(connection.path, DATA)).st_size
-    return {"path": connection.path, "bytesBefore": before, "bytesAfter": after}
+    return {**result, "dryRun": dry_run}
 
 
-def collect(store: Store) -> dict[str, Any]:
-    """Free what nobody needs: reader slots of dead processes, and what deleted topics left."""
-    freed = store.connection.environment.check_readers()
-    return {"readersFreed": freed, "purgeSteps": store.admin.purge()}
+def _note_compacting(store: Store, aside: str, reason: str | None, bytes_before: int) -> None:
+    """Write the audit record into the new file, so that the one is in place with the other."""
+    effects = {"bytesBefore": bytes_before, "bytesCopied": _data_bytes(aside)}
+    by = store.connection.owner
+    write_lock_file(os.path.join(aside, FILE_NAME))
+    with type(store).open(aside, clock=store.connection.clock) as copy:
+        # Nothing may be reaped here: who holds leases locks the other lock file.
+        copy.connection.write(
+            lambda batch: audit_trail.record(batch, by, "store compact", "store", reason, effects),
+            naming=EVERY,
+        )
+        figures = copy.connection.environment.info()
+    # The room ahead of the end that the write has made is what compacting shall give back.
+    with open(os.path.join(aside, DATA), "r+b") as file:
+        file.truncate((figures["last_pgno"] + 1) * figures["psize"])
+        os.fsync(file.fileno())
 
 
-@contextmanager
-def _aside(destination: str) -> Iterator[str]:
-    """An empty directory beside `destination` to build it in; gone again if anything fails."""
-    check_free(destination)
-    parent, name = os.path.split(destination)
-    aside = os.path.join(parent, f".{name}.{os.getpid()}.new")
-    try:
-        os.makedirs(parent, exist_ok=True)
-        shutil.rmtree(aside, ignore_errors=True)
-        os.mkdir(aside, 0o700)
-        yield aside
-    except OSError as error:
-        raise explain(destination, error) from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+def _data_bytes(path: str) -> int:
+    return os.stat(os.path.join(path, DATA)).st_size
+
+
+def collect(store: Store, dry_run: bool = False, reason: str | None = None) -> dict[str, Any]:
+    """Free what nobody needs: reader slots of dead processes, and what deleted topics left.
+
+    Raises:
+        BadInput
+    """
+    audit.check_reason(reason)
+    connection = store.connection
+    with connection.view() as view:
+        deleted = view.count(PURGES)
+    if dry_run:
+        dead = sum(not is_running(each["pid"]) for each in store.readers())
+        return {"readersFreed": dead, "deletedTopics": deleted, "purgeSteps": None, "dryRun": True}
+    freed = connection.environment.check_readers()
+    result = {"readersFreed": freed, "deletedTopics": deleted, "purgeSteps": store.admin.purge()}
+    if freed or deleted:
+        connection.write(
+            lambda batch: audit_trail.record(batch, connection.owner, "store gc", "store", reason, result)
+        )
+    return {**result, "dryRun": False}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from storage import audit_trail
 from storage.connection import Connection
 from storage.errors import SessionNotFound
 from storage.lease import LockFile
@@ -14,7 +15,6 @@ from storage.ledger.session import ProducerSession, Token
 from storage.ledger.topic import Topic
 from storage.ledger.topic_head import TopicHead
 from storage.moment import both
-from storage.ops import audit
 from storage.position import Position
 from storage.view import ReadView, WriteBatch
 
@@ -184,7 +184,7 @@ def close_session(store: Store, text: str, dry_run: bool, reason: str | None) ->
         ]
         result = {**found, "next": waiting[0].name if waiting else None, "dryRun": dry_run}
         if reason is not None:
-            audit.record(batch, connection.owner, "producers close", topic.full_name, reason, result)
+            audit_trail.record(batch, connection.owner, "producers close", topic.full_name, reason, result)
         return result
 
     return connection.write(change, dry_run=dry_run)

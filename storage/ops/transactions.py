@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from storage import audit_trail
 from storage.clock import nanoseconds
 from storage.errors import WaitTimeout
 from storage.ledger import topic as topics
 from storage.limits import DEATH_CHECK_S
 from storage.moment import both
-from storage.ops import audit
+from storage.names import short_topic_name
 from storage.ops.stats import owner_state
 from storage.schema import PART_TOPIC, TXN_DEADLINES, TXNS
 from storage.txn import reaper, record as records
@@ -22,6 +23,10 @@ from storage.view import ReadView, WriteBatch
 
 if TYPE_CHECKING:
     from storage.store import Store
+
+
+DELETED = "(deleted)"
+"""What stands for the name of a topic that is no more."""
 
 
 def rows(
@@ -43,7 +48,7 @@ def rows(
 
 
 def _topic_names(view: ReadView) -> dict[int, str]:
-    return {each.topic_id: each.name for each in topics.every(view)}
+    return {each.topic_id: each.full_name for each in topics.every(view)}
 
 
 def row(view: ReadView, store: Store, record: TransactionRecord, names: dict[int, str]) -> dict[str, Any]:
@@ -62,7 +67,7 @@ def row(view: ReadView, store: Store, record: TransactionRecord, names: dict[int
         "idleMs": max(0, (view.now_ns - record.used_ns) // 1_000_000) if is_open else None,
         "timeoutMs": record.timeout_ms, "deadlineInMs": left_ms if is_open else None,
         "overdue": left_ms <= 0 if is_open else None,
-        "topics": [names.get(each, f"(deleted, {each})") for each in touches(view, record.least, PART_TOPIC)],
+        "topics": [names.get(each, DELETED) for each in touches(view, record.least, PART_TOPIC)],
         "messages": record.messages, "acknowledgements": record.acknowledgements,
         **both("ended", record.ended_ms), "reason": record.reason_code, "reasonText": record.reason_text,
         "endedBy": str(record.ended_by) if record.ended_by else None,
@@ -79,7 +84,8 @@ def _show(view: ReadView, store: Store, record: TransactionRecord) -> dict[str, 
     names = _topic_names(view)
     parts = store.coordinator.parts(view, record.least)
     for part in parts:
-        part["topic"] = names.get(part.pop("topicId"), "(deleted)")
+        part["topic"] = names.get(part.pop("topicId"), DELETED)
+        part["name"] = short_topic_name(part["topic"])
     return {
         **row(view, store, record, names),
         "isolation": record.isolation, "priority": record.priority, "timestamp": str(record.timestamp),
@@ -125,7 +131,7 @@ def reap(store: Store, limit: int, dry_run: bool, reason: str | None) -> list[di
         ended_rows = [row(batch, store, each.record, names) for each in ended]
         if ended_rows:
             ids = [each["txnId"] for each in ended_rows]
-            audit.record(
+            audit_trail.record(
                 batch, by, "transactions reap", ", ".join(ids[:20]), reason, {"transactionsAborted": ids}
             )
         return ended_rows

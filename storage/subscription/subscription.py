@@ -102,7 +102,10 @@ def get(view: ReadView, topic: Topic, name: str) -> Subscription:
         names = ", ".join(each.name for each in every(view, topic.topic_id))
         hint = f"It has {names}." if names else "It has none: `txnctl subscriptions create` makes one."
         raise SubscriptionNotFound(
-            f"topic {topic.name} has no subscription {name}", hint=hint, topic=topic.name, subscription=name
+            f"topic {topic.name} has no subscription {name}",
+            hint=hint,
+            topic=topic.full_name,
+            subscription=name,
         )
     return found
 
@@ -138,7 +141,7 @@ def create(
     """
     if find(batch, topic, name) is not None:
         raise AlreadyExists(
-            f"topic {topic.name} has a subscription {name} already", topic=topic.name, subscription=name
+            f"topic {topic.name} has a subscription {name} already", topic=topic.full_name, subscription=name
         )
     batch.head.last_subscription += 1
     made = Subscription(topic.topic_id, name, batch.head.last_subscription)
@@ -233,7 +236,7 @@ def check_alone(topic: Topic, subscription: Subscription, living: list[AttachedC
             f"subscription {subscription.name} of {topic.name} ({subscription.type.value}, {subscription.level.value}) "
             f"has consumers attached: {', '.join(each.name for each in living[:5])}",
             hint=f"Close them, or `txnctl subscriptions evict {topic.name} {subscription.name}`.",
-            topic=topic.name,
+            topic=topic.full_name,
             subscription=subscription.name,
             attached=[each.name for each in living],
         )
@@ -255,7 +258,7 @@ def check_mode(
         return
     who = ", ".join(f"{each.name} ({each.owner})" for each in living[:3])
     details = {
-        "topic": topic.name,
+        "topic": topic.full_name,
         "subscription": subscription.name,
         "attached": [each.name for each in living],
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from storage import faults
+from storage import audit_trail, faults
 from storage.codec import key1, key2
 from storage.errors import (
     InvalidValue,
@@ -36,6 +36,7 @@ from storage.view import ReadView, WriteBatch
 if TYPE_CHECKING:
     from storage.participant import Participant
 
+_EXPIRIES = (AbortReason.TIMED_OUT, AbortReason.OWNER_DEAD)
 _OPEN, _COMMITTED, _ABORTED = range(len(STATE_CODES))
 
 
@@ -75,7 +76,7 @@ class Coordinator:
         """
         if not 0 < timeout_ms <= TRANSACTION_TIMEOUT_MS_MAX:
             raise InvalidValue(
-                f"a transaction's timeout of {timeout_ms / 1000:g} s is not between 1 ms and 24 h",
+                f"a transaction's timeout of {timeout_ms / 1000:,.10g} s is not between 1 ms and 24 h",
                 timeoutMs=timeout_ms,
             )
         now_ns = batch.now_ns
@@ -204,6 +205,8 @@ class Coordinator:
         record.reason_code = reason.value if reason else None
         record.reason_text, record.ended_by_fields = text, by.fields()
         records.save(batch, record)
+        if reason in _EXPIRIES:
+            _note_expiry(batch, record, by)
         faults.reach("txn.before_record")
         return Ended(record, effects, already=False)
 
@@ -213,6 +216,17 @@ class Coordinator:
             self._participants[key[8]].describe(view, least, int.from_bytes(key[9:17], "big"), part)
             for key, part in view.scan(TXN_PARTS, key1(least))
         ]
+
+
+def _note_expiry(batch: WriteBatch, record: TransactionRecord, by: Owner) -> None:
+    """Nobody asked for it: who was it that found it, whose was it, and what was dropped?"""
+    effects = {
+        "owner": str(record.owner), "labels": record.labels, "messagesDiscarded": record.messages,
+        "acknowledgementsReleased": record.acknowledgements,
+    }  # fmt: skip
+    audit_trail.record(
+        batch, by, "transaction expired", str(record.id), record.reason_code, effects, audit_trail.Kind.EXPIRY
+    )
 
 
 def touches(view: ReadView, least: int, kind: int) -> list[int]:

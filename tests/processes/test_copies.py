@@ -98,10 +98,12 @@ def test_a_copy_of_a_store_in_use_is_one_of_its_states(path: str, children: Chil
 def test_a_copy_that_is_killed_leaves_nothing_at_its_place_and_harms_nobody(
     path: str, children: Children, way: str
 ):
-    """The store stays as it was; the next one of the same kind succeeds beside the leftovers."""
+    """The store stays as it was; the next one of the same kind succeeds and removes the leftovers."""
     with Store.open(path) as store:
         store.create_producer("t").send(b"1")
-    copier(children, way).kill()
+    killed = copier(children, way)
+    killed.kill()
+    assert [name for name in names(path) if name.endswith(f".{killed.pid}.new")]
     with pytest.raises(StoreNotFound):
         Store.open(path + "2")
     assert values(path) == [1]
@@ -110,6 +112,7 @@ def test_a_copy_that_is_killed_leaves_nothing_at_its_place_and_harms_nobody(
     copying.expect("done")
     copying.succeed()
     assert values(path) == [1]
+    assert not [name for name in names(path) if name.endswith(".new")]
     if way != "compact":
         assert values(path + "2") == [1]
 

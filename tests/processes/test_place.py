@@ -226,3 +226,65 @@ def test_a_local_file_system_is_accepted(
     pretend(None if kind is None else mountinfo(path, kind))
     with Store.open(path) as store:
         assert store.topics() == ["t"]
+
+
+@both_modes
+def test_nobody_is_told_to_change_the_mode_of_what_is_no_store(tmp_path: Path, read_only: bool):
+    """`chmod go-w /tmp` would be bad advice: that it is no store comes first."""
+    (tmp_path / "everybodys").mkdir()
+    (tmp_path / "everybodys").chmod(0o1777)
+    assert isinstance(refused(str(tmp_path / "everybodys"), read_only), NotAStore)
+
+
+@both_modes
+def test_a_store_of_another_user_is_refused_untouched(
+    spare: str, read_only: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """Whoever owns the directory can put other files into it: StoreUnsafe says whose it is."""
+    owner = os.stat(spare).st_uid + 1001
+    if os.geteuid() == 0:
+        # A user of the machine looks at the store of another one.
+        for each in (spare, *(os.path.join(spare, name) for name in os.listdir(spare))):
+            os.chown(each, owner, owner)
+    monkeypatch.setattr(os, "geteuid", lambda: os.stat(spare).st_uid + 1)
+    error = refused(spare, read_only)
+    assert isinstance(error, StoreUnsafe)
+    assert f"{spare} belongs to user " in error.message and "Run txnctl as user " in (error.hint or "")
+
+
+@both_modes
+@pytest.mark.parametrize("name", ["data.mdb", "store.lock"])
+def test_a_file_that_is_not_the_owners_is_refused_untouched(
+    spare: str, name: str, read_only: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """Root too refuses a store with a file of somebody else in it, and says how to mend it."""
+    if os.geteuid() == 0:
+        os.chown(os.path.join(spare, name), 1001, 1001)
+    else:
+        # Without root's rights a file of root takes that part.
+        os.unlink(os.path.join(spare, name))
+        os.symlink("/etc/passwd", os.path.join(spare, name))
+        monkeypatch.setattr(os, "lstat", os.stat)
+    error = refused(spare, read_only)
+    assert isinstance(error, StoreUnsafe) and error.hint is not None
+    assert f"{spare}/{name} belongs to user " in error.message
+    assert f"chown {os.stat(spare).st_uid} {spare}/{name}" in error.hint
+
+
+def test_root_leaves_the_store_of_a_user_to_the_user(spare: str):
+    """What is created in it while root uses it, LMDB's lock file and the compacted file, belongs to its owner."""
+    owner = 1001 if os.geteuid() == 0 else os.geteuid()
+    for each in (spare, *(os.path.join(spare, name) for name in os.listdir(spare))):
+        os.chown(each, owner, -1)
+    os.unlink(os.path.join(spare, "lock.mdb"))
+    with Store.open(spare, read_only=True) as store:
+        assert os.stat(os.path.join(spare, "lock.mdb")).st_uid == owner
+    with Store.open(spare) as store:
+        store.create_producer("t").send(b"of root")
+        store.compact()
+        store.backup(spare + ".backup")
+    assert {name: os.stat(os.path.join(spare, name)).st_uid for name in os.listdir(spare)} == dict.fromkeys(
+        FILES, owner
+    )
+    copied = Path(spare + ".backup")
+    assert {each.stat().st_uid for each in (copied, *copied.iterdir())} == {os.geteuid()}

@@ -435,7 +435,11 @@ class TestProcess:
 
     @pytest.mark.parametrize(
         ("number", "status", "word"),
-        [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"terminated")],
+        [
+            (signal.SIGINT, 130, b"interrupted"),
+            (signal.SIGTERM, 143, b"terminated"),
+            (signal.SIGHUP, 129, b"hung up: the terminal is gone"),
+        ],
     )
     def test_signals_end_it_at_once_with_their_code(self, number: int, status: int, word: bytes) -> None:
         """No traceback, and what the command was inside of is left properly."""
@@ -471,11 +475,12 @@ class TestProcess:
         assert process.wait(timeout=20) == exit_codes.INTERRUPTED
         process.communicate()
 
-    def test_an_ignored_sigterm_stays_ignored(self) -> None:
+    @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+    def test_an_ignored_signal_stays_ignored(self, name: str) -> None:
         """As nohup does for SIGHUP: whoever started it decided."""
         process = self.started(
-            'import os, signal; os.kill(os.getpid(), signal.SIGTERM); print("alive")',
-            preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
+            f'import os, signal; os.kill(os.getpid(), signal.{name}); print("alive")',
+            preexec_fn=lambda: signal.signal(signal.Signals[name], signal.SIG_IGN),
         )
         out, _ = process.communicate(timeout=20)
         assert (process.returncode, out) == (0, b"alive\n")

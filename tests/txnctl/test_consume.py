@@ -568,7 +568,7 @@ class TestDeath:
         assert [second.stdout.readline() for _ in range(5)] == [b"%d\n" % number for number in range(5)]
         wait_for(lambda: backlog(path) == 0, "all are acknowledged")
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     def test_a_signal_gives_back_what_was_not_written(
         self, start: Any, run: Any, path: Path, number: int
     ) -> None:
@@ -723,7 +723,7 @@ class TestExec:
         assert sorted("".join(outs)) == list("0123")
         assert all(outs)
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     def test_a_signal_ends_the_command_too(self, start: Any, path: Path, tmp_path: Path, number: int) -> None:
         """And the message is not acknowledged."""
         send(path, b"a")

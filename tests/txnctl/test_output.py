@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
+import os
+import pty
+import struct
 import sys
+import termios
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import example, given, strategies as st
 
+from storage import Store
 from storage.errors import BadLine
 from storage.txn_id import TxnID
 from storage.txn_state import TransactionState
@@ -237,6 +245,69 @@ class TestRendering:
         """Pulsar's names, readable."""
         assert heading_of("maxReadPosition") == "MAX READ POSITION"
         assert undeclared({"topic": 1, "other": 2}, FIELDS) == {"other"}
+
+
+class TestFolding:
+    """A table on a terminal that is narrower than the table."""
+
+    FIELDS = (
+        Field("messageId", "id", "Its id."),
+        Field("label", "text", "What it is for."),
+        Field("bytes", "size", "How large.", heading="SIZE"),
+        Field("labels", "map", "More."),
+    )
+    ROWS: ClassVar[list[dict[str, Any]]] = [
+        {"messageId": "12:4471:" + "3" * 30, "label": "settles what was booked on the day before", "bytes": 5,
+         "labels": {"job": "nightly", "host": "a-name-without-a-blank-that-is-long"}},
+        {"messageId": "1:0", "label": "short", "bytes": None, "labels": {}},
+    ]  # fmt: skip
+
+    def lines(self, width: int | None) -> list[str]:
+        return "".join(render.many(self.ROWS, "table", self.FIELDS, "messageId", None, width)).splitlines()
+
+    @pytest.mark.parametrize("width", [None, 160, 500])
+    def test_what_fits_is_a_line_a_row(self, width: int | None) -> None:
+        """And what goes elsewhere than to a terminal, however wide it is."""
+        assert self.lines(width) == self.lines(None)
+        assert len(self.lines(width)) == 3
+
+    @pytest.mark.parametrize("width", [100, 110, 120])
+    def test_long_texts_are_folded_in_their_columns(self, width: int) -> None:
+        """All of a text is there, in its own column; an id, which is copied, stays in one piece."""
+        lines = self.lines(width)
+        assert max(map(len, lines)) <= width
+        assert sum("12:4471:" + "3" * 30 in line for line in lines) == 1
+        at, end = lines[0].index("LABEL"), lines[0].index("SIZE")
+        column = [line[at:end].strip() for line in lines[1:]]
+        assert " ".join(filter(None, column)) == "settles what was booked on the day before short"
+        labels = lines[0].index("LABELS")
+        assert "".join("".join(line[labels:].split()) for line in lines[1:-1]) == (
+            "job=nightly,host=a-name-without-a-blank-that-is-long"
+        )
+
+    def test_what_cannot_be_made_to_fit_stays_readable(self) -> None:
+        """A column is never narrower than its heading, nor than 20."""
+        assert max(map(len, self.lines(10))) > 80
+
+    @pytest.mark.parametrize(("width", "lines"), [(70, 3), (200, 2)])
+    def test_the_width_is_that_of_the_terminal(self, tmp_path: Path, width: int, lines: int) -> None:
+        """As the kernel knows it."""
+        Store.create(tmp_path / "s")
+        pid, terminal = pty.fork()
+        if pid == 0:
+            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+            os.environ.pop("COLUMNS", None)
+            words = ["-m", "txnctl", "store", "config", "--store", str(tmp_path / "s")]
+            os.execv(sys.executable, [sys.executable, *words])
+        seen = b""
+        with suppress(OSError):
+            while got := os.read(terminal, 1000):
+                seen += got
+        os.close(terminal)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        printed = seen.decode().splitlines()
+        assert len(printed) == lines
+        assert max(map(len, printed)) <= width
 
 
 class TestProgress:

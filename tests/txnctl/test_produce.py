@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -161,7 +162,8 @@ class TestOutput:
         """One object with declared fields; the ids are in it where they were asked for."""
         outcome = run("produce", "orders", "--producer", "web", "-o", "json", "--print-ids", stdin=b"a\nb\n")
         assert outcome.json == {
-            "topic": "orders",
+            "topic": "persistent://public/default/orders",
+            "name": "orders",
             "messages": 2,
             "duplicates": 0,
             "skipped": 0,
@@ -562,7 +564,7 @@ class TestTransactions:
         assert outcome.status == 4
         assert outcome.error["code"] == "nested-transaction"
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
     def test_a_signal_leaves_nothing_of_an_atomic_input(self, start: Any, path: Path, number: int) -> None:
         """And no transaction that others would wait for, once somebody writes."""
         process = start("produce", "orders", "--atomic", "--batch", "1")
@@ -580,6 +582,71 @@ class TestTransactions:
             assert store.transactions() == []
         assert values(path) == ([b"later"] if number == signal.SIGKILL else [])
 
+    def test_an_atomic_input_has_a_deadline(self, start: Any, run: Any, path: Path) -> None:
+        """It ends while it waits for more input, says so, and leaves nothing that others would wait for."""
+        process = start("produce", "orders", "--atomic", "--timeout", "500ms", "-o", "json")
+        process.stdin.write(b"a\n")
+        process.stdin.flush()
+        assert process.wait(20) == 4
+        error = json.loads(process.stderr.read().splitlines()[-1])
+        assert error["code"] == "transaction-timed-out"
+        assert error["message"] == (
+            "the input was not at its end 0.5 s after its first message: transaction 0:1 is aborted, nothing is stored"
+        )
+        assert "--timeout" in error["hint"]
+        row = run("transactions", "show", "0:1", "-o", "json").json
+        assert (row["state"], row["reason"], row["timeoutMs"]) == ("ABORTED", "timed-out", 500)
+        assert values(path) == []
+
+    def test_an_atomic_input_that_another_process_reaped(self, start: Any, run: Any, path: Path) -> None:
+        """It was stopped meanwhile: the error is the same."""
+        process = start("produce", "orders", "--atomic", "--timeout", "500ms")
+        process.stdin.write(b"a\n")
+        process.stdin.flush()
+        wait_for(
+            lambda: len(stored(path, level=IsolationLevel.READ_UNCOMMITTED)) == 1, "the first line is sent"
+        )
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.6)
+        assert run("transactions", "reap").status == 0
+        process.stdin.write(b"b\n")
+        process.stdin.close()
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(20) == 4
+        told = process.stderr.read().decode()
+        assert "was not at its end 0.5 s after its first message: transaction 0:1 is aborted" in told
+        assert told.count("0:1") == 1
+        assert values(path) == []
+
+    def test_the_deadline_of_an_atomic_input_is_that_of_transactions(
+        self, start: Any, run: Any, path: Path
+    ) -> None:
+        """Ten minutes: readers at READ_COMMITTED wait meanwhile."""
+        process = start("produce", "orders", "--atomic")
+        process.stdin.write(b"a\n")
+        process.stdin.flush()
+        wait_for(
+            lambda: len(stored(path, level=IsolationLevel.READ_UNCOMMITTED)) == 1, "the first line is sent"
+        )
+        assert run("transactions", "show", "0:1", "-o", "json").json["timeoutMs"] == 600_000
+        process.stdin.close()
+        assert process.wait(20) == 0
+        assert values(path) == [b"a"]
+
+    @pytest.mark.parametrize("mode", ["shared", "exclusive", "wait-for-exclusive", "exclusive-with-fencing"])
+    def test_a_timeout_of_an_atomic_input_goes_with_every_access_mode(self, run: Any, mode: str) -> None:
+        """It is that of the transaction, and of the wait for the topic if there is one."""
+        words = ("--atomic", "--timeout", "5m", "--access-mode", mode)
+        assert run("produce", "orders", "-m", "a", *words).status == 0
+        assert run("transactions", "show", "0:1", "-o", "json").json["timeoutMs"] == 300_000
+
+    @pytest.mark.parametrize("words", [("--timeout", "5m"), ("--atomic", "--timeout", "25h")])
+    def test_a_timeout_that_cannot_be(self, run: Any, words: tuple[str, ...]) -> None:
+        """It belongs to --atomic, and has the bound that all transactions have."""
+        outcome = run("produce", "orders", "-m", "a", *words)
+        assert outcome.status == 2
+        assert "timeout" in outcome.err
+
     def test_a_closed_pipe_leaves_nothing_of_an_atomic_input(self, start: Any, path: Path) -> None:
         """Ids are printed after the commit: what was printed is stored."""
         process = start("produce", "orders", "--atomic", "--print-ids")
@@ -593,7 +660,7 @@ class TestTransactions:
 class TestInterruption:
     """Without --atomic, whole commits stay."""
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     def test_a_signal_says_what_is_stored(self, start: Any, path: Path, number: int) -> None:
         """At once, while it waits for input."""
         process = start("produce", "orders")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from storage import Store
+from storage import Store, faults
 from txnctl.commands import (
     store as store_commands,
     store_config,
@@ -27,6 +27,11 @@ from txnctl.output.field import undeclared
 from txnctl.verification import Verification
 
 pytestmark = pytest.mark.usefixtures("path")
+
+
+def interrupt() -> None:
+    """Ctrl-C."""
+    raise KeyboardInterrupt
 
 
 @pytest.fixture
@@ -128,7 +133,7 @@ class TestInfo:
 
 WAITING = """
 import sys, time
-from storage import Store
+from storage import Store, faults
 store = Store.open(sys.argv[1])
 consumer = store.subscribe("orders", "billing")
 print("ready", flush=True)
@@ -348,6 +353,58 @@ class TestUpkeep:
         assert outcome.error["code"] == "store-in-use"
         assert str(other.pid) in outcome.error["message"]
         assert (path / "data.mdb").stat().st_ino == before
+
+    def test_a_dry_run_of_compacting_tells_the_size(self, run: Any, path: Path) -> None:
+        """The same as the real one gets, which leaves a record with its reason; the file stays as it was."""
+        with Store.open(path) as store:
+            store.create_topic("large")
+            store.create_producer("large").send_batch([b"x" * 100_000] * 20)
+            store.admin.delete_topic("large")
+        before = (path / "data.mdb").read_bytes()
+        dry = run("store", "compact", "--dry-run", "-o", "json").json
+        assert not undeclared(dry, store_copies.COMPACTED)
+        assert run("store", "compact", "--dry-run").out.startswith(
+            "DRY RUN: nothing was changed.\n\nWould compact "
+        )
+        assert (path / "data.mdb").read_bytes() == before
+        assert sorted(each.name for each in path.iterdir()) == ["data.mdb", "lock.mdb", "store.lock"]
+        row = run("store", "compact", "--reason", "full disk", "-o", "json").json
+        change = run(
+            "audit", "show", run("audit", "list", "-o", "name").out.splitlines()[0], "-o", "json"
+        ).json
+        assert (change["action"], change["reason"]) == ("store compact", "full disk")
+        assert dry == row | {"dryRun": True}
+        assert change["effects"]["bytesCopied"] <= row["bytesAfter"] < row["bytesBefore"]
+
+    def test_a_dry_run_of_gc_says_what_is_left(self, run: Any, path: Path) -> None:
+        """Of a topic whose deletion was killed; the real one removes it and leaves a record."""
+        with Store.open(path) as store:
+            store.create_topic("large")
+            store.create_producer("large").send_batch([b"x"] * 5)
+            faults.arm("topic.between_purge_steps", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                store.admin.delete_topic("large")
+            faults.disarm()
+        before = (path / "data.mdb").read_bytes()
+        row = run("store", "gc", "--dry-run", "-o", "json").json
+        assert not undeclared(row, store_gc.COLLECTED)
+        assert (row["deletedTopics"], row["purgeSteps"], row["dryRun"]) == (1, None, True)
+        assert run("store", "gc", "--dry-run").out.endswith("remove what 1 deleted topic left.\n")
+        assert (path / "data.mdb").read_bytes() == before
+        row = run("store", "gc", "--reason", "killed", "-o", "json").json
+        assert (row["deletedTopics"], row["dryRun"]) == (1, False) and row["purgeSteps"] > 0
+        assert run("store", "gc", "-o", "json").json["deletedTopics"] == 0
+        changes = [(each["action"], each["reason"]) for each in run("audit", "list", "-o", "json").json]
+        assert changes == [("store gc", "killed"), ("topics delete", None)]
+
+    @pytest.mark.parametrize("words", [("store", "gc"), ("store", "compact")])
+    def test_a_reason_that_is_too_long_is_refused_first(
+        self, run: Any, path: Path, words: tuple[str, ...]
+    ) -> None:
+        """Exit 2, nothing done."""
+        before = (path / "data.mdb").read_bytes()
+        assert run(*words, "--reason", "x" * 4097).status == 2
+        assert (path / "data.mdb").read_bytes() == before
 
     def test_gc_may_always_run(self, run: Any) -> None:
         """It says what it freed."""

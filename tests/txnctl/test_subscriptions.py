@@ -298,11 +298,30 @@ class TestAcknowledge:
         )
         with store.subscribe("orders", "billing") as consumer:
             consumer.receive_batch(5, timeout=0)
+            dry = run(
+                "subscriptions", "nack", "orders", "billing", "1:1", "1:2", "--dry-run", "-o", "json"
+            ).json
+            assert (dry["givenBack"], dry["dryRun"]) == (2, True)
+            assert run("audit", "list", "-o", "json").json == []
+            assert store.subscription_stats("orders", "billing")["unackedMessages"] == 5
             row = run(
-                "subscriptions", "nack", "orders", "billing", "1:1", "1:2", "--delay", "0ms", "-o", "json"
+                "subscriptions",
+                "nack",
+                "orders",
+                "billing",
+                "1:1",
+                "1:2",
+                "--delay",
+                "0ms",
+                "--reason",
+                "why",
+                "-o",
+                "json",
             ).json
             assert not undeclared(row, subscription_acknowledge.GIVEN_BACK)
-            assert row["givenBack"] == 2
+            assert (row["givenBack"], row["dryRun"]) == (2, False)
+            (change,) = run("audit", "list", "-o", "json").json
+            assert (change["action"], change["reason"]) == ("subscriptions nack", "why")
             again = consumer.receive_batch(5, timeout=0)
             assert [(str(m.message_id), m.redelivery_count) for m in again] == [("1:1", 1), ("1:2", 1)]
 
@@ -337,6 +356,22 @@ class TestCursor:
         assert outcome.status == 9
         assert "moves     markDeletePosition 1:-1 -> 1:" in outcome.err
         assert lag(run)["visible"] == 5
+
+    @pytest.mark.parametrize("to", ["1:6", "99:0", "1:9:3"])
+    def test_a_position_beyond_the_end_is_the_end_and_said_to_be(self, run: Any, to: str) -> None:
+        """For `seek`, `create --from` and `consume --from`: whatever is sent later is not missed."""
+        said = f"txnctl: {to} lies beyond the end of orders, and is taken as the end: just after 1:4\n"
+        assert run("subscriptions", "seek", "orders", "billing", to, "--yes").err == said
+        assert run("subscriptions", "create", "orders", "later", "--from", to).err == said
+        assert said in run("consume", "orders", "-s", "latest", "--from", to).err
+        run("produce", "orders", "-m", "sixth")
+        for name in ("billing", "later", "latest"):
+            assert run("consume", "orders", "-s", name, "-o", "value").out == "sixth\n"
+
+    @pytest.mark.parametrize("to", ["1:5", "1:4", "latest", "earliest", "0:0", "@2999-01-01"])
+    def test_a_position_that_is_taken_as_it_stands(self, run: Any, to: str) -> None:
+        """The very end is not beyond it."""
+        assert run("subscriptions", "seek", "orders", "billing", to, "--yes").err == ""
 
     def test_seek_is_refused_while_something_is_pending(self, run: Any) -> None:
         """Exit 4 naming the transaction; --force aborts it."""

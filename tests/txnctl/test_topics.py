@@ -501,7 +501,8 @@ class TestLastMessageId:
             "topics", "last-message-id", "orders", "--isolation-level", "read_uncommitted", "-o", "json"
         )
         assert outcome.json == {
-            "topic": "orders",
+            "topic": "persistent://public/default/orders",
+            "name": "orders",
             "isolationLevel": "READ_UNCOMMITTED",
             "messageId": "1:8",
         }

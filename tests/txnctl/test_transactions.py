@@ -192,7 +192,7 @@ class TestList:
         assert [row["txnId"] for row in rows] == [stuck, "0:2"]
         assert not undeclared(rows[0], ROW)
         assert (rows[0]["messages"], rows[0]["acknowledgements"]) == (15, 15)
-        assert rows[0]["topics"] == ["orders"]
+        assert rows[0]["topics"] == ["persistent://public/default/orders"]
         heading, first, _second = run("transactions", "list").out.splitlines()
         assert heading.split()[:5] == ["TXN", "AGE", "IDLE", "DEADLINE", "ALIVE"]
         assert first.split()[0] == stuck

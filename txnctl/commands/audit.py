@@ -21,10 +21,16 @@ CHANGES = (
     Field("number", "integer", "Its number; they grow.", heading="NO"),
     Field("changedAt", "time", "When it was changed.", heading="CHANGED"),
     Field("changedMs", "timeMs", "The same as an integer.", heading=""),
-    Field("action", "text", "The command, such as topics delete."),
+    Field(
+        "action", "text", "The command, such as topics delete; transaction expired if nobody asked for it."
+    ),
     Field("target", "text", "What was changed."),
-    Field("reason", "text", "What was said with --reason, or null."),
-    Field("by", "text", "Who: user@host:pid (program)."),
+    Field(
+        "reason",
+        "text",
+        "What was said with --reason, or null; of an expired transaction timed-out or owner-dead.",
+    ),
+    Field("by", "text", "Who: user@host:pid (program); for an expiry, whose command found it."),
     Field("effects", "map", "What the command reported.", heading=""),
 )
 
@@ -37,9 +43,11 @@ SETUP = ("txnctl topics create orders", "txnctl topics delete orders --yes --rea
 @output(CHANGES, name_field="number")
 @example("txnctl audit list -n 20", setup=SETUP)
 def list_(context: Context, count: int | None) -> None:
-    """List what was changed by administrative commands, the newest first.
+    """List what was changed by administrative commands, and which transactions expired, the newest first.
 
-    A record is part of the change itself: there is never one without the other.
+    A transaction expires when its deadline passes or its owner dies; the next writer ends it. A record is part of the
+    change itself: there is never one without the other. Changes are kept for the next 100,000 records, expiries for
+    the next 10,000.
     """
     context.show_list(context.store.audit(count))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import monotonic
 
 from storage.errors import WaitTimeout
+from storage.names import full_topic_name
 
 _LOOK_S = 0.5
 """A waiting command looks this often whether anybody still reads its output."""
@@ -63,6 +64,6 @@ class Patience:
         wanted = "no message" if not self._came else f"only {self._came:,} of {self._limit:,} messages"
         raise WaitTimeout(
             f"{wanted} came on {self._topic}: nothing more within {self._timeout:g} s",
-            topic=self._topic,
+            topic=full_topic_name(self._topic),
             messages=self._came,
         )

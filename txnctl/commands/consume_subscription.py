@@ -7,6 +7,7 @@ from os import environ
 from storage.errors import SubscriptionNotFound, TxnctlError, WaitTimeout
 from txnctl.commands.consume_blocked import Hidden
 from txnctl.commands.consume_place import start_at
+from txnctl.commands.subscription_start import note_if_beyond
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ def _subscribe(
         kind = consumer.subscription_type.value
         level = consumer.subscription_isolation_level.value
         context.note(f"created subscription {name} of {topic} at {start} ({kind}, {level})")
+        if how["start"] is not None:
+            note_if_beyond(context, topic, start, store.subscription_stats(topic, name)["markDeletePosition"])
     elif before is not None and before != (
         consumer.subscription_type.value,
         consumer.subscription_isolation_level.value,

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from txnctl.context import Context
 
 FIELDS = (
-    Field("topic", "id", "The topic."),
+    Field("topic", "id", "The topic's full name."),
+    Field("name", "id", "The same, short in the default namespace."),
     Field("messages", "integer", "Messages stored."),
     Field("duplicates", "integer", "Messages left out: their sequence ids are stored already."),
     Field("skipped", "integer", "Lines that --on-error skip left out."),
@@ -39,8 +40,6 @@ FIELDS = (
 )
 
 FORMATS = ("lines", "ndjson", "csv", "raw")
-TXN_TIMEOUT_S = 24 * 3600.0
-"""The deadline of an --atomic run: the longest there is, as the input may be slow."""
 
 
 @command
@@ -87,7 +86,8 @@ TXN_TIMEOUT_S = 24 * 3600.0
 @option(
     "--timeout",
     type=DURATION,
-    help="With WaitForExclusive: give up after this long, exit 7. [default: never]",
+    help="With WaitForExclusive: give up after this long, exit 7 [default: never]. With --atomic: the input ends so "
+    "long after its first message, or nothing is stored; 24h at most [default: 10m].",
 )
 @option(
     "--epoch",
@@ -165,6 +165,9 @@ def produce(
     stored; with --atomic nothing is stored. With --producer and --sequence-id the same input may be sent again, after
     whatever went wrong: each line is stored once.
 
+    While the transaction of --atomic is open, readers at READ_COMMITTED wait behind it: hence its --timeout, after
+    which it is aborted and the command ends with exit code 4.
+
     Ctrl-C leaves whole commits behind; with --atomic, nothing.
 
     Shared producers publish side by side. An Exclusive one has the topic for itself as long as the command runs, and
@@ -239,6 +242,7 @@ def _source(context: Context, file: str | None) -> Any:
 
 def _sending(context: Context, producer: Producer, prints_ids: bool, how: dict[str, Any]) -> Sending:
     """The sending, and what all messages have in common."""
+    from storage.limits import TRANSACTION_TIMEOUT_MS
     from txnctl.commands.produce_sending import Common, Sending
 
     store: Store = context.store
@@ -252,7 +256,8 @@ def _sending(context: Context, producer: Producer, prints_ids: bool, how: dict[s
             how["event_time"],
         ),
         txn=how["txn"],
-        begin=(lambda: store.transaction(timeout=TXN_TIMEOUT_S)) if how["atomic"] else None,
+        begin=(lambda: store.transaction(timeout=how["timeout"])) if how["atomic"] else None,
+        timeout_s=how["timeout"] or TRANSACTION_TIMEOUT_MS / 1000,
         sequence_id=how["sequence_id"],
         batch=how["batch"],
         skips=how["on_error"] == "skip",
@@ -274,6 +279,7 @@ def _send_input(context: Context, sending: Sending, source: Any, format_: str) -
 
     total = source.size
     unit = "messages" if total is None else "bytes"
+    source.limit_s = sending.left_s
     with context.progress("Produce", total=total, unit=unit) as bar:
 
         def take(batch: Any) -> None:

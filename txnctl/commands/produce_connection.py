@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from txnctl.context import Context
 
 _OF_CONNECTING = {"access_mode": "--access-mode", "epoch": "--epoch", "timeout": "--timeout"}
-"""What only somebody who connects can say: parameter -> option."""
+"""What only somebody who connects can say: parameter -> option. A timeout may be that of --atomic instead."""
 
 
 def check(how: dict[str, Any]) -> None:
@@ -24,11 +24,12 @@ def check(how: dict[str, Any]) -> None:
 
     mode = _mode(how)
     if how["session"] is not None:
-        for name, option in _OF_CONNECTING.items():
-            if how[name] is not None:
-                raise InvalidValue(f"{option} is for connecting, and --session is connected already")
+        for name in _said_of_connecting(how):
+            option = _OF_CONNECTING[name]
+            raise InvalidValue(f"{option} is for connecting, and --session is connected already")
         return
-    check_timeout(how["timeout"], mode)
+    if not how["atomic"]:
+        check_timeout(how["timeout"], mode)
     if how["epoch"] is not None and not mode.is_exclusive:
         raise InvalidValue(
             "--epoch is what an exclusive producer brings along; Shared ones take the topic's",
@@ -52,9 +53,11 @@ def connect(context: Context, topic: str, how: dict[str, Any], *, create: bool, 
         producer = store.session_producer(topic, token)
         _check_name(producer, how["producer_name"])
         return producer
+    from storage import AccessMode
     from txnctl.commands.producer_waiting import WaitNote
 
     mode = _mode(how)
+    timeout = how["timeout"] if mode is AccessMode.WAIT_FOR_EXCLUSIVE else None
     if how["txn"] is not None and mode.is_exclusive:
         # A transaction that is over must not cost others the topic.
         store.use_transaction(how["txn"])
@@ -62,12 +65,12 @@ def connect(context: Context, topic: str, how: dict[str, Any], *, create: bool, 
         topic,
         producer_name=how["producer_name"],
         access_mode=mode,
-        timeout=how["timeout"],
+        timeout=timeout,
         txn=how["txn"],
         topic_epoch=how["epoch"],
         connected=mode.is_exclusive or not once,
         create_topic=create,
-        on_wait=WaitNote(context, topic, how["timeout"]),
+        on_wait=WaitNote(context, topic, timeout),
     )
 
 
@@ -75,6 +78,13 @@ def _mode(how: dict[str, Any]) -> Any:
     from storage import AccessMode
 
     return how["access_mode"] or AccessMode.SHARED
+
+
+def _said_of_connecting(how: dict[str, Any]) -> list[str]:
+    """The parameters given that are about connecting."""
+    return [
+        name for name in _OF_CONNECTING if how[name] is not None and not (name == "timeout" and how["atomic"])
+    ]
 
 
 def _token(context: Context, topic: str, how: dict[str, Any]) -> str | None:

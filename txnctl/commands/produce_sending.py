@@ -6,7 +6,9 @@ then, whoever mends the line can go on from there.
 
 from __future__ import annotations
 
-from storage.errors import BadInput, MessageTooLarge, TransactionNotOpen, TxnctlError
+from time import monotonic, sleep
+
+from storage.errors import BadInput, MessageTooLarge, TransactionNotOpen, TransactionTimedOut, TxnctlError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from storage import Transaction, TxnID
     from storage.producer import BatchReceipt, Producer
     from txnctl.context import Context
+
+_LOOK_S = 0.01
+"""Two clocks may differ about a deadline by this much; then it is looked at again."""
 
 _LEAVE_S = 1.0
 """How long an interrupted command waits for the writer gate, to abort its transaction on the way out."""
@@ -98,6 +103,7 @@ class Sending:
         *,
         txn: TxnID | None,
         begin: Callable[[], Transaction] | None,
+        timeout_s: float,
         sequence_id: int | None,
         batch: int | None,
         skips: bool,
@@ -109,7 +115,9 @@ class Sending:
         self._common = common
         self._txn: Transaction | TxnID | None = txn
         self._begin = begin
+        self._timeout_s = timeout_s
         self._atomic: Transaction | None = None
+        self._until_s: float | None = None
         self._sequence_id = sequence_id
         self._batch_max = batch or (1 << 62)
         self._prints_ids = prints_ids
@@ -130,7 +138,11 @@ class Sending:
                 self._atomic.commit()
         except BaseException as error:
             if self._atomic is not None:
+                is_late = _is_too_late(error)
+                self._told = self._told or is_late
                 self._abort(self._atomic, error)
+                if is_late:
+                    raise self._too_late(self._atomic) from error
             elif (
                 self._begin is None
                 and self._count
@@ -141,6 +153,20 @@ class Sending:
             raise
         if self._atomic is not None:
             self._print_ids()
+
+    def left_s(self) -> float | None:
+        """Seconds until the deadline of the transaction of --atomic; None if there is none.
+
+        Raises:
+            TransactionTimedOut, TransactionNotOpen
+        """
+        if self._until_s is None or self._atomic is None:
+            return None
+        left_s = self._until_s - monotonic()
+        if left_s <= 0:
+            self._context.store.use_transaction(self._atomic)
+            sleep(_LOOK_S)
+        return max(0.0, left_s)
 
     def take(self, batch: Batch) -> None:
         """Send a batch, in commits of at most --batch messages.
@@ -174,6 +200,7 @@ class Sending:
         """Send messages start to stop of a batch; where to go on."""
         if self._begin is not None and self._atomic is None:
             self._txn = self._atomic = self._begin()
+            self._until_s = monotonic() + self._timeout_s
         part = batch if start == 0 and stop == len(batch.values) else batch.part(start, stop)
         first = self._sequence_id
         try:
@@ -260,12 +287,23 @@ class Sending:
             if not self._told:
                 context.note(f"transaction {txn} is aborted: nothing is stored")
 
+    def _too_late(self, txn: Transaction) -> TransactionTimedOut:
+        return TransactionTimedOut(
+            f"the input was not at its end {self._timeout_s:g} s after its first message: transaction {txn} is "
+            "aborted, nothing is stored",
+            hint="Send it again with a longer --timeout (24h at most), or without --atomic.",
+            transaction=str(txn),
+            state="ABORTED",
+            reason="timed-out",
+        )
+
     def row(self) -> dict[str, Any]:
         """The result as a row."""
-        from storage.names import short_topic_name
+        from storage.names import full_topic_name, short_topic_name
 
         row = {
-            "topic": short_topic_name(self._producer.topic),
+            "topic": full_topic_name(self._producer.topic),
+            "name": short_topic_name(full_topic_name(self._producer.topic)),
             "messages": self._count,
             "duplicates": self._duplicates,
             "skipped": self._skipped,
@@ -300,6 +338,13 @@ class Sending:
         elif self._txn is not None:
             text += f"; visible when transaction {self._txn} commits"
         return text
+
+
+def _is_too_late(error: BaseException) -> bool:
+    """Whether the deadline ended the transaction: found here, or by another process that reaped it."""
+    return isinstance(error, TransactionTimedOut) or (
+        isinstance(error, TransactionNotOpen) and error.details.get("reason") == "timed-out"
+    )
 
 
 def _too_large(error: MessageTooLarge, unit: str, number: int) -> MessageTooLarge:

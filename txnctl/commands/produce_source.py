@@ -16,7 +16,7 @@ from storage.errors import InvalidValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
 BLOCK_BYTES = 4 * 1024 * 1024
@@ -33,9 +33,10 @@ class Source:
     Attributes:
         name: for messages: the file's name.
         size: bytes there are, where that is known.
+        limit_s: how long it may wait for more, for ever if None; asked before each wait, and free to raise.
     """
 
-    __slots__ = ("_descriptor", "_passed", "_stream", "_waits", "is_terminal", "name", "size")
+    __slots__ = ("_descriptor", "_passed", "_stream", "_waits", "is_terminal", "limit_s", "name", "size")
 
     def __init__(self, descriptor: int | None, stream: BinaryIO | None, name: str) -> None:
         self._descriptor = descriptor
@@ -43,6 +44,7 @@ class Source:
         self._passed = 0
         self.name = name
         self.size: int | None = None
+        self.limit_s: Callable[[], float | None] = lambda: None
         self._waits = self.is_terminal = False
         if descriptor is not None:
             status = os.fstat(descriptor)
@@ -81,7 +83,7 @@ class Source:
             return cls(None, sys.stdin.buffer, name)
 
     def read(self, wait_s: float | None) -> bytes | None:
-        """What is there; nothing at the end; None if nothing came within `wait_s`.
+        """What is there; nothing at the end; None if nothing came within `wait_s`, or within `limit_s`.
 
         Raises:
             InvalidValue: it cannot be read.
@@ -90,7 +92,7 @@ class Source:
             if self._descriptor is None:
                 data = b"" if self._stream is None else self._stream.read(BLOCK_BYTES)
             else:
-                if self._waits and not _is_ready(self._descriptor, wait_s):
+                if self._waits and not _is_ready(self._descriptor, _shorter(wait_s, self.limit_s())):
                     return None
                 data = os.read(self._descriptor, BLOCK_BYTES)
         except BlockingIOError:
@@ -105,6 +107,11 @@ class Source:
         """Bytes read since this was last asked."""
         passed, self._passed = self._passed, 0
         return passed
+
+
+def _shorter(one: float | None, other: float | None) -> float | None:
+    """Of two times to wait, the shorter one; None is for ever."""
+    return other if one is None else one if other is None else min(one, other)
 
 
 def _is_ready(descriptor: int, wait_s: float | None) -> bool:

@@ -134,22 +134,30 @@ def _restored(row: dict[str, Any]) -> list[str]:
 COMPACTED = (
     Field("path", "text", "The store's directory."),
     Field("bytesBefore", "size", "The size of data.mdb before.", heading="BEFORE"),
-    Field("bytesAfter", "size", "The size of data.mdb now.", heading="AFTER"),
+    Field("bytesAfter", "size", "The size of data.mdb now; in a dry run, what it would be.", heading="AFTER"),
+    Field("dryRun", "boolean", "Whether nothing was changed."),
 )
 
 
 @changes_store()
+@administrative
 @output(COMPACTED, name_field="path")
-@example("txnctl store compact")
+@example("txnctl store compact --dry-run")
+@example("txnctl store compact --reason 'the disk is nearly full'")
 def compact(context: Context) -> None:
     """Make the file of a store as small as what it holds.
 
     Nobody else may have the store open meanwhile: if somebody has, it ends with exit code 5 and says who. Free space
-    inside the file is used again by itself; compacting gives it back to the disk.
+    inside the file is used again by itself; compacting gives it back to the disk. The new file is written beside the
+    old one, by --dry-run too, so the disk needs room for both.
     """
-    context.show(
-        context.store.compact(),
-        table=lambda row: (
-            f"Compacted {row['path']}: {size(row['bytesBefore'])} -> {size(row['bytesAfter'])}."
-        ),
-    )
+    with Copying(context, "Compact") as progress:
+        row = context.store.compact(progress=progress, dry_run=context.dry_run, reason=context.reason)
+    context.show(row, table=_compacted)
+
+
+def _compacted(row: dict[str, Any]) -> list[str]:
+    sizes = f"{row['path']}: {size(row['bytesBefore'])} -> {size(row['bytesAfter'])}."
+    if row["dryRun"]:
+        return ["DRY RUN: nothing was changed.", "", f"Would compact {sizes}"]
+    return [f"Compacted {sizes}"]

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from txnctl.commands.subscription_fields import NAMES
-from txnctl.options import argument, changes_store, example, forcible, option, output, reads_store
+from txnctl.options import (
+    administrative,
+    argument,
+    changes_store,
+    example,
+    forcible,
+    option,
+    output,
+    reads_store,
+)
 from txnctl.output.field import Field
 from txnctl.params import DURATION, SUBSCRIPTION, TOPIC, TXN_ID, Grammar
 
@@ -138,8 +147,12 @@ def _acknowledged(row: Row, message_id: str) -> str:
 )
 @option("--delay", type=DURATION, default=_DELAY_S, help="Hand them out again after this long. [default: 1m]")
 @changes_store()
+@administrative
 @output(GIVEN_BACK, name_field="subscription")
-@example("txnctl subscriptions nack orders billing 1:0 --delay 30s", setup=_SETUP)
+@example("txnctl subscriptions nack orders billing 1:0 --dry-run", setup=_SETUP)
+@example(
+    "txnctl subscriptions nack orders billing 1:0 --delay 30s --reason 'the printer is out'", setup=_SETUP
+)
 def nack(
     context: Context, topic: str, subscription: str, message_ids: Sequence[MessageId], delay: float
 ) -> None:
@@ -148,18 +161,26 @@ def nack(
     It concerns messages that were handed out and are not acknowledged. Their redelivery count is raised when they
     are handed out again; after the subscription's maximum they go to the dead-letter topic.
     """
-    row = context.store.admin.negative_acknowledge(topic, subscription, list(message_ids), delay=delay)
+    row = context.store.admin.negative_acknowledge(
+        topic, subscription, list(message_ids), delay=delay, dry_run=context.dry_run, reason=context.reason
+    )
     context.show(row, table=lambda shown: _given_back(shown, delay))
 
 
 def _given_back(row: Row, delay: float) -> str:
+    before = "DRY RUN: nothing was changed.\n\n" if row["dryRun"] and row["givenBack"] else ""
+    return before + _what_was_given_back(row, delay)
+
+
+def _what_was_given_back(row: Row, delay: float) -> str:
     from txnctl.commands.subscription_fields import name_of
     from txnctl.output.human import duration, plural
 
     if not row["givenBack"]:
         return f"None of these messages is in flight on {name_of(row)}. Nothing was changed."
     again = f"to be handed out again in {duration(int(delay * 1000))}" if delay else "to be handed out again"
-    return f"Gave back {plural(row['givenBack'], 'message')} of {name_of(row)}, {again}."
+    verb = "Would give back" if row["dryRun"] else "Gave back"
+    return f"{verb} {plural(row['givenBack'], 'message')} of {name_of(row)}, {again}."
 
 
 @argument("topic", type=TOPIC, help="The topic.")

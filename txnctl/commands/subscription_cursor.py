@@ -54,12 +54,13 @@ SKIPPED = (*NAMES, Field("skipped", "integer", "Messages acknowledged unread."),
 def seek(context: Context, topic: str, subscription: str, position: Start | AtTime) -> None:
     """Move a subscription: the message at POSITION is the next one.
 
-    @TIME is the first message published then or later. Backwards, messages are handed out again. Forwards, those in
-    between are left unread, and you are asked first. All acknowledgements beyond the new position are forgotten, and
-    what is in flight is withdrawn. While an open transaction has acknowledgements pending there it is refused.
+    @TIME is the first message published then or later; a position beyond the end is the end. Backwards, messages are
+    handed out again. Forwards, those in between are left unread, and you are asked first. All acknowledgements beyond
+    the new position are forgotten, and what is in flight is withdrawn. While an open transaction has acknowledgements
+    pending there it is refused.
     """
 
-    from txnctl.commands.subscription_start import resolved
+    from txnctl.commands.subscription_start import note_if_beyond, resolved
 
     start = resolved(context, topic, position)
 
@@ -69,7 +70,9 @@ def seek(context: Context, topic: str, subscription: str, position: Start | AtTi
         )
 
     question = f"Seek {subscription} on {topic} forwards, past what is unread?"
-    context.show(_asked(context, change, question, _is_forwards), table=lambda row: _sought(context, row))
+    row = _asked(context, change, question, _is_forwards)
+    note_if_beyond(context, topic, start, row["markDeletePositionAfter"])
+    context.show(row, table=lambda shown: _sought(context, shown))
 
 
 def _is_forwards(row: Row) -> bool:

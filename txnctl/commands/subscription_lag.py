@@ -111,7 +111,7 @@ def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
     yield heading(context, short_topic(first), facts, first["asOfMs"])
     yield ""
     cells = [{**row, "living": living(row)} for row in rows]
-    headings, *lines = context.table_of(cells, _COLUMNS).splitlines()
+    headings, *lines = context.table_of(cells, _COLUMNS, folds=False).splitlines()
     yield f"  {context.style(headings, 'dim')}"
     for row, line in zip(rows, lines, strict=True):
         verdict = row["verdict"]

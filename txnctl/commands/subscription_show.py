@@ -95,7 +95,7 @@ def _attached(context: Context, row: Row) -> Iterator[str]:
         owner, _, program = str(each["owner"]).partition(" (")
         alive = {"alive": "yes", "dead": "DEAD", "rebooted": "DEAD"}.get(each["state"], each["state"])
         rows.append({**each, "owner": owner, "program": program.removesuffix(")"), "alive": alive})
-    yield from [f"  {line}" for line in context.table_of(rows, _CONSUMERS).splitlines()]
+    yield from [f"  {line}" for line in context.table_of(rows, _CONSUMERS, indent=2).splitlines()]
 
 
 def _numbers(context: Context, row: Row) -> Iterator[str]:

@@ -157,17 +157,19 @@ def create(
     at READ_COMMITTED it is just after maxReadPosition.
     """
     from storage import LATEST, IsolationLevel, SubscriptionType
-    from txnctl.commands.subscription_start import resolved
+    from txnctl.commands.subscription_start import note_if_beyond, resolved
 
+    start = LATEST if start is None else resolved(context, topic, start)
     row = context.store.admin.create_subscription(
         topic,
         subscription,
         subscription_type=subscription_type or SubscriptionType.EXCLUSIVE,
         subscription_isolation_level=isolation_level or IsolationLevel.READ_COMMITTED,
-        initial_position=LATEST if start is None else resolved(context, topic, start),
+        initial_position=start,
         dead_letter_topic=dead_letter_topic,
         max_redeliver_count=max_redeliver_count,
     )
+    note_if_beyond(context, topic, start, row["markDeletePosition"])
     context.show(row, table=_created)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from txnctl.commands.topics import NAMES
 from txnctl.options import argument, example, option, output, reads_store
 from txnctl.output.field import Field
 from txnctl.output.human import size
@@ -136,7 +137,7 @@ def _cell(row: dict[str, Any], name: str) -> str | None:
 
 
 LAST_MESSAGE_ID = (
-    Field("topic", "id", "The topic."),
+    *NAMES,
     Field("isolationLevel", "text", "The level asked for."),
     Field("messageId", "id", "The last message visible at that level; null if there is none."),
 )
@@ -157,7 +158,7 @@ def last_message_id(context: Context, topic: str, isolation_level: IsolationLeve
     it has read everything there is for now. Where nothing is visible, nothing is printed.
     """
     from storage import IsolationLevel
-    from storage.names import short_topic_name
+    from storage.names import full_topic_name, short_topic_name
 
     level = isolation_level or IsolationLevel.READ_COMMITTED
     found = context.store.last_message_id(topic, level)
@@ -165,7 +166,8 @@ def last_message_id(context: Context, topic: str, isolation_level: IsolationLeve
         context.note(f"no message of {topic} is visible at {level.value}")
     context.show(
         {
-            "topic": short_topic_name(topic),
+            "topic": full_topic_name(topic),
+            "name": short_topic_name(full_topic_name(topic)),
             "isolationLevel": level.value,
             "messageId": None if found is None else str(found),
         },

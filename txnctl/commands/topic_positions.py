@@ -35,7 +35,7 @@ POSITIONS = (
 COLUMNS = (
     Field("position", "position", "The entry."),
     Field("entriesAfter", "integer", "Entries after it.", heading="AFTER"),
-    Field("ruler", "text", "Where it lies.", heading="LOG"),
+    Field("ruler", "position", "Where it lies.", heading="LOG"),
     Field("what", "text", "What is there."),
 )
 
@@ -129,7 +129,7 @@ def _entries_through(ledgers: Sequence[Row], position: tuple[int, int]) -> int:
 def _screen(context: Context, row: Row) -> Iterator[str]:
     yield heading(context, row["name"], plural(row["entries"], "entry", "entries"), row["asOfMs"])
     lines = _lines(row)
-    headings, *table = context.table_of(lines, COLUMNS).splitlines()
+    headings, *table = context.table_of(lines, COLUMNS, indent=2).splitlines()
     yield ""
     yield f"  {context.style(headings, 'dim')}"
     yield from [f"  {line}" for line in table]

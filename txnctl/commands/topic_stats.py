@@ -181,7 +181,7 @@ def _subscriptions(context: Context, subscriptions: dict[str, Row]) -> Iterator[
     ]
     if not rows:
         return
-    headings, *lines = context.table_of(rows, SUBSCRIPTION_COLUMNS).splitlines()
+    headings, *lines = context.table_of(rows, SUBSCRIPTION_COLUMNS, folds=False).splitlines()
     yield ""
     yield f"  {context.style(headings, 'dim')}"
     for row, line in zip(rows, lines, strict=True):

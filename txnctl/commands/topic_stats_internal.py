@@ -114,7 +114,7 @@ def _screen(context: Context, row: Row) -> Iterator[str]:
 def _section(context: Context, rows: Sequence[Row], fields: Sequence[Field]) -> Iterator[str]:
     if not rows:
         return
-    headings, *lines = context.table_of(rows, fields).splitlines()
+    headings, *lines = context.table_of(rows, fields, indent=2).splitlines()
     yield ""
     yield f"  {context.style(headings, 'dim')}"
     yield from [f"  {line}" for line in lines]

@@ -127,13 +127,13 @@ def _effects(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
     if not row["effects"]:
         yield "changes", None, "", "nothing: it has touched no topic and no subscription"
     for each in topics:
-        where = f"{each['topic']} {each['firstPosition']}"
+        where = f"{each['name']} {each['firstPosition']}"
         if each["lastPosition"] != each["firstPosition"]:
             where += f"..{each['lastPosition']}"
         yield "discards", each["messages"], _messages(each), where
     for each in row["effects"]:
         if each["kind"] == "subscription":
-            where = f"{each['topic']} to subscription {each['subscription']}"
+            where = f"{each['name']} to subscription {each['subscription']}"
             if each["cumulative"] is not None:
                 where += f" (through {each['cumulative']})"
             yield "redelivers", each["messages"], _messages(each), where
@@ -143,7 +143,7 @@ def _effects(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
 
 def _released(effect: Row) -> Iterator[tuple[str, int | None, str, str]]:
     """What the abort sets free on a topic, and what stays blocked there."""
-    topic, before, after = effect["topic"], effect["maxReadPositionBefore"], effect["maxReadPositionAfter"]
+    topic, before, after = effect["name"], effect["maxReadPositionBefore"], effect["maxReadPositionAfter"]
     if before != after:
         yield "moves", None, "", f"{topic} maxReadPosition {before} -> {after}"
     remaining = 0

@@ -24,7 +24,7 @@ ROW = (
     Field("timeoutMs", "duration", "From begin to deadline."),
     Field("deadlineInMs", "duration", "Time until its deadline, negative after it; null once it has ended."),
     Field("overdue", "boolean", "Whether its deadline has passed: the next writer aborts it."),
-    Field("topics", "list", "The topics that it produced to."),
+    Field("topics", "list", "The full names of the topics that it produced to."),
     Field("messages", "integer", "Messages that it produced."),
     Field("acknowledgements", "integer", "Messages that it acknowledged."),
     Field("endedAt", "time", "When it was committed or aborted."),

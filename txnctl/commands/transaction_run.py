@@ -39,10 +39,10 @@ def run(
     command's own; 128 and the signal's number if a signal ended it, 127 if there is no such command. If the commit
     fails after the command succeeded, it is that error's.
 
-    SIGTERM and its like are passed on, and the transaction is aborted whatever the command makes of them; Ctrl-C
-    goes to the command, whose exit code decides. If this process is killed outright, the command gets SIGTERM, and
-    the next writer aborts the transaction. The transaction's deadline (--timeout) runs meanwhile: after it nothing
-    of it can be committed.
+    SIGTERM, SIGHUP and their like are passed on, and the transaction is aborted whatever the command makes of them;
+    Ctrl-C goes to the command, whose exit code decides. If this process is killed outright, the command gets SIGTERM,
+    and the next writer aborts the transaction. The transaction's deadline (--timeout) runs meanwhile: after it
+    nothing of it can be committed.
     """
     _refuse_nesting()
     from os import environ

@@ -105,7 +105,7 @@ def ended_list(context: Context, rows: Sequence[Row]) -> str:
 def _shortened(row: Row) -> Row:
     """The row with owner and program apart, and of many topics the first few."""
     owner, _, program = str(row["owner"]).partition(" (")
-    topics = [str(each) for each in row["topics"]]
+    topics = short_names(row)
     if len(topics) > _TOPICS_SHOWN:
         topics = [*topics[: _TOPICS_SHOWN - 1], f"{len(topics) - _TOPICS_SHOWN + 1} more"]
     labels = " ".join([f"{name}={value}" for name, value in row["labels"].items()])
@@ -129,7 +129,7 @@ def one(context: Context, row: Row) -> Iterator[str]:
     yield ""
     parts = list(_parts(row, is_open))
     if parts:
-        yield from [f"  {line}" for line in context.table_of(parts, _PARTS).splitlines()]
+        yield from [f"  {line}" for line in context.table_of(parts, _PARTS, indent=2).splitlines()]
     else:
         yield "  It has touched nothing yet." if is_open else "  It touched nothing."
     advice = _advice(row) if is_open else None
@@ -162,6 +162,13 @@ def _facts(context: Context, row: Row, is_open: bool) -> Iterator[tuple[str, str
     yield "isolation", f"{row['isolation']}, priority {row['priority']}, timestamp {row['timestamp']}"
 
 
+def short_names(row: Row) -> list[str]:
+    """Its topics as people write them."""
+    from storage.names import short_topic_name
+
+    return [short_topic_name(str(each)) for each in row["topics"]]
+
+
 def _evidence(context: Context, row: Row) -> str:
     text = _EVIDENCE.get(str(row["ownerState"]), str(row["ownerState"]))
     return context.style(text, "bold", "red") if row["orphaned"] else text
@@ -172,14 +179,14 @@ def _parts(row: Row, is_open: bool) -> Iterator[Row]:
         runs = [str(each) for each in part["positions"]]
         where = ", ".join(runs[:_RUNS_SHOWN]) + (", ..." if len(runs) > _RUNS_SHOWN else "")
         if part["kind"] == "topic":
-            yield {**part, "what": f"produced to {part['topic']}", "where": where}
+            yield {**part, "what": f"produced to {part['name']}", "where": where}
             continue
         if part["cumulative"] is not None:
             where = ", ".join([f"through {part['cumulative']}", *([where] if where else [])])
         doing = "acknowledgements pending" if is_open else "acknowledged"
         yield {
             **part,
-            "what": f"{doing} on {part['topic']}, {part['subscription']}",
+            "what": f"{doing} on {part['name']}, {part['subscription']}",
             "where": where or UNKNOWN,
         }
 
@@ -195,9 +202,7 @@ def touched(row: Row) -> str:
     """`3 messages on orders, payments; 2 acknowledgements`, or `it had touched nothing`."""
     parts = []
     if row["messages"]:
-        parts.append(
-            f"{plural(row['messages'], 'message')} on {', '.join([str(each) for each in row['topics']])}"
-        )
+        parts.append(f"{plural(row['messages'], 'message')} on {', '.join(short_names(row))}")
     if row["acknowledgements"]:
         parts.append(plural(row["acknowledgements"], "acknowledgement"))
     return "; ".join(parts) or "it had touched nothing"

@@ -42,8 +42,13 @@ def many(
     fields: tuple[Field, ...],
     name_field: str,
     table: Callable[[Sequence[Row]], str | Iterable[str]] | None,
+    width: int | None = None,
 ) -> Iterator[str]:
-    """A list: an array in JSON, which is written whole or not at all."""
+    """A list: an array in JSON, which is written whole or not at all.
+
+    Args:
+        width: of the terminal, in columns, for tables.
+    """
     if output == "json":
         yield json_text.indented(list(rows)) + "\n"
     elif output == "ndjson":
@@ -55,7 +60,7 @@ def many(
     elif table is None:
         from txnctl.output.table import list_table
 
-        yield _ended(list_table(list(rows), fields))
+        yield _ended(list_table(list(rows), fields, width))
     else:
         yield _ended(table([printable_row(row) for row in rows]))  # type: ignore[misc]
 

@@ -34,6 +34,18 @@ class OutputStream:
         self._raw: BinaryIO | None = None if sys.stdout is None else _buffered(sys.stdout.buffer)
         self.terminal = sys.stdout is not None and sys.stdout.isatty()
 
+    def width(self) -> int | None:
+        """Columns of the terminal that it is, as COLUMNS or the terminal says; None if it is none."""
+        if not self.terminal:
+            return None
+        columns = os.environ.get("COLUMNS", "")
+        if columns.isdecimal() and int(columns) > 0:
+            return int(columns)
+        try:
+            return os.get_terminal_size(sys.stdout.fileno()).columns or None
+        except (OSError, ValueError):
+            return None
+
     def write(self, text: str) -> None:
         """Write text as UTF-8. File names that are not UTF-8 leave as the bytes they came as."""
         self.write_bytes(text.encode("utf-8", "surrogateescape"))

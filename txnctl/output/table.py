@@ -1,4 +1,7 @@
-"""Rows as a table for people: headings, columns in line, numbers to the right, no frame."""
+"""Rows as a table for people: headings, columns in line, numbers to the right, no frame.
+
+Where it goes to a terminal that is narrower, long texts are folded within their columns; elsewhere a row is a line.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,29 @@ if TYPE_CHECKING:
 
     from txnctl.output.field import Field
 
+FOLDED = frozenset({"text", "list", "map"})
+"""The kinds of fields whose cells may be folded: ids, positions and times are copied from tables."""
 
-def list_table(rows: Sequence[Mapping[str, object]], fields: Sequence[Field]) -> str:
-    """One line a row under a line of headings; nothing at all where there are no rows."""
+_FOLDED_MIN = 20
+"""A column is not folded narrower than this, or its heading."""
+
+
+def list_table(
+    rows: Sequence[Mapping[str, object]], fields: Sequence[Field], width: int | None = None
+) -> str:
+    """One line a row under a line of headings; nothing at all where there are no rows.
+
+    Args:
+        width: of the terminal, in columns; None folds nothing.
+    """
     columns = [field for field in fields if field.heading]
+    headings = [field.heading for field in columns]
+    cells = [[field.cell(row) for field in columns] for row in rows]
+    if width is not None:
+        cells = folded(headings, cells, [field.kind in FOLDED for field in columns], width)
     return aligned(
-        [field.heading for field in columns],
-        [[field.cell(row) for field in columns] for row in rows],
+        headings,
+        cells,
         ["right" if field.kind in NUMERIC else "left" for field in columns],
     )
 
@@ -26,6 +45,33 @@ def object_table(row: Mapping[str, object], fields: Sequence[Field]) -> str:
     shown = [field for field in fields if field.heading]
     width = max(len(field.heading) for field in shown)
     return "\n".join([f"{field.heading.lower():{width}}  {field.cell(row)}".rstrip() for field in shown])
+
+
+def folded(
+    headings: Sequence[str], cells: list[list[str]], may_fold: Sequence[bool], width: int
+) -> list[list[str]]:
+    """The cells with line ends in them, so that the table is at most `width` wide if that can be."""
+    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    over = sum(widths) + 2 * (len(widths) - 1) - width
+    whole = list(widths)
+    while over > 0:
+        spare = [
+            (now, at)
+            for at, now in enumerate(widths)
+            if may_fold[at] and now > max(_FOLDED_MIN, len(headings[at]))
+        ]
+        if not spare:
+            break
+        widths[max(spare)[1]] -= 1
+        over -= 1
+    if widths == whole:
+        return cells
+    from textwrap import wrap
+
+    return [
+        ["\n".join(wrap(cell, wide, break_on_hyphens=False)) for cell, wide in zip(row, widths, strict=True)]
+        for row in cells
+    ]
 
 
 def aligned(headings: Sequence[str], cells: Sequence[Sequence[str]], alignment: Sequence[str]) -> str:

@@ -1,0 +1,76 @@
+"""The audit trail: what operators changed, and which transactions expired.
+
+A record is part of the store transaction that makes the change, so there is none without the other. Records are
+numbered together. The trail is bounded: each new record removes the oldest of its kind that lies further back than
+its kind is kept, so that a store which reaps often neither grows for ever nor forgets what operators did.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+from storage.codec import key1, pack, unpack
+from storage.limits import AUDIT_CHANGES_KEPT, AUDIT_EXPIRIES_KEPT
+from storage.moment import both
+from storage.owner import Owner
+from storage.schema import AUDIT
+from storage.view import ReadView, WriteBatch
+
+
+class Kind(IntEnum):
+    """What the record is of; its value is added to the number in the key, so that each kind is a range of keys."""
+
+    CHANGE = 0
+    EXPIRY = 1 << 63
+
+
+_KEPT = {Kind.CHANGE: AUDIT_CHANGES_KEPT, Kind.EXPIRY: AUDIT_EXPIRIES_KEPT}
+
+
+def record(
+    batch: WriteBatch,
+    by: Owner,
+    action: str,
+    target: str,
+    reason: str | None,
+    effects: dict[str, Any],
+    kind: Kind = Kind.CHANGE,
+) -> None:
+    """Note a change, within the batch that makes it.
+
+    Args:
+        reason: what the operator gave for one; for an expiry, why it expired.
+    """
+    batch.head.last_audit += 1
+    fields = [batch.now_ms, by.fields(), action, target, reason, effects]
+    batch.put(AUDIT, key1(kind + batch.head.last_audit), pack(fields))
+    _forget(batch, kind)
+
+
+def _forget(batch: WriteBatch, kind: Kind) -> None:
+    """Remove the oldest of this kind if it is out of bounds; two, so that a lowered bound is reached some day."""
+    beyond = kind + batch.head.last_audit - _KEPT[kind]
+    for _ in range(2):
+        oldest = next(batch.keys(AUDIT, start=key1(kind)), None)
+        if oldest is None or int.from_bytes(oldest, "big") > beyond:
+            return
+        batch.delete(AUDIT, oldest)
+
+
+def numbers(view: ReadView) -> list[int]:
+    """The numbers of all records, the newest first."""
+    return sorted((int.from_bytes(key, "big") & ~Kind.EXPIRY for key in view.keys(AUDIT)), reverse=True)
+
+
+def find(view: ReadView, number: int) -> dict[str, Any] | None:
+    """A record for reports; None if there is none of this number."""
+    for kind in Kind:
+        payload = view.get(AUDIT, key1(kind + number))
+        if payload is not None:
+            at_ms, by, action, target, reason, effects = unpack(payload)[:6]
+            return {
+                "number": number, **both("changed", at_ms), "by": str(Owner.of(by)), "action": action,
+                "target": target, "reason": reason, "effects": effects,
+            }  # fmt: skip
+    return None

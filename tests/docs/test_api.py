@@ -1,0 +1,59 @@
+"""docs/API.md names all that is public, with the parameters that it has."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import storage
+from storage.ops.administration import Administration
+
+PAGE = (Path(__file__).parents[2] / "docs" / "API.md").read_text()
+CLASSES = (
+    storage.Store,
+    storage.Producer,
+    storage.Consumer,
+    storage.Reader,
+    storage.Transaction,
+    storage.Message,
+)
+INSIDE = {"connection", "coordinator", "reaper", "end_owned"}
+"""Parts of a store that the engine's own modules use."""
+
+
+@pytest.mark.parametrize("name", storage.__all__)
+def test_every_name_is_there(name: str) -> None:
+    """What can be imported from `storage` is described."""
+    assert re.search(rf"\b{name}\b", PAGE)
+
+
+@pytest.mark.parametrize("kind", [*CLASSES, Administration], ids=lambda kind: kind.__name__)
+def test_every_method_is_there(kind: type) -> None:
+    """And every property."""
+    public = {name for name in vars(kind) if not name.startswith("_")} - INSIDE
+    public -= {name for name in getattr(kind, "__slots__", ()) if name in ("entry", "index")}
+    assert not {name for name in public if not re.search(rf"`[^`]*\b{name}\b[^`]*`", PAGE)}
+
+
+def signatures() -> list[tuple[str, str, str]]:
+    """Class, method and parameters of every method whose parameters the page shows with a default."""
+    found = []
+    for kind in CLASSES:
+        for name, method in vars(kind).items():
+            plain = inspect.unwrap(getattr(method, "__func__", method))
+            if name.startswith("_") or not inspect.isfunction(plain):
+                continue
+            shown = re.findall(rf"`(?:[\w.]+\.)?{name}\(([^`)]*=[^`)]*)\)`", PAGE.replace("\n", " "))
+            found += [(kind.__name__, name, each) for each in shown]
+    return found
+
+
+@pytest.mark.parametrize(("kind", "name", "shown"), signatures())
+def test_shown_parameters_exist(kind: str, name: str, shown: str) -> None:
+    """With these names; some class has all of them (`acknowledge` is a consumer's and an operator's)."""
+    shown_names = [each.split("=")[0].strip() for each in shown.split(",")]
+    having = [each for each in (*CLASSES, Administration) if name in vars(each)]
+    assert any(set(shown_names) <= set(inspect.signature(getattr(each, name)).parameters) for each in having)

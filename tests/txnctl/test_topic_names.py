@@ -1,0 +1,135 @@
+"""A topic in JSON: `topic` and `topics` hold the full name everywhere, `name` beside it the short one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage import Store
+from storage.names import full_topic_name, short_topic_name
+from txnctl.declaration import Example
+from txnctl.generate.tree import examples
+
+CHECKOUT = Path(__file__).parents[2]
+FULL = "persistent://public/default/"
+
+
+def named_topics() -> Iterator[tuple[str, Example]]:
+    """The first example of each command that prints something in JSON and has a topic in what it does."""
+    seen = set()
+    for title, example in examples():
+        words = " ".join([*example.setup, *example.lines])
+        if title not in seen and ("topics create" in words or "produce" in words):
+            seen.add(title)
+            yield title, example
+
+
+def objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a document."""
+    if isinstance(value, dict):
+        yield value
+        for each in value.values():
+            yield from objects(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from objects(each)
+
+
+def check(document: Any) -> int:
+    """How many topics are named in it, all of them by the rule."""
+    found = 0
+    for each in objects(document):
+        if isinstance(each.get("topic"), str):
+            found += 1
+            assert each["topic"].startswith("persistent://"), each
+            if isinstance(each.get("name"), str):
+                assert each["name"] == short_topic_name(each["topic"]), each
+        for name in each.get("topics") or ():
+            found += 1
+            assert name.startswith("persistent://"), each
+    return found
+
+
+@pytest.mark.parametrize(
+    ("title", "example"), list(named_topics()), ids=[title for title, _ in named_topics()]
+)
+def test_reports_name_topics_alike(title: str, example: Example, tmp_path: Path) -> None:
+    """Whatever the command prints as JSON, on standard output or as an error."""
+    Store.create(tmp_path / "store")
+    lines = "\n".join([*example.setup, *example.lines[:-1]])
+    program = f'txnctl() {{ {shlex.quote(sys.executable)} -m txnctl "$@"; }}'
+    script = f"{program}\n{lines}\nexport TXNCTL_OUTPUT=json\n{example.lines[-1]}\n"
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "TXNCTL_STORE": str(tmp_path / "store")}
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, timeout=120, check=False,
+    )  # fmt: skip
+    for line in (done.stdout, *done.stdout.splitlines(), *done.stderr.splitlines()):
+        try:
+            document = json.loads(line)
+        except ValueError:
+            continue
+        check(document)
+
+
+@pytest.fixture(autouse=True)
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where commands run in this process find a store."""
+    monkeypatch.setenv("TXNCTL_STORE", str(tmp_path / "bank"))
+    return tmp_path / "bank"
+
+
+def test_of_all_that_a_transaction_touched(run: Any, path: Path) -> None:
+    """Its row, its parts, and the effects of ending it; also when one of the topics is gone."""
+    Store.create(path)
+    with Store.open(path) as store:
+        for name in ("orders", "persistent://a/b/c"):
+            store.create_topic(name)
+            store.create_producer(name).send(b"x")
+        txn = store.begin()
+        store.create_producer("persistent://a/b/c").send(b"y", txn=txn)
+        store.create_producer("orders").send(b"y", txn=txn)
+        store.admin.create_subscription("orders", "s")
+    shown = run("transactions", "show", str(txn), "-o", "json").json
+    assert shown["topics"] == [f"{FULL}orders", "persistent://a/b/c"]
+    assert [(each["topic"], each["name"]) for each in shown["parts"]] == [
+        (f"{FULL}orders", "orders"),
+        ("persistent://a/b/c", "persistent://a/b/c"),
+    ]
+    assert "produced to orders" in run("transactions", "show", str(txn)).out
+    assert "  orders, persistent://a/b/c  " in run("transactions", "list").out
+    row = run("transactions", "abort", str(txn), "--dry-run", "-o", "json").json
+    assert check(row) == 2
+    assert check(run("produce", "orders", "-m", "x", "-o", "json").json) == 1
+    assert check(run("topics", "last-message-id", "orders", "-o", "json").json) == 1
+
+
+@pytest.mark.parametrize("name", ["orders", f"{FULL}orders"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topics", "create", "NAME"),
+        ("topics", "show", "NAMEX"),
+        ("subscriptions", "show", "NAME", "missing"),
+        ("consume", "NAME", "--timeout", "1ms"),
+    ],
+)
+def test_of_errors(run: Any, path: Path, words: tuple[str, ...], name: str) -> None:
+    """In their details, however it was typed."""
+    Store.create(path)
+    with Store.open(path) as store:
+        store.create_topic("orders")
+    outcome = run(*[word.replace("NAME", name) for word in words], "-o", "json")
+    assert outcome.status in (3, 4, 7)
+    assert check(outcome.error) == 1
+    assert outcome.error["details"]["topic"] == full_topic_name(
+        words[2].replace("NAME", name) if words[0] == "topics" else name
+    )
