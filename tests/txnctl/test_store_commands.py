@@ -358,7 +358,7 @@ class TestUpkeep:
         """The same as the real one gets, which leaves a record with its reason; the file stays as it was."""
         with Store.open(path) as store:
             store.create_topic("large")
-            store.create_producer("large").send_batch([b"x" * 100_000] * 20)
+            store.create_producer("large", connected=False).send_batch([b"x" * 100_000] * 20)
             store.admin.delete_topic("large")
         before = (path / "data.mdb").read_bytes()
         dry = run("store", "compact", "--dry-run", "-o", "json").json
@@ -380,7 +380,7 @@ class TestUpkeep:
         """Of a topic whose deletion was killed; the real one removes it and leaves a record."""
         with Store.open(path) as store:
             store.create_topic("large")
-            store.create_producer("large").send_batch([b"x"] * 5)
+            store.create_producer("large", connected=False).send_batch([b"x"] * 5)
             faults.arm("topic.between_purge_steps", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 store.admin.delete_topic("large")
