@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
+from storage import place
 from storage.clock import Clock
 from storage.codec import key1, pack
 from storage.environment import Environment, OnWait
@@ -76,7 +77,7 @@ class Connection:
         self._lease = 0
         self._closed = False
         self._in_place_ns = 0
-        self.path = os.path.realpath(path)
+        self.path = place.resolved(path, os.path.realpath)
         self.environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
         self.view = self.environment.view
 
@@ -132,14 +133,6 @@ class Connection:
             batch.head.last_lease = max(batch.head.last_lease, self._lease)
             batch.put(LEASES, key1(self._lease), pack(self.owner.fields()))
         return self._lease
-
-    def drop_lease(self) -> None:
-        """Give the lease back: nothing attached is left."""
-        if not self._lease:
-            return
-        number, self._lease = self._lease, 0
-        self.write(lambda batch: batch.delete(LEASES, key1(number)))
-        self.environment.lock_file.drop_lease(number)
 
     def wait_for_commit(self, seen: int, until_ns: int) -> bool:
         """Sleep until some process has committed since `seen`, or the boot clock reaches `until_ns`.

@@ -438,6 +438,7 @@ class Environment:
             raw.abort()
             raise _full(self.path, error) from error
         except (
+            lmdb.BadTxnError,  # what LMDB says of all that follows a page that it could not read
             lmdb.CorruptedError,
             lmdb.PageNotFoundError,
             lmdb.PageFullError,
@@ -507,9 +508,11 @@ class _ViewContext:
         self._raw = environment._begin_view()
         try:
             return ReadView(self._raw, environment._databases, environment.clock)
-        except BaseException:
+        except BaseException as error:
             self._raw.abort()
             environment._end_view()
+            if isinstance(error, lmdb.Error):
+                raise damaged(environment.path, error) from error
             raise
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:

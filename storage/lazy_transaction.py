@@ -2,7 +2,7 @@
 
 Its timestamp comes from the shared page of read_cache.py, below a mark that is durably reserved. Its record is written
 when its number is asked for, when a message, an acknowledgement or an intent names it, when it meets another
-transaction, or when it commits something (docs/decisions/0013).
+transaction, or when it commits something (docs/decisions/0015).
 """
 
 from __future__ import annotations

@@ -280,8 +280,7 @@ class Store:
             topic, mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=_number(txn), lease=lease,
             timeout=timeout, create_topic=create_topic, on_wait=on_wait,
         )  # fmt: skip
-        _, session = producing.connect(self.connection, self.coordinator, ask)
-        return producers.show_session(self, session.token)
+        return producers.granted(self, *producing.connect(self.connection, self.coordinator, ask))
 
     def close_session(
         self, session: str, *, dry_run: bool = False, reason: str | None = None

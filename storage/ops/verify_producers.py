@@ -10,12 +10,10 @@ from storage.ledger.entry import MESSAGES
 from storage.ledger.owners import Ownership
 from storage.ledger.topic import Topic
 from storage.ledger.topic_head import TopicHead
+from storage.names import LETTERS_PREFIX
 from storage.ops.verify_log import Log, Report
 from storage.position import Position
 from storage.view import ReadView
-
-_LETTERS = "dead-letter-"
-"""What the store itself writes to a dead-letter topic, whoever owns it."""
 
 
 def check_producers(view: ReadView, topic: Topic, head: TopicHead, log: Log | None, report: Report) -> None:
@@ -75,7 +73,7 @@ def _check_log(topic: Topic, head: TopicHead, history: list[Ownership], log: Log
         if entry.epoch > head.epoch:
             report(9, f"{topic.name} {Position(*entry.at)}", f"its epoch {entry.epoch} was never granted")
         ownership = by_epoch.get(entry.epoch)
-        if entry.kind != MESSAGES or ownership is None or entry.producer.startswith(_LETTERS):
+        if entry.kind != MESSAGES or ownership is None or entry.producer.startswith(LETTERS_PREFIX):
             continue
         what = f"{topic.name} {Position(*entry.at)}"
         if entry.at <= ownership.after:

@@ -286,7 +286,7 @@ def check_begin(timeout_ms: int, labels: dict[str, str] | None) -> None:
     """
     if not 0 < timeout_ms <= TRANSACTION_TIMEOUT_MS_MAX:
         raise InvalidValue(
-            f"a transaction's timeout of {timeout_ms / 1000:g} s is not between 1 ms and 24 h",
+            f"a transaction's timeout of {timeout_ms / 1000:,.10g} s is not between 1 ms and 24 h",
             timeoutMs=timeout_ms,
         )
     _check_labels(labels or {})

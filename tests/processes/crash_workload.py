@@ -18,6 +18,7 @@ import sys
 from storage import (
     EARLIEST,
     IsolationLevel,
+    Producer,
     Store,
     SubscriptionType,
     Transaction,
@@ -26,6 +27,7 @@ from storage import (
     faults,
 )
 from storage.consumer import Consumer
+from storage.errors import ProducerFenced
 from storage.ledger import topic
 from storage.message import Message
 from storage.table import retention, table
@@ -35,7 +37,7 @@ from tests.processes.parent import say
 ROUNDS_MAX = 12
 """A point that so many rounds do not reach often enough is not reached at all."""
 
-TOPICS = {"orders": 5, "audit": 3}
+TOPICS = {"orders": 5, "audit": 3, "throne": 4}
 """Their ledgers roll after so many entries."""
 
 SUBSCRIPTIONS = {
@@ -47,6 +49,9 @@ SUBSCRIPTIONS = {
     "rewound": ("audit", SubscriptionType.EXCLUSIVE, IsolationLevel.READ_COMMITTED),
 }
 CUMULATIVE = {"ledger", "standby", "rewound"}
+THRONE = "throne"
+"""The topic that one owner after the other takes over."""
+
 GRAVE = "grave"
 DOOMED = "doomed"
 BOOKS = "books"
@@ -90,6 +95,7 @@ class Workload:
             self.store.admin.delete_table(SCRAP, force=True)
         self.commit_detached()
         self.send_again()
+        self.come_back()
         if self.store.has_topic(DOOMED):
             self.delete_doomed()
 
@@ -108,6 +114,22 @@ class Workload:
         if named:
             self.send_named(named[-1]["values"], named[-1]["sequence_ids"])
 
+    def come_back(self) -> None:
+        """Whoever knew that it owned the throne goes on under its epoch; what was only tried is taken over."""
+        reigns = [line for line in self.journal.lines if line["kind"] in ("own", "abdicate")]
+        if not reigns or (reigns[-1]["kind"] == "abdicate" and reigns[-1]["event"] == "did"):
+            return
+        last = reigns[-1]
+        if last["event"] == "try":
+            owner = self.own("ExclusiveWithFencing")
+        elif last["leased"]:
+            owner = self.store.session_producer(THRONE, last["token"])
+        else:
+            owner = self.store.create_producer(THRONE, access_mode="Exclusive", resume=last["token"])
+        assert last["event"] == "try" or owner.topic_epoch == last["epoch"], "nobody else came, so it goes on"
+        self.send_as(owner, 1)
+        self.abdicate(owner)
+
     # Steps
 
     def send(self, of: str, count: int, txn: str | None = None) -> None:
@@ -121,6 +143,66 @@ class Workload:
             )
             sent.result["ids"] = [str(each) for each in receipt]
         assert receipt.count == count
+
+    def own(self, mode: str, spares: str | None = None, leased: bool = False) -> Producer:
+        """Take the throne; the open transactions with messages on it are doomed, but for the one that is spared."""
+        before = self.store.topic_stats(THRONE)["topicEpoch"]
+        dooms = [row["txnId"] for row in self.store.transactions(topic=THRONE) if row["txnId"] != spares]
+        with self.journal.attempt("own", before=before, dooms=dooms, leased=leased) as owned:
+            if leased:
+                row = self.store.open_session(THRONE, access_mode=mode, lease=3600)
+                owner = self.store.session_producer(THRONE, row["session"])
+            else:
+                owner = self.store.create_producer(THRONE, access_mode=mode, txn=spares)
+            owned.result.update(epoch=owner.topic_epoch, token=owner.session)
+        return owner
+
+    def abdicate(self, owner: Producer) -> None:
+        """Leave the throne."""
+        assert owner.session is not None
+        with self.journal.attempt("abdicate", epoch=owner.topic_epoch):
+            self.store.close_session(owner.session)
+
+    def send_as(self, owner: Producer, count: int, txn: str | None = None) -> None:
+        """Send fresh values under the epoch of a producer."""
+        number, epoch = len(self.journal.lines), owner.topic_epoch
+        values = [f"{number}/{index}" for index in range(count)]
+        with self.journal.attempt(
+            "send", topic=THRONE, values=values, txn=txn, sequence_ids=None, epoch=epoch
+        ) as sent:
+            receipt = owner.send_batch([v.encode() for v in values], txn=txn)
+            sent.result["ids"] = [str(each) for each in receipt]
+
+    def be_refused(self, fenced: Producer) -> None:
+        """Who was taken over can publish no more; a transaction that it tries to go on with is aborted."""
+        with self.journal.attempt("enlist") as enlisted:
+            txn = enlisted.result["txn"] = str(self.store.begin(timeout=3600))
+        for within in (None, txn):
+            with self.journal.attempt("refuse", txn=within):
+                try:
+                    fenced.send(b"never stored", txn=within)
+                except ProducerFenced:
+                    continue
+                raise AssertionError("a fenced producer has published")
+
+    def reign(self) -> None:
+        """Three owners, each taken over by the next, and a Shared producer after them."""
+        first = self.own("Exclusive")
+        self.send_as(first, 1)
+        doomed, spared = (str(self.store.begin(timeout=3600)) for _ in range(2))
+        self.send_as(first, 2, doomed)
+        self.send_as(first, 1, spared)
+        second = self.own("ExclusiveWithFencing", spares=spared)
+        self.be_refused(first)
+        self.send_as(second, 1, spared)
+        with self.journal.attempt("commit", txn=spared):
+            self.store.commit(spared)
+        third = self.own("ExclusiveWithFencing", leased=True)
+        self.be_refused(second)
+        self.send_as(third, 2)
+        self.abdicate(third)
+        with self.store.create_producer(THRONE) as shared:
+            self.send_as(shared, 1)
 
     def send_named(self, values: list[str], ids: list[int]) -> int:
         """Send under given sequence ids; how many of them were stored now."""
@@ -313,6 +395,7 @@ class Workload:
         seen = self.receive("watch", 4)
         self.acknowledge("watch", seen[1:])
         self.rewind()
+        self.reign()
         self.doom()
         self.keep_books()
         self.make_others()
