@@ -84,6 +84,9 @@ class TableWork(LazyTransaction):
         """
         own = self._buffer.get((table.table_id, key))
         if own is not None:
+            self._check_not_ended()
+            if self._is_unusable():
+                self._write(self._make_ready)
             return None if own.value is None else Version(self.timestamp, self.least, own.value)
         table_id = table.table_id
 
