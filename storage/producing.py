@@ -30,6 +30,9 @@ from storage.view import ReadView, WriteBatch
 OnTurn = Callable[[list[str]], None]
 """Told once, when a producer begins to wait, who is before it."""
 
+_LEAVE_S = 0.5
+"""Who is interrupted waits no longer than this for the writer gate to take its place back."""
+
 _LOOK_S = 0.02
 """A busy store commits often: a waiting producer looks no oftener than this."""
 
@@ -125,7 +128,7 @@ class _Connecting:
         """Whether it was connected, promoted or not; if the store cannot be written now, our death will do it."""
         for session in self._made:
             with suppress(TxnctlError):
-                self._connection.write(partial(admission.leave, mine=session))
+                self._connection.write(partial(admission.leave, mine=session), timeout_s=_LEAVE_S)
 
     def _hold(self, batch: WriteBatch, *, attached: bool) -> Hold:
         if self._ask.lease_ms and not attached:
