@@ -239,7 +239,12 @@ def borrow(connection: Connection, coordinator: Coordinator, topic: Topic, text:
                 view, topic.topic_id, topic.name, head, f"of session {token.number}", None,
                 "the session was closed, or the topic was taken over",
             )  # fmt: skip
-        if session is None or not token.names(session):
+        if session is not None and not token.names(session):
+            raise refusals.fenced(
+                view, topic.topic_id, topic.name, topic_head.load(view, topic.topic_id), session.name, session.epoch,
+                "its session was connected again, by another token",
+            )  # fmt: skip
+        if session is None:
             raise SessionNotFound(
                 f"there is no session {token.number} on topic {topic.name} with that token",
                 hint=f"`txnctl producers list {topic.name}` shows the sessions; `producers open` opens one.",
