@@ -30,6 +30,9 @@ from storage.view import ReadView, WriteBatch
 OnTurn = Callable[[list[str]], None]
 """Told once, when a producer begins to wait, who is before it."""
 
+_LEAVE_S = 0.5
+"""Who is interrupted waits no longer than this for the writer gate to take its place back."""
+
 _LOOK_S = 0.02
 """A busy store commits often: a waiting producer looks no oftener than this."""
 
@@ -125,7 +128,7 @@ class _Connecting:
         """Whether it was connected, promoted or not; if the store cannot be written now, our death will do it."""
         for session in self._made:
             with suppress(TxnctlError):
-                self._connection.write(partial(admission.leave, mine=session))
+                self._connection.write(partial(admission.leave, mine=session), timeout_s=_LEAVE_S)
 
     def _hold(self, batch: WriteBatch, *, attached: bool) -> Hold:
         if self._ask.lease_ms and not attached:
@@ -236,7 +239,12 @@ def borrow(connection: Connection, coordinator: Coordinator, topic: Topic, text:
                 view, topic.topic_id, topic.name, head, f"of session {token.number}", None,
                 "the session was closed, or the topic was taken over",
             )  # fmt: skip
-        if session is None or not token.names(session):
+        if session is not None and not token.names(session):
+            raise refusals.fenced(
+                view, topic.topic_id, topic.name, topic_head.load(view, topic.topic_id), session.name, session.epoch,
+                "its session was connected again, by another token",
+            )  # fmt: skip
+        if session is None:
             raise SessionNotFound(
                 f"there is no session {token.number} on topic {topic.name} with that token",
                 hint=f"`txnctl producers list {topic.name}` shows the sessions; `producers open` opens one.",

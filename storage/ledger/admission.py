@@ -312,15 +312,13 @@ def leave(batch: WriteBatch, mine: ProducerSession) -> None:
         topic_head.save(batch, mine.topic_id, head)
 
 
-def lose(batch: WriteBatch, mine: ProducerSession) -> None:
-    """A session whose process is dead, or whose lease has ended, has lost its topic: it can never come back."""
+def lose(batch: WriteBatch, mine: ProducerSession, transactions: Transactions) -> None:
+    """The last owner, whose lease has ended, has lost its topic: it can never come back, nor can what it had begun."""
     head = topic_head.load(batch, mine.topic_id)
-    session = sessions.find(batch, mine.topic_id, mine.number)
-    if session is not None and session.is_same(mine):
-        _remove(batch, head, session, "dead" if session.lease else "expired")
     if head.owner_session == mine.number:
-        head.owner_session = 0
-    topic_head.save(batch, mine.topic_id, head)
+        _end_former_owner(
+            batch, mine.topic_id, head, 0, transactions, "its producer's lease ended, and others wait"
+        )
 
 
 def publishes(
@@ -335,7 +333,8 @@ def publishes(
         txn: the transaction it publishes in; 0 for none.
     """
     if head.owner_session not in (0, number):
-        head = _end_former_owner(batch, topic_id, head, txn, transactions)
+        why = "the owner whose messages it held was gone when others published"
+        head = _end_former_owner(batch, topic_id, head, txn, transactions, why)
     if head.publish_session != number:
         before = sessions.find(batch, topic_id, head.publish_session) if head.publish_session else None
         if before is not None:
@@ -346,20 +345,19 @@ def publishes(
 
 
 def _end_former_owner(
-    batch: WriteBatch, topic_id: int, head: TopicHead, txn: int, transactions: Transactions
+    batch: WriteBatch, topic_id: int, head: TopicHead, spare: int, transactions: Transactions, why: str
 ) -> TopicHead:
-    """Somebody else produces: the last owner, dead or expired, is fenced from here on.
+    """The last owner, dead or expired, is fenced from here on, by no new epoch but by who publishes or waits.
 
-    What it had sent in open transactions must not appear before what is published now. Under its epoch nobody else
-    has published yet, so all that is open on the topic is its own, but for what the publisher itself sends in.
+    What it had sent in open transactions must not appear in another's past. Under its epoch nobody else has published
+    yet, so all that is open on the topic is its own, but for what a publisher itself sends in.
     """
     gone = sessions.find(batch, topic_id, head.owner_session)
     if gone is not None:
         _remove(batch, head, gone, "dead" if gone.lease else "expired")
     head.owner_session = 0
     topic_head.save(batch, topic_id, head)
-    why = "the owner whose messages it held was gone when others published"
-    transactions.end_fenced(batch, topic_id, head.epoch, txn, why)
+    transactions.end_fenced(batch, topic_id, head.epoch, spare, why)
     return topic_head.load(batch, topic_id)
 
 

@@ -151,7 +151,7 @@ class Borrowed:
 
         Raises:
             ProducerFenced: for good; the caller makes that durable.
-            ProducerBusy: Shared producers are connected, who have not published yet.
+            ProducerBusy: Shared producers are connected, who have not published yet; or a Shared one, and others wait.
         """
         topic_id = self._topic.topic_id
         if not self._token.names(mine):
@@ -162,14 +162,17 @@ class Borrowed:
         there = sessions.living(batch, topic_id, batch.lock_file)
         waiting = next((each for each in there if each.is_waiting), None)
         if mine.lease:
-            raise self._lost(batch, head, mine, f"the process that held its session is dead: {mine.owner}")
-        if waiting is not None:
-            raise self._lost(batch, head, mine, f"its lease ended, and {waiting.name} waits for the topic")
+            # It may connect again, and gets another token then: what it has left behind is out.
+            raise self._fenced(batch, head, f"the process that held its session is dead: {mine.owner}")
         if not mine.mode.is_exclusive:
+            if waiting is not None:
+                raise refusals.busy(batch, batch.lock_file, self._topic.name, self.mode, there)
             for each in there:
                 if each.name == mine.name:
                     raise refusals.name_taken(batch, batch.lock_file, self._topic.name, each)
             return head, mine
+        if waiting is not None:
+            raise self._lost(batch, head, mine, f"its lease ended, and {waiting.name} waits for the topic")
         if head.owner_session != mine.number:
             raise self._lost(batch, head, mine, "its lease ended, and others have published since")
         if there:
@@ -181,7 +184,7 @@ class Borrowed:
 
     def _lost(self, batch: WriteBatch, head: TopicHead, mine: ProducerSession, why: str) -> ProducerFenced:
         error = self._fenced(batch, head, why)
-        admission.lose(batch, mine)
+        admission.lose(batch, mine, self._transactions)
         return error
 
     def _fenced(self, batch: WriteBatch, head: TopicHead, why: str | None = None) -> ProducerFenced:

@@ -29,6 +29,10 @@ class Terminal:
     def __init__(self, directory: Path, environment: dict[str, str]) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
+        modes = termios.tcgetattr(slave)
+        # Ctrl-Z throws away what is on its way to the screen, and that may be what the shell says about it.
+        modes[3] |= termios.NOFLSH
+        termios.tcsetattr(slave, termios.TCSANOW, modes)
         shell = ["setsid", "--ctty", "bash", "--norc", "--noprofile", "--noediting", "-i"]
         given = environment | {"TERM": "dumb", "PS1": "$ ", "NO_COLOR": "1"}
         self._shell = subprocess.Popen(

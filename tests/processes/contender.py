@@ -52,7 +52,7 @@ class Contender:
     def turn(self) -> None:
         """Ask for the topic, use it, lose it or leave it."""
         mode, handle = self.chance.choice(MODES), self.open()
-        spared = self.sent_before(handle) if mode != "Shared" and self.chance.random() < 0.1 else None
+        spared = self.sent_before(handle) if mode != "Shared" and self.chance.random() < 0.3 else None
         try:
             if self.chance.random() < 0.2:
                 self.by_lease(handle, mode, spared)
@@ -88,7 +88,7 @@ class Contender:
     def attached(self, handle: Store, mode: str, spared: Transaction | None) -> None:
         """A producer that is connected as long as its handle is open."""
         producer = handle.create_producer(TOPIC, **self.ask(mode, spared))
-        self.connected(producer, mode, spared)
+        self.connected(mode, session_of(producer), epoch_of(producer), spared)
         self.produce(producer, handle, mode, spared)
         end = self.chance.random()
         if end < 0.5:
@@ -110,12 +110,12 @@ class Contender:
     def by_lease(self, handle: Store, mode: str, spared: Transaction | None) -> None:
         """A session as shell commands have it: published through by one handle after the other, and it may expire."""
         row = handle.open_session(TOPIC, lease=self.chance.choice([0.02, 0.1, 5]), **self.ask(mode, spared))
+        epoch = -1 if row["epoch"] is None else row["epoch"]
+        self.connected(mode, row["sessionId"], epoch, spared)
         for _ in range(self.chance.randint(1, 3)):
             try:
-                producer = handle.session_producer(TOPIC, row["session"])
-                if not self.chance.randrange(2):
-                    self.connected(producer, mode, spared)
-                self.produce(producer, handle, mode, spared)
+                self.produce(handle.session_producer(TOPIC, row["session"]), handle, mode, spared)
+                spared = None
             except ProducerBusy:
                 break
             except LOST:
@@ -127,11 +127,9 @@ class Contender:
         except LOST:
             self.note("lost lease", mode=mode)
 
-    def connected(self, producer: Producer, mode: str, spared: Transaction | None) -> None:
-        self.note(
-            "connected", mode=mode, session=session_of(producer), epoch=epoch_of(producer),
-            spares=str(spared.id) if spared else None,
-        )  # fmt: skip
+    def connected(self, mode: str, session: int, epoch: int, spared: Transaction | None) -> None:
+        spares = None if spared is None else str(spared.id)
+        self.note("connected", mode=mode, session=session, epoch=epoch, spares=spares)
 
     def sent_before(self, handle: Store) -> Transaction | None:
         """A transaction with a message of a Shared producer, which is to be spared by taking the topic over."""

@@ -413,7 +413,7 @@ class TestSessions:
         store_id, topic, number, _ = token.split("-")
         assert (
             run("produce", "orders", "-m", "a", "--session", f"{store_id}-{topic}-{number}-{'0' * 16}").status
-            == 3
+            == 4
         )
         assert run("produce", "payments", "-m", "a", "--session", token).status == 3
         assert values(path) == []
