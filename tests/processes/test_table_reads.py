@@ -1,0 +1,81 @@
+"""Read-committed reads of tables leave every byte of the store as it was, whoever makes them (invariant 13)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from storage import Store
+from storage.limits import FINALIZE_INLINE_MAX
+from tests.processes.child import Children
+
+READERS = """
+    from storage import CheckMode
+
+    def everything(table, **how):
+        table.get(b"k1", **how), table.get(b"missing", **how), table.get_row(b"held", **how)
+        for reverse in (False, True):
+            list(table.scan(reverse=reverse, **how))
+            list(table.scan(prefix=b"k", limit=2, reverse=reverse, **how))
+
+    with Store.open(path, read_only=sys.argv[2] == "read only") as store:
+        table = store.table("accounts")
+        for check in CheckMode:
+            everything(table, check=check)
+            with store.transaction(isolation="read-committed", check=check) as txn:
+                everything(table, txn=txn)
+            abandoned = store.transaction(isolation="read-committed", check=check)
+            everything(table, txn=abandoned)
+        for detached in sys.argv[3:]:
+            everything(table, txn=detached)
+        everything(table, at=int(table.versions(b"k1")[0]["version"]))
+        table.stats(), table.versions(b"held"), table.intents(), store.tables(), store.conflicts()
+        say("read")
+        hear()
+"""
+
+
+@pytest.fixture
+def prepared(path: str) -> list[str]:
+    """Keys whose intents are open, committed and not finalised, and aborted; detached readers of each mode."""
+    with Store.open(path) as store:
+        store.create_table("accounts")
+        table = store.table("accounts")
+        table.import_rows((b"k%d" % number, b"v") for number in range(FINALIZE_INLINE_MAX + 1))
+        for group, end in ((b"", store.commit), (b"gone", store.abort), (b"held", None)):
+            with_intents = store.begin(timeout=3600)
+            for number in range(FINALIZE_INLINE_MAX + 1):
+                table.put(group + b"k%d" % number, b"w", txn=with_intents)
+            if end is not None:
+                end(with_intents)
+        assert table.get(b"k1", txn=store.begin()) == b"w"
+        store.begin(timeout=0.001)
+        return [
+            str(store.begin(isolation="read-committed", check=each)) for each in ("minimal", "full", "none")
+        ]
+
+
+def contents(path: str, how: str) -> dict[str, bytes]:
+    """Every file of the store but the locks: LMDB's own, and ours where it names who came in last to write."""
+    locks = {"lock.mdb"} if how == "read only" else {"lock.mdb", "store.lock"}
+    return {name: (Path(path) / name).read_bytes() for name in sorted(set(os.listdir(path)) - locks)}
+
+
+@pytest.mark.parametrize("how", ["read and write", "read only"])
+def test_reading_changes_no_byte_of_any_file(
+    path: str, prepared: list[str], children: Children, how: str
+) -> None:
+    """All kinds of reads in every mode, over intents in every state, by several processes, one of them killed."""
+    before = contents(path, how)
+    assert {"data.mdb", "reads.cache"} <= set(before)
+    readers = [children.run(READERS, how, *prepared) for _ in range(3)]
+    for reader in readers:
+        reader.expect("read")
+    readers[0].kill()
+    for reader in readers[1:]:
+        reader.succeed()
+    after = contents(path, how)
+    assert list(after) == list(before)
+    assert [name for name in before if after[name] != before[name]] == []
