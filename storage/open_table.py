@@ -18,6 +18,7 @@ from storage.connection import Connection
 from storage.errors import ConditionFailed, InvalidValue, RequestTooOld, TransactionTimedOut
 from storage.lazy_transaction import Begun
 from storage.limits import PAGE_ENTRIES, TABLE_KEY_BYTES_MAX, TRANSACTION_TIMEOUT_MS
+from storage.moment import rfc3339
 from storage.schema import ROWS
 from storage.table import conflict as conflicts, reading, retention, row as rows
 from storage.table.key_range import KeyRange
@@ -236,10 +237,12 @@ class Table:
         if isinstance(reader, _ReadCommitted):
             return reader.pick(view)
         if reader < retention.window_start(view):
+            at, since = (rfc3339(each // 1_000_000) for each in (reader, retention.window_start(view)))
             raise RequestTooOld(
-                f"what table {self.name} held at {reader} is not kept any more",
-                hint="`txnctl store config` shows how long versions are kept.",
+                f"what table {self.name} held at {at or reader} is not kept any more; it can be read from {since} on",
+                hint="`txnctl store config table-retention` says for how long versions are kept.",
                 table=self.name,
+                keptSince=since,
             )
         return reading.at_timestamp(view, self._entry.table_id, reader, 0, pushes=False)
 

@@ -68,10 +68,8 @@ def _row(store: Store, name: str) -> Row:
 
 
 def _value(store: Store, name: str) -> str:
-    if name == REAP_POLICY:
-        return str(store.info()["reapPolicy"])
-    with store.connection.view() as view:
-        return _duration(view.head.table_retention_ms)
+    info = store.info()
+    return str(info["reapPolicy"]) if name == REAP_POLICY else _duration(info["tableRetentionMs"])
 
 
 def _changed(context: Context, store: Store, name: str, value: str) -> Row:

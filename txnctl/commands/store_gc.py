@@ -24,6 +24,7 @@ COLLECTED = (
     ),
     Field("versionsRemoved", "integer", "Versions of table rows that were older than what is kept."),
     Field("tombstonesRemoved", "integer", "Keys deleted so long ago that nothing needs to know of them."),
+    Field("outcomesRemoved", "integer", "Ended transactions whose outcome nothing names any more."),
     Field("tableWindowStart", "text", "The time from which on tables can be read (--at)."),
     Field(
         "clocksDisagree",
