@@ -31,7 +31,7 @@ OnTurn = Callable[[list[str]], None]
 """Told once, when a producer begins to wait, who is before it."""
 
 _LEAVE_S = 0.5
-"""Who is interrupted waits no longer than this for the writer gate to take its place back."""
+"""Who gives up waits no longer than this for the writer gate to give its place back."""
 
 _LOOK_S = 0.02
 """A busy store commits often: a waiting producer looks no oftener than this."""
@@ -125,10 +125,10 @@ class _Connecting:
         return topic, session
 
     def _withdraw(self) -> None:
-        """Whether it was connected, promoted or not; if the store cannot be written now, our death will do it."""
+        """Whether it was connected, promoted or not; if the gate is held, our next write does it, or our death."""
         for session in self._made:
             with suppress(TxnctlError):
-                self._connection.write(partial(admission.leave, mine=session), timeout_s=_LEAVE_S)
+                self._connection.write_sometime(partial(admission.leave, mine=session), _LEAVE_S)
 
     def _hold(self, batch: WriteBatch, *, attached: bool) -> Hold:
         if self._ask.lease_ms and not attached:

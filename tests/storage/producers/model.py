@@ -285,12 +285,14 @@ class Model:
         if session.alive(self.now_ns):
             return set()
         assert borrowed, "who sends itself is alive"
-        if session.holder is not None or self.queue(topic):
+        if session.holder is not None:
             return {"ProducerFenced"}
-        # A lease that has ended, and nobody waits: it goes on if nobody took over or produced.
+        # A lease that has ended: it goes on if nobody took over, produced or waits.
         if session.mode == SHARED:
             names = [each.name for each in self.connected(topic) if each.name is not None]
-            return {"ProducerBusy"} if session.name in names else set()
+            return {"ProducerBusy"} if session.name in names or self.queue(topic) else set()
+        if self.queue(topic):
+            return {"ProducerFenced"}
         if topic.last_owner is not session:
             return {"ProducerFenced"}
         return {"ProducerBusy"} if self.there(topic) else set()
@@ -307,9 +309,13 @@ class Model:
         return {"ProducerBusy"} if taken else set()
 
     def lose(self, topic: Topic, session: Session) -> None:
-        """Who is told that it is fenced stays so, though it was only dead or expired until then."""
-        if topic.exists:
+        """It was told that it is fenced: then it is so for good, with all that it had begun.
+
+        The dead owner that others published for does not count: that one may come back, by another token.
+        """
+        if topic.last_owner is session and session.holder is None and not session.alive(self.now_ns):
             self.leave(topic, session)
+            self._abort_open(topic, None)
 
     def send(self, topic: Topic, session: Session | None, value: bytes, txn: Txn | None) -> None:
         """Store a message; a lease is renewed by it. The open transactions of an owner that is gone end with it."""
