@@ -28,7 +28,8 @@ MEANINGS = {
     UNEXPECTED: "unexpected failure (a bug: please report it)",
     USAGE: "usage or bad input (a name, a position, a size, a line of NDJSON)",
     NOT_FOUND: "not found",
-    CONFLICT: "conflict: fenced, busy producer or subscription, already exists, wrong state, changed since",
+    CONFLICT: "conflict: fenced, busy producer or subscription, already exists, wrong state, changed since, "
+    "lost to another transaction over a key or an acknowledgement, a write in a read-committed transaction",
     STORE_BUSY: "store busy: a lock not obtained within --lock-timeout (retryable)",
     STORE_INVALID: "store invalid: none there, not a store, unknown format, corrupt, full, not permitted",
     TIMED_OUT: "waited and timed out",
