@@ -12,6 +12,7 @@ PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
 WORKERS ?= 2
 CRASH_ROUNDS ?= 500
 TRANSACTIONS ?= 100000
+TAKEOVERS ?= 10000
 
 PIP_FAILED = { echo; \
 	echo "Installing failed; the lines above are pip's own. Mostly it is the network: pip needs to reach its"; \
@@ -20,7 +21,8 @@ PIP_FAILED = { echo; \
 	exit 1; } >&2
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types imports generated pytest format generate bench crash-sweep serializability clean
+.PHONY: help demo test lint types imports generated pytest format generate bench crash-sweep serializability \
+	takeovers clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
@@ -62,6 +64,9 @@ crash-sweep: $(INSTALLED_DEV)  ## the crash tests in their long form: CRASH_ROUN
 
 serializability: $(INSTALLED_DEV)  ## random transactions of processes that are killed, TRANSACTIONS of them, judged
 	TRANSACTIONS=$(TRANSACTIONS) $(BIN)/python -m pytest -q -s --timeout=0 tests/processes/test_table_serializability.py
+
+takeovers: $(INSTALLED_DEV)  ## eight processes fight for one topic until it had TAKEOVERS owners, without a time limit
+	TAKEOVERS=$(TAKEOVERS) $(BIN)/python -m pytest -q --timeout=0 tests/processes/test_takeovers.py
 
 clean:  ## remove all that make and Python have made
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -58,11 +58,15 @@ def _make(path: str) -> int:
         os.close(descriptor)
 
 
+def is_aside(name: str, destination: str) -> bool:
+    """Whether that is how a directory is called in which something of that name is built."""
+    return re.fullmatch(rf"\.{re.escape(destination)}\.[0-9]+\.new", name) is not None
+
+
 def _remove_leftovers(parent: str, name: str) -> None:
     """Remove what dead builders of the same name left, as far as this user may."""
-    ours = re.compile(rf"\.{re.escape(name)}\.[0-9]+\.new")
     for each in os.listdir(parent):
-        if ours.fullmatch(each):
+        if is_aside(each, name):
             _remove_if_dead(os.path.join(parent, each))
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TypeVar
 
+from storage import place
 from storage.clock import Clock
 from storage.codec import key1, pack
 from storage.environment import Environment, OnWait
-from storage.errors import StoreClosed, StoreInvalid
+from storage.errors import StoreClosed, StoreInvalid, WriterBusy
 from storage.limits import WAKE_S
 from storage.owner import Owner, this_process
 from storage.schema import LEASES
@@ -76,7 +77,8 @@ class Connection:
         self._lease = 0
         self._closed = False
         self._in_place_ns = 0
-        self.path = os.path.realpath(path)
+        self._overdue: list[Callable[[WriteBatch], object]] = []
+        self.path = place.resolved(path, os.path.realpath)
         self.environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
         self.view = self.environment.view
 
@@ -102,6 +104,8 @@ class Connection:
             raise StoreInvalid(
                 f"this handle of {self.path} is for reading only", hint="Open it with read_only=False."
             )
+        if self._overdue:
+            self._catch_up(self.lock_timeout_s)
         return self.environment.write(
             change,
             naming=naming,
@@ -115,6 +119,17 @@ class Connection:
         if self._closed:
             raise StoreClosed(f"this handle of {self.path} is closed")
         return self.environment.recorded_view(record, self.lock_timeout_s, self.on_wait)
+
+    def write_sometime(self, change: Callable[[WriteBatch], object], timeout_s: float) -> None:
+        """A change that must not be lost, but may wait: made now if the gate is free, else before our next write."""
+        self._overdue.append(change)
+        with suppress(WriterBusy):
+            self._catch_up(timeout_s)
+
+    def _catch_up(self, timeout_s: float) -> None:
+        while self._overdue:
+            self.environment.write(self._overdue[0], timeout_s=timeout_s, on_wait=self.on_wait)
+            self._overdue.pop(0)
 
     def lease(self, batch: WriteBatch) -> int:
         """The number of this connection's lease, held while the process lives and recorded in the store.
@@ -132,14 +147,6 @@ class Connection:
             batch.head.last_lease = max(batch.head.last_lease, self._lease)
             batch.put(LEASES, key1(self._lease), pack(self.owner.fields()))
         return self._lease
-
-    def drop_lease(self) -> None:
-        """Give the lease back: nothing attached is left."""
-        if not self._lease:
-            return
-        number, self._lease = self._lease, 0
-        self.write(lambda batch: batch.delete(LEASES, key1(number)))
-        self.environment.lock_file.drop_lease(number)
 
     def wait_for_commit(self, seen: int, until_ns: int) -> bool:
         """Sleep until some process has committed since `seen`, or the boot clock reaches `until_ns`.

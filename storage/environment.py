@@ -18,7 +18,7 @@ import lmdb
 
 from storage import faults, place, schema
 from storage.clock import Clock
-from storage.codec import unpack, unseal
+from storage.codec import unpack, unseal, unsealed
 from storage.errors import (
     CorruptStore,
     NotAStore,
@@ -73,7 +73,8 @@ class Environment:
         self._failed: str | None = None
         self._headroom = Headroom(os.path.join(path, place.DATA))
         self._views = 0
-        self._views_done = threading.Condition()
+        self._views_lock = threading.RLock()
+        self._views_done = threading.Condition(self._views_lock)
         self._growing = False
         self._is_still = False
         self.read_cache = ReadCache(path, clock)
@@ -231,6 +232,58 @@ class Environment:
         """`with environment.view() as view:` one consistent view."""
         return _ViewContext(self)
 
+    def fetch(
+        self,
+        database: Database,
+        key: bytes,
+        alone: int,
+        follow: Callable[[bytes], tuple[Database, bytes] | None],
+    ) -> tuple[bytes | None, bytes | None]:
+        """A record and the one that it refers to, from one view of their own, checked.
+
+        As `with view() as v: v.get(...)`, at a third of its cost.
+
+        Args:
+            alone: the first byte of records that refer to no other.
+            follow: where the second one is, given the first.
+
+        Raises:
+            StoreClosed, CorruptStore, ReadersFull
+        """
+        if self._failed is not None:
+            self.check_usable()
+        # While the lock is held the map cannot change, nor the process fork: the view need not be counted.
+        with self._views_lock:
+            if not self._growing:
+                try:
+                    raw = self._raw.begin()
+                    try:
+                        data = raw.get(key, db=self._databases[database.name])
+                        if data is None:
+                            return None, None
+                        first = unsealed(database, key, data)
+                        if first[0] == alone:
+                            return first, None
+                        return first, self._fetch_second(raw, follow(first))
+                    finally:
+                        raw.abort()
+                except lmdb.Error:
+                    pass  # a change of the map, or something damaged: the long way says which
+        with self.view() as view:
+            payload = view.get(database, key)
+            if payload is None:
+                return None, None
+            first = bytes(payload)
+            where = follow(first)
+            second = None if where is None else view.get(*where)
+            return first, None if second is None else bytes(second)
+
+    def _fetch_second(self, raw: Any, where: tuple[Database, bytes] | None) -> bytes | None:
+        if where is None:
+            return None
+        data = raw.get(where[1], db=self._databases[where[0].name])
+        return None if data is None else unsealed(*where, data)
+
     @contextmanager
     def recorded_view(
         self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
@@ -385,6 +438,7 @@ class Environment:
             raw.abort()
             raise _full(self.path, error) from error
         except (
+            lmdb.BadTxnError,  # what LMDB says of all that follows a page that it could not read
             lmdb.CorruptedError,
             lmdb.PageNotFoundError,
             lmdb.PageFullError,
@@ -454,9 +508,11 @@ class _ViewContext:
         self._raw = environment._begin_view()
         try:
             return ReadView(self._raw, environment._databases, environment.clock)
-        except BaseException:
+        except BaseException as error:
             self._raw.abort()
             environment._end_view()
+            if isinstance(error, lmdb.Error):
+                raise damaged(environment.path, error) from error
             raise
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:

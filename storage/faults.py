@@ -25,6 +25,10 @@ POINTS = (
     "subscription.before_dispatch",
     "subscription.before_acknowledge",
     "topic.between_purge_steps",
+    "read_cache.half_changed",
+    "table.before_write",
+    "table.between_gc_steps",
+    "table.between_purge_steps",
 )
 
 _armed: dict[str, Callable[[], None]] = {}

@@ -126,6 +126,9 @@ FINALIZE_INLINE_MAX = 64
 GC_STEP_RECORDS = 2000
 """Records that one store transaction of gc changes."""
 
+OUTCOME_RETENTION_MS = 24 * 3600 * 1000
+"""How long the outcome of a transaction is kept at least, when nothing names it any more."""
+
 CONFLICTS_MAX = 1000
 """Conflicts that `tables history` keeps."""
 

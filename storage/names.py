@@ -9,6 +9,9 @@ from typing import Final, TypeVar
 from storage.errors import InvalidName, InvalidValue
 from storage.limits import NAME_BYTES_MAX, TOPIC_NAME_BYTES_MAX
 
+LETTERS_PREFIX: Final = "dead-letter-"
+"""Of the producer names under which the store writes to dead-letter topics; nobody else may bear one."""
+
 N = TypeVar("N", bound=Enum)
 
 _PART = re.compile(r"[A-Za-z0-9_.=:-]+")

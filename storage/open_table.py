@@ -13,15 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+from storage.codec import key1
 from storage.connection import Connection
 from storage.errors import ConditionFailed, InvalidValue, RequestTooOld, TransactionTimedOut
-from storage.limits import PAGE_ENTRIES, TRANSACTION_TIMEOUT_MS
+from storage.lazy_transaction import Begun
+from storage.limits import PAGE_ENTRIES, TABLE_KEY_BYTES_MAX, TRANSACTION_TIMEOUT_MS
+from storage.moment import rfc3339
+from storage.schema import ROWS
 from storage.table import conflict as conflicts, reading, retention, row as rows
 from storage.table.key_range import KeyRange
 from storage.table.reading import Pick
-from storage.table.table import TableEntry
-from storage.table.visibility import OPEN, Version
-from storage.table_work import Begun, TableWork, check_exists
+from storage.table.table import TableEntry, check_exists
+from storage.table.visibility import COMMITTED, OPEN, Version
+from storage.table_work import TableWork
 from storage.transaction import Transaction, txn_number
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator, not_open
@@ -34,6 +38,8 @@ from storage.view import ReadView
 T = TypeVar("T")
 Txn = Transaction | TxnID | str
 _ABSENT = 0
+_ALWAYS = 1 << 63
+"""Later than every timestamp."""
 
 
 class Row:
@@ -64,10 +70,9 @@ class _ReadCommitted:
     def pick(self, view: ReadView) -> Pick:
         if self.least:
             check_readable(view, self.least)
-        start = view.head.last_timestamp if self.start is None else self.start
         if self.start is None:
-            self.start = start
-        return reading.as_committed(view, self.check, start)
+            self.start = view.head.last_timestamp
+        return reading.as_committed(view, self.check, self.start)
 
 
 class Table:
@@ -77,6 +82,8 @@ class Table:
         self._connection = connection
         self._coordinator = coordinator
         self._entry = entry
+        self._prefix = key1(entry.table_id)
+        self._fetch = connection.environment.fetch
 
     @property
     def name(self) -> str:
@@ -109,15 +116,14 @@ class Table:
             RequestTooOld: `at`, or the transaction, is older than what is kept.
             LostConflict, TransactionNotOpen, TransactionTimedOut: of the transaction.
         """
-        if txn is None and at is None:
-            rows.check_key(key)
-            with self._connection.view() as view:
-                found = reading.committed_now(
-                    view, self._entry.table_id, key, check or CheckMode.MINIMAL, view.head.last_timestamp
-                )
-                if found is None:
-                    check_exists(view, self._entry)
-            return None if found is None else found.value
+        is_reader = at is None and (txn is None or (type(txn) is Transaction and txn.is_open_reader))
+        if is_reader and type(key) is bytes and 0 < len(key) <= TABLE_KEY_BYTES_MAX:
+            payload, record = self._fetch(ROWS, self._prefix + key, rows.COMMITTED, rows.holder_of)
+            # Most rows have one finalised version and nothing else: then no mode has anything to look up.
+            if payload is not None:
+                if payload[0] == rows.COMMITTED:
+                    return payload[rows.VALUE_AT :]
+                return _committed_value(payload, record, txn, check)  # type: ignore[arg-type]
         found = self._find(key, txn, at, check)
         return None if found is None else found.value
 
@@ -139,8 +145,10 @@ class Table:
         if isinstance(reader, TableWork):
             return reader.read(self._entry, key)
         with self._connection.view() as view:
-            check_exists(view, self._entry)
-            return reading.one(view, self._entry.table_id, key, self._pick(view, reader))
+            found = reading.one(view, self._entry.table_id, key, self._pick(view, reader))
+            if found is None:
+                check_exists(view, self._entry)
+            return found
 
     def scan(
         self,
@@ -229,10 +237,12 @@ class Table:
         if isinstance(reader, _ReadCommitted):
             return reader.pick(view)
         if reader < retention.window_start(view):
+            at, since = (rfc3339(each // 1_000_000) for each in (reader, retention.window_start(view)))
             raise RequestTooOld(
-                f"what table {self.name} held at {reader} is not kept any more",
-                hint="`txnctl store config` shows how long versions are kept.",
+                f"what table {self.name} held at {at or reader} is not kept any more; it can be read from {since} on",
+                hint="`txnctl store config table-retention` says for how long versions are kept.",
                 table=self.name,
+                keptSince=since,
             )
         return reading.at_timestamp(view, self._entry.table_id, reader, 0, pushes=False)
 
@@ -323,11 +333,8 @@ class Table:
         """
 
         def write_all(work: TableWork) -> int:
-            count = 0
-            for key, value in found:
-                work.write(self._entry, rows.check_key(key), rows.check_value(value))
-                count += 1
-            return count
+            checked = ((rows.check_key(key), rows.check_value(value)) for key, value in found)
+            return work.write_many(self._entry, checked)
 
         return self._in(txn, write_all)
 
@@ -360,6 +367,24 @@ class Table:
 def _row(key: bytes, version: Version) -> Row:
     assert version.value is not None, "what was deleted is not seen"
     return Row(key, version.value, version.version, version.txn)
+
+
+def _committed_value(
+    payload: bytes, record: bytes | None, txn: Transaction | None, check: CheckMode | None
+) -> bytes | None:
+    """The value of a row for a read-committed reader, given the record of whose intent it has, from the same view.
+
+    What `visibility.latest` says, on the bytes.
+    """
+    # Outside any transaction the reader began with this very view: every intent in it began before.
+    start = _ALWAYS if txn is None else txn.start
+    mode = check or (txn.check if txn is not None else None) or CheckMode.MINIMAL
+    at = rows.intent_at(payload)
+    if record is None or mode is CheckMode.NONE or records.packed_state_code(record) != COMMITTED:
+        return rows.finalized_value(payload, at)
+    if mode is CheckMode.MINIMAL and rows.intent_version(payload, at) > start:
+        return rows.finalized_value(payload, at)
+    return rows.intent_value(payload, at)
 
 
 def check_readable(view: ReadView, least: int) -> None:

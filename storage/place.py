@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Callable
 from typing import Final
 
 from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreNotFound, StoreUnsafe
@@ -32,6 +33,21 @@ _META_BYTES: Final = 4096
 _COMMIT_AT: Final = 16 + 128
 
 
+def resolved(path: str, how: Callable[[str], str]) -> str:
+    """The path, made absolute by `how`.
+
+    Raises:
+        StoreNotFound: it is relative to a directory that was removed.
+    """
+    try:
+        return how(path)
+    except FileNotFoundError:
+        raise StoreNotFound(
+            f"cannot tell where {path} is: the current directory was removed",
+            hint="Change to another directory, or name the store by its whole path.",
+        ) from None
+
+
 def check(path: str) -> None:
     """That `path` is a directory with the files of a store, safe to open.
 
@@ -49,6 +65,7 @@ def check(path: str) -> None:
         raise NotPermitted(f"cannot look at {path}: {error.strerror}") from None
     if not stat.S_ISDIR(directory.st_mode):
         raise NotAStore(f"{path} is a file, not the directory of a store")
+    _check_has_data(path)
     _check_private(path, directory)
     if directory.st_uid not in (os.geteuid(), _ROOT) and os.geteuid() != _ROOT:
         raise StoreUnsafe(
@@ -60,6 +77,16 @@ def check(path: str) -> None:
         _check_file(path, file, directory.st_uid)
     check_local(path, directory.st_dev)
     _check_magic(data)
+
+
+def _check_has_data(path: str) -> None:
+    """Before anything is said about its mode: nobody shall change the mode of a directory that is no store."""
+    try:
+        os.lstat(os.path.join(path, DATA))
+    except FileNotFoundError:
+        raise NotAStore(f"{path} is a directory, but not a whole txnctl store: it has no {DATA}") from None
+    except OSError:
+        return  # what may not be looked into is refused below, for whose it is
 
 
 def _check_file(path: str, name: str, owner: int) -> None:

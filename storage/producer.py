@@ -17,12 +17,13 @@ from storage.ledger.entry import MESSAGES, Columns
 from storage.ledger.publisher import Connected, Publisher
 from storage.ledger.topic import Topic
 from storage.limits import ENTRY_BYTES_TARGET
-from storage.names import check_name
+from storage.names import LETTERS_PREFIX, check_name
 from storage.outgoing import Commits, check_sequence_ids, columns_of, commits_of
 from storage.position import MessageId, Position
 from storage.transaction import Transaction, txn_number
 from storage.txn import buffer, record as records
 from storage.txn.coordinator import Coordinator
+from storage.txn.fence import Fence
 from storage.txn_id import TxnID
 from storage.txn_state import AbortReason, TransactionState
 from storage.view import ReadView, WriteBatch
@@ -80,6 +81,9 @@ class Producer:
         self._coordinator = coordinator
         self._topic = topic
         self._publisher = publisher
+        self._fence = Fence(coordinator, connection.owner)
+        self._fenced: ProducerFenced | None = None
+        self._has_left = False
         self._name = publisher.name
         self._next_sequence = 0
         self._closed = False
@@ -188,7 +192,9 @@ class Producer:
 
             try:
                 self._name, self._next_sequence = self._connection.write(change, naming=number)
-            except BaseException:
+            except BaseException as error:
+                if isinstance(error, ProducerFenced):
+                    self._fenced = error
                 # It may have been committed all the same (an interrupt): no sequence id may be used twice.
                 self._next_sequence += stops[-1] - start
                 raise
@@ -212,7 +218,7 @@ class Producer:
         topic_id = self._topic.topic_id
         head, number, name = self._checked(batch, txn)
         record = self._coordinator.use(batch, txn, self._connection.owner) if txn else None
-        admission.publishes(batch, topic_id, head, number)
+        head = admission.publishes(batch, topic_id, head, number, txn, self._fence)
         sequence = self._next_sequence
         self._written: list[tuple[Position, int]] = []
         for stop in stops:
@@ -229,15 +235,16 @@ class Producer:
     def _checked(self, batch: WriteBatch, txn: int) -> tuple[topic_head.TopicHead, int, str]:
         """The topic's head, session and name, if this producer may publish. Who is fenced dooms the transaction."""
         try:
+            if self._fenced is not None:
+                raise self._fenced
             return self._publisher.check(batch, self._head(batch), self._name)
         except ProducerFenced as error:
             if error.details["lastSequenceId"] is None and self.last_sequence_id >= 0:
                 error.details["lastSequenceId"] = self.last_sequence_id
             record = records.find(batch, txn) if txn else None
-            if record is None or record.state is not TransactionState.OPEN:
-                raise
-            by = self._connection.owner
-            self._coordinator.abort(batch, txn, by, AbortReason.FENCED, error.message)
+            if record is not None and record.state is TransactionState.OPEN:
+                by = self._connection.owner
+                self._coordinator.abort(batch, txn, by, AbortReason.FENCED, error.message)
             raise batch.refuse(error) from None
 
     def _head(self, view: ReadView) -> topic_head.TopicHead:
@@ -289,13 +296,16 @@ class Producer:
         """Nothing is held back: every send was durable when it returned."""
 
     def close(self) -> None:
-        """Leave the topic; one who waits for it is next. A session that somebody else holds stays open."""
-        if self._closed:
-            return
+        """Leave the topic; one who waits for it is next. A session that somebody else holds stays open.
+
+        Raises:
+            WriterBusy: nothing more can be sent, and the topic is still held; close it again.
+        """
         self._closed = True
-        if isinstance(self._publisher, Connected):
-            topic_id, number = self._topic.topic_id, self._publisher.number
-            self._connection.write(lambda batch: admission.leave(batch, topic_id, number))
+        if not self._has_left and isinstance(self._publisher, Connected):
+            session = self._publisher.session
+            self._connection.write(lambda batch: admission.leave(batch, session))
+        self._has_left = True
 
     def __enter__(self) -> Producer:
         return self
@@ -312,7 +322,7 @@ def check_given_name(name: str) -> str:
     """
     check_name("producer name", name)
     prefix, _, number = name.rpartition("-")
-    if prefix == "producer" and number.isdigit():
+    if (prefix == "producer" and number.isdigit()) or name.startswith(LETTERS_PREFIX):
         raise InvalidName(
             f"{name} is a name that the store gives", hint="Choose another name for the producer."
         )

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from storage.clock import nanoseconds
 from storage.connection import Connection
 from storage.errors import InvalidValue, SessionNotFound, TxnctlError, WaitTimeout
-from storage.lease import LockFile
 from storage.ledger import admission, owners, refusals, session as sessions, topic as topics, topic_head
 from storage.ledger.access import AccessMode
 from storage.ledger.admission import Admission, Hold, Request
@@ -29,6 +29,9 @@ from storage.view import ReadView, WriteBatch
 
 OnTurn = Callable[[list[str]], None]
 """Told once, when a producer begins to wait, who is before it."""
+
+_LEAVE_S = 0.5
+"""Who gives up waits no longer than this for the writer gate to give its place back."""
 
 _LOOK_S = 0.02
 """A busy store commits often: a waiting producer looks no oftener than this."""
@@ -95,85 +98,118 @@ def connect(connection: Connection, coordinator: Coordinator, ask: Ask) -> tuple
         TransactionNotFound, TransactionNotOpen, TransactionTimedOut: the one to be spared cannot be used.
         WaitTimeout: its turn did not come in time.
     """
-    until_ns = connection.clock.boot_ns() + nanoseconds(ask.timeout, "a timeout")
-    fence = Fence(coordinator, connection.owner)
+    return _Connecting(connection, coordinator, ask).run()
 
-    def attached(batch: WriteBatch) -> Hold:
-        return Hold(connection.owner, lease=connection.lease(batch))
 
-    def hold(batch: WriteBatch) -> Hold:
-        return Hold(connection.owner, lease_ms=ask.lease_ms) if ask.lease_ms else attached(batch)
+class _Connecting:
+    """One attempt: asks once, then waits if it has to."""
 
-    def check_spare(batch: WriteBatch) -> None:
-        if ask.request.spare:
-            records.save(batch, coordinator.use(batch, ask.request.spare, connection.owner))
+    def __init__(self, connection: Connection, coordinator: Coordinator, ask: Ask) -> None:
+        self._connection = connection
+        self._coordinator = coordinator
+        self._ask = ask
+        self._fence = Fence(coordinator, connection.owner)
+        self._made: list[ProducerSession] = []
+        """What this attempt has put into the store, or has tried to."""
 
-    def admit(batch: WriteBatch) -> tuple[Topic, ProducerSession]:
+    def run(self) -> tuple[Topic, ProducerSession]:
+        connection, ask = self._connection, self._ask
+        until_ns = connection.clock.boot_ns() + nanoseconds(ask.timeout, "a timeout")
+        try:
+            topic, session = connection.write(self._admit, naming=ask.request.spare)
+            if session.is_waiting:
+                session = self._wait(topic, session, until_ns)
+        except BaseException:
+            self._withdraw()
+            raise
+        return topic, session
+
+    def _withdraw(self) -> None:
+        """Whether it was connected, promoted or not; if the gate is held, our next write does it, or our death."""
+        for session in self._made:
+            with suppress(TxnctlError):
+                self._connection.write_sometime(partial(admission.leave, mine=session), _LEAVE_S)
+
+    def _hold(self, batch: WriteBatch, *, attached: bool) -> Hold:
+        if self._ask.lease_ms and not attached:
+            return Hold(self._connection.owner, lease_ms=self._ask.lease_ms)
+        return Hold(self._connection.owner, lease=self._connection.lease(batch))
+
+    def _check_spare(self, batch: WriteBatch) -> None:
+        spare = self._ask.request.spare
+        if spare:
+            records.save(batch, self._coordinator.use(batch, spare, self._connection.owner))
+
+    def _admit(self, batch: WriteBatch) -> tuple[Topic, ProducerSession]:
+        ask, request = self._ask, self._ask.request
         if ask.create_topic and topics.find(batch, ask.topic) is None:
             topics.create(batch, ask.topic, LedgerLimits())
         topic = topics.get(batch, ask.topic)
-        check_spare(batch)
-        door = Admission(batch, topic.topic_id, topic.name, fence)
+        if request.resume is not None:
+            _check_is_of(batch, topic, request.resume)
+        self._check_spare(batch)
+        is_shared = not request.mode.is_exclusive
+        door = Admission(batch, topic.topic_id, topic.name, self._fence, is_shared=is_shared)
         # Who may have to wait does so as long as its process lives.
-        waits = ask.request.mode is AccessMode.WAIT_FOR_EXCLUSIVE and bool(door.there)
-        return topic, door.admit(ask.request, attached(batch) if waits else hold(batch))
+        waits = request.mode.waits and bool(door.there)
+        session = door.admit(request, self._hold(batch, attached=waits))
+        self._made.append(session)
+        return topic, session
 
-    topic, session = connection.write(admit, naming=ask.request.spare)
-    if session.is_waiting:
+    def _wait(self, topic: Topic, session: ProducerSession, until_ns: int) -> ProducerSession:
+        """Wait until a session is promoted; the session as it is then."""
+        connection, clock, spare = self._connection, self._connection.clock, self._ask.request.spare
+        is_told = self._ask.on_wait is None
+        while True:
+            seen, before, is_work_left = self._look(topic, session)
+            if not before:
+                session = connection.write(partial(self._promote, topic=topic, mine=session), naming=spare)
+                if not session.is_waiting:
+                    return session
+            elif is_work_left:
+                connection.write(lambda _: None)
+            if not is_told and self._ask.on_wait is not None:
+                is_told = True
+                self._ask.on_wait(self._described(before))
+            now_ns = clock.boot_ns()
+            if now_ns >= until_ns:
+                first = self._described(before[:1]) or ["nobody"]
+                raise WaitTimeout(
+                    f"topic {topic.name} did not become free within {self._ask.timeout:g} s: {first[0]} is before us",
+                    hint=f"`txnctl producers show {topic.name}` says who has it; ExclusiveWithFencing takes it over.",
+                    topic=topic.name,
+                )
+            connection.wait_for_commit(seen, min(until_ns, now_ns + int(DEATH_CHECK_S * 1e9)))
+            clock.sleep(_LOOK_S)
 
-        def promote(batch: WriteBatch) -> ProducerSession:
-            _check_there(batch, topic)
-            check_spare(batch)
-            door = Admission(batch, topic.topic_id, topic.name, fence)
-            return door.promote(session.number, hold(batch), ask.request.spare)
+    def _described(self, before: list[ProducerSession]) -> list[str]:
+        with self._connection.view() as view:
+            locks = self._connection.environment.lock_file
+            return [refusals.described(view, locks, each) for each in before]
 
-        try:
-            session = _wait(connection, topic, session, ask, until_ns, promote)
-        except BaseException:
-            # Whether it was promoted meanwhile or not; if the store cannot be written now, our death will do it.
-            with suppress(TxnctlError):
-                connection.write(lambda batch: admission.leave(batch, topic.topic_id, session.number))
-            raise
-    return topic, session
+    def _look(self, topic: Topic, mine: ProducerSession) -> tuple[int, list[ProducerSession], bool]:
+        """The commit that is seen, who is before us, and whether there are transactions to reap.
 
-
-def _wait(
-    connection: Connection,
-    topic: Topic,
-    session: ProducerSession,
-    ask: Ask,
-    until_ns: int,
-    promote: Callable[[WriteBatch], ProducerSession],
-) -> ProducerSession:
-    """Wait until a session is promoted; the session as it is then."""
-    clock, locks = connection.clock, connection.environment.lock_file
-    told = ask.on_wait is None
-    while True:
-        with connection.view() as view:
-            seen = view.commit
+        Nobody is before one that was evicted: promoting it says so.
+        """
+        locks = self._connection.environment.lock_file
+        with self._connection.view() as view:
             _check_there(view, topic)
-            before = _before(view, locks, topic, session)
-            shown = [refusals.described(view, locks, each) for each in before]
-            is_work_left = bool(reaper.overdue(view, 1) or reaper.orphaned(view, locks))
-        if not before:
-            session = connection.write(promote, naming=ask.request.spare)
-            if not session.is_waiting:
-                return session
-        elif is_work_left:
-            connection.write(lambda _: None)
-        if not told and ask.on_wait is not None:
-            told = True
-            ask.on_wait(shown)
-        now_ns = clock.boot_ns()
-        if now_ns >= until_ns:
-            raise WaitTimeout(
-                f"topic {topic.name} did not become free within {ask.timeout:g} s: {shown[0] if shown else 'nobody'} "
-                "is before us",
-                hint=f"`txnctl producers show {topic.name}` says who has it; ExclusiveWithFencing takes it over.",
-                topic=topic.name,
-            )
-        connection.wait_for_commit(seen, min(until_ns, now_ns + int(DEATH_CHECK_S * 1e9)))
-        clock.sleep(_LOOK_S)
+            there = sessions.living(view, topic.topic_id, locks)
+            is_there = any(each.number == mine.number for each in there)
+            before = [
+                each for each in there if is_there and (not each.is_waiting or each.number < mine.number)
+            ]
+            return view.commit, before, bool(reaper.overdue(view, 1) or reaper.orphaned(view, locks))
+
+    def _promote(self, batch: WriteBatch, topic: Topic, mine: ProducerSession) -> ProducerSession:
+        _check_there(batch, topic)
+        if sessions.find(batch, topic.topic_id, mine.number) is not None:
+            self._check_spare(batch)
+        door = Admission(batch, topic.topic_id, topic.name, self._fence)
+        session = door.promote(mine.number, self._hold(batch, attached=False), self._ask.request.spare)
+        self._made.append(session)
+        return session
 
 
 def _check_there(view: ReadView, topic: Topic) -> None:
@@ -183,14 +219,6 @@ def _check_there(view: ReadView, topic: Topic) -> None:
     found = topics.get(view, topic.full_name)
     if found.topic_id != topic.topic_id:
         raise refusals.recreated(topic.name, None, None)
-
-
-def _before(view: ReadView, locks: LockFile, topic: Topic, mine: ProducerSession) -> list[ProducerSession]:
-    """Whose leaving a waiting producer waits for; nobody if it was evicted: promoting it says so."""
-    there = sessions.living(view, topic.topic_id, locks)
-    if all(each.number != mine.number for each in there):
-        return []
-    return [each for each in there if not each.is_waiting or each.number < mine.number]
 
 
 def borrow(connection: Connection, coordinator: Coordinator, topic: Topic, text: str) -> Borrowed:
@@ -203,13 +231,7 @@ def borrow(connection: Connection, coordinator: Coordinator, topic: Topic, text:
     """
     token = Token(text)
     with connection.view() as view:
-        if token.topic_id != topic.topic_id:
-            was = next((each.name for each in topics.every(view) if each.topic_id == token.topic_id), None)
-            raise SessionNotFound(
-                f"session {token.number} is not one of topic {topic.name}",
-                hint=f"It is one of {was}." if was else "Its topic was deleted; open a new session.",
-                topic=topic.name,
-            )
+        _check_is_of(view, topic, token)
         session = sessions.find(view, topic.topic_id, token.number) or _past(view, topic, token)
         if session is None and token.number <= view.head.last_producer:
             head = topic_head.load(view, topic.topic_id)
@@ -217,7 +239,12 @@ def borrow(connection: Connection, coordinator: Coordinator, topic: Topic, text:
                 view, topic.topic_id, topic.name, head, f"of session {token.number}", None,
                 "the session was closed, or the topic was taken over",
             )  # fmt: skip
-        if session is None or not token.names(session):
+        if session is not None and not token.names(session):
+            raise refusals.fenced(
+                view, topic.topic_id, topic.name, topic_head.load(view, topic.topic_id), session.name, session.epoch,
+                "its session was connected again, by another token",
+            )  # fmt: skip
+        if session is None:
             raise SessionNotFound(
                 f"there is no session {token.number} on topic {topic.name} with that token",
                 hint=f"`txnctl producers list {topic.name}` shows the sessions; `producers open` opens one.",
@@ -229,6 +256,23 @@ def borrow(connection: Connection, coordinator: Coordinator, topic: Topic, text:
             hint="Give that producer a name, or open a session with `txnctl producers open`.",
         )
     return Borrowed(topic, token, session, connection.owner, Fence(coordinator, connection.owner))
+
+
+def _check_is_of(view: ReadView, topic: Topic, token: Token) -> None:
+    """Raises:
+    SessionNotFound: the token is one of another store or topic.
+    ProducerFenced: its topic was deleted, and created again.
+    """
+    if token.is_of(view) and token.topic_id == topic.topic_id:
+        return
+    was = next((each.name for each in topics.every(view) if each.topic_id == token.topic_id), None)
+    if token.is_of(view) and was is None and token.topic_id <= view.head.last_topic:
+        raise refusals.recreated(topic.name, f"of session {token.number}", None)
+    raise SessionNotFound(
+        f"session {token.number} is not one of topic {topic.name}",
+        hint=f"It is one of {was}." if token.is_of(view) and was else "It is one of another store.",
+        topic=topic.name,
+    )
 
 
 def _past(view: ReadView, topic: Topic, token: Token) -> ProducerSession | None:

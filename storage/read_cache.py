@@ -21,6 +21,7 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
+from storage import faults
 from storage.clock import Clock
 from storage.errors import StoreFull, StoreUnsafe
 from storage.store_head import StoreHead
@@ -73,6 +74,11 @@ class ReadCache:
             self._descriptor = -1
         self._identified = None
 
+    @property
+    def is_attached(self) -> bool:
+        """Whether this process has the file mapped."""
+        return self._map is not None
+
     def is_valid(self, head: StoreHead) -> bool:
         """Whether the file is there, ours, of this boot and generation, and whole."""
         if not head.read_generation or not self._attach():
@@ -115,7 +121,10 @@ class ReadCache:
             if flags & os.O_CREAT:
                 os.fchmod(descriptor, 0o600)
                 # Writing through memory where a full disk has no page for it would kill the process.
-                os.posix_fallocate(descriptor, 0, _BYTES)
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(descriptor, 0, _BYTES)
+                else:
+                    os.pwrite(descriptor, bytes(_BYTES), 0)
             status = os.fstat(descriptor)
             if status.st_mode & 0o022 or status.st_nlink != 1:
                 raise StoreUnsafe(
@@ -194,6 +203,7 @@ class ReadCache:
         assert data is not None, "the file was found valid"
         if _U64.unpack_from(data, at)[0] < timestamp:
             data[_DIRTY_AT] = 1
+            faults.reach("read_cache.half_changed")
             _SLOT.pack_into(data, at, timestamp, txn)
             data[_DIRTY_AT] = 0
 
@@ -213,6 +223,7 @@ class ReadCache:
             ranges = self._forget(ranges)
             place = len(ranges)
         self._put_range(place, (table_id, timestamp, txn, start, end))
+        faults.reach("read_cache.half_changed")
         _U64.pack_into(data, _RANGES_AT, max(len(ranges), place + 1))
         _U64.pack_into(data, _CHANGES_AT, _U64.unpack_from(data, _CHANGES_AT)[0] + 1)
         data[_DIRTY_AT] = 0

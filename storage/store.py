@@ -280,8 +280,7 @@ class Store:
             topic, mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=_number(txn), lease=lease,
             timeout=timeout, create_topic=create_topic, on_wait=on_wait,
         )  # fmt: skip
-        _, session = producing.connect(self.connection, self.coordinator, ask)
-        return producers.show_session(self, session.token)
+        return producers.granted(self, *producing.connect(self.connection, self.coordinator, ask))
 
     def close_session(
         self, session: str, *, dry_run: bool = False, reason: str | None = None
@@ -507,7 +506,7 @@ class Store:
         Raises:
             InvalidValue, InvalidName
         """
-        from storage.table_work import Begun
+        from storage.lazy_transaction import Begun
         from storage.transaction import Transaction
 
         begun = Begun(_timeout_ms(timeout), labels, _options(isolation, check, priority))
@@ -553,10 +552,14 @@ class Store:
         Raises:
             TransactionNotFound, TransactionNotOpen, TransactionTimedOut, LostConflict, RequestTooOld
         """
-        from storage.table_work import commit_in
+        from storage.table.writing import commit_in
         from storage.transaction import Transaction, txn_number
 
-        if isinstance(txn, Transaction) and txn.work is not None:
+        if isinstance(txn, Transaction):
+            if txn.work is None:
+                was_open = txn.is_open_reader
+                txn.commit()
+                return was_open
             ended = txn.work.commit()
             return ended is None or not ended.already
         least, owner = txn_number(txn), self.connection.owner
@@ -770,11 +773,17 @@ class Store:
 
         return backup.compact(self, progress, dry_run, reason)
 
-    def gc(self, *, dry_run: bool = False, reason: str | None = None) -> dict[str, Any]:
-        """Free reader slots of dead processes, and what deleted topics left."""
+    def gc(
+        self, *, trust_clock: bool = False, dry_run: bool = False, reason: str | None = None
+    ) -> dict[str, Any]:
+        """Free reader slots of dead processes, what was deleted with topics and tables, and versions out of the window.
+
+        Args:
+            trust_clock: remove old versions although the wall clock was moved: it was looked at and is right.
+        """
         from storage.ops import backup
 
-        return backup.collect(self, dry_run, reason)
+        return backup.collect(self, trust_clock, dry_run, reason)
 
     def verify(
         self, *, full: bool = True, progress: Callable[[str, int], None] | None = None

@@ -2,35 +2,41 @@
 
 A transaction of one shell command after the other writes an intent with each put. One that is attached to a process
 keeps its puts there, reads them back from there, and applies them with all checks in the one store transaction of its
-commit: no intents, one fsync. It may even begin without a commit: its timestamp comes from the shared page of
-read_cache.py, below a mark that is durably reserved, and its record is written when something else needs it (an id, a
-message, an acknowledgement, an intent, a push).
+commit: no intents, one fsync.
 
 Invariant 12: a read is recorded before its view is opened, both inside the writer gate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
 from storage.connection import Connection
-from storage.errors import TableNotFound, TxnctlError
-from storage.limits import BUFFER_BYTES_MAX, BUFFER_KEYS_MAX, PAGE_ENTRIES, TIMESTAMP_RESERVE_NS
-from storage.owner import Owner
+from storage.errors import TxnctlError
+from storage.lazy_transaction import Begun, LazyTransaction, Unready
+from storage.limits import BUFFER_BYTES_MAX, BUFFER_KEYS_MAX, PAGE_ENTRIES
 from storage.read_cache import ReadCache
-from storage.schema import HEADS, TABLES
-from storage.table import reading, retention, table_head
+from storage.table import reading, retention
 from storage.table.key_range import KeyRange
 from storage.table.reading import MustPush
-from storage.table.table import TableEntry
+from storage.table.table import TableEntry, check_exists
 from storage.table.visibility import OPEN, Version
-from storage.table.writing import Write, Writing, begin_use, check_window, push_for_read
+from storage.table.writing import (
+    Write,
+    Writing,
+    begin_use,
+    check_tables,
+    check_window,
+    commit_in,
+    push_for_read,
+)
 from storage.txn import record as records
-from storage.txn.coordinator import Coordinator, Ended, Started, check_begin
+from storage.txn.coordinator import Coordinator, Ended, Started
 from storage.txn.record import TransactionRecord
-from storage.txn_options import SERIALIZABLE, TransactionIsolation, TransactionOptions
+from storage.txn_options import TransactionIsolation
 from storage.txn_state import AbortReason, TransactionState
 from storage.view import ReadView, WriteBatch
 
@@ -40,35 +46,8 @@ Note = Callable[[ReadCache, int, int], None]
 """Records a read in the cache, given the reader's timestamp and number."""
 
 
-class _Unready(Exception):
-    """Something has to be written before this read can be recorded."""
-
-
-class Begun:
-    """How a transaction was asked for; see `Store.transaction`."""
-
-    __slots__ = ("attached", "labels", "options", "timeout_ms")
-
-    def __init__(
-        self,
-        timeout_ms: int,
-        labels: dict[str, str] | None,
-        options: TransactionOptions = SERIALIZABLE,
-        attached: bool = True,
-    ) -> None:
-        self.timeout_ms = timeout_ms
-        self.labels = labels
-        self.options = options
-        self.attached = attached
-
-
-class TableWork:
-    """See the module. For one thread at a time.
-
-    Attributes:
-        least: the transaction's number; 0 as long as it has no record.
-        timestamp: 0 as long as it is not known.
-    """
+class TableWork(LazyTransaction):
+    """See the module. For one thread at a time."""
 
     def __init__(
         self,
@@ -78,150 +57,22 @@ class TableWork:
         least: int = 0,
         started: Started | None = None,
     ) -> None:
-        self._connection = connection
-        self._coordinator = coordinator
-        self._begun = begun
-        self._started = started
+        super().__init__(connection, coordinator, begun, least, started)
         self._buffer: dict[tuple[int, bytes], Write] = {}
         self._buffered_bytes = 0
-        self._uses_tables = False
-        self._tried = 0
-        self._ended: TransactionState | None = None
-        self.least = least
-        self.timestamp = started.timestamp if started is not None else 0
+        self._is_shared = not begun.attached
 
-    # Beginning
-
-    @classmethod
-    def begin(cls, connection: Connection, coordinator: Coordinator, begun: Begun) -> TableWork:
-        """Begin attached, without a commit if a timestamp can be had so.
+    def share(self) -> None:
+        """Let others use the transaction by its number: nothing of it is kept in this process from now on.
 
         Raises:
-            InvalidValue, InvalidName
+            as `flush`
         """
-        check_begin(begun.timeout_ms, begun.labels)
-        cache, clock, started = connection.environment.read_cache, connection.clock, []
-
-        with connection.view() as view:
-            if not view.count(TABLES):
-                return cls._begin_durably(connection, coordinator, begun)
-
-        def issue(view: ReadView) -> None:
-            if not cache.is_valid(view.head):
-                raise _Unready
-            timestamp = max(clock.wall_ns(), max(cache.issued, view.head.last_timestamp) + 1)
-            if timestamp > view.head.timestamp_mark:
-                raise _Unready
-            cache.note_issued(timestamp)
-            started.append(Started(timestamp, clock.wall_ms(), view.now_ns))
-
-        try:
-            with connection.recorded_view(issue):
-                pass
-        except _Unready:
-            return cls._begin_durably(connection, coordinator, begun)
-        return cls(connection, coordinator, begun, 0, started[0])
-
-    @classmethod
-    def _begin_durably(cls, connection: Connection, coordinator: Coordinator, begun: Begun) -> TableWork:
-        work = cls(connection, coordinator, begun)
-        work.materialize()
-        return work
-
-    def materialize(self) -> None:
-        """Give the transaction a record if it has none yet."""
-        if not self.least:
-            self._adopt(self._connection.write(self._make_record))
-            if self._ended is not None:
-                self._end_as_here()
-
-    def _make_record(self, batch: WriteBatch) -> TransactionRecord:
-        begun, owner = self._begun, self._connection.owner
-        if batch.count(TABLES):
-            if not batch.read_cache.is_valid(batch.head):
-                batch.read_cache.start_anew(batch.head)
-            _reserve(batch)
-        started = self._started
-        if started is not None and self._ended is not None:
-            # It ended in time: it is not the deadline that ends it now.
-            started = Started(started.timestamp, started.wall_ms, batch.now_ns)
-        lease = self._connection.lease(batch) if begun.attached else 0
-        record = self._coordinator.begin(
-            batch, owner, lease, begun.timeout_ms, begun.labels, begun.options, started
-        )
-        self._tried = record.least
-        if self._uses_tables:
-            record.uses_tables = True
-            records.save(batch, record)
-        return record
-
-    def _adopt(self, record: TransactionRecord) -> None:
-        self.least, self.timestamp = record.least, record.timestamp
-
-    def _end_as_here(self) -> None:
-        """A transaction that ended without a record is given one: it ends there too."""
-        owner, least, is_commit = (
-            self._connection.owner,
-            self.least,
-            self._ended is TransactionState.COMMITTED,
-        )
-
-        def end(batch: WriteBatch) -> Ended:
-            if is_commit:
-                return self._coordinator.commit(batch, least, owner)
-            return self._coordinator.abort(batch, least, owner)
-
-        self._connection.write(end, naming=least)
-
-    def _write(self, change: Callable[[WriteBatch, TransactionRecord], T]) -> T:
-        """Run a change on a batch with the open transaction's record, which is made if need be."""
-
-        def whole(batch: WriteBatch) -> tuple[TransactionRecord, T]:
-            record = self._record_in(batch)
-            return record, change(batch, record)
-
-        try:
-            record, result = self._connection.write(whole, naming=self.least)
-        except TxnctlError:
-            self._find_tried()
-            raise
-        self._adopt(record)
-        return result
-
-    def _record_in(self, batch: WriteBatch) -> TransactionRecord:
-        """The record of the open transaction.
-
-        Raises:
-            TransactionNotOpen, TransactionTimedOut, LostConflict, ReadOnlyTransaction
-        """
-        if not self.least:
-            self._make_record(batch)
-            return self._coordinator.use(batch, self._tried, self._connection.owner)
-        return self._coordinator.use(batch, self.least, self._connection.owner)
-
-    def _find_tried(self) -> None:
-        """After a refusal that was durable, the transaction has a record."""
-        if self.least or not self._tried:
-            return
-        with self._connection.view() as view:
-            record = records.find(view, self._tried)
-        if record is not None and record.timestamp == self.timestamp:
-            self._adopt(record)
-
-    @property
-    def state(self) -> TransactionState:
-        """The transaction's state now."""
-        if self._ended is not None:
-            return self._ended
-        if not self.least:
-            return TransactionState.OPEN
-        with self._connection.view() as view:
-            return records.state_of(view, self.least)
-
-    @property
-    def message_bound(self) -> int | None:
-        """Its timestamp, if it has used a table."""
-        return self.timestamp if self._uses_tables else None
+        self.materialize()
+        if self._buffer and self.state is TransactionState.OPEN:
+            self.flush()
+        self._forget()
+        self._is_shared = True
 
     # Reading
 
@@ -233,6 +84,9 @@ class TableWork:
         """
         own = self._buffer.get((table.table_id, key))
         if own is not None:
+            self._check_not_ended()
+            if self._is_unusable():
+                self._write(self._make_ready)
             return None if own.value is None else Version(self.timestamp, self.least, own.value)
         table_id = table.table_id
 
@@ -297,7 +151,7 @@ class TableWork:
                     result = look(view)
                 self._uses_tables = True
                 return result
-            except _Unready:
+            except Unready:
                 self._write(self._make_ready)
             except MustPush as found:
                 self._write(partial(self._push, found=found, table=table))
@@ -306,7 +160,7 @@ class TableWork:
         """Inside the gate: see that the transaction may read, and record what."""
         cache = self._connection.environment.read_cache
         if not cache.is_valid(view.head):
-            raise _Unready
+            raise Unready
         if self.least:
             record = records.get(view, self.least)
             self.timestamp = record.timestamp
@@ -319,7 +173,7 @@ class TableWork:
         else:
             is_usable, deadline_ns = True, self._deadline_ns()
         if not is_usable or view.now_ns >= deadline_ns or self.timestamp < retention.window_start(view):
-            raise _Unready
+            raise Unready
         check_exists(view, table)
         note(cache, self.timestamp, self.least)
 
@@ -346,8 +200,9 @@ class TableWork:
         """
         self._check_not_ended()
         written = Write(table.table_id, table.name, key, value)
-        if not self._begun.attached:
+        if self._is_shared:
             self._write(lambda batch, record: self._place(batch, record, [written]))
+            self._uses_tables = True
             return self.timestamp
         if self._is_unusable() or (self.least and not self._uses_tables):
             self._write(self._make_ready)
@@ -361,17 +216,34 @@ class TableWork:
             self.flush()
         return self.timestamp
 
+    def write_many(self, table: TableEntry, found: Iterable[tuple[bytes, bytes]]) -> int:
+        """Write many keys, in store transactions of a bounded size; how many.
+
+        Raises:
+            as `write`
+        """
+        count, was_shared = 0, self._is_shared
+        # Intents are placed a buffer at a time, also where nothing is kept beyond this call.
+        self._is_shared = False
+        try:
+            for key, value in found:
+                self.write(table, key, value)
+                count += 1
+            if was_shared:
+                self.flush()
+        finally:
+            if was_shared:
+                self._forget()
+            self._is_shared = was_shared
+        return count
+
     def _is_unusable(self) -> bool:
         """Whether it is not open, or overdue: then an operation of the coordinator says why."""
+        if not self.least:
+            return self._connection.clock.boot_ns() >= self._boot_deadline_ns
         with self._connection.view() as view:
-            if not self.least:
-                return view.now_ns >= self._deadline_ns()
             record = records.get(view, self.least)
             return record.state_code != OPEN or view.now_ns >= record.deadline_ns
-
-    def _deadline_ns(self) -> int:
-        assert self._started is not None, "a transaction without a record knows when it began"
-        return self._started.now_ns + self._begun.timeout_ms * 1_000_000
 
     def flush(self) -> None:
         """Write the intents of what is buffered.
@@ -415,13 +287,17 @@ class TableWork:
         owner = self._connection.owner
 
         def change(batch: WriteBatch) -> Ended:
-            least = self.least or self._make_record(batch).least
-            return commit_in(self._coordinator, batch, least, owner, writes)
+            # Whether it commits or is refused: the transaction is decided in this batch.
+            record = None if self.least else self._make_record(batch, ends_here=True)
+            least = self.least if record is None else record.least
+            return commit_in(self._coordinator, batch, least, owner, writes, record)
 
         try:
             ended = self._connection.write(change, naming=self.least)
-        except TxnctlError:
-            self._find_tried()
+        except BaseException:
+            # A refusal that was durable, or an interrupt after the commit.
+            with suppress(TxnctlError):
+                self._find_tried()
             raise
         self._adopt(ended.record)
         self._forget()
@@ -457,52 +333,9 @@ class TableWork:
             self._write(_nothing)
 
 
-def commit_in(
-    coordinator: Coordinator, batch: WriteBatch, least: int, by: Owner, writes: list[Write] | None = None
-) -> Ended:
-    """Commit a transaction with these last writes; one that has used tables must not be older than what is kept.
-
-    Raises:
-        as `TableWork.commit`
-    """
-
-    def prepare(record: TransactionRecord) -> None:
-        if writes:
-            check_tables(batch, writes)
-            begin_use(batch, coordinator, record, by)
-            Writing(batch, coordinator, record, by).commit(writes)
-        elif record.uses_tables:
-            check_window(batch, coordinator, record, by)
-
-    return coordinator.commit(batch, least, by, prepare)
-
-
-def check_tables(view: ReadView, writes: list[Write]) -> None:
-    """Raises:
-    TableNotFound: the table of one of these writes was deleted.
-    """
-    for table_id, name in {write.table_id: write.table for write in writes}.items():
-        check_exists(view, TableEntry(name, table_id, 0, {}))
-
-
-def check_exists(view: ReadView, table: TableEntry) -> None:
-    """Raises:
-    TableNotFound: it was deleted since the handle was made.
-    """
-    if not view.has(HEADS, table_head.key_of(table.table_id)):
-        raise TableNotFound(f"table {table.name} was deleted", table=table.name)
-
-
 def _nothing(_batch: WriteBatch, _record: TransactionRecord) -> None:
     """Only see that the transaction is open."""
 
 
 def _size(write: Write) -> int:
     return len(write.key) + len(write.value or b"")
-
-
-def _reserve(batch: WriteBatch) -> None:
-    """Reserve the timestamps that others may issue without a commit."""
-    batch.head.timestamp_mark = max(
-        batch.head.timestamp_mark, batch.head.last_timestamp + TIMESTAMP_RESERVE_NS
-    )

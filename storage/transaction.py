@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from storage.connection import Connection
 from storage.errors import InvalidTxnId
-from storage.table_work import Begun, TableWork
+from storage.lazy_transaction import Begun
+from storage.table_work import TableWork
 from storage.txn.coordinator import Coordinator, read_only
 from storage.txn_id import TxnID
 from storage.txn_options import CheckMode, Priority, TransactionIsolation
@@ -26,6 +27,7 @@ class Transaction:
     Attributes:
         work: what it does in tables; None for a read-committed one.
         start: the last timestamp that was issued when a read-committed one began; 0 for others.
+        is_open_reader: whether it is read-committed and has not ended.
     """
 
     def __init__(self, begun: Begun, work: TableWork | None, start: int = 0) -> None:
@@ -34,6 +36,7 @@ class Transaction:
         self._aborted_here = False
         self.work = work
         self.start = start
+        self.is_open_reader = work is None
 
     @classmethod
     def begin(cls, connection: Connection, coordinator: Coordinator, begun: Begun) -> Transaction:
@@ -50,14 +53,20 @@ class Transaction:
 
     @property
     def id(self) -> TxnID:
-        """Its number. Asking for it gives the transaction a record in the store if it has none yet.
+        """Its number, by which others may use it: what it kept in this process is written, nothing is kept after it.
 
         Raises:
             ReadOnlyTransaction: a read-committed transaction has none.
+            WriteTooOld, LostConflict, RequestTooOld: as `flush`
         """
-        work = self._writing
-        work.materialize()
-        return TxnID(work.least)
+        self._writing.share()
+        return TxnID(self._writing.least)
+
+    @property
+    def number(self) -> int:
+        """Its number for this process: gives it a record if it has none yet, and goes on keeping its puts here."""
+        self._writing.materialize()
+        return self._writing.least
 
     @property
     def _writing(self) -> TableWork:
@@ -117,7 +126,7 @@ class Transaction:
         if self.work is not None:
             self.work.commit()
         elif self._read_only_state is TransactionState.OPEN:
-            self._read_only_state = TransactionState.COMMITTED
+            self._read_only_state, self.is_open_reader = TransactionState.COMMITTED, False
 
     def abort(self, reason: str | None = None) -> None:
         """Drop everything; repeating it succeeds.
@@ -129,7 +138,7 @@ class Transaction:
         if self.work is not None:
             self.work.abort(reason)
         elif self._read_only_state is TransactionState.OPEN:
-            self._read_only_state = TransactionState.ABORTED
+            self._read_only_state, self.is_open_reader = TransactionState.ABORTED, False
         self._aborted_here = True
 
     def __str__(self) -> str:
@@ -154,7 +163,7 @@ def txn_number(txn: Transaction | TxnID | str) -> int:
         ReadOnlyTransaction: a read-committed transaction of this process has none.
     """
     if isinstance(txn, Transaction):
-        return txn.id.least
+        return txn.number
     if isinstance(txn, TxnID) and txn.most == 0 and 0 < txn.least < 1 << 63:
         return txn.least
     if isinstance(txn, str):

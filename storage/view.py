@@ -33,14 +33,22 @@ class DurableRefusal(Exception):
 class ReadView:
     """One consistent view of the store. Short-lived: nothing waits while it is open."""
 
-    __slots__ = ("_databases", "_raw", "clock", "head")
+    __slots__ = ("_databases", "_head", "_raw", "clock")
 
     def __init__(self, raw: Any, databases: dict[str, Any], clock: Clock) -> None:
         self._raw = raw
         self._databases = databases
         self.clock = clock
-        data = raw.get(STORE_HEAD_KEY, db=databases["heads"])
-        self.head = StoreHead.decode(unseal(HEADS, STORE_HEAD_KEY, data))
+        self._head: StoreHead | None = None
+
+    @property
+    def head(self) -> StoreHead:
+        """The store's own head, read when it is first asked for."""
+        head = self._head
+        if head is None:
+            data = self._raw.get(STORE_HEAD_KEY, db=self._databases["heads"])
+            head = self._head = StoreHead.decode(unseal(HEADS, STORE_HEAD_KEY, data))
+        return head
 
     def get(self, database: Database, key: bytes) -> memoryview | None:
         """The payload stored under `key`, checked, or None."""

@@ -103,6 +103,8 @@ class Command(_Helpful, click.Command):
         """Parse; what belongs to a command that is passed on is not looked at."""
         if self.declaration.passes_arguments:
             args = self._parted(ctx, args)
+        if self.declaration.numbers_are_arguments and any(map(_is_negative, args)):
+            args = self._sorted(ctx, args)
         if ctx.resilient_parsing and args and self._takes_value(ctx).get(args[-1]):
             # Its value is being completed. Without one click drops all that stands before it, the topic too.
             args = args[:-1]
@@ -121,6 +123,23 @@ class Command(_Helpful, click.Command):
                 return [*args[:at], "--", *args[at:]]
             own, at = own - 1, at + 1
         return args
+
+    def _sorted(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The options, then the arguments after `--`: what looks like a negative number is an argument."""
+        takes_value = self._takes_value(ctx)
+        options: list[str] = []
+        arguments: list[str] = []
+        words = iter(args)
+        for word in words:
+            if word == "--":
+                arguments += words
+            elif word == "-" or not word.startswith("-") or _is_negative(word):
+                arguments.append(word)
+            else:
+                options.append(word)
+                if takes_value.get(word):
+                    options += [value for value in (next(words, None),) if value is not None]
+        return [*options, "--", *arguments]
 
     def _takes_value(self, ctx: click.Context) -> dict[str, bool]:
         """Of each name of an option whether a value follows it."""
@@ -225,6 +244,10 @@ class GroupCommand(_Helpful, click.Group):
     def _full_name(self, name: str) -> str:
         names = self.table.names()
         return name if name in names else ALIASES.get(name, name)
+
+
+def _is_negative(word: str) -> bool:
+    return word[:1] == "-" and word[1:2].isdecimal()
 
 
 def build(name: str, declaration: Declaration) -> Command:

@@ -149,6 +149,11 @@ def subscriptions(context: click.Context, incomplete: str) -> list[CompletionIte
     return _looked_up(context, find, incomplete)
 
 
+def tables(context: click.Context, incomplete: str) -> list[CompletionItem]:
+    """The tables of the store."""
+    return _looked_up(context, lambda store: [CompletionItem(name) for name in store.tables()], incomplete)
+
+
 def open_transactions(context: click.Context, incomplete: str) -> list[CompletionItem]:
     """The open transactions, with age and owner."""
 

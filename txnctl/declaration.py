@@ -70,6 +70,7 @@ class Declaration:
         "effect",
         "examples",
         "force_help",
+        "numbers_are_arguments",
         "opens",
         "output",
         "parameters",
@@ -87,6 +88,7 @@ class Declaration:
         self.administrative = False
         self.force_help = ""
         self.passes_arguments = False
+        self.numbers_are_arguments = False
 
 
 def declaration_of(function: Body) -> Declaration:

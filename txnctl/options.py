@@ -59,6 +59,12 @@ def passes_arguments(function: F) -> F:
     return function
 
 
+def numbers_are_arguments(function: F) -> F:
+    """Take `-100` for an argument and not for an option: values and keys of tables may be negative numbers."""
+    declaration_of(function).numbers_are_arguments = True
+    return function
+
+
 def effect(name: str) -> Callable[[F], F]:
     """Say what a command does to the world that opens no store: `reads`, `writes` or `destroys`."""
     assert name in EFFECTS, name

@@ -31,6 +31,8 @@ _SIZE_UNITS = {"": 1, "B": 1}
 for _power, _letter in enumerate("KMGT", 1):
     _SIZE_UNITS |= {f"{_letter}{_rest}": 1 << 10 * _power for _rest in ("", "B", "IB")}
 _SIZE_MAX = 1 << 60
+_MILLISECOND_DIGITS = 15
+"""A whole number of more digits is a version, in nanoseconds."""
 
 
 class Grammar(click.ParamType):  # type: ignore[type-arg]
@@ -300,6 +302,24 @@ class SubscriptionName(Grammar):
         return subscriptions(ctx, incomplete)
 
 
+class TableName(Grammar):
+    """The name of a table; the engine holds it to the rules."""
+
+    name = "table"
+
+    def read(self, text: str) -> str:
+        """The name as it is."""
+        return text
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The tables of the store."""
+        from txnctl.complete import tables
+
+        return tables(ctx, incomplete)
+
+
 class SessionToken(Grammar):
     """The token of a producer's session, as `producers open` prints it."""
 
@@ -363,6 +383,22 @@ class Time(Grammar):
         return milliseconds(text)
 
 
+class Moment(Grammar):
+    """A point in the history of tables: a time, up to the end of its millisecond, or the version of a row."""
+
+    name = "time"
+    expected = f"{Time.expected}, or a version as `tables scan` shows it"
+
+    def read(self, text: str) -> int | None:
+        """Nanoseconds since 1970, or None."""
+        from txnctl.output.timestamp import milliseconds
+
+        if _is_natural(text, digits_max=19) and len(text) > _MILLISECOND_DIGITS:
+            return int(text)
+        at_ms = milliseconds(text)
+        return None if at_ms is None else at_ms * 1_000_000 + 999_999
+
+
 def _plain(name: str) -> str:
     return name.upper().replace("-", "").replace("_", "")
 
@@ -380,8 +416,8 @@ def _words(words: Sequence[str], incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
-def _is_natural(digits: str) -> bool:
-    return digits.isascii() and digits.isdecimal() and len(digits) <= 18
+def _is_natural(digits: str, digits_max: int = 18) -> bool:
+    return digits.isascii() and digits.isdecimal() and len(digits) <= digits_max
 
 
 def _with_article(name: str) -> str:
@@ -401,9 +437,11 @@ RANGE = RangeGrammar()
 TXN_ID = TransactionGrammar()
 TOPIC = TopicName()
 SUBSCRIPTION = SubscriptionName()
+TABLE = TableName()
 SESSION = SessionToken()
 KEY_VALUE = KeyValue()
 TIME = Time()
+MOMENT = Moment()
 ISOLATION_LEVEL = NamedConstant(
     "isolation level", ("read-committed", "read-uncommitted"), "storage:IsolationLevel"
 )
@@ -415,5 +453,10 @@ ACCESS_MODE = NamedConstant(
     ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing"),
     "storage:AccessMode",
 )
+TRANSACTION_ISOLATION = NamedConstant(
+    "transaction isolation", ("serializable", "read-committed"), "storage:TransactionIsolation"
+)
+CHECK_MODE = NamedConstant("check mode", ("minimal", "full", "none"), "storage:CheckMode")
+PRIORITY = NamedConstant("priority", ("highest", "high", "medium", "low", "lowest"), "storage:Priority")
 EXCLUSIVE_MODE = NamedConstant("access mode", ACCESS_MODE.names[1:], "storage:AccessMode")
 """The modes that make an owner."""

@@ -17,6 +17,7 @@ from storage.ledger import owners, refusals, session as sessions, topic_head
 from storage.ledger.access import AccessMode, Answer, judge
 from storage.ledger.session import ProducerSession, Token
 from storage.ledger.topic_head import TopicHead
+from storage.limits import SESSION_LEASE_MS_MAX
 from storage.owner import Owner
 from storage.schema import PRODUCERS
 from storage.view import WriteBatch
@@ -52,9 +53,11 @@ class Request:
         brings: the epoch of a producer that was connected before.
         resume: the session by which it was.
         spare: the transaction that a take-over spares, as the new owner produces in it; 0 for none.
+        keeps_token: a publish whose lease had ended goes on by its token. Who connects again gets another one, so that
+            what it had started before, and is still about, is out.
     """
 
-    __slots__ = ("brings", "mode", "name", "resume", "spare")
+    __slots__ = ("brings", "keeps_token", "mode", "name", "resume", "spare")
 
     def __init__(
         self,
@@ -63,12 +66,14 @@ class Request:
         brings: int | None = None,
         resume: Token | None = None,
         spare: int = 0,
+        keeps_token: bool = False,
     ) -> None:
         self.mode = mode
         self.name = name
         self.brings = brings
         self.resume = resume
         self.spare = spare
+        self.keeps_token = keeps_token
 
 
 class Admission:
@@ -86,25 +91,36 @@ class Admission:
         transactions: Transactions,
         *,
         is_swept: bool = True,
+        is_shared: bool = False,
     ) -> None:
         """Args:
         is_swept: take the dead off the topic first.
+        is_shared: for a Shared producer, who is in nobody's way: sessions that are so too may come back after their
+            lease has ended.
         """
         self._batch = batch
         self._topic_id = topic_id
         self._topic = topic
         self._transactions = transactions
         if is_swept:
-            self._sweep()
+            self._sweep(is_shared)
         self.head = topic_head.load(batch, topic_id)
-        self.there = list(sessions.every(batch, topic_id))
+        self.there = [
+            each
+            for each in sessions.every(batch, topic_id)
+            if not is_shared or each.is_alive(batch, batch.lock_file)
+        ]
         """Everybody who is connected or waits."""
         self._kept_name: str | None = None
 
-    def _sweep(self) -> None:
+    def _sweep(self, is_shared: bool) -> None:
         """Take the dead off the topic. An owner among them may still resume."""
         batch, topic_id = self._batch, self._topic_id
-        dead = [each for each in sessions.every(batch, topic_id) if not each.is_alive(batch, batch.lock_file)]
+        dead = [
+            each
+            for each in sessions.every(batch, topic_id)
+            if not each.is_alive(batch, batch.lock_file) and not (is_shared and _may_come_back(batch, each))
+        ]
         for lease in {each.lease for each in dead if each.lease}:
             self._transactions.end_owned(batch, lease)
         if dead:
@@ -123,7 +139,7 @@ class Admission:
         if answer in (Answer.JOIN, Answer.OWN, Answer.RESUME):
             self._check_name(request.name)
         if answer is Answer.RESUME:
-            return self._resume(request.mode, hold)
+            return self._resume(request.mode, hold, keeps_token=request.keeps_token)
         session = self._new_session(request, hold)
         if answer is Answer.JOIN:
             session.epoch = self.head.epoch
@@ -147,7 +163,7 @@ class Admission:
         """
         mine = next((each for each in self.there if each.number == number), None)
         if mine is None:
-            raise self.fenced(None, None)
+            raise self.fenced(f"of session {number}", None)
         assert mine.is_waiting, "only a waiting producer is promoted"
         if any(not each.is_waiting or each.number < number for each in self.there):
             return mine
@@ -157,7 +173,7 @@ class Admission:
             raise self.fenced(mine.name, None, "others produced, or owned the topic, while it was gone")
         if mine.resumes:
             _remove(self._batch, self.head, mine, "closed")
-            return self._resume(mine.mode, hold)
+            return self._resume(mine.mode, hold, keeps_token=False)
         mine.is_waiting, mine.waited = False, True
         _put_on(mine, hold, self._batch)
         mine.connected_ms = self._batch.now_ms
@@ -189,9 +205,11 @@ class Admission:
         if resume is not None:
             self._check_not_connected(resume)
             last = owners.find(self._batch, self._topic_id, head.epoch)
-            is_mine = resume.topic_id == self._topic_id and last is not None and resume.names(last.session)
-            may_resume = is_mine and head.owner_session == resume.number
-            self._kept_name = last.session.name if is_mine and last is not None and last.session else None
+            mine = last.session if last is not None and resume.names(last.session) else None
+            if mine is not None and last is not None and last.ended_by == "closed":
+                raise self.fenced(mine.name, None, "its session was closed")
+            may_resume = mine is not None and head.owner_session == resume.number
+            self._kept_name = mine.name if mine is not None else None
         connected = [each for each in self.there if not each.is_waiting]
         answer = judge(
             request.mode, epoch=head.epoch, brings=request.brings, may_resume=may_resume,
@@ -207,7 +225,8 @@ class Admission:
             )
         if answer is Answer.FENCED:
             why = "others produced, or owned the topic, while it was gone" if may_resume is False else None
-            raise self.fenced(request.name, request.brings, why)
+            name = request.name or (f"of session {resume.number}" if resume is not None else None)
+            raise self.fenced(name, request.brings, why)
         if answer is Answer.BUSY:
             raise refusals.busy(self._batch, self._batch.lock_file, self._topic, request.mode, self.there)
         return answer
@@ -231,22 +250,24 @@ class Admission:
     def _new_session(self, request: Request, hold: Hold) -> ProducerSession:
         self._batch.head.last_producer += 1
         number = self._batch.head.last_producer
-        session = ProducerSession(
-            self._topic_id, number, request.name or self._kept_name or f"producer-{number}", request.mode
-        )
+        name = request.name or self._kept_name or f"producer-{number}"
+        store_id = self._batch.head.store_id
+        session = ProducerSession(store_id, self._topic_id, number, name, request.mode)
         session.connected_ms = self._batch.now_ms
         _put_on(session, hold, self._batch)
         return session
 
-    def _resume(self, mode: AccessMode, hold: Hold) -> ProducerSession:
+    def _resume(self, mode: AccessMode, hold: Hold, *, keeps_token: bool) -> ProducerSession:
         """Connect the last owner again, under its epoch."""
         last = owners.find(self._batch, self._topic_id, self.head.epoch)
         assert last is not None and last.session is not None, "who resumes was the last owner"
         session = last.session
         session.mode, session.connected_ms = mode, self._batch.now_ms
+        if not keeps_token:
+            session.renew_token()
         _put_on(session, hold, self._batch)
         sessions.save(self._batch, session)
-        owners.go_on(self._batch, self._topic_id, self.head.epoch)
+        owners.go_on(self._batch, self._topic_id, self.head.epoch, session)
         topic_head.save(self._batch, self._topic_id, self.head)
         return session
 
@@ -282,41 +303,73 @@ class Admission:
         return aborted
 
 
-def leave(batch: WriteBatch, topic_id: int, number: int) -> ProducerSession | None:
-    """End a session, connected or waiting, for good; None if it is not there any more."""
-    session = sessions.find(batch, topic_id, number)
-    if session is not None:
-        head = topic_head.load(batch, topic_id)
+def leave(batch: WriteBatch, mine: ProducerSession) -> None:
+    """End a session, connected or waiting, for good, if it is still there."""
+    session = sessions.find(batch, mine.topic_id, mine.number)
+    if session is not None and session.is_same(mine):
+        head = topic_head.load(batch, mine.topic_id)
         _remove(batch, head, session, "closed")
-        topic_head.save(batch, topic_id, head)
-    return session
+        topic_head.save(batch, mine.topic_id, head)
 
 
-def publishes(batch: WriteBatch, topic_id: int, head: TopicHead, number: int) -> None:
-    """Note who publishes next, for whom the topic must be open; before the message is appended.
+def lose(batch: WriteBatch, mine: ProducerSession, transactions: Transactions) -> None:
+    """The last owner, whose lease has ended, has lost its topic: it can never come back, nor can what it had begun."""
+    head = topic_head.load(batch, mine.topic_id)
+    if head.owner_session == mine.number:
+        _end_former_owner(
+            batch, mine.topic_id, head, 0, transactions, "its producer's lease ended, and others wait"
+        )
+
+
+def publishes(
+    batch: WriteBatch, topic_id: int, head: TopicHead, number: int, txn: int, transactions: Transactions
+) -> TopicHead:
+    """Note who publishes next, for whom the topic must be open; the head, before the message is appended.
 
     The last publish of each session is known without a write each time: that of the latest publisher is the topic's.
 
     Args:
         number: of the session; 0 for a producer that is not connected between sends.
+        txn: the transaction it publishes in; 0 for none.
     """
+    if head.owner_session not in (0, number):
+        why = "the owner whose messages it held was gone when others published"
+        head = _end_former_owner(batch, topic_id, head, txn, transactions, why)
     if head.publish_session != number:
         before = sessions.find(batch, topic_id, head.publish_session) if head.publish_session else None
         if before is not None:
             before.last_publish_ms = head.last_publish_ms
             sessions.save(batch, before)
         head.publish_session = number
-    if head.owner_session not in (0, number):
-        # Somebody else produces: the last owner, which is gone, cannot resume any more.
-        gone = sessions.find(batch, topic_id, head.owner_session)
-        if gone is not None:
-            _remove(batch, head, gone, "dead" if gone.lease else "expired")
-        head.owner_session = 0
+    return head
+
+
+def _end_former_owner(
+    batch: WriteBatch, topic_id: int, head: TopicHead, spare: int, transactions: Transactions, why: str
+) -> TopicHead:
+    """The last owner, dead or expired, is fenced from here on, by no new epoch but by who publishes or waits.
+
+    What it had sent in open transactions must not appear in another's past. Under its epoch nobody else has published
+    yet, so all that is open on the topic is its own, but for what a publisher itself sends in.
+    """
+    gone = sessions.find(batch, topic_id, head.owner_session)
+    if gone is not None:
+        _remove(batch, head, gone, "dead" if gone.lease else "expired")
+    head.owner_session = 0
+    topic_head.save(batch, topic_id, head)
+    transactions.end_fenced(batch, topic_id, head.epoch, spare, why)
+    return topic_head.load(batch, topic_id)
 
 
 def last_publish_ms(head: TopicHead, session: ProducerSession) -> int | None:
     """When a session published last; None if it has not."""
     return head.last_publish_ms if head.publish_session == session.number else session.last_publish_ms
+
+
+def _may_come_back(batch: WriteBatch, session: ProducerSession) -> bool:
+    """A leased Shared session whose lease ended not long ago: its next publish connects it again."""
+    is_shared = not session.lease and not session.mode.is_exclusive
+    return is_shared and batch.now_ns < session.until_ns + SESSION_LEASE_MS_MAX * 1_000_000
 
 
 def _put_on(session: ProducerSession, hold: Hold, batch: WriteBatch) -> None:

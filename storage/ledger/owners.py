@@ -89,10 +89,11 @@ def end(
     _save(batch, topic_id, found)
 
 
-def go_on(batch: WriteBatch, topic_id: int, epoch: int) -> None:
-    """Its owner is connected again."""
+def go_on(batch: WriteBatch, topic_id: int, epoch: int, session: ProducerSession) -> None:
+    """Its owner is connected again, by this session."""
     found = find(batch, topic_id, epoch)
     assert found is not None, "only the last owner resumes, and its record is kept"
+    found.session = session
     found.ended_ms = found.ended_by = found.through = found.successor = None
     _save(batch, topic_id, found)
 

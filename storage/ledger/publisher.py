@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from storage.errors import ProducerBusy, ProducerFenced
-from storage.ledger import owners, refusals, sequence_ids, session as sessions
+from storage.ledger import admission, owners, refusals, sequence_ids, session as sessions
 from storage.ledger.access import AccessMode
 from storage.ledger.admission import Admission, Hold, Request, Transactions
 from storage.ledger.session import ProducerSession, Token
@@ -53,30 +53,26 @@ class Connected:
 
     def __init__(self, topic: Topic, session: ProducerSession) -> None:
         self._topic = topic
-        self._session = session
+        self.session = session
         self._changes = -1
         self.mode = session.mode
         self.keeps_sequences = session.keeps_sequences
 
     @property
     def name(self) -> str:
-        return self._session.name
+        return self.session.name
 
     @property
     def epoch(self) -> int:
-        return self._session.epoch
+        return self.session.epoch
 
     @property
     def token(self) -> str:
-        return self._session.token
-
-    @property
-    def number(self) -> int:
-        return self._session.number
+        return self.session.token
 
     def check(self, batch: WriteBatch, head: TopicHead, name: str | None) -> Checked:  # noqa: ARG002
         """Two comparisons, unless some session of the topic has ended since the last time."""
-        mine = self._session
+        mine = self.session
         if head.session_changes != self._changes or head.epoch != mine.epoch:
             found = sessions.find(batch, self._topic.topic_id, mine.number)
             if found is None or head.epoch != mine.epoch:
@@ -135,49 +131,61 @@ class Borrowed:
     def check(self, batch: WriteBatch, head: TopicHead, name: str | None) -> Checked:  # noqa: ARG002
         """Renews the lease."""
         mine = sessions.find(batch, self._topic.topic_id, self._token.number)
-        if not self._token.names(mine):
-            head, mine = self._reconnect(batch, head)
-        assert mine is not None, "it was found, or connected again"
+        if mine is None or not self._token.names(mine) or not mine.is_alive(batch, batch.lock_file):
+            head, mine = self._go_on(batch, head, mine)
         if mine.is_waiting:
             raise ProducerBusy(
                 f"session {mine.number} still waits for topic {self._topic.name}",
                 hint=f"`txnctl producers show {self._topic.name}` says for whom.",
                 topic=self._topic.name,
             )
-        if not mine.is_alive(batch, batch.lock_file):
-            self._check_may_go_on(batch, head, mine)
         if mine.lease_ms:
             mine.until_ns = batch.now_ns + mine.lease_ms * 1_000_000
             sessions.save(batch, mine)
         return head, mine.number, mine.name
 
-    def _check_may_go_on(self, batch: WriteBatch, head: TopicHead, mine: ProducerSession) -> None:
-        """Its lease has expired, or the process that held it is dead."""
-        if mine.lease:
-            raise self._fenced(batch, head, f"the process that held its session is dead: {mine.owner}")
-        there = sessions.living(batch, self._topic.topic_id, batch.lock_file)
-        waiting = [each for each in there if each.is_waiting]
-        if waiting:
-            raise self._fenced(batch, head, f"its lease ended, and {waiting[0].name} waits for the topic")
-        if mine.is_owner and (head.owner_session != mine.number or there):
-            raise self._fenced(batch, head, "its lease ended, and others came to the topic")
+    def _go_on(
+        self, batch: WriteBatch, head: TopicHead, mine: ProducerSession | None
+    ) -> tuple[TopicHead, ProducerSession]:
+        """Reconnect: its lease has ended, or the process that held it is dead.
 
-    def _reconnect(self, batch: WriteBatch, head: TopicHead) -> tuple[TopicHead, ProducerSession]:
-        """Its record is gone: only the last owner whose lease has expired may come back, if nobody is there."""
-        last = owners.find(batch, self._topic.topic_id, head.epoch)
-        if (
-            last is None
-            or last.session is None
-            or not self._token.names(last.session)
-            or head.owner_session != self._token.number
-            or last.session.lease
-            or sessions.living(batch, self._topic.topic_id, batch.lock_file)
-        ):
+        Raises:
+            ProducerFenced: for good; the caller makes that durable.
+            ProducerBusy: Shared producers are connected, who have not published yet; or a Shared one, and others wait.
+        """
+        topic_id = self._topic.topic_id
+        if not self._token.names(mine):
+            last = owners.find(batch, topic_id, head.epoch)
+            mine = last.session if last is not None and self._token.names(last.session) else None
+        if mine is None:
             raise self._fenced(batch, head)
-        door = Admission(batch, self._topic.topic_id, self._topic.name, self._transactions)
-        hold = Hold(self._owner, lease_ms=last.session.lease_ms)
-        session = door.admit(Request(self.mode, resume=self._token), hold)
-        return door.head, session
+        there = sessions.living(batch, topic_id, batch.lock_file)
+        waiting = next((each for each in there if each.is_waiting), None)
+        if mine.lease:
+            # It may connect again, and gets another token then: what it has left behind is out.
+            raise self._fenced(batch, head, f"the process that held its session is dead: {mine.owner}")
+        if not mine.mode.is_exclusive:
+            if waiting is not None:
+                raise refusals.busy(batch, batch.lock_file, self._topic.name, self.mode, there)
+            for each in there:
+                if each.name == mine.name:
+                    raise refusals.name_taken(batch, batch.lock_file, self._topic.name, each)
+            return head, mine
+        if waiting is not None:
+            raise self._lost(batch, head, mine, f"its lease ended, and {waiting.name} waits for the topic")
+        if head.owner_session != mine.number:
+            raise self._lost(batch, head, mine, "its lease ended, and others have published since")
+        if there:
+            raise refusals.busy(batch, batch.lock_file, self._topic.name, self.mode, there)
+        door = Admission(batch, topic_id, self._topic.name, self._transactions)
+        again = Request(self.mode, resume=self._token, keeps_token=True)
+        mine = door.admit(again, Hold(self._owner, lease_ms=mine.lease_ms))
+        return door.head, mine
+
+    def _lost(self, batch: WriteBatch, head: TopicHead, mine: ProducerSession, why: str) -> ProducerFenced:
+        error = self._fenced(batch, head, why)
+        admission.lose(batch, mine, self._transactions)
+        return error
 
     def _fenced(self, batch: WriteBatch, head: TopicHead, why: str | None = None) -> ProducerFenced:
         return _fenced(batch, self._topic, head, self.name, self.epoch, why)

@@ -65,7 +65,7 @@ def name_taken(view: ReadView, locks: LockFile, topic: str, holder: ProducerSess
     """A connected producer has its name alone."""
     return ProducerBusy(
         f"topic {topic} has a producer {holder.name} already: {described(view, locks, holder)}",
-        hint="Choose another name, or close that one.",
+        hint=f"Choose another name, or wait until that one has left: `txnctl producers show {topic}` tells of it.",
         topic=topic,
         producerName=holder.name,
     )
@@ -98,8 +98,13 @@ def fenced(
     """
     now = owners.find(view, topic_id, head.epoch)
     if why is None and now is not None and epoch != head.epoch:
-        verb = "owns the topic since" if now.session else "ended all sessions at"
-        why = f"{now.words} {verb} {rfc3339(now.granted_ms)}"
+        at = rfc3339(now.granted_ms)
+        if now.session:
+            why = f"{now.words} took the topic over at {at}"
+        elif now.how == "fence":
+            why = f"the operator {now.by} fenced all producers at {at}, epoch {now.epoch}"
+        else:
+            why = f"the store was restored from a backup by {now.by} at {at}, epoch {now.epoch}"
     return ProducerFenced(
         f"producer {name or '(unnamed)'} of topic {topic} is fenced: {why or 'its session ended'}",
         hint="It can never publish again; what was acknowledged before stands. Connect a new producer, and see "

@@ -20,13 +20,15 @@ from storage.schema import PRODUCERS
 from storage.view import ReadView, WriteBatch
 
 _SECRET_BYTES = 8
+_STORE_BYTES = 4
 
 
 class ProducerSession:
     """One session.
 
     Attributes:
-        number: grows over the whole store; with the topic's id and `secret` it is the token.
+        store: the first bytes of the store's id, so that a token is known for one of another store.
+        number: grows over the whole store.
         is_waiting: for its turn; then it has no epoch yet (-1).
         waited: it was promoted after having waited.
         brings, resumes: of a waiting one: the epoch, and the session, under which it was connected before.
@@ -39,10 +41,11 @@ class ProducerSession:
     __slots__ = (
         "brings", "connected_ms", "epoch", "is_waiting", "last_publish_ms", "lease", "lease_ms", "mode", "name",
         "number",
-        "owner_fields", "resumes", "secret", "topic_id", "until_ns", "waited",
+        "owner_fields", "resumes", "secret", "store", "topic_id", "until_ns", "waited",
     )  # fmt: skip
 
-    def __init__(self, topic_id: int, number: int, name: str, mode: AccessMode) -> None:
+    def __init__(self, store: bytes, topic_id: int, number: int, name: str, mode: AccessMode) -> None:
+        self.store = store[:_STORE_BYTES]
         self.topic_id = topic_id
         self.number = number
         self.name = name
@@ -59,8 +62,8 @@ class ProducerSession:
 
     @property
     def token(self) -> str:
-        """What names the session from outside the process: `topic-number-secret`."""
-        return f"{self.topic_id}-{self.number}-{self.secret.hex()}"
+        """What names the session from outside the process: `store-topic-number-secret`."""
+        return f"{self.store.hex()}-{self.topic_id}-{self.number}-{self.secret.hex()}"
 
     @property
     def owner(self) -> Owner:
@@ -79,6 +82,14 @@ class ProducerSession:
         """
         return self.mode.is_exclusive or not self.lease or self.name != f"producer-{self.number}"
 
+    def is_same(self, other: ProducerSession) -> bool:
+        """Whether it is that very session: its number may have been given to another by a batch that was dropped."""
+        return (self.number, self.secret) == (other.number, other.secret)
+
+    def renew_token(self) -> None:
+        """From now on another token names it: who had the former one is out."""
+        self.secret = os.urandom(_SECRET_BYTES)
+
     def is_alive(self, view: ReadView, locks: LockFile) -> bool:
         """Whether its process lives, or its lease runs."""
         return locks.is_held(self.lease) if self.lease else view.now_ns < self.until_ns
@@ -93,12 +104,12 @@ class ProducerSession:
         return [
             self.topic_id, self.number, self.name, self.mode.value, self.is_waiting, self.waited, self.epoch,
             self.secret, self.lease, self.lease_ms, self.until_ns, self.owner_fields, self.connected_ms,
-            self.last_publish_ms, self.brings, self.resumes,
+            self.last_publish_ms, self.brings, self.resumes, self.store,
         ]  # fmt: skip
 
     @classmethod
     def of(cls, fields: list[Any]) -> ProducerSession:
-        found = cls(fields[0], fields[1], fields[2], AccessMode(fields[3]))
+        found = cls(fields[16], fields[0], fields[1], fields[2], AccessMode(fields[3]))
         (
             found.is_waiting, found.waited, found.epoch, found.secret, found.lease, found.lease_ms, found.until_ns,
             found.owner_fields, found.connected_ms, found.last_publish_ms, found.brings, found.resumes,
@@ -109,7 +120,7 @@ class ProducerSession:
 class Token:
     """A token as somebody gave it; nothing says yet that there is such a session."""
 
-    __slots__ = ("number", "secret", "text", "topic_id")
+    __slots__ = ("number", "store", "text", "topic_id")
 
     def __init__(self, text: str) -> None:
         """Raises:
@@ -117,10 +128,15 @@ class Token:
         """
         parts = str(text).split("-") if str(text).isascii() else []
         try:
-            self.topic_id, self.number, self.secret = int(parts[0]), int(parts[1]), bytes.fromhex(parts[2])
+            self.store, self.topic_id, self.number = bytes.fromhex(parts[0]), int(parts[1]), int(parts[2])
+            bytes.fromhex(parts[3])
         except (IndexError, ValueError):
             parts = []
-        if len(parts) != 3 or not (0 < self.topic_id < 1 << 63 and 0 < self.number < 1 << 63):
+        if (
+            len(parts) != 4
+            or [len(each) for each in parts[::3]] != [2 * _STORE_BYTES, 2 * _SECRET_BYTES]
+            or not (0 < self.topic_id < 1 << 63 and 0 < self.number < 1 << 63)
+        ):
             raise InvalidValue(
                 f"{ascii(text)[:80]} is not the token of a session",
                 hint="`txnctl producers open` prints one; under `txnctl producers lead` it is in TXNCTL_SESSION.",
@@ -129,7 +145,11 @@ class Token:
 
     def names(self, session: ProducerSession | None) -> bool:
         """Whether it is that session's."""
-        return session is not None and (self.number, self.secret) == (session.number, session.secret)
+        return session is not None and self.text == session.token
+
+    def is_of(self, view: ReadView) -> bool:
+        """Whether it is one of this store."""
+        return self.store == view.head.store_id[:_STORE_BYTES]
 
 
 def find(view: ReadView, topic_id: int, number: int) -> ProducerSession | None:

@@ -21,7 +21,7 @@ from storage.ledger import topic as topics
 from storage.ledger.admission import Admission
 from storage.ops import audit, table_gc
 from storage.owner import describe, is_running, started
-from storage.place import DATA, give_to_owner
+from storage.place import DATA, give_to_owner, resolved
 from storage.schema import LEASES, PURGES, TXN_DEADLINES
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn.fence import Fence
@@ -45,7 +45,7 @@ def backup(store: Store, destination: str, progress: Progress | None = None) -> 
     Raises:
         AlreadyExists, StoreFull, StoreInvalid
     """
-    destination = os.path.abspath(destination)
+    destination = resolved(destination, os.path.abspath)
     with building(destination) as aside:
         _copy(store, aside, progress)
         write_lock_file(os.path.join(aside, FILE_NAME))
@@ -70,7 +70,7 @@ def restore(
     Raises:
         AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
     """
-    destination = os.path.abspath(destination)
+    destination = resolved(destination, os.path.abspath)
     with open_store(source, True) as backed_up, building(destination) as aside:
         _copy(backed_up, aside, progress)
         write_lock_file(os.path.join(aside, FILE_NAME))
@@ -176,27 +176,40 @@ def compact(
     try:
         with building(os.path.join(connection.path, "compacted"), connection.path) as aside:
             _copy(store, aside, progress)
+            _note_compacting(store, aside, reason, result["bytesBefore"])
             result["bytesAfter"] = _data_bytes(aside)
             if not dry_run:
                 environment.replace_data(os.path.join(aside, DATA))
     finally:
         environment.lock_file.share_store()
-    if not dry_run:
-        effects = {"bytesBefore": result["bytesBefore"], "bytesAfter": result["bytesAfter"]}
-        connection.write(
-            lambda batch: audit_trail.record(
-                batch, connection.owner, "store compact", "store", reason, effects
-            )
-        )
-        result["bytesAfter"] = _data_bytes(connection.path)
     return {**result, "dryRun": dry_run}
+
+
+def _note_compacting(store: Store, aside: str, reason: str | None, bytes_before: int) -> None:
+    """Write the audit record into the new file, so that the one is in place with the other."""
+    effects = {"bytesBefore": bytes_before, "bytesCopied": _data_bytes(aside)}
+    by = store.connection.owner
+    write_lock_file(os.path.join(aside, FILE_NAME))
+    with type(store).open(aside, clock=store.connection.clock) as copy:
+        # Nothing may be reaped here: who holds leases locks the other lock file.
+        copy.connection.write(
+            lambda batch: audit_trail.record(batch, by, "store compact", "store", reason, effects),
+            naming=EVERY,
+        )
+        figures = copy.connection.environment.info()
+    # The room ahead of the end that the write has made is what compacting shall give back.
+    with open(os.path.join(aside, DATA), "r+b") as file:
+        file.truncate((figures["last_pgno"] + 1) * figures["psize"])
+        os.fsync(file.fileno())
 
 
 def _data_bytes(path: str) -> int:
     return os.stat(os.path.join(path, DATA)).st_size
 
 
-def collect(store: Store, dry_run: bool = False, reason: str | None = None) -> dict[str, Any]:
+def collect(
+    store: Store, trust_clock: bool = False, dry_run: bool = False, reason: str | None = None
+) -> dict[str, Any]:
     """Free what nobody needs: reader slots of dead processes, what deleted topics and tables left, old versions.
 
     Raises:
@@ -208,17 +221,16 @@ def collect(store: Store, dry_run: bool = False, reason: str | None = None) -> d
         deleted = view.count(PURGES)
     if dry_run:
         dead = sum(not is_running(each["pid"]) for each in store.readers())
-        return {"readersFreed": dead, "deletedTopics": deleted, "purgeSteps": None, "dryRun": True}
+        return {
+            "readersFreed": dead, "deletedTopics": deleted, "purgeSteps": None, **table_gc.unknown(connection),
+            "dryRun": True,
+        }  # fmt: skip
     freed = connection.environment.check_readers()
     result = {
         "readersFreed": freed, "deletedTopics": deleted, "purgeSteps": store.admin.purge(),
-        **table_gc.collect(connection),
+        **table_gc.collect(connection, trust_clock),
     }  # fmt: skip
-    if (
-        freed
-        or deleted
-        or any(result[each] for each in ("intentsFinalized", "versionsRemoved", "tombstonesRemoved"))
-    ):
+    if freed or deleted or any(result[each] for each in table_gc.COUNTS):
         connection.write(
             lambda batch: audit_trail.record(batch, connection.owner, "store gc", "store", reason, result)
         )

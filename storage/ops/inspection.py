@@ -15,6 +15,7 @@ from storage.owner import Owner, describe, is_stopped, started
 from storage.place import DATA
 from storage.schema import FORMAT_NUMBER, LEASES, STORE, TXN_DEADLINES, TXNS
 from storage.store_head import ReapPolicy
+from storage.table import table as tables
 
 
 def info(connection: Connection) -> dict[str, Any]:
@@ -28,9 +29,10 @@ def info(connection: Connection) -> dict[str, Any]:
         return {
             "path": connection.path, "format": FORMAT_NUMBER, "storeId": store_id.hex(),
             **both("created", created_ms), "incarnation": head.incarnation, "commits": head.commits,
-            "topics": sum(1 for _ in topics.every(view)), "openTransactions": view.count(TXN_DEADLINES),
+            "topics": sum(1 for _ in topics.every(view)), "tables": sum(1 for _ in tables.every(view)),
+            "openTransactions": view.count(TXN_DEADLINES),
             "transactions": view.count(TXNS), "lastTimestamp": str(head.last_timestamp),
-            "reapPolicy": ReapPolicy(head.reap_policy).name.lower(),
+            "reapPolicy": ReapPolicy(head.reap_policy).name.lower(), "tableRetentionMs": head.table_retention_ms,
             "dataBytes": os.stat(os.path.join(connection.path, DATA)).st_size,
             "usedBytes": (figures["last_pgno"] + 1) * figures["psize"], "mapBytes": figures["map_size"],
             "readersInUse": figures["num_readers"], "readersMax": READERS_MAX,

@@ -145,6 +145,15 @@ def show_session(store: Store, text: str) -> dict[str, Any]:
         return {**found, "session": session.token}
 
 
+def granted(store: Store, topic: Topic, session: ProducerSession) -> dict[str, Any]:
+    """A session as it was granted, whatever has become of it meanwhile; with the token as `session`."""
+    connection = store.connection
+    with connection.view() as view:
+        head = topic_head.load(view, topic.topic_id)
+        found = row(view, connection.environment.lock_file, topic, head, session, None)
+        return {**found, "session": session.token}
+
+
 def _find(view: ReadView, token: Token) -> tuple[Topic, ProducerSession]:
     for topic in topics.every(view):
         if topic.topic_id == token.topic_id:
@@ -169,7 +178,7 @@ def close_session(store: Store, text: str, dry_run: bool, reason: str | None) ->
         topic, session = _find(batch, token)
         head = topic_head.load(batch, topic.topic_id)
         found = row(batch, batch.lock_file, topic, head, session, None)
-        admission.leave(batch, topic.topic_id, session.number)
+        admission.leave(batch, session)
         waiting = [
             each for each in sessions.living(batch, topic.topic_id, batch.lock_file) if each.is_waiting
         ]

@@ -10,10 +10,9 @@ from storage.moment import both
 from storage.ops.stats import owner_state
 from storage.schema import ROWS, TXN_KEYS, VERSIONS
 from storage.table import row as rows, table as tables, table_head
-from storage.table.table import TableEntry
+from storage.table.table import TableEntry, check_exists
 from storage.table.table_head import TableHead
 from storage.table.visibility import Row, Version
-from storage.table_work import check_exists
 from storage.txn import record as records
 from storage.txn_id import TxnID
 from storage.view import ReadView

@@ -8,27 +8,28 @@ from itertools import pairwise
 from storage.ledger import owners, session as sessions
 from storage.ledger.entry import MESSAGES
 from storage.ledger.owners import Ownership
+from storage.ledger.session import ProducerSession
 from storage.ledger.topic import Topic
 from storage.ledger.topic_head import TopicHead
+from storage.names import LETTERS_PREFIX
 from storage.ops.verify_log import Log, Report
 from storage.position import Position
 from storage.view import ReadView
-
-_LETTERS = "dead-letter-"
-"""What the store itself writes to a dead-letter topic, whoever owns it."""
 
 
 def check_producers(view: ReadView, topic: Topic, head: TopicHead, log: Log | None, report: Report) -> None:
     """Sessions, owners, and where there is a log who published under which epoch."""
     history = list(owners.every(view, topic.topic_id))
-    _check_sessions(view, topic, head, report)
-    _check_history(topic, head, history, report)
+    there = list(sessions.every(view, topic.topic_id))
+    _check_sessions(view, topic, head, there, report)
+    _check_history(topic, head, history, there, report)
     if log is not None:
         _check_log(topic, head, history, log, report)
 
 
-def _check_sessions(view: ReadView, topic: Topic, head: TopicHead, report: Report) -> None:
-    there = list(sessions.every(view, topic.topic_id))
+def _check_sessions(
+    view: ReadView, topic: Topic, head: TopicHead, there: list[ProducerSession], report: Report
+) -> None:
     connected = [each for each in there if not each.is_waiting]
     exclusive = [each for each in connected if each.is_owner]
     if exclusive and len(connected) > 1:
@@ -46,12 +47,14 @@ def _check_sessions(view: ReadView, topic: Topic, head: TopicHead, report: Repor
             )
         if each.number > view.head.last_producer:
             report(16, topic.name, f"session {each.number} was never issued")
-    names = [each.name for each in connected]
+    names = [each.name for each in connected if each.lease or view.now_ns < each.until_ns]
     for name in {name for name in names if names.count(name) > 1}:
         report(10, topic.name, f"two producers named {name} are connected")
 
 
-def _check_history(topic: Topic, head: TopicHead, history: list[Ownership], report: Report) -> None:
+def _check_history(
+    topic: Topic, head: TopicHead, history: list[Ownership], there: list[ProducerSession], report: Report
+) -> None:
     epochs = [each.epoch for each in history]
     if epochs and (epochs[-1] != head.epoch or epochs != list(range(epochs[0], epochs[-1] + 1))):
         report(9, topic.name, f"its epoch is {head.epoch}; epochs {epochs[0]} to {epochs[-1]} were granted")
@@ -62,10 +65,19 @@ def _check_history(topic: Topic, head: TopicHead, history: list[Ownership], repo
             )
         elif before.through is not None and before.through > after.after:
             report(10, topic.name, f"epoch {after.epoch} was granted before {before.epoch} had ended")
-    waited = [each.session.number for each in history if each.session and each.session.waited]
-    for first, second in pairwise(waited):
+    numbers = [each.session.number for each in history if each.session]
+    for first, second in pairwise(numbers):
         if second <= first:
-            report(11, topic.name, f"session {second} was promoted after {first}, which had come later")
+            report(
+                11, topic.name, f"session {second} was granted the topic after {first}, which had come later"
+            )
+    for each in there:
+        if each.is_waiting and numbers and each.number < numbers[-1]:
+            report(
+                11,
+                topic.name,
+                f"session {each.number} waits, and {numbers[-1]}, which came later, had its turn",
+            )
 
 
 def _check_log(topic: Topic, head: TopicHead, history: list[Ownership], log: Log, report: Report) -> None:
@@ -75,7 +87,7 @@ def _check_log(topic: Topic, head: TopicHead, history: list[Ownership], log: Log
         if entry.epoch > head.epoch:
             report(9, f"{topic.name} {Position(*entry.at)}", f"its epoch {entry.epoch} was never granted")
         ownership = by_epoch.get(entry.epoch)
-        if entry.kind != MESSAGES or ownership is None or entry.producer.startswith(_LETTERS):
+        if entry.kind != MESSAGES or ownership is None or entry.producer.startswith(LETTERS_PREFIX):
             continue
         what = f"{topic.name} {Position(*entry.at)}"
         if entry.at <= ownership.after:

@@ -25,7 +25,7 @@ def check_topic(view: ReadView, topic: Topic, head: TopicHead, log: Log, report:
     _check_markers(topic, log, states, report)
     _check_max_read(view, topic, head, log, states, report)
     _check_aborted(view, topic, head, log, states, report)
-    _check_parts(view, topic, log, report)
+    _check_parts(view, topic, head, log, states, report)
     _check_sequences(view, topic, log, states, report)
 
 
@@ -125,7 +125,14 @@ def _check_aborted(
             report(23, topic.name, f"segment {segment['segment']} of the aborted set is empty")
 
 
-def _check_parts(view: ReadView, topic: Topic, log: Log, report: Report) -> None:
+def _check_parts(
+    view: ReadView,
+    topic: Topic,
+    head: TopicHead,
+    log: Log,
+    states: dict[int, TransactionState],
+    report: Report,
+) -> None:
     """Each transaction's part on the topic, and its runs, agree with the log."""
     for txn, entries in log.by_txn.items():
         what = f"{topic.name} transaction {TxnID(txn)}"
@@ -133,6 +140,8 @@ def _check_parts(view: ReadView, topic: Topic, log: Log, report: Report) -> None
         if part is None:
             report(6, what, "has messages, but no part")
             continue
+        if states[txn] is TransactionState.OPEN and part.epoch != head.epoch:
+            report(10, what, f"is open under epoch {part.epoch}; the topic has {head.epoch}")
         counted = (entries[0].at, entries[-1].at, len(entries), sum(entry.count for entry in entries))
         if (part.first, part.last, part.entries, part.messages) != counted:
             report(

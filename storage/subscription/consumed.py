@@ -11,6 +11,7 @@ from storage.errors import NotDeliverable
 from storage.ledger import managed_ledger
 from storage.ledger.entry import MESSAGES, Entry
 from storage.position import Position
+from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
 from storage.txn import record as records
 from storage.txn.record import TransactionRecord
@@ -73,6 +74,8 @@ def note_through(
 
 def _note_entry(view: ReadView, subscription: Subscription, record: TransactionRecord, entry: Entry) -> None:
     since = readable_since(view, entry)
+    if since == NEVER and subscription.level is IsolationLevel.READ_COMMITTED:
+        return  # of an aborted transaction: it is passed over, and was handed to nobody
     if record.uses_tables and since > record.timestamp:
         raise NotDeliverable(
             f"message {Position(entry.ledger_id, entry.entry_id)} of {subscription.name} was not there to be read "

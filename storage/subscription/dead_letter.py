@@ -10,7 +10,7 @@ from storage.ledger import managed_ledger, sequence_ids, topic as topics, topic_
 from storage.ledger.entry import MESSAGES, Columns, Entry
 from storage.ledger.topic import LedgerLimits, Topic
 from storage.limits import NAME_BYTES_MAX
-from storage.names import full_topic_name
+from storage.names import LETTERS_PREFIX, full_topic_name
 from storage.position import Position
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set
 from storage.subscription.cursor import Cursor
@@ -61,7 +61,7 @@ def send(
     sent = 0
     for entry, delivery, messages in worn_out:
         columns = _letters(entry, message_set.indexes(messages), topic, subscription)
-        count, name = len(columns.values), f"dead-letter-{subscription.name}"[:NAME_BYTES_MAX]
+        count, name = len(columns.values), f"{LETTERS_PREFIX}{subscription.name}"[:NAME_BYTES_MAX]
         first = sequence_ids.assign(batch, letters.topic_id, name, count, 0)
         body = columns.body(name, first)
         managed_ledger.append(batch, letters.topic_id, head, MESSAGES, count, 0, head.epoch, body)

@@ -131,7 +131,7 @@ def count_of(view: ReadView, txn: int, table_id: int) -> int:
 
 def save_count(batch: WriteBatch, txn: int, table_id: int, count: int) -> None:
     """Note how many keys of a table a transaction has written intents for."""
-    batch.put(TXN_PARTS, part_key(txn, PART_TABLE, table_id), pack([count]))
+    batch.put(TXN_PARTS, part_key(txn, PART_TABLE, table_id), pack([count, []]))
 
 
 def keys_of(view: ReadView, txn: int, table_id: int, limit: int) -> list[bytes]:
@@ -156,6 +156,10 @@ def finalize_some(batch: WriteBatch, txn: int, table_id: int, committed: bool, l
     return len(found)
 
 
+KEYS_SHOWN_MAX = 100
+"""Keys of a transaction that reports name."""
+
+
 class TableIntents:
     """A table as a participant of the coordinator."""
 
@@ -172,13 +176,16 @@ class TableIntents:
         count = int(unpack(part)[0])
         is_few = count <= FINALIZE_INLINE_MAX
         if is_few:
+            # What it wrote is shown for as long as its outcome is kept; its intents tell no longer.
+            firsts = keys_of(batch, txn, object_id, KEYS_SHOWN_MAX) if committed else []
+            batch.put(TXN_PARTS, part_key(txn, PART_TABLE, object_id), pack([count, firsts]))
             finalize_some(batch, txn, object_id, committed, FINALIZE_INLINE_MAX)
         return {"kind": "table", "tableId": object_id, "intents": count, "finalized": is_few}
 
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> dict[str, Any]:
         """Table, keys, and which they are as far as they are not finalised."""
-        left = keys_of(view, txn, object_id, 100)
+        left, fields = keys_of(view, txn, object_id, KEYS_SHOWN_MAX), unpack(part)
         return {
-            "kind": "table", "tableId": object_id, "keys": int(unpack(part)[0]), "keyList": left,
-            "finalized": not left,
+            "kind": "table", "tableId": object_id, "keys": int(fields[0]),
+            "keyList": left or [bytes(key) for key in fields[1]], "finalized": not left,
         }  # fmt: skip

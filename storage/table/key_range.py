@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from storage.errors import InvalidValue
+from storage.limits import TABLE_KEY_BYTES_MAX
 
 
 class KeyRange:
@@ -25,9 +26,10 @@ class KeyRange:
         for each in (prefix, start, end):
             if each is not None and type(each) is not bytes:
                 raise InvalidValue(f"a bound of keys is bytes, not {type(each).__name__}")
-        low = max(prefix, start or b"")
-        high = after_prefix(prefix)
+        low = max(_within_keys(prefix), _within_keys(start or b""))
+        high = after_prefix(_within_keys(prefix))
         if end is not None:
+            end = _within_keys(end)
             high = end if high is None else min(high, end)
         return cls(low, high, reverse)
 
@@ -43,6 +45,16 @@ class KeyRange:
 
     def has(self, key: bytes) -> bool:
         return key >= self.start and (self.end is None or key < self.end)
+
+
+def _within_keys(bound: bytes) -> bytes:
+    """A bound that parts the possible keys as this one does, and is hardly longer than they are.
+
+    A key as long as keys can be that begins a longer bound lies below it; so does nothing else that its end would tell.
+    """
+    if len(bound) <= TABLE_KEY_BYTES_MAX:
+        return bound
+    return bound[:TABLE_KEY_BYTES_MAX] + b"\0"
 
 
 def after_prefix(prefix: bytes) -> bytes | None:

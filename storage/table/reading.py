@@ -13,7 +13,7 @@ from storage.limits import PAGE_BYTES, PAGE_ENTRIES
 from storage.schema import ROWS, VERSIONS
 from storage.table import row as rows
 from storage.table.key_range import KeyRange
-from storage.table.visibility import COMMITTED, Look, Row, StateOf, Version, latest, snapshot
+from storage.table.visibility import Look, Row, StateOf, Version, latest, snapshot
 from storage.txn import record as records
 from storage.txn_options import CheckMode
 from storage.view import ReadView
@@ -91,25 +91,6 @@ def one(view: ReadView, table_id: int, key: bytes, pick: Pick) -> Version | None
     if payload is None:
         return None
     found = pick(key, rows.decode(stored, payload))
-    return None if found is None or found.value is None else found
-
-
-def committed_now(view: ReadView, table_id: int, key: bytes, check: CheckMode, start: int) -> Version | None:
-    """As `one` with `as_committed`, for the many keys that have no intent."""
-    stored = key1(table_id) + key
-    payload = view.get(ROWS, stored)
-    if payload is None:
-        return None
-    row = rows.decode(stored, payload)
-    found: Version | None = row.committed
-    intent = row.intent
-    if (
-        intent is not None
-        and check is not CheckMode.NONE
-        and (check is CheckMode.FULL or intent.version <= start)
-        and records.state_code(view, intent.txn) == COMMITTED
-    ):
-        found = intent
     return None if found is None or found.value is None else found
 
 

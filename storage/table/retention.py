@@ -32,6 +32,12 @@ def window_start(view: ReadView) -> int:
     return max(start, view.head.collected_timestamp)
 
 
+def trust_clocks(batch: WriteBatch) -> None:
+    """Take the wall clock as it is now: an operator has looked at it."""
+    batch.head.wall_offset_ns = batch.clock.wall_ns() - batch.now_ns
+    batch.head.changes += 1
+
+
 def has_decided(view: ReadView) -> bool:
     """Whether intents of a decided transaction are left."""
     found = view.first(TXN_KEYS, b"", b"\0")
@@ -63,6 +69,13 @@ def finalize_step(batch: WriteBatch, after: bytes) -> tuple[int, bytes | None]:
     return done, at
 
 
+def _collect_to(batch: WriteBatch, start: int) -> None:
+    """Versions before `start` may be gone from now on; small corrections of the wall clock are taken over."""
+    batch.head.collected_timestamp = max(batch.head.collected_timestamp, start)
+    if clocks_agree(batch):
+        trust_clocks(batch)
+
+
 class Sweep:
     """One pass of gc over versions and deleted keys, in steps of a bounded size.
 
@@ -71,7 +84,6 @@ class Sweep:
 
     def __init__(self, start: int) -> None:
         self.start = start
-        self.versions = self.tombstones = 0
 
     def find_versions(self, view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
         """Superseded versions that nobody may read any more, and where to go on looking."""
@@ -99,9 +111,9 @@ class Sweep:
         committed = rows.decode(stored, payload).committed if payload is not None else None
         return committed is not None and committed.version <= self.start
 
-    def remove_versions(self, batch: WriteBatch, keys: list[bytes]) -> None:
-        """Remove what was found: a version that could go then can go now."""
-        batch.head.collected_timestamp = max(batch.head.collected_timestamp, self.start)
+    def remove_versions(self, batch: WriteBatch, keys: list[bytes]) -> int:
+        """Remove what was found, as a version that could go then can go now; how many."""
+        _collect_to(batch, self.start)
         counts: dict[int, int] = {}
         for key in keys:
             if batch.delete(VERSIONS, key):
@@ -111,7 +123,7 @@ class Sweep:
             writer = RowWriter(batch, table_id)
             writer.note_removed(versions=count)
             writer.finish()
-        self.versions += sum(counts.values())
+        return sum(counts.values())
 
     def find_tombstones(self, view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
         """Rows that say only that a key was deleted before the window, and where to go on looking."""
@@ -130,9 +142,9 @@ class Sweep:
         has_older = view.first(VERSIONS, rows.old_prefix(table_id, name)) is not None
         return committed.version <= self.start and not has_older
 
-    def remove_tombstones(self, batch: WriteBatch, keys: list[bytes]) -> None:
-        """Remove what was found and is still so."""
-        batch.head.collected_timestamp = max(batch.head.collected_timestamp, self.start)
+    def remove_tombstones(self, batch: WriteBatch, keys: list[bytes]) -> int:
+        """Remove what was found and is still so; how many."""
+        _collect_to(batch, self.start)
         counts: dict[int, int] = {}
         for key in keys:
             payload = batch.get(ROWS, key)
@@ -146,4 +158,4 @@ class Sweep:
             writer = RowWriter(batch, table_id)
             writer.note_removed(rows=count)
             writer.finish()
-        self.tombstones += sum(counts.values())
+        return sum(counts.values())

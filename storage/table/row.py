@@ -12,7 +12,7 @@ from typing import Final
 from storage.codec import corrupt, key1
 from storage.errors import InvalidValue
 from storage.limits import TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
-from storage.schema import ROWS, VERSIONS, Database
+from storage.schema import ROWS, TXNS, VERSIONS, Database
 from storage.table.visibility import Row, Version
 
 COMMITTED: Final = 1
@@ -72,7 +72,7 @@ def encode(row: Row) -> bytes:
     return data if intent is None else data + _INTENT.pack(intent.version, intent.txn) + (intent.value or b"")
 
 
-def decode(key: bytes, payload: memoryview) -> Row:
+def decode(key: bytes, payload: bytes | memoryview) -> Row:
     """The row stored under `key` (table and key).
 
     Raises:
@@ -93,6 +93,34 @@ def decode(key: bytes, payload: memoryview) -> Row:
         return Row(committed, intent)
     except (error, IndexError) as problem:
         raise _damaged(ROWS, key, problem) from None
+
+
+def holder_of(payload: bytes) -> tuple[Database, bytes] | None:
+    """Where the record of the transaction is whose intent a row has (K2's transaction record holder)."""
+    if not payload[0] & INTENT:
+        return None
+    at = intent_at(payload)
+    return TXNS, payload[at + 8 : at + 16]
+
+
+def intent_at(payload: bytes) -> int:
+    """Where the intent begins in the payload of a row, and the finalised value ends."""
+    return VALUE_AT + int.from_bytes(payload[17:VALUE_AT], "big") if payload[0] & COMMITTED else 1
+
+
+def finalized_value(payload: bytes, at: int) -> bytes | None:
+    """The finalised value of a row whose intent begins at `at`; None if there is none, or the key was deleted."""
+    return payload[VALUE_AT:at] if payload[0] & (COMMITTED | COMMITTED_DELETED) == COMMITTED else None
+
+
+def intent_version(payload: bytes, at: int) -> int:
+    """The version of the intent that begins at `at`."""
+    return int.from_bytes(payload[at : at + 8], "big")
+
+
+def intent_value(payload: bytes, at: int) -> bytes | None:
+    """The value of the intent that begins at `at`."""
+    return None if payload[0] & INTENT_DELETED else payload[at + 16 :]
 
 
 def encode_old(version: Version) -> bytes:

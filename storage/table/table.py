@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from storage import faults
 from storage.codec import U64, key1, key2, pack, unpack
 from storage.errors import AlreadyExists, TableNotFound
 from storage.limits import GC_STEP_RECORDS, WRITE_BYTES_TARGET
@@ -61,6 +62,14 @@ def get(view: ReadView, name: str) -> TableEntry:
     if table is None:
         raise _not_found(view, name)
     return table
+
+
+def check_exists(view: ReadView, table: TableEntry) -> None:
+    """Raises:
+    TableNotFound: it was deleted since the handle was made.
+    """
+    if not view.has(HEADS, table_head.key_of(table.table_id)):
+        raise TableNotFound(f"table {table.name} was deleted", table=table.name)
 
 
 def _not_found(view: ReadView, name: str) -> TableNotFound:
@@ -126,6 +135,7 @@ def purge_step(batch: WriteBatch) -> bool:
         batch.delete(ROWS, key)
     if not found_rows and batch.delete_prefix(VERSIONS, prefix, room) < room:
         batch.delete(TABLE_PURGES, prefix)
+    faults.reach("table.between_purge_steps")
     return True
 
 

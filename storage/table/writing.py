@@ -12,16 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from storage import faults
 from storage.owner import Owner
 from storage.table import conflict as conflicts, intent as intents, push, reading, retention
 from storage.table.conflict import Conflict
 from storage.table.intent import RowWriter
+from storage.table.table import TableEntry, check_exists
 from storage.table.visibility import COMMITTED, OPEN, Row, StateOf, Version, newest
 from storage.txn import record as records
-from storage.txn.coordinator import Coordinator
+from storage.txn.coordinator import Coordinator, Ended
 from storage.txn.record import TransactionRecord
 from storage.txn_state import AbortReason
-from storage.view import WriteBatch
+from storage.view import ReadView, WriteBatch
 
 KEYS_SHOWN_MAX = 20
 """Keys that the record of a transaction keeps where no intents of it tell them."""
@@ -57,11 +59,10 @@ class Writing:
         Raises:
             WriteTooOld, LostConflict, RequestTooOld: the transaction is doomed, durably.
         """
-        self._judge(writes)
         record, new = self._record, {write.table_id: 0 for write in writes}
-        for write in writes:
+        for write, judged in self._judge(writes):
             writer = self._writer(write.table_id)
-            row = self._own(writer, write.key)
+            row = self._own(writer, write.key, judged)
             new[write.table_id] += writer.place(write.key, row, self._version(write))
         for table_id, count in new.items():
             before = intents.count_of(self._batch, record.least, table_id)
@@ -74,11 +75,10 @@ class Writing:
         Raises:
             as `place`
         """
-        self._judge(writes)
         shown: dict[int, list[bytes]] = {}
-        for write in writes:
+        for write, judged in self._judge(writes):
             writer = self._writer(write.table_id)
-            row = self._own(writer, write.key)
+            row = self._own(writer, write.key, judged)
             if row.intent is not None:
                 left = intents.count_of(self._batch, self._record.least, write.table_id) - 1
                 intents.save_count(self._batch, self._record.least, write.table_id, left)
@@ -103,9 +103,8 @@ class Writing:
     def _version(self, write: Write) -> Version:
         return Version(self._record.timestamp, self._record.least, write.value)
 
-    def _own(self, writer: RowWriter, key: bytes) -> Row:
+    def _own(self, writer: RowWriter, key: bytes, row: Row) -> Row:
         """The row with no foreign intent: a decided one is finalised on the way."""
-        row = writer.load(key)
         intent = row.intent
         if intent is None or intent.txn == self._record.least:
             return row
@@ -115,8 +114,12 @@ class Writing:
 
     # Judging
 
-    def _judge(self, writes: Sequence[Write]) -> None:
-        """Pass only if every key may be written; what stands in the way and loses is aborted then."""
+    def _judge(self, writes: Sequence[Write]) -> list[tuple[Write, Row]]:
+        """Pass only if every key may be written; what stands in the way and loses is aborted then.
+
+        Returns:
+            The writes, each with the row as it stands now.
+        """
         check_window(self._batch, self._coordinator, self._record, self._by)
         look_up = reading.state_of(self._batch)
         rows = [(write, self._writer(write.table_id).load(write.key)) for write in writes]
@@ -128,6 +131,9 @@ class Writing:
             intent = row.intent
             if intent is not None and intent.txn != self._record.least and look_up(intent.txn) == OPEN:
                 losers.setdefault(intent.txn, write)
+        if not losers:
+            faults.reach("table.before_write")
+            return rows
         held = {txn: records.get(self._batch, txn) for txn in losers}
         for txn, write in losers.items():
             if not survives(self._record, held[txn]):
@@ -138,6 +144,7 @@ class Writing:
             doom_other(
                 self._batch, self._coordinator, self._by, held[txn], self._record, write.table, write.key
             )
+        return [(write, self._writer(write.table_id).load(write.key)) for write in writes]
 
     def _check_reads(self, writes: Sequence[Write]) -> None:
         batch, record = self._batch, self._record
@@ -266,3 +273,36 @@ def begin_use(batch: WriteBatch, coordinator: Coordinator, record: TransactionRe
 
 def _doom_too_old(batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: Owner) -> None:
     doom(batch, coordinator, by, record, AbortReason.REFUSED_WRITE, Conflict(conflicts.TOO_OLD, "", b""))
+
+
+def commit_in(
+    coordinator: Coordinator,
+    batch: WriteBatch,
+    least: int,
+    by: Owner,
+    writes: list[Write] | None = None,
+    record: TransactionRecord | None = None,
+) -> Ended:
+    """Commit a transaction with these last writes; one that has used tables must not be older than what is kept.
+
+    Raises:
+        WriteTooOld, LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, TableNotFound
+    """
+
+    def prepare(record: TransactionRecord) -> None:
+        if writes:
+            check_tables(batch, writes)
+            begin_use(batch, coordinator, record, by)
+            Writing(batch, coordinator, record, by).commit(writes)
+        elif record.uses_tables:
+            check_window(batch, coordinator, record, by)
+
+    return coordinator.commit(batch, least, by, prepare, record)
+
+
+def check_tables(view: ReadView, writes: list[Write]) -> None:
+    """Raises:
+    TableNotFound: the table of one of these writes was deleted.
+    """
+    for table_id, name in {write.table_id: write.table for write in writes}.items():
+        check_exists(view, TableEntry(name, table_id, 0, {}))

@@ -71,6 +71,7 @@ class Coordinator:
         labels: dict[str, str] | None = None,
         options: TransactionOptions = SERIALIZABLE,
         started: Started | None = None,
+        ends_here: bool = False,
     ) -> TransactionRecord:
         """A new open transaction.
 
@@ -78,6 +79,7 @@ class Coordinator:
             lease: of the process it is attached to; 0 makes it detached.
             timeout_ms: until its deadline, 24 hours at most.
             started: when it began, if that was before this batch.
+            ends_here: it ends within this batch: its record is written then, and nobody need find it by deadline.
 
         Raises:
             InvalidValue, InvalidName: a timeout or label out of bounds.
@@ -99,9 +101,10 @@ class Coordinator:
         record.messages = record.acknowledgements = 0
         record.incarnation = batch.head.incarnation
         record.uses_tables, record.consumed, record.written, record.conflict = False, 0, [], None
-        records.save(batch, record)
-        batch.put(TXN_DEADLINES, key2(record.deadline_ns, record.least), b"")
-        if lease:
+        if not ends_here:
+            records.save(batch, record)
+            batch.put(TXN_DEADLINES, key2(record.deadline_ns, record.least), b"")
+        if lease and not ends_here:
             batch.put(LEASE_TXNS, key2(lease, record.least), b"")
         return record
 
@@ -130,17 +133,20 @@ class Coordinator:
         least: int,
         by: Owner,
         prepare: Callable[[TransactionRecord], None] | None = None,
+        record: TransactionRecord | None = None,
     ) -> Ended:
         """Make all of a transaction visible at one instant. Repeating it succeeds.
 
         Args:
             prepare: does the last of its work within the same batch, once it is certain that it may commit.
+            record: its record, if it was begun in this very batch.
 
         Raises:
             TransactionNotFound, TransactionNotOpen (it was aborted), TransactionTimedOut
             ProducerFenced: it holds messages of an epoch that is over; the abort is durable before this is reported.
         """
-        record = records.get(batch, least)
+        if record is None:
+            record = records.get(batch, least)
         verdict = judge_end(record.state, TransactionState.COMMITTED, batch.now_ns, record.deadline_ns)
         if verdict is Verdict.ALREADY_SO:
             return Ended(record, [], already=True)
@@ -280,7 +286,7 @@ def check_begin(timeout_ms: int, labels: dict[str, str] | None) -> None:
     """
     if not 0 < timeout_ms <= TRANSACTION_TIMEOUT_MS_MAX:
         raise InvalidValue(
-            f"a transaction's timeout of {timeout_ms / 1000:g} s is not between 1 ms and 24 h",
+            f"a transaction's timeout of {timeout_ms / 1000:,.10g} s is not between 1 ms and 24 h",
             timeoutMs=timeout_ms,
         )
     _check_labels(labels or {})

@@ -134,7 +134,10 @@ def state_code(view: ReadView, least: int) -> int:
         TransactionNotFound
     """
     payload = view.get(TXNS, key1(least))
-    if payload is None:
-        return get(view, least).state_code
+    return get(view, least).state_code if payload is None else packed_state_code(payload)
+
+
+def packed_state_code(payload: bytes | memoryview) -> int:
+    """The number of the state in the bytes of a record."""
     # An array of 16 elements and more begins with a byte of its own and its length in two; a small integer is one byte.
     return payload[3]

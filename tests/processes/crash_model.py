@@ -2,7 +2,8 @@
 
 The journal says what was tried and what was acknowledged. What was acknowledged must be there (invariant 15); what
 was only tried is there whole or not at all; a transaction counts everywhere or nowhere (6), at READ_COMMITTED only
-when it is committed (2); what is acknowledged or pending is not delivered (7); what is not, is in the end (19).
+when it is committed (2); what is acknowledged or pending is not delivered (7); what is not, is in the end (19). A takeover
+granted an epoch and doomed the transactions before it, or did neither (9, 10).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from storage import IsolationLevel, Store, TransactionState
 from storage.errors import TopicNotFound
-from tests.processes.crash_workload import DOOMED, GRAVE, SUBSCRIPTIONS, TOPICS
+from tests.processes.crash_workload import BOOKS, DOOMED, GRAVE, SUBSCRIPTIONS, THRONE, TOPICS
 from tests.processes.journal import Line
 
 COMMITTED = TransactionState.COMMITTED.value
@@ -21,12 +22,18 @@ OPEN = TransactionState.OPEN.value
 
 
 class Found:
-    """What stands in the store: each topic at both levels, and the state of every transaction."""
+    """What stands in the store: each topic at both levels, transactions with state and reason, who owned the throne."""
 
     def __init__(self, store: Store) -> None:
-        self.states: dict[str, str] = {
-            row["txnId"]: row["state"] for row in store.transactions() + store.transactions(ended=True)
-        }
+        txns = store.transactions() + store.transactions(ended=True)
+        self.states: dict[str, str] = {row["txnId"]: row["state"] for row in txns}
+        self.fenced = {row["txnId"] for row in txns if row["reason"] == "fenced"}
+        self.owners = (
+            {row["topicEpoch"]: row["sessionId"] for row in store.producer_history(THRONE)}
+            if store.has_topic(THRONE)
+            else {}
+        )
+        self.epochs: dict[str, int] = {}
         self.all: dict[str, list[tuple[str, str, str | None]]] = {}
         self.visible: dict[str, list[str]] = {}
         for topic in (*TOPICS, GRAVE, DOOMED):
@@ -39,8 +46,16 @@ class Found:
                 txn = None if message.txn_id is None else str(message.txn_id)
                 value = (message.value or b"").decode()
                 self.all[topic].append((value, str(message.message_id), txn))
+                if topic == THRONE:
+                    self.epochs[value] = message.epoch
                 assert message.txn_state is None or message.txn_state.value == self.states[txn or ""]
             self.visible[topic] = [(message.value or b"").decode() for message in store.reader(topic)]
+
+        self.rows: dict[str, str] = {}
+        if store.has_table(BOOKS):
+            books = store.table(BOOKS)
+            self.rows = {row.key.decode(): row.value.decode() for row in books.scan()}
+        self.count = int(self.rows.pop("count", "0"))
 
     def state(self, txn: str | None) -> str:
         """The state of a transaction; what is sent plainly is committed."""
@@ -53,6 +68,10 @@ class Found:
             assert self.visible[topic][: len(earlier.visible[topic])] == earlier.visible[topic], topic
         for txn, state in earlier.states.items():
             assert self.states.get(txn) == state or state == OPEN, txn
+        assert earlier.rows.items() <= self.rows.items()
+        assert earlier.count <= self.count
+        for epoch, session in earlier.owners.items():
+            assert self.owners[epoch] == session, f"epoch {epoch} was granted twice (9, 16)"
 
     def check_levels(self) -> None:
         """READ_COMMITTED shows what is committed before the first open transaction, and nothing else (2, 4)."""
@@ -129,6 +148,8 @@ class Model:
     def check(self) -> None:
         """Everything that can be told from the journal."""
         self._check_sent()
+        self._check_put()
+        self._check_owners()
         for line in self._lines:
             self._replay(line)
         grave = [value for value, _, _ in self._found.all[GRAVE]]
@@ -164,6 +185,55 @@ class Model:
         doomed = {name for name in stored if name[0] == DOOMED}
         letters = {name for name in stored if name[0] == GRAVE}
         assert set(stored) - letters - doomed <= tried, "nothing is stored that nobody sent"
+
+    def _check_put(self) -> None:
+        """Acknowledged keys are there, those of a transaction all or none with the rest of it, and no others (6, 15)."""
+        tried: set[str] = set()
+        for line in self._lines:
+            if line["kind"] != "put":
+                continue
+            keys, txn = set(line["keys"]), line["txn"]
+            tried |= keys
+            there = keys & set(self._found.rows)
+            is_last_word = line["event"] == "did" or line["number"] not in self._done
+            if not is_last_word:
+                continue
+            assert there in (set(), keys), f"half of what was put together is stored: {line}"
+            if txn is not None and self._found.state(txn) != COMMITTED:
+                assert not there, f"not committed, and seen (2): {line}"
+            elif line["event"] == "did":
+                assert there == keys, f"acknowledged and lost (15): {line}"
+        assert set(self._found.rows) <= tried, "nothing is stored that nobody put"
+        assert all(key == value for key, value in self._found.rows.items())
+        transfers = [key for key in self._found.rows if key.endswith("/0")]
+        assert self._found.count == len(transfers), "an update was lost (12)"
+
+    def _check_owners(self) -> None:
+        """Each acknowledged owner has its epoch; with each epoch came the end of what it doomed, and not without (10)."""
+        found, epochs = self._found, list(self._found.epochs.values())
+        assert epochs == sorted(epochs), "epochs never decrease along a topic (9)"
+        assert sorted(found.owners) == list(range(len(found.owners))), "epochs grow by one (9)"
+        tried = [line for line in self._lines if (line["event"], line["kind"]) == ("try", "own")]
+        afters = [_epoch(line["before"]) for line in tried[1:]] + [max(found.owners, default=-1)]
+        for line, after in zip(tried, afters, strict=False):
+            before = _epoch(line["before"])
+            assert after - before in (0, 1)
+            assert after > before or line["number"] not in self._done, f"acknowledged and lost (15): {line}"
+            for txn in line["dooms"]:
+                assert (txn in found.fenced) or after == before, f"{txn} survived the takeover (10): {line}"
+        doomed = {txn for line in tried for txn in line["dooms"]}
+        refused = {line["txn"] for line in self._lines if line["kind"] == "refuse"}
+        assert found.fenced <= doomed | refused, "nothing was fenced that nobody took over"
+        for line in self._lines:
+            if line["event"] == "did" and line["kind"] == "own":
+                assert found.owners[line["epoch"]] == int(line["token"].split("-")[-2]), line
+            elif line["event"] == "did" and line["kind"] == "refuse":
+                assert line["txn"] is None or line["txn"] in found.fenced, (
+                    f"refused, and not doomed (17): {line}"
+                )
+            elif line["kind"] == "send" and line["topic"] == THRONE:
+                stored = {found.epochs[value] for value in line["values"] if value in found.epochs}
+                assert stored <= {_epoch(line["epoch"])}, f"stored under another epoch (9): {line}"
 
     def _replay(self, line: Line) -> None:
         kind, is_done = line["kind"], line["event"] == "did"
@@ -246,4 +316,8 @@ def check_others(lines: list[Line], path: str) -> None:
             with Store.open(place, read_only=True) as store:
                 assert store.verify(full=True) == []
                 assert (store.topics() == []) is (name == "spare")
-                assert name != "restored" or store.transactions() == []
+                assert name != "restored" or store.transactions() == store.producer_rows() == []
+
+
+def _epoch(shown: int | None) -> int:
+    return -1 if shown is None else shown

@@ -18,6 +18,7 @@ import sys
 from storage import (
     EARLIEST,
     IsolationLevel,
+    Producer,
     Store,
     SubscriptionType,
     Transaction,
@@ -26,15 +27,17 @@ from storage import (
     faults,
 )
 from storage.consumer import Consumer
+from storage.errors import ProducerFenced
 from storage.ledger import topic
 from storage.message import Message
+from storage.table import retention, table
 from tests.processes.journal import Journal
 from tests.processes.parent import say
 
 ROUNDS_MAX = 12
 """A point that so many rounds do not reach often enough is not reached at all."""
 
-TOPICS = {"orders": 5, "audit": 3}
+TOPICS = {"orders": 5, "audit": 3, "throne": 4}
 """Their ledgers roll after so many entries."""
 
 SUBSCRIPTIONS = {
@@ -46,8 +49,15 @@ SUBSCRIPTIONS = {
     "rewound": ("audit", SubscriptionType.EXCLUSIVE, IsolationLevel.READ_COMMITTED),
 }
 CUMULATIVE = {"ledger", "standby", "rewound"}
+THRONE = "throne"
+"""The topic that one owner after the other takes over."""
+
 GRAVE = "grave"
 DOOMED = "doomed"
+BOOKS = "books"
+SCRAP = "scrap"
+CROWD = 70
+"""Keys of a transaction whose intents are too many to be finalised with its end."""
 
 
 class Workload:
@@ -79,8 +89,13 @@ class Workload:
                     dead_letter_topic=GRAVE if name == "workers" else None,
                     max_redeliver_count=1 if name == "workers" else None,
                 )  # fmt: skip
+        if not self.store.has_table(BOOKS):
+            self.store.create_table(BOOKS)
+        if self.store.has_table(SCRAP):
+            self.store.admin.delete_table(SCRAP, force=True)
         self.commit_detached()
         self.send_again()
+        self.come_back()
         if self.store.has_topic(DOOMED):
             self.delete_doomed()
 
@@ -99,6 +114,22 @@ class Workload:
         if named:
             self.send_named(named[-1]["values"], named[-1]["sequence_ids"])
 
+    def come_back(self) -> None:
+        """Whoever knew that it owned the throne goes on under its epoch; what was only tried is taken over."""
+        reigns = [line for line in self.journal.lines if line["kind"] in ("own", "abdicate")]
+        if not reigns or (reigns[-1]["kind"] == "abdicate" and reigns[-1]["event"] == "did"):
+            return
+        last = reigns[-1]
+        if last["event"] == "try":
+            owner = self.own("ExclusiveWithFencing")
+        elif last["leased"]:
+            owner = self.store.session_producer(THRONE, last["token"])
+        else:
+            owner = self.store.create_producer(THRONE, access_mode="Exclusive", resume=last["token"])
+        assert last["event"] == "try" or owner.topic_epoch == last["epoch"], "nobody else came, so it goes on"
+        self.send_as(owner, 1)
+        self.abdicate(owner)
+
     # Steps
 
     def send(self, of: str, count: int, txn: str | None = None) -> None:
@@ -112,6 +143,66 @@ class Workload:
             )
             sent.result["ids"] = [str(each) for each in receipt]
         assert receipt.count == count
+
+    def own(self, mode: str, spares: str | None = None, leased: bool = False) -> Producer:
+        """Take the throne; the open transactions with messages on it are doomed, but for the one that is spared."""
+        before = self.store.topic_stats(THRONE)["topicEpoch"]
+        dooms = [row["txnId"] for row in self.store.transactions(topic=THRONE) if row["txnId"] != spares]
+        with self.journal.attempt("own", before=before, dooms=dooms, leased=leased) as owned:
+            if leased:
+                row = self.store.open_session(THRONE, access_mode=mode, lease=3600)
+                owner = self.store.session_producer(THRONE, row["session"])
+            else:
+                owner = self.store.create_producer(THRONE, access_mode=mode, txn=spares)
+            owned.result.update(epoch=owner.topic_epoch, token=owner.session)
+        return owner
+
+    def abdicate(self, owner: Producer) -> None:
+        """Leave the throne."""
+        assert owner.session is not None
+        with self.journal.attempt("abdicate", epoch=owner.topic_epoch):
+            self.store.close_session(owner.session)
+
+    def send_as(self, owner: Producer, count: int, txn: str | None = None) -> None:
+        """Send fresh values under the epoch of a producer."""
+        number, epoch = len(self.journal.lines), owner.topic_epoch
+        values = [f"{number}/{index}" for index in range(count)]
+        with self.journal.attempt(
+            "send", topic=THRONE, values=values, txn=txn, sequence_ids=None, epoch=epoch
+        ) as sent:
+            receipt = owner.send_batch([v.encode() for v in values], txn=txn)
+            sent.result["ids"] = [str(each) for each in receipt]
+
+    def be_refused(self, fenced: Producer) -> None:
+        """Who was taken over can publish no more; a transaction that it tries to go on with is aborted."""
+        with self.journal.attempt("enlist") as enlisted:
+            txn = enlisted.result["txn"] = str(self.store.begin(timeout=3600))
+        for within in (None, txn):
+            with self.journal.attempt("refuse", txn=within):
+                try:
+                    fenced.send(b"never stored", txn=within)
+                except ProducerFenced:
+                    continue
+                raise AssertionError("a fenced producer has published")
+
+    def reign(self) -> None:
+        """Three owners, each taken over by the next, and a Shared producer after them."""
+        first = self.own("Exclusive")
+        self.send_as(first, 1)
+        doomed, spared = (str(self.store.begin(timeout=3600)) for _ in range(2))
+        self.send_as(first, 2, doomed)
+        self.send_as(first, 1, spared)
+        second = self.own("ExclusiveWithFencing", spares=spared)
+        self.be_refused(first)
+        self.send_as(second, 1, spared)
+        with self.journal.attempt("commit", txn=spared):
+            self.store.commit(spared)
+        third = self.own("ExclusiveWithFencing", leased=True)
+        self.be_refused(second)
+        self.send_as(third, 2)
+        self.abdicate(third)
+        with self.store.create_producer(THRONE) as shared:
+            self.send_as(shared, 1)
 
     def send_named(self, values: list[str], ids: list[int]) -> int:
         """Send under given sequence ids; how many of them were stored now."""
@@ -199,6 +290,66 @@ class Workload:
             self.send(DOOMED, 1)
         self.delete_doomed()
 
+    # Tables
+
+    def put(self, count: int, txn: Transaction | TxnID | None = None) -> None:
+        """Put fresh keys, each with a store transaction of its own, or with that of its transaction."""
+        books = self.store.table(BOOKS)
+        for _ in range(count):
+            key = str(len(self.journal.lines))
+            name = None if txn is None else str(txn.id if isinstance(txn, Transaction) else txn)
+            with self.journal.attempt("put", keys=[key], txn=name):
+                books.put(key.encode(), key.encode(), txn=txn)
+
+    def transfer(self) -> None:
+        """A transaction that begins without a commit: reads, two fresh keys, and one that all of them write."""
+        books, number = self.store.table(BOOKS), len(self.journal.lines)
+        keys = [f"t{number}/{index}" for index in range(2)]
+        with self.journal.attempt("put", keys=keys, txn=None), self.store.transaction() as txn:
+            count = int(books.get(b"count", txn=txn) or b"0")
+            assert 2 * count == len(list(books.scan(prefix=b"t", txn=txn)))
+            for key in keys:
+                books.put(key.encode(), key.encode(), txn=txn)
+            books.put(b"count", b"%d" % (count + 1), txn=txn)
+
+    def settle(self) -> None:
+        """Consume, put, send and acknowledge in one transaction, begun after receiving."""
+        found = self.receive("standby", 2)
+        txn = self.begin()
+        self.put(2, txn)
+        self.send("audit", 1, str(txn.id))
+        self.acknowledge("standby", found, str(txn.id))
+        self.end(txn, "commit")
+
+    def crowd(self, decision: str) -> None:
+        """Leave more intents than are finalised with the end of their transaction."""
+        txn = self.begin()
+        keys = [f"{len(self.journal.lines)}+{index}" for index in range(CROWD)]
+        with self.journal.attempt("put", keys=keys, txn=str(txn.id)):
+            self.store.table(BOOKS).import_rows(((key.encode(), key.encode()) for key in keys), txn=txn)
+            txn.flush()
+        self.end(txn, decision)
+
+    def scrap(self) -> None:
+        """A table comes and goes."""
+        self.store.create_table(SCRAP)
+        scrap = self.store.table(SCRAP)
+        for number in range(4):
+            scrap.put(b"%d" % (number % 3), b"")
+        self.store.admin.delete_table(SCRAP)
+
+    def keep_books(self) -> None:
+        """All that is done with tables."""
+        self.put(2)
+        self.transfer()
+        self.settle()
+        self.put(2, self.begin_detached())
+        for decision in ("commit", "abort"):
+            self.crowd(decision)
+        self.transfer()
+        self.store.gc()
+        self.scrap()
+
     def make_others(self) -> None:
         """Other stores come and go beside this one: an empty one, a backup of this one, and one restored from it."""
         makers = {
@@ -244,7 +395,9 @@ class Workload:
         seen = self.receive("watch", 4)
         self.acknowledge("watch", seen[1:])
         self.rewind()
+        self.reign()
         self.doom()
+        self.keep_books()
         self.make_others()
         self.store.compact()
 
@@ -265,8 +418,9 @@ class Workload:
             while found := self.receive(name, 100):
                 self.acknowledge(name, found)
             self.consumers.pop(name).close()
-        self.store.admin.purge()
         self.store.reap()
+        self.store.gc()
+        assert self.store.intents() == []
         assert not [row for row in self.store.transactions() if row["state"] == TransactionState.OPEN.value]
         self.store.close()
 
@@ -291,6 +445,8 @@ def _kill_at(point: str, nth: int) -> None:
 def main(path: str, journal: str, mode: str, point: str = "", nth: str = "0") -> None:
     """See the module."""
     topic.PURGE_STEP = 2
+    table.GC_STEP_RECORDS = 2
+    retention.GC_STEP_RECORDS = 20
     if point:
         _kill_at(point, int(nth))
     workload = Workload(path, Journal(journal))

@@ -24,7 +24,7 @@ SEED = int(os.environ.get("CRASH_SEED", "1"))
 KILLS_PER_STORE = 20
 """A fresh store from time to time keeps the checks, which read everything, from growing without end."""
 
-LATEST_REACH = {"store": 8, "txn": 24, "topic": 24}
+LATEST_REACH = {"store": 8, "txn": 24, "topic": 24, "producer": 24, "table": 24, "read_cache": 24}
 """How often at least the whole workload reaches the points of a kind; 60 for the others."""
 
 pytestmark = pytest.mark.crash_sweep
@@ -86,11 +86,15 @@ class Sweep:
         return lines
 
     def _check_orphans(self) -> None:
-        """Before anybody writes, what was attached to the dead process shows as orphaned."""
+        """Before anybody writes, what was attached to the dead process shows as orphaned, or dead."""
         with Store.open(self.path, read_only=True) as store:
             for row in store.transactions():
                 assert row["orphaned"] is row["attached"], row
                 assert row["ownerState"] == ("dead" if row["attached"] else "detached")
+            for row in store.producer_rows():
+                assert (row["state"], row["isOwner"]) == (
+                    ("leased", True) if row["leaseMs"] else ("dead", False)
+                )
 
     def finish(self) -> None:
         """Let a process consume everything that is left; check the end."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from storage import Store, faults
-from storage.errors import AlreadyExists, StoreNotFound
+from storage.errors import AlreadyExists, NotAStore, StoreNotFound
 from tests.processes.child import Children
 
 CREATE = """
@@ -160,18 +160,59 @@ def test_modes_do_not_depend_on_the_umask(place: Path, children: Children, umask
 def test_an_empty_directory_becomes_a_store(place: Path):
     """A directory made beforehand, as container volumes are, is taken; its mode becomes that of a store."""
     place.mkdir(0o755)
+    before = place.stat().st_ino
+    Store.create(place)
+    check_whole(place)
+    assert place.stat().st_ino == before
+
+
+def test_the_current_directory_becomes_a_store(place: Path, monkeypatch: pytest.MonkeyPatch):
+    """It stays the same directory: a shell that stands in it sees the files."""
+    place.mkdir()
+    monkeypatch.chdir(place)
+    Store.create(".")
+    check_whole(Path("."))
+
+
+@pytest.mark.parametrize("point", ["store.create.before_rename", "store.create.after_rename"])
+def test_a_killed_creation_in_an_empty_directory_leaves_all_or_nothing(
+    place: Path, children: Children, point: str
+):
+    """Before the data file is there it is no store, and the next creation takes the place of what was left."""
+    place.mkdir()
+    killed = children.run(CREATE, point)
+    assert killed.wait() == -signal.SIGKILL
+    if point == "store.create.after_rename":
+        with pytest.raises(AlreadyExists):
+            Store.create(place)
+        with Store.open(place) as store:
+            assert store.verify(full=True) == []
+        return
+    assert "store.lock" in {each.name for each in place.iterdir()}
+    with pytest.raises(NotAStore):
+        Store.open(place)
     Store.create(place)
     check_whole(place)
 
 
-@pytest.mark.parametrize("what", ["file", "directory", "dangling link", "store"])
+def test_a_directory_that_was_removed_is_named(place: Path, monkeypatch: pytest.MonkeyPatch):
+    """A relative path leads nowhere from there: an error of ours, not one of Python's."""
+    place.mkdir()
+    monkeypatch.chdir(place)
+    place.rmdir()
+    for attempt in (Store.create, Store.open):
+        with pytest.raises(StoreNotFound, match="current directory was removed"):
+            attempt("s")
+
+
+@pytest.mark.parametrize("what", ["file", "directory", "lock.mdb", "store.lock", "dangling link", "store"])
 def test_what_is_there_already_is_left_as_it_is(place: Path, what: str):
     """AlreadyExists for anything at the path; not a byte of it changes."""
     if what == "file":
         place.write_bytes(b"precious")
-    elif what == "directory":
+    elif what in ("directory", "lock.mdb", "store.lock"):
         place.mkdir()
-        (place / "precious").write_bytes(b"precious")
+        (place / what).write_bytes(b"precious")
     elif what == "dangling link":
         place.symlink_to(place.parent / "nowhere")
     else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -111,3 +113,21 @@ def test_files_with_foreign_content_are_refused_or_do_no_harm(sample: str, name:
     with store:
         assert store.verify(full=True) == []
         store.create_producer("letters").send(b"x")
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("pages_less", range(1, 9))
+def test_a_page_beyond_the_last_one_is_damage(sample: str, read_only: bool, pages_less: int):
+    """LMDB's first pages name a last page that is too low: whoever meets a page behind it is told, in our words."""
+    data = Path(sample, "data.mdb")
+    whole = bytearray(data.read_bytes())
+    for at in (136, 4096 + 136):
+        last = int.from_bytes(whole[at : at + 8], sys.byteorder)
+        whole[at : at + 8] = (last - pages_less).to_bytes(8, sys.byteorder)
+    data.write_bytes(whole)
+    with suppress(StoreInvalid), Store.open(sample, read_only=read_only) as store:
+        for topic in store.topics():
+            store.topic_stats(topic)
+            list(store.reader(topic))
+            if not read_only:
+                store.create_producer(topic).send(b"x")

@@ -229,6 +229,14 @@ def test_a_local_file_system_is_accepted(
 
 
 @both_modes
+def test_nobody_is_told_to_change_the_mode_of_what_is_no_store(tmp_path: Path, read_only: bool):
+    """`chmod go-w /tmp` would be bad advice: that it is no store comes first."""
+    (tmp_path / "everybodys").mkdir()
+    (tmp_path / "everybodys").chmod(0o1777)
+    assert isinstance(refused(str(tmp_path / "everybodys"), read_only), NotAStore)
+
+
+@both_modes
 def test_a_store_of_another_user_is_refused_untouched(
     spare: str, read_only: bool, monkeypatch: pytest.MonkeyPatch
 ):

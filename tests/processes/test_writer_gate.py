@@ -181,3 +181,23 @@ def test_threads_of_one_process_pass_the_gate_one_by_one(store: Store):
     first.join(30)
     second.join(30)
     assert order == ["first", "second"]
+
+
+def test_a_place_in_a_queue_is_given_back_when_the_gate_is_free_again(path: str, children: Children):
+    """Who gives up waiting for a topic while the gate is held does not stay before the others: its next write leaves."""
+    with Store.open(path) as store, Store.open(path) as patient:
+        owner = store.create_producer("t", access_mode="Exclusive")
+        holders: list[Child] = []
+
+        def give_up(_: list[str]) -> None:
+            holders.append(children.run(HOLDER))
+            holders[0].expect("holding")
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            patient.create_producer("t", access_mode="WaitForExclusive", on_wait=give_up)
+        assert [row["isWaiting"] for row in store.producer_rows("t")] == [False, True]
+        leave(holders[0])
+        patient.create_topic("elsewhere")
+        assert [row["isWaiting"] for row in store.producer_rows("t")] == [False]
+        owner.close()

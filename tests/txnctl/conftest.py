@@ -21,7 +21,7 @@ class Outcome:
     def __init__(self, status: int, out: bytes, err: bytes) -> None:
         self.status = status
         self.out_bytes = out
-        self.out = out.decode()
+        self.out = out.decode("utf-8", "surrogateescape")
         self.err = err.decode()
 
     @property

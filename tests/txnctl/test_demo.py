@@ -101,6 +101,7 @@ def test_the_story_holds_to_the_last_heller(run: Callable[..., Any], temporary: 
     assert facts["aborted"]["booked"] > 50
     assert facts["committed"]["caughtUp"] == facts["blocked"]["blocked"] + 2
     assert facts["committed"]["killed"]["requests"] > 0
+    assert facts["committed"]["killed"]["accounts"] > 0
     assert (facts["kept"], facts["source"], facts["seed"]) == (False, None, 4)
     assert list(temporary.iterdir()) == []
 
@@ -157,6 +158,13 @@ def test_a_named_store_stays_and_can_be_looked_into(
         assert tried.status == 0, line
         assert tried.out, line
     assert run("store", "verify", "--full", "--store", store).status == 0
+    balances = {
+        row["key"]: row["value"] for row in run("tables", "export", "accounts", "--store", store).rows
+    }
+    last = {line.account_id: line.balance for line in generator.generate(6, 4)}
+    assert {key: value for key, value in balances.items() if not key.startswith("bank:")} == {
+        str(account): format_hellers(balance) for account, balance in last.items()
+    }
     before = sorted(path.stat().st_mtime_ns for path in Path(store).iterdir())
     again = run("demo", *SMALL, "--store", store)
     assert (again.status, again.out) == (4, "")
@@ -274,7 +282,7 @@ def test_a_wrong_balance_is_found(tmp_path: Path) -> None:
     assert facts["audit"]["accountsAgreeing"] == 2  # type: ignore[index]
     had = format_hellers(line.balance - 100)
     assert any(
-        f"account {account}: E has {had}, the data says {format_hellers(line.balance)}" in text
+        f"account {account}: the table has {had}, the data says {format_hellers(line.balance)}" in text
         for text in told
     )
 

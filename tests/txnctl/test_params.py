@@ -186,12 +186,27 @@ def test_access_modes_in_every_spelling(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1", "1-2", "1-2-xyz", "0-1-00", "1-0-00", "-1-1-00", "1-1-00-1", "\u0661-1-00"]
+    "text",
+    [
+        "",
+        "1",
+        "1-2",
+        "0badcafe-1-2",
+        "0badcafe-1-2-xyz",
+        "0badcafe-0-1-0011223344556677",
+        "0badcafe-1-0-0011223344556677",
+        "-1-1-0011223344556677",
+        "0badcafe-1-1-0011223344556677-1",
+        "0badcafe-\u0661-1-0011223344556677",
+        "0badcafe-1-1-00",
+        "zzzzzzzz-1-1-0011223344556677",
+    ],
 )
 def test_what_is_no_session_token(text: str) -> None:
     """Bad input, naming the command that prints one."""
     assert "producers open" in (refused(params.SESSION, text).hint or "")
-    assert params.SESSION.convert("1-2-00ff", None, None) == "1-2-00ff"
+    token = "0badcafe-1-2-0011223344556677"
+    assert params.SESSION.convert(token, None, None) == token
 
 
 def test_what_is_no_constant_lists_those_there_are() -> None:

@@ -633,6 +633,13 @@ class TestTransactions:
         assert process.wait(20) == 0
         assert values(path) == [b"a"]
 
+    @pytest.mark.parametrize("mode", ["shared", "exclusive", "wait-for-exclusive", "exclusive-with-fencing"])
+    def test_a_timeout_of_an_atomic_input_goes_with_every_access_mode(self, run: Any, mode: str) -> None:
+        """It is that of the transaction, and of the wait for the topic if there is one."""
+        words = ("--atomic", "--timeout", "5m", "--access-mode", mode)
+        assert run("produce", "orders", "-m", "a", *words).status == 0
+        assert run("transactions", "show", "0:1", "-o", "json").json["timeoutMs"] == 300_000
+
     @pytest.mark.parametrize("words", [("--timeout", "5m"), ("--atomic", "--timeout", "25h")])
     def test_a_timeout_that_cannot_be(self, run: Any, words: tuple[str, ...]) -> None:
         """It belongs to --atomic, and has the bound that all transactions have."""

@@ -410,8 +410,11 @@ class TestSessions:
     def test_a_token_of_another_session_opens_nothing(self, run: Any, path: Path) -> None:
         """Neither a guessed secret, nor one of another topic."""
         token = self.open(run)
-        topic, number, _ = token.split("-")
-        assert run("produce", "orders", "-m", "a", "--session", f"{topic}-{number}-{'0' * 16}").status == 3
+        store_id, topic, number, _ = token.split("-")
+        assert (
+            run("produce", "orders", "-m", "a", "--session", f"{store_id}-{topic}-{number}-{'0' * 16}").status
+            == 4
+        )
         assert run("produce", "payments", "-m", "a", "--session", token).status == 3
         assert values(path) == []
 

@@ -1,7 +1,7 @@
 """What must be true when the bank has closed: held against the data, and read from the store anew.
 
-E's own memory is not asked. Its bookings are read back from the topic `balances`, where a READ_COMMITTED reader
-finds only what was committed together with the acknowledgement of its request.
+E remembers nothing that could be asked. The balances are those of the table `accounts`, the bookings those of the topic
+`balances`: a READ_COMMITTED reader finds only what was committed together with the acknowledgement of its request.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from storage import EARLIEST, IsolationLevel, Store
-from txnctl.bank.clients import REQUESTS, Booking, MonitorD, bookings
+from txnctl.bank.clients import REQUESTS, Booking, MonitorD, balances, bookings
 from txnctl.bank.hellers import format_hellers
 from txnctl.bank.narrator import Narrator
 from txnctl.bank.request import is_settlement, requests_of, settlement_key
@@ -22,11 +22,13 @@ def audit(
     store: Store, script: Script, monitor: MonitorD, aborted: int, narrator: Narrator
 ) -> dict[str, object]:
     """Hold everything that must be true, and give the numbers. `aborted` is the messages of aborted transactions."""
-    booked = bookings(store)
-    balances = {booking.key: booking.balance for booking in booked}
-    facts = _audit_accounts(balances, script, narrator)
-    facts |= _audit_partners(balances, script, narrator)
+    booked, found = bookings(store), balances(store)
+    facts = _audit_accounts(found, script, narrator)
+    facts |= _audit_partners(found, script, narrator)
     facts |= _audit_once(booked, script, narrator)
+    last = {booking.key: booking.balance for booking in booked}
+    agree = sum(found.get(key) == balance for key, balance in last.items())
+    narrator.check("balances in the table that the last booking on the topic says too", len(found), agree)
     facts |= _audit_levels(store, script, monitor, aborted, narrator)
     problems = store.verify()
     narrator.check("problems that the full verification of the store finds", 0, len(problems))
@@ -35,28 +37,27 @@ def audit(
     return facts | {"problems": len(problems)}
 
 
-def disagreements(balances: dict[str, int], expected: dict[str, int]) -> list[str]:
+def disagreements(found: dict[str, int], expected: dict[str, int]) -> list[str]:
     """Name the accounts whose balance is not the expected one; no other account may have one."""
     return sorted(
         key
-        for key in expected.keys() | balances.keys()
-        if not is_settlement(key) and balances.get(key) != expected.get(key)
+        for key in expected.keys() | found.keys()
+        if not is_settlement(key) and found.get(key) != expected.get(key)
     )
 
 
-def check_balances(what: str, balances: dict[str, int], expected: dict[str, int], narrator: Narrator) -> int:
+def check_balances(what: str, found: dict[str, int], expected: dict[str, int], narrator: Narrator) -> int:
     """Hold balances against the data's own; give how many accounts agree."""
-    wrong = disagreements(balances, expected)
+    wrong = disagreements(found, expected)
     agree = len(expected.keys() - set(wrong))
     if not narrator.check(
         what, _of(len(expected), len(expected)), _of(len(expected) - len(wrong), len(expected))
     ):
         for key in wrong[:_SHOWN]:
             has, should = (
-                "none" if side.get(key) is None else format_hellers(side[key])
-                for side in (balances, expected)
+                "none" if side.get(key) is None else format_hellers(side[key]) for side in (found, expected)
             )
-            narrator.say(f"account {key}: E has {has}, the data says {should}")
+            narrator.say(f"account {key}: the table has {has}, the data says {should}")
     return agree
 
 
@@ -64,15 +65,15 @@ def _of(number: int, total: int) -> str:
     return f"{number:,} of {total:,} accounts"
 
 
-def _audit_accounts(balances: dict[str, int], script: Script, narrator: Narrator) -> dict[str, object]:
+def _audit_accounts(found: dict[str, int], script: Script, narrator: Narrator) -> dict[str, object]:
     expected = script.balances_at_end()
-    agree = check_balances("balance equals the data's own balance column", balances, expected, narrator)
+    agree = check_balances("balance equals the data's own balance column", found, expected, narrator)
     return {"accounts": len(expected), "accountsAgreeing": agree}
 
 
-def _audit_partners(balances: dict[str, int], script: Script, narrator: Narrator) -> dict[str, object]:
+def _audit_partners(found: dict[str, int], script: Script, narrator: Narrator) -> dict[str, object]:
     """A settlement account holds what was remitted to its bank; together they cancel the remittances out."""
-    settled = {key: balance for key, balance in balances.items() if is_settlement(key)}
+    settled = {key: balance for key, balance in found.items() if is_settlement(key)}
     expected = {settlement_key(bank): total for bank, total in remitted_by_bank(script.lines).items()}
     total = sum(line.delta for line in script.lines if line.is_remittance)
     right = sum(settled.get(key) == balance for key, balance in expected.items())

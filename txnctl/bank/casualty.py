@@ -38,12 +38,15 @@ def _work_until_killed(store_path: str) -> None:
         business = BusinessE(store)
         messages = business.take()
         txn = store.transaction()
-        business.book(messages, txn)
-        business.flush()
-        print(
-            json.dumps({"pid": os.getpid(), "transaction": str(txn.id), "requests": len(messages)}),
-            flush=True,
-        )
+        accounts = business.book(messages, txn)
+        business.flush(txn)
+        facts = {
+            "pid": os.getpid(),
+            "transaction": str(txn.id),
+            "requests": len(messages),
+            "accounts": accounts,
+        }
+        print(json.dumps(facts), flush=True)
         sys.stdin.read()
 
 

@@ -2,10 +2,10 @@
 
 A1 sends deposits and withdrawals, each plain; it is a process of its own, `txnctl produce`. A2 sends remittances, each
 two requests in one transaction. D watches all requests at once and may see what is never committed: READ_UNCOMMITTED,
-acknowledging as it goes. E books: READ_COMMITTED, and exactly once. It receives requests, sends each account's new
-balance to the topic `balances` and acknowledges the requests, all in one transaction; so a booking and the
-acknowledgement of its request are there together or not at all, and an E that starts anew finds in `balances` where
-the one before it stopped.
+acknowledging as it goes. E books: READ_COMMITTED, and exactly once. It receives requests, puts each account's new
+balance into the table `accounts`, tells of every booking on the topic `balances` and acknowledges the requests, all in
+one serializable transaction; so the three are there together or not at all, and an E that starts anew finds in the
+table where the one before it stopped.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from txnctl.bank.request import Request, is_settlement, read_request, requests_o
 from txnctl.bank.transaction import BankTransaction
 
 REQUESTS = "requests"
+ACCOUNTS = "accounts"
 BALANCES = "balances"
 BUSINESS = "business-E"
 MONITOR = "monitor-D"
@@ -144,7 +145,7 @@ class MonitorD:
 
 
 class BusinessE:
-    """Books every committed request exactly once."""
+    """Books every committed request exactly once. It remembers nothing: balances are in the table."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -155,8 +156,8 @@ class BusinessE:
             subscription_isolation_level=IsolationLevel.READ_COMMITTED,
             initial_position=EARLIEST,
         )
+        self._accounts = store.table(ACCOUNTS)
         self._producer = store.create_producer(BALANCES, producer_name=BUSINESS)
-        self.balances = {booking.key: booking.balance for booking in bookings(store)}
         self.received: Counter[str] = Counter()
         """How often each message id came to this E."""
 
@@ -165,39 +166,54 @@ class BusinessE:
         count = 0
         while messages := self.consumer.receive_batch(BATCH, timeout=wait):
             wait = _NO_WAIT
+            # It begins when it has received: a transaction that uses tables may consume what is older than itself.
             with self._store.transaction() as txn:
-                balances = self.book(messages, txn)
-            self.balances.update(balances)
+                self.book(messages, txn)
             count += len(messages)
         return count
 
-    def book(self, messages: Sequence[Message], txn: Transaction) -> dict[str, int]:
-        """Book requests in a transaction; give the balances they change, which count once it is committed."""
+    def book(self, messages: Sequence[Message], txn: Transaction) -> int:
+        """Book requests in a transaction, which counts once it is committed; give how many accounts that changes."""
         changed: dict[str, int] = {}
         keys: list[str] = []
         values: list[bytes | None] = []
         for message in messages:
             key, trans_id, delta = read_request(message.key, message.value)
-            changed[key] = changed.get(key, self.balances.get(key, 0)) + delta
+            if key not in changed:
+                changed[key] = _money(self._accounts.get(key.encode(), txn=txn))
+            changed[key] += delta
             self.received[str(message.message_id)] += 1
             keys.append(key)
             values.append(_booking(trans_id, delta, changed[key]))
+        for key, balance in changed.items():
+            self._accounts.put(key.encode(), format_hellers(balance).encode(), txn=txn)
         self._producer.send_batch(values, keys=keys, txn=txn)
         self.consumer.acknowledge_cumulative(messages[-1], txn=txn)
-        return changed
+        return len(changed)
 
     def take(self) -> Sequence[Message]:
         """Receive one batch and do nothing with it."""
         return self.consumer.receive_batch(BATCH, timeout=_NO_WAIT)
 
-    def flush(self) -> None:
-        """Write to the store what was sent so far."""
+    def flush(self, txn: Transaction) -> None:
+        """Write to the store what was put and sent so far."""
         self._producer.flush()
+        txn.flush()
 
     def close(self) -> None:
         """Detach; the subscription stays."""
         self.consumer.close()
         self._producer.close()
+
+
+def balances(store: Store) -> dict[str, int]:
+    """Read every balance that is committed from the table."""
+    return {row.key.decode(): _money(row.value) for row in store.table(ACCOUNTS).scan()}
+
+
+def _money(value: bytes | None) -> int:
+    """An account that is not there yet has nothing."""
+    return 0 if value is None else parse_hellers(value.decode())
 
 
 class Booking:

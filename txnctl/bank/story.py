@@ -1,6 +1,6 @@
 """The story of PIP-298 in a bank, act by act, on a real store.
 
-    1  the bank            the topics, and two subscriptions with different isolation levels
+    1  the bank            topics, a table, and two subscriptions with different isolation levels
     2  ordinary business   A1 and A2 send; E books; D watches
     3  a transfer is open  A2 does not commit one; thousands of requests arrive behind it
     4  E stands still      and why; D sees everything
@@ -22,6 +22,7 @@ from storage import Store, Transaction
 from txnctl.bank.audit import audit, check_balances
 from txnctl.bank.casualty import start_and_kill
 from txnctl.bank.clients import (
+    ACCOUNTS,
     BALANCES,
     BATCH,
     BUSINESS,
@@ -31,6 +32,7 @@ from txnctl.bank.clients import (
     ClientA1,
     ClientA2,
     MonitorD,
+    balances,
     bookings,
 )
 from txnctl.bank.hellers import format_hellers
@@ -61,6 +63,7 @@ class Stage:
         """Requests sent, whatever became of their transaction."""
         store.create_topic(REQUESTS)
         store.create_topic(BALANCES)
+        store.create_table(ACCOUNTS)
         self.a2 = ClientA2(store)
         self.monitor = MonitorD(store)
         self.business = BusinessE(store)
@@ -136,6 +139,7 @@ def _the_bank(stage: Stage) -> None:
         "banks: two requests, the account minus and the other bank's settlement account plus, in one transaction, so "
         "that both count or neither."
     )
+    tell.say(f"Table {ACCOUNTS} holds every account's balance.")
     tell.say("Two systems read that topic, each through a subscription with its own isolation level:")
     tell.table(
         ["SYSTEM", "SUBSCRIPTION", "ISOLATION LEVEL", "WHAT IT WANTS"],
@@ -159,8 +163,9 @@ def _ordinary_business(stage: Stage) -> dict[str, object]:
         f"{plural(sent, 'message')} together."
     )
     tell.say(
-        f"E books {booked:,}. It sends each new balance to topic {BALANCES} and acknowledges the request in one "
-        f"transaction: neither is ever there without the other. D sees {watched:,}."
+        f"E books {booked:,}. In one transaction it puts the new balance into table {ACCOUNTS}, tells of the booking "
+        f"on topic {BALANCES} and acknowledges the request: none of the three is ever there without the others. D "
+        f"sees {watched:,}."
     )
     tell.check("requests E booked", sent, booked)
     tell.check("messages D saw", sent, watched)
@@ -247,8 +252,8 @@ def _commit(stage: Stage, transfer: OpenTransfer) -> dict[str, object]:
     caught_up = stage.business.work(wait=_RELEASE_S)
     milliseconds = int((perf_counter() - began) * 1000)
     tell.say(
-        f"A new E attaches. What the dead one had is free again; the balances are read back from {BALANCES}. It books "
-        f"{plural(caught_up, 'request')} in {milliseconds / 1000:.1f} s."
+        f"A new E attaches. What the dead one had is free again, messages and keys alike; the balances stand in table "
+        f"{ACCOUNTS}. It books {plural(caught_up, 'request')} in {milliseconds / 1000:.1f} s."
     )
     state = stage.store.show_transaction(str(killed["transaction"]))["state"]
     tell.check("what became of the killed E's transaction", "ABORTED", state)
@@ -263,14 +268,19 @@ def _kill_an_e(stage: Stage, in_hand: int) -> dict[str, object]:
     """Let an E that is a process of its own die with its work undone; nothing of it may show."""
     tell = stage.narrator
     stage.business.close()
-    before = len(bookings(stage.store))
+    before, had = len(bookings(stage.store)), balances(stage.store)
     killed = start_and_kill(stage.path)
     tell.say(
-        f"E, this time as process {killed['pid']}, receives {killed['requests']:,} requests, books and acknowledges "
-        f"them in transaction {killed['transaction']}, and is killed (SIGKILL) before it commits."
+        f"E, this time as process {killed['pid']}, receives {killed['requests']:,} requests, books them to "
+        f"{killed['accounts']:,} accounts and acknowledges them in transaction {killed['transaction']}, and is killed "
+        "(SIGKILL) before it commits."
     )
     tell.check("requests the killed E had in hand", in_hand, killed["requests"])
+    left = len(stage.store.intents(ACCOUNTS))
+    tell.check("balances the killed E had written, not committed", killed["accounts"], left)
     tell.check("bookings of the killed E that can be seen", 0, len(bookings(stage.store)) - before)
+    seen = sum(had.get(key) != balance for key, balance in balances(stage.store).items())
+    tell.check("balances of the killed E that can be seen", 0, seen)
     return killed
 
 
@@ -325,4 +335,4 @@ def _blocking(business: BusinessE) -> str | None:
 
 
 def _check_e(stage: Stage, what: str, expected: dict[str, int]) -> None:
-    check_balances(what, stage.business.balances, expected, stage.narrator)
+    check_balances(what, balances(stage.store), expected, stage.narrator)

@@ -22,6 +22,7 @@ COMMANDS = {
         "txnctl.commands.consume:consume",
         "Read a topic, or take messages from a subscription of it.",
     ),
+    "tables": ("txnctl.commands.tables:tables", "Tables: keys and values, with serializable transactions."),
     "demo": (
         "txnctl.commands.demo:demo",
         "Tell the bank's story in a store of its own, and check every balance.",

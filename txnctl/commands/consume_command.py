@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from binascii import b2a_base64
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _SHELL = "/bin/sh"
 _VARIABLE_BYTES_MAX = 100_000
 """Linux takes 128 KiB; what is longer is left out."""
+
+_ENDING = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM}
 
 _FAREWELL_S = 2.0
 """How long a command that was told to end may take, before it is killed."""
@@ -92,10 +95,25 @@ class Commands:
 
     def _run(self, message: Message) -> int:
         """The exit code, as a shell reports it. The command never outlives us, however we are ended but by SIGKILL."""
-        child = subprocess.Popen(
-            [_SHELL, "-c", self._command], stdin=subprocess.PIPE, env=self._environment(message)
-        )
+        environment = self._environment(message)
+        # Between its start and our knowing of it no signal may end us: the command would go on without us.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+
+        def release() -> None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
         try:
+            child = subprocess.Popen(
+                [_SHELL, "-c", self._command],
+                stdin=subprocess.PIPE,
+                env=environment,
+                preexec_fn=release,  # noqa: PLW1509  this process has no other threads
+            )
+        except BaseException:
+            release()
+            raise
+        try:
+            release()
             child.communicate(message.value or b"")
         except BaseException:
             child.terminate()

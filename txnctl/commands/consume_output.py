@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sys
 
+from txnctl.output.bytes_field import CELL_MAX, shown_bytes
 from txnctl.output.escape import printable, printable_bytes
-from txnctl.output.human import size
 from txnctl.output.messages import entry_lines, message_lines
+from txnctl.output.paged_table import PAGE_ROWS, PagedTable
 from txnctl.output.timestamp import rfc3339
 
 TYPE_CHECKING = False
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
     from storage.message import Message
     from txnctl.context import Context
 
-CELL_MAX = 400
-"""Characters of a key or value in a table; the other formats give all of it."""
-
-_PAGE = 500
 _ALWAYS = ("MESSAGE ID", "PUBLISHED", "KEY", "VALUE")
 
 
@@ -37,7 +34,7 @@ class Lines:
         self._delivered = delivered
         self._array: list[bytes] = []
         self._page: list[Message] = []
-        self._table = _Table()
+        self._table = PagedTable(_ALWAYS)
 
     @property
     def is_held_back(self) -> bool:
@@ -66,12 +63,12 @@ class Lines:
             self._out.write("".join([f"{message.message_id}\n" for message in messages]))
         else:
             self._page += messages
-            if len(self._page) >= _PAGE:
+            if len(self._page) >= PAGE_ROWS:
                 self._print_page()
 
     def _print_page(self) -> None:
         if self._page:
-            self._out.write(self._table.page(self._page))
+            self._out.write(self._table.page([_cells(message) for message in self._page]))
             self._page.clear()
 
     def _objects(self, data: bytes) -> None:
@@ -123,31 +120,6 @@ class Lines:
             raise BrokenPipeError
 
 
-class _Table:
-    """Columns in line with those before them, as far as that was known."""
-
-    def __init__(self) -> None:
-        self._shown: list[str] = []
-        self._widths: dict[str, int] = {}
-
-    def page(self, messages: Sequence[Message]) -> str:
-        """Text of the next messages."""
-        rows = [_cells(message) for message in messages]
-        known = set(self._shown) | set(_ALWAYS)
-        wanted = [name for name in rows[0] if name in known or any(row[name] for row in rows)] if rows else []
-        lines: list[dict[str, str]] = rows
-        if wanted and wanted != self._shown:
-            self._shown = wanted
-            lines = [{name: name for name in wanted}, *rows]
-        for name in self._shown:
-            self._widths[name] = max(self._widths.get(name, 0), *[len(line[name]) for line in lines])
-        return "".join([self._line(line) for line in lines])
-
-    def _line(self, cells: dict[str, str]) -> str:
-        padded = [(cells[name] or "-").ljust(self._widths[name]) for name in self._shown[:-1]]
-        return "  ".join([*padded, cells[self._shown[-1]]]).rstrip() + "\n"
-
-
 def _cells(message: Message) -> dict[str, str]:
     """What a table says of a message, harmless on a terminal; "" is nothing. The value comes last, unaligned."""
     value = message.value
@@ -159,17 +131,11 @@ def _cells(message: Message) -> dict[str, str]:
         "TRANSACTION": "" if message.txn_id is None else str(message.txn_id),
         "STATE": "" if message.txn_state is None else message.txn_state.value,
         "PROPERTIES": _pairs(message.properties.items()),
-        "KEY": "" if message.key is None else _shortened(message.key) or '""',
-        "VALUE": "-" if value is None else _shortened(value),
+        "KEY": "" if message.key is None else shown_bytes(message.key) or '""',
+        "VALUE": "-" if value is None else shown_bytes(value),
     }
 
 
 def _pairs(items: Iterable[tuple[str, str]]) -> str:
     text = ", ".join([f"{name}={value}" for name, value in items])
     return printable(text if len(text) <= CELL_MAX else f"{text[:CELL_MAX]}...")
-
-
-def _shortened(value: bytes) -> str:
-    if len(value) <= CELL_MAX:
-        return printable_bytes(value)
-    return f"{printable_bytes(value[:CELL_MAX])}... ({size(len(value))})"

@@ -62,6 +62,8 @@ def of_environment_on(store: Store, topic: str) -> str | None:
 
     wanted = Token(token).topic_id
     with store.connection.view() as view:
+        if not Token(token).is_of(view):
+            return None
         found = topics.find(view, topic)
         if found is not None and found.topic_id == wanted:
             return token
@@ -71,6 +73,6 @@ def of_environment_on(store: Store, topic: str) -> str | None:
 
     raise ProducerFenced(
         "the topic of the session in TXNCTL_SESSION was deleted",
-        hint=f"Is it meant for another store? To produce to {topic} all the same: unset TXNCTL_SESSION.",
+        hint=f"To produce to {topic} all the same: unset TXNCTL_SESSION.",
         topic=topic,
     )

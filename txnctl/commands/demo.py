@@ -68,8 +68,9 @@ def demo(
     Clients send a bank's deposits, withdrawals and remittances to a topic. One remittance is left open in its
     transaction while thousands of requests arrive behind it. A subscription at READ_COMMITTED stands still, and the
     store says why; one at READ_UNCOMMITTED sees everything. Then the transaction is committed, a process is killed in
-    the middle of its work, another transfer is aborted. At the end every account's balance is held against the
-    data's own.
+    the middle of its work, another transfer is aborted. Requests are booked exactly once: the account in a table, a
+    message that tells of it and the acknowledgement are one transaction. At the end every account's balance is held
+    against the data's own.
 
     The store is a temporary one and removed at the end, unless --store or --keep is given. TXNCTL_STORE is not looked
     at: the demo works in no store that is there already.
@@ -204,6 +205,7 @@ def _farewell(narrator: Narrator, facts: dict[str, Any]) -> None:
         "subscriptions lag requests",
         "transactions list --ended",
         f"transactions show {facts['blocked']['transaction']}",
+        "tables scan accounts --limit 5",
         "consume balances | tail -3",
         "consume requests --isolation-level read-uncommitted | tail -3",
     ):

@@ -86,8 +86,8 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
 @option(
     "--timeout",
     type=DURATION,
-    help="With WaitForExclusive: give up waiting after this long, exit 7. [default: never] With --atomic: the input "
-    "ends so long after its first message, or nothing is stored; 24h at most. [default: 10m]",
+    help="With WaitForExclusive: give up after this long, exit 7 [default: never]. With --atomic: the input ends so "
+    "long after its first message, or nothing is stored; 24h at most [default: 10m].",
 )
 @option(
     "--epoch",

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from storage.producer import Producer
     from txnctl.context import Context
 
-_OF_CONNECTING = {"access_mode": "--access-mode", "epoch": "--epoch"}
-"""What only somebody who connects can say: parameter -> option."""
+_OF_CONNECTING = {"access_mode": "--access-mode", "epoch": "--epoch", "timeout": "--timeout"}
+"""What only somebody who connects can say: parameter -> option. A timeout may be that of --atomic instead."""
 
 
 def check(how: dict[str, Any]) -> None:
@@ -20,18 +20,16 @@ def check(how: dict[str, Any]) -> None:
         InvalidValue
     """
     from storage.errors import InvalidValue
+    from txnctl.commands.producer_waiting import check_timeout
 
     mode = _mode(how)
-    if how["timeout"] is not None and not how["atomic"] and not mode.waits:
-        raise InvalidValue(
-            "--timeout is how long WaitForExclusive waits, or how long the transaction of --atomic may take",
-            hint="Leave it out, or give --access-mode WaitForExclusive or --atomic.",
-        )
     if how["session"] is not None:
-        for name, option in _OF_CONNECTING.items():
-            if how[name] is not None:
-                raise InvalidValue(f"{option} is for connecting, and --session is connected already")
+        for name in _said_of_connecting(how):
+            option = _OF_CONNECTING[name]
+            raise InvalidValue(f"{option} is for connecting, and --session is connected already")
         return
+    if not how["atomic"]:
+        check_timeout(how["timeout"], mode)
     if how["epoch"] is not None and not mode.is_exclusive:
         raise InvalidValue(
             "--epoch is what an exclusive producer brings along; Shared ones take the topic's",
@@ -55,9 +53,11 @@ def connect(context: Context, topic: str, how: dict[str, Any], *, create: bool, 
         producer = store.session_producer(topic, token)
         _check_name(producer, how["producer_name"])
         return producer
+    from storage import AccessMode
     from txnctl.commands.producer_waiting import WaitNote
 
     mode = _mode(how)
+    timeout = how["timeout"] if mode is AccessMode.WAIT_FOR_EXCLUSIVE else None
     if how["txn"] is not None and mode.is_exclusive:
         # A transaction that is over must not cost others the topic.
         store.use_transaction(how["txn"])
@@ -65,12 +65,12 @@ def connect(context: Context, topic: str, how: dict[str, Any], *, create: bool, 
         topic,
         producer_name=how["producer_name"],
         access_mode=mode,
-        timeout=how["timeout"] if mode.waits else None,
+        timeout=timeout,
         txn=how["txn"],
         topic_epoch=how["epoch"],
         connected=mode.is_exclusive or not once,
         create_topic=create,
-        on_wait=WaitNote(context, topic, how["timeout"]),
+        on_wait=WaitNote(context, topic, timeout),
     )
 
 
@@ -80,11 +80,18 @@ def _mode(how: dict[str, Any]) -> Any:
     return how["access_mode"] or AccessMode.SHARED
 
 
+def _said_of_connecting(how: dict[str, Any]) -> list[str]:
+    """The parameters given that are about connecting."""
+    return [
+        name for name in _OF_CONNECTING if how[name] is not None and not (name == "timeout" and how["atomic"])
+    ]
+
+
 def _token(context: Context, topic: str, how: dict[str, Any]) -> str | None:
     """The session to publish through. What is typed counts before TXNCTL_SESSION."""
     if how["session"] is not None:
         return str(how["session"])
-    if any(how[name] is not None for name in _OF_CONNECTING):
+    if how["access_mode"] is not None or how["epoch"] is not None:
         return None
     from txnctl.commands.current_session import of_environment_on
 

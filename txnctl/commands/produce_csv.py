@@ -6,13 +6,14 @@ import csv
 
 from storage.errors import BadInput, BadLine, InvalidValue
 from storage.limits import MESSAGE_BYTES_MAX, PROPERTIES_MAX
+from txnctl.commands.csv_text import csv_text
 from txnctl.commands.produce_sending import Batch
 from txnctl.commands.produce_source import LineReader
 from txnctl.output.timestamp import milliseconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from txnctl.commands.produce_source import Source
 
@@ -85,7 +86,7 @@ class CsvReader:
             csv.field_size_limit(before)
 
     def _read(self) -> None:
-        records = csv.reader(self._text(), strict=True)
+        records = csv.reader(csv_text(self._lines, _LINE_BYTES_MAX, self._hand_on), strict=True)
         while True:
             self._start = records.line_num + 1
             try:
@@ -105,21 +106,6 @@ class CsvReader:
             if len(self._values) >= _BATCH_MAX:
                 self._hand_on()
         self._hand_on()
-
-    def _text(self) -> Iterator[str]:
-        """Lines as the csv module wants them, with their ends. Bytes that are not UTF-8 pass through unharmed."""
-        for block in self._lines:
-            for line in block.lines:
-                yield line.decode("utf-8", "surrogateescape") + "\n"
-            if block.too_long is not None:
-                # It may stand inside quotes, and then all that follows is another thing than it seems.
-                self._hand_on()
-                raise BadLine(
-                    f"line {block.too_long} is longer than {_LINE_BYTES_MAX:,} bytes",
-                    hint="Is a closing quote missing?",
-                    lineNumber=block.too_long,
-                )
-            self._hand_on()
 
     def _add(self, fields: list[str], columns: Columns) -> None:
         if len(fields) != columns.count:

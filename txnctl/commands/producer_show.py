@@ -136,8 +136,9 @@ def _screen(context: Context, row: Row) -> Iterator[str]:
 
 
 def _advice(row: Row) -> str | None:
-    """What makes room, shown before it is done. Nobody is in the way: nothing."""
-    if any(each["alive"] for each in (*row["publishers"], *row["waiting"])):
+    """What makes room, shown before it is done: where somebody is in others' way, not where one just does its work."""
+    stopped = any(each["state"] == "stopped" for each in (*row["publishers"], *row["waiting"]))
+    if stopped or row["waitingPublishers"]:
         return f"txnctl producers fence {row['name']} --dry-run"
     return None
 

@@ -89,6 +89,8 @@ INFO = (
     Field("openTransactions", "integer", "Transactions that are open."),
     Field("transactions", "integer", "Transactions remembered, open ones included."),
     Field("lastTimestamp", "id", "The last timestamp issued, in nanoseconds.", heading=""),
+    Field("tables", "integer", "Tables."),
+    Field("tableRetentionMs", "duration", "How long superseded versions of rows are kept."),
     Field("reapPolicy", "text", "What the next writer aborts: all, overdue, or nothing (manual)."),
     Field("dataBytes", "size", "The size of data.mdb.", heading="FILE SIZE"),
     Field("usedBytes", "size", "How much of it was ever used.", heading="USED"),

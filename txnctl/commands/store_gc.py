@@ -2,46 +2,84 @@
 
 from __future__ import annotations
 
-from txnctl.options import administrative, changes_store, example, output
+from txnctl.options import administrative, changes_store, example, option, output
 from txnctl.output.field import Field
 from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from txnctl.context import Context
+
+    Row = dict[str, Any]
 
 COLLECTED = (
     Field("readersFreed", "integer", "Slots of the reader table that dead processes had."),
     Field("deletedTopics", "integer", "Deleted topics of which something was left."),
     Field("purgeSteps", "integer", "Commits that removed it; null in a dry run."),
+    Field(
+        "intentsFinalized", "integer", "Write intents of ended transactions that became values, or nothing."
+    ),
+    Field("versionsRemoved", "integer", "Versions of table rows that were older than what is kept."),
+    Field("tombstonesRemoved", "integer", "Keys deleted so long ago that nothing needs to know of them."),
+    Field("outcomesRemoved", "integer", "Ended transactions whose outcome nothing names any more."),
+    Field("tableWindowStart", "text", "The time from which on tables can be read (--at)."),
+    Field(
+        "clocksDisagree",
+        "boolean",
+        "Whether the wall clock was moved: then nothing is removed for its age.",
+    ),
     Field("dryRun", "boolean", "Whether nothing was changed."),
 )
+"""Unknown, in a dry run, is null."""
 
 
+@option(
+    "--trust-clock",
+    is_flag=True,
+    help="Remove old versions although the wall clock was moved: it was looked at, and is right.",
+)
 @changes_store()
 @administrative
 @output(COLLECTED, name_field="purgeSteps")
 @example("txnctl store gc --dry-run")
 @example("txnctl store gc --reason 'topics delete was killed'")
-def gc(context: Context) -> None:
+def gc(context: Context, trust_clock: bool) -> None:
     """Free what nobody needs any more.
 
-    That is what `topics delete` had still to remove when it was killed, and what processes that died were reading:
-    until then their pages are not used again. It is safe at any time.
+    That is what `topics delete` and `tables delete` had still to remove when they were killed; what processes that
+    died were reading, whose pages are not used again until then; write intents of transactions that have ended; and
+    versions of table rows older than `store config table-retention` says. It is safe at any time, and worth a line in
+    cron where tables are written much.
+
+    Where the wall clock and the time since the start of the machine have drifted apart, nothing is removed for its
+    age until somebody has looked: --trust-clock says so.
     """
-    context.show(context.store.gc(dry_run=context.dry_run, reason=context.reason), table=_collected)
+    how = {"trust_clock": True} if trust_clock else {}
+    found = context.store.gc(dry_run=context.dry_run, reason=context.reason, **how)
+    context.show({**dict.fromkeys([field.name for field in COLLECTED]), **found}, table=_collected)
 
 
-def _collected(row: dict[str, Any]) -> list[str]:
-    slots, topics = plural(row["readersFreed"], "reader slot"), plural(row["deletedTopics"], "deleted topic")
+def _collected(row: Row) -> Iterator[str]:
     if row["dryRun"]:
-        return [
-            "DRY RUN: nothing was changed.",
-            "",
-            f"Would free {slots} of dead processes, and remove what {topics} left.",
-        ]
-    return [
-        f"Freed {slots} of dead processes; removed what {topics} left, in {plural(row['purgeSteps'], 'step')}."
-    ]
+        yield from ("DRY RUN: nothing was changed.", "")
+    would = "Would free" if row["dryRun"] else "Freed"
+    slots, topics = plural(row["readersFreed"], "reader slot"), plural(row["deletedTopics"], "deleted topic")
+    steps = "" if row["purgeSteps"] is None else f", in {plural(row['purgeSteps'], 'step')}"
+    remove = "remove" if row["dryRun"] else "removed"
+    yield f"{would} {slots} of dead processes; {remove} what {topics} left{steps}."
+    if row["intentsFinalized"] is not None:
+        would = "Would finalise" if row["dryRun"] else "Finalised"
+        versions, keys = (
+            plural(row["versionsRemoved"], "old version"),
+            plural(row["tombstonesRemoved"], "deleted key"),
+        )
+        yield (
+            f"{would} {plural(row['intentsFinalized'], 'write intent')}; {remove} {versions} and {keys} of tables, "
+            f"which can be read from {row['tableWindowStart']} on."
+        )
+    if row["clocksDisagree"]:
+        yield "The wall clock was moved: nothing was removed for its age."
+        yield "If it is right now: txnctl store gc --trust-clock"

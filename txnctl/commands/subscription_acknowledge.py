@@ -168,7 +168,7 @@ def nack(
 
 
 def _given_back(row: Row, delay: float) -> str:
-    before = "DRY RUN: nothing was changed.\n\n" if row["dryRun"] else ""
+    before = "DRY RUN: nothing was changed.\n\n" if row["dryRun"] and row["givenBack"] else ""
     return before + _what_was_given_back(row, delay)
 
 

@@ -32,7 +32,9 @@ ABORTED = (
         "ownerState", "text", "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it."
     ),
     Field(
-        "effects", "list", "For each topic and subscription that it touched, what the abort changes there."
+        "effects",
+        "list",
+        "For each topic, subscription and table that it touched, what the abort changes there.",
     ),
     Field("endedAt", "time", "When it was aborted; null in a dry run."),
     Field("endedMs", "timeMs", "The same as an integer."),
@@ -63,8 +65,8 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None) -> None:
     """Abort a transaction, of somebody else too: all of it is dropped.
 
     Its messages are never seen at READ_COMMITTED, its acknowledgements are taken back and those messages delivered
-    again, and what waited behind it becomes visible. With --dry-run it only says so, with the numbers that the real
-    one has.
+    again, the keys of tables that it held are free, and what waited behind it becomes visible. With --dry-run it only
+    says so, with the numbers that the real one has.
 
     It is refused (exit code 9) while the process that owns the transaction is alive and used it within the last 60
     seconds; --force overrides that. One that TXNCTL_TXN names is your own: it is not asked after its owner.
@@ -125,7 +127,7 @@ def _effects(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
     """Lines of the report: what, how many, of what, where."""
     topics = [effect for effect in row["effects"] if effect["kind"] == "topic"]
     if not row["effects"]:
-        yield "changes", None, "", "nothing: it has touched no topic and no subscription"
+        yield "changes", None, "", "nothing: it has touched no topic, no subscription and no table"
     for each in topics:
         where = f"{each['name']} {each['firstPosition']}"
         if each["lastPosition"] != each["firstPosition"]:
@@ -137,6 +139,10 @@ def _effects(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
             if each["cumulative"] is not None:
                 where += f" (through {each['cumulative']})"
             yield "redelivers", each["messages"], _messages(each), where
+    for each in row["effects"]:
+        if each["kind"] == "table":
+            noun = "write intent" if each["intents"] == 1 else "write intents"
+            yield "releases", each["intents"], noun, each["table"]
     for each in topics:
         yield from _released(each)
 

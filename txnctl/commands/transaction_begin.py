@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from txnctl.commands.transaction_fields import FIELDS
+from txnctl.commands.transaction_fields import FIELDS, with_keys
 from txnctl.options import changes_store, example, option, output
-from txnctl.params import DURATION, KEY_VALUE
+from txnctl.params import CHECK_MODE, DURATION, KEY_VALUE, PRIORITY, TRANSACTION_ISOLATION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar
 
     from txnctl.context import Context
+
+    F = TypeVar("F", bound=Callable[..., object])
 
 with_timeout = option(
     "--timeout",
@@ -26,8 +29,32 @@ with_labels = option(
 )
 
 
+def with_kind(function: F) -> F:
+    """Take --isolation, --check and --priority, as `Store.begin` takes them."""
+    for declare in (
+        option(
+            "--priority",
+            type=PRIORITY,
+            help="Who goes on where two transactions want one key of a table. [default: medium]",
+        ),
+        option(
+            "--check",
+            type=CHECK_MODE,
+            help="With read-committed: what a read does on a write intent. [default: minimal]",
+        ),
+        option(
+            "--isolation",
+            type=TRANSACTION_ISOLATION,
+            help="A read-committed one only reads tables, and disturbs nobody. [default: serializable]",
+        ),
+    ):
+        function = declare(function)
+    return function
+
+
 @with_timeout
 @with_labels
+@with_kind
 @changes_store()
 @output(FIELDS, name_field="txnId")
 @example(
@@ -36,16 +63,27 @@ with_labels = option(
     "txnctl transactions commit",
     setup="txnctl topics create payments",
 )
-@example("txnctl transactions begin -o json")
-def begin(context: Context, timeout: float | None, label: Sequence[tuple[str, str]]) -> None:
+@example("txnctl transactions begin --priority high -o json")
+@example("txnctl transactions begin --isolation read-committed --check full")
+def begin(context: Context, timeout: float | None, label: Sequence[tuple[str, str]], **kind: Any) -> None:
     """Begin a transaction and print its id, alone.
 
     It belongs to no process: its deadline alone rules. Whoever knows its id can use it, with --txn or TXNCTL_TXN,
     and commit or abort it. `transactions run` is safer for what one script does: there nobody can forget it.
-    """
 
-    txn = context.store.begin(timeout=timeout, labels=labels_of(label))
-    context.show(context.store.show_transaction(txn), table=lambda row: str(row["txnId"]))
+    A serializable transaction reads tables as they were when it began, and writes them. Where two want the same key,
+    the one with the higher priority goes on and the other is aborted; if priorities are equal, the older one is. A
+    read-committed transaction reads what is committed at each moment and changes nothing: no message, no
+    acknowledgement, no key.
+    """
+    txn = context.store.begin(timeout=timeout, labels=labels_of(label), **kind_of(kind))
+    row = with_keys(context.store.show_transaction(txn))
+    context.show(row, table=lambda shown: str(shown["txnId"]))
+
+
+def kind_of(kind: dict[str, Any]) -> dict[str, Any]:
+    """What was said of the kind of transaction; the engine's defaults stand for the rest."""
+    return {name: value for name, value in kind.items() if value is not None}
 
 
 def labels_of(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from txnctl.commands.transaction_fields import FIELDS
+from txnctl.commands.transaction_fields import FIELDS, with_keys
 from txnctl.options import argument, changes_store, example, output
 from txnctl.output.field import Field
 from txnctl.params import TXN_ID
@@ -35,13 +35,15 @@ def commit(context: Context, txn: TxnID | None) -> None:
     """Commit a transaction: all of it becomes visible at one instant.
 
     Repeating it succeeds, and says so: a script that lost the answer may ask again. One that was aborted, by hand,
-    at its deadline or because its process died, cannot be committed any more: that is a conflict (exit code 4).
+    at its deadline, because its process died or because it lost a key to another transaction, cannot be committed any
+    more: that is a conflict (exit code 4).
     """
     from txnctl.commands.current_transaction import named_or_current
 
     wanted = named_or_current(txn)
     already = not context.store.commit(wanted)
-    context.show({**context.store.show_transaction(wanted), "already": already}, table=_sentence)
+    row = with_keys(context.store.show_transaction(wanted))
+    context.show({**row, "already": already}, table=_sentence)
 
 
 def _sentence(row: Row) -> str:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from txnctl.output.bytes_field import bytes_field
 from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Row = dict[str, Any]
 
 ROW = (
     Field("txnId", "id", "The transaction's id.", heading="TXN"),
@@ -24,12 +31,23 @@ ROW = (
     Field("timeoutMs", "duration", "From begin to deadline."),
     Field("deadlineInMs", "duration", "Time until its deadline, negative after it; null once it has ended."),
     Field("overdue", "boolean", "Whether its deadline has passed: the next writer aborts it."),
+    Field("isolation", "text", "SERIALIZABLE, or READ_COMMITTED: it only reads tables."),
+    Field(
+        "priority",
+        "text",
+        "Who goes on where two transactions want one key: highest, high, medium, low, lowest.",
+    ),
     Field("topics", "list", "The full names of the topics that it produced to."),
+    Field("tables", "list", "The tables that it wrote."),
     Field("messages", "integer", "Messages that it produced."),
     Field("acknowledgements", "integer", "Messages that it acknowledged."),
     Field("endedAt", "time", "When it was committed or aborted."),
     Field("endedMs", "timeMs", "The same as an integer."),
-    Field("reason", "text", "Why it was aborted: asked, timed-out, owner-dead and so on."),
+    Field(
+        "reason",
+        "text",
+        "Why it was aborted: asked, timed-out, owner-dead, lost-conflict, refused-write and so on.",
+    ),
     Field("reasonText", "text", "What was said with --reason."),
     Field("endedBy", "text", "Who committed or aborted it."),
     Field("asOfAt", "time", "When this was so."),
@@ -39,12 +57,35 @@ ROW = (
 
 FIELDS = (
     *ROW,
-    Field("isolation", "text", "SERIALIZABLE."),
-    Field("priority", "text", "Who wins when two transactions meet on a key."),
-    Field("timestamp", "id", "The oracle's, given at begin."),
+    Field("check", "text", "What a read-committed one does on a write intent; null for a serializable one."),
+    Field("timestamp", "id", "The oracle's, given at begin: the version of all that it writes to tables."),
+    Field(
+        "conflict",
+        "map",
+        "What it lost: kind, table, key, and the winner where it is known; null if it lost nothing.",
+    ),
     Field("ownerDetails", "map", "Host, boot, pid, user and program of who began it."),
     Field("lastUsedAt", "time", "When it was last used."),
     Field("lastUsedMs", "timeMs", "The same as an integer."),
-    Field("parts", "list", "What it touched: topics with positions, subscriptions with pending messages."),
+    Field(
+        "parts",
+        "list",
+        "What it touched: topics with positions, subscriptions with pending messages, tables with keys.",
+    ),
 )
 """All that is known of one."""
+
+
+def with_keys(row: Row) -> Row:
+    """The row of one transaction, with the keys in it as text, or as Base64 where they are not UTF-8."""
+    conflict = row["conflict"]
+    if conflict is not None:
+        others = {name: value for name, value in conflict.items() if name != "key"}
+        conflict = {**others, **bytes_field("key", conflict["key"])}
+    parts = [
+        {**part, "keyList": [bytes_field("key", key) for key in part["keyList"]]}
+        if part["kind"] == "table"
+        else part
+        for part in row["parts"]
+    ]
+    return {**row, "conflict": conflict, "parts": parts}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import click
 
-from txnctl.commands.transaction_begin import labels_of, with_labels, with_timeout
+from txnctl.commands.transaction_begin import kind_of, labels_of, with_kind, with_labels, with_timeout
 from txnctl.options import argument, changes_store, example, passes_arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
-    from storage.transaction import Transaction
+    from storage import Transaction, TxnID
     from txnctl.context import Context
 
 _LOAD = ("printf '#!/bin/sh\\n' > load.sh", "chmod +x load.sh")
@@ -22,20 +23,29 @@ _LOAD = ("printf '#!/bin/sh\\n' > load.sh", "chmod +x load.sh")
 )
 @with_timeout
 @with_labels
+@with_kind
 @passes_arguments
 @changes_store()
 @example(
     """txnctl transactions run -- sh -c 'txnctl produce debits -m "-100" && txnctl produce credits -m "+100"'""",
     setup=("txnctl topics create debits", "txnctl topics create credits"),
 )
+@example(
+    "txnctl transactions run -- sh -ec 'txnctl tables put accounts B1 \"$(($(txnctl tables get accounts B1) - 5))\"'",
+    setup=("txnctl tables create accounts", "txnctl tables put accounts B1 100"),
+)
 @example("txnctl transactions run --timeout 1h --label job=nightly -- ./load.sh", setup=_LOAD)
 def run(
-    context: Context, timeout: float | None, label: Sequence[tuple[str, str]], command: Sequence[str]
+    context: Context,
+    timeout: float | None,
+    label: Sequence[tuple[str, str]],
+    command: Sequence[str],
+    **kind: Any,
 ) -> None:
     """Run a command in a transaction: commit if it exits 0, else abort.
 
     The command finds the transaction in TXNCTL_TXN and the store in TXNCTL_STORE, so that every txnctl in it takes
-    part: what it produces and acknowledges becomes visible at one instant, or not at all. The exit code is the
+    part: what it produces, acknowledges and puts becomes visible at one instant, or not at all. The exit code is the
     command's own; 128 and the signal's number if a signal ended it, 127 if there is no such command. If the commit
     fails after the command succeeded, it is that error's.
 
@@ -43,16 +53,19 @@ def run(
     Ctrl-C goes to the command, whose exit code decides. If this process is killed outright, the command gets SIGTERM,
     and the next writer aborts the transaction. The transaction's deadline (--timeout) runs meanwhile: after it
     nothing of it can be committed.
+
+    If the transaction loses a key of a table to another one it is aborted, and the next txnctl in the command, or the
+    commit, ends with exit code 4: run it all again, perhaps with a higher --priority.
     """
     _refuse_nesting()
     from os import environ
 
     from txnctl.commands import supervised_command
 
-    txn = context.store.transaction(timeout=timeout, labels=labels_of(label))
+    txn = _begin(context, timeout=timeout, labels=labels_of(label), **kind_of(kind))
     try:
         ending = supervised_command.run(
-            command, {**environ, "TXNCTL_TXN": str(txn.id), "TXNCTL_STORE": context.store.path}
+            command, {**environ, "TXNCTL_TXN": str(txn), "TXNCTL_STORE": context.store.path}
         )
     except BaseException as error:
         _abort(context, txn, f"{command[0]} was not run" if isinstance(error, Exception) else "interrupted")
@@ -66,6 +79,15 @@ def run(
     if ending.told is not None and ending.status == 0:
         context.exit(128 + ending.told)
     context.exit(ending.status)
+
+
+def _begin(context: Context, **how: Any) -> Transaction | TxnID:
+    """A transaction that belongs to this process, unless it is one that holds nothing anyway."""
+    from storage import TransactionIsolation
+
+    if how.get("isolation") is TransactionIsolation.READ_COMMITTED:
+        return context.store.begin(**how)
+    return context.store.transaction(**how)
 
 
 def _refuse_nesting() -> None:
@@ -82,12 +104,12 @@ def _refuse_nesting() -> None:
         )
 
 
-def _commit(context: Context, txn: Transaction, name: str) -> None:
+def _commit(context: Context, txn: Transaction | TxnID, name: str) -> None:
     """Commit; when that fails, say that the command had succeeded. The exit code is the error's."""
     from storage.errors import TxnctlError
 
     try:
-        txn.commit()
+        context.store.commit(txn)
     except TxnctlError as error:
         error.message = f"{name} succeeded, but the commit of its transaction failed: {error.message}"
         raise
@@ -97,12 +119,16 @@ def _commit(context: Context, txn: Transaction, name: str) -> None:
         context.note(f"transaction {txn} is committed")
 
 
-def _abort(context: Context, txn: Transaction, why: str) -> None:
+def _abort(context: Context, txn: Transaction | TxnID, why: str) -> None:
     """Abort, and say so. Nothing is raised: how the command ended is what counts, whatever becomes of this."""
+    from storage import TxnID
     from storage.errors import TransactionNotOpen, TxnctlError
 
     try:
-        txn.abort(why)
+        if isinstance(txn, TxnID):
+            context.store.abort(txn, reason=why, force=True)
+        else:
+            txn.abort(why)
     except TransactionNotOpen:
         context.warn(f"{why}, but transaction {txn} had been committed by then")
     except TxnctlError as error:

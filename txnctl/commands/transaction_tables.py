@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-_TOPICS_SHOWN = 3
+_NAMES_SHOWN = 3
 _RUNS_SHOWN = 8
+_KEYS_SHOWN = 8
 
 _WHO = (
     Field("owner", "text", "Who."),
@@ -29,6 +30,8 @@ _WHAT = (
     Field("messages", "integer", "Messages."),
     Field("acknowledgements", "integer", "Acknowledgements.", heading="ACKS"),
     Field("topics", "text", "Topics."),
+    Field("tables", "text", "Tables."),
+    Field("mode", "text", "Isolation, and priority.", heading="ISOLATION"),
     Field("labels", "text", "Labels."),
 )
 _OPEN = (
@@ -51,9 +54,11 @@ _ENDED = (
 )
 _PARTS = (
     Field("what", "text", "What.", heading="TOUCHED"),
-    Field("messages", "integer", "Messages."),
-    Field("where", "text", "Where.", heading="POSITIONS"),
+    Field("count", "text", "How much."),
+    Field("where", "text", "Where.", heading="WHERE"),
 )
+
+_USUAL_PRIORITY = "medium"
 
 _ALARMS = (("ORPHANED", "bold", "red"), ("OVERDUE", "bold", "red"), ("stopped", "yellow"))
 
@@ -105,17 +110,29 @@ def ended_list(context: Context, rows: Sequence[Row]) -> str:
 def _shortened(row: Row) -> Row:
     """The row with owner and program apart, and of many topics the first few."""
     owner, _, program = str(row["owner"]).partition(" (")
-    topics = short_names(row)
-    if len(topics) > _TOPICS_SHOWN:
-        topics = [*topics[: _TOPICS_SHOWN - 1], f"{len(topics) - _TOPICS_SHOWN + 1} more"]
     labels = " ".join([f"{name}={value}" for name, value in row["labels"].items()])
     return {
         **row,
         "owner": owner,
         "program": program.removesuffix(")"),
-        "topics": ", ".join(topics) or UNKNOWN,
+        "topics": _first(short_names(row)),
+        "tables": _first([str(each) for each in row["tables"]]),
+        "mode": mode(row),
         "labels": labels or UNKNOWN,
     }
+
+
+def _first(names: Sequence[str]) -> str:
+    """Of many names the first few."""
+    if len(names) > _NAMES_SHOWN:
+        names = [*names[: _NAMES_SHOWN - 1], f"{len(names) - _NAMES_SHOWN + 1} more"]
+    return ", ".join(names) or UNKNOWN
+
+
+def mode(row: Row) -> str:
+    """Its isolation, and its priority where that is not the usual one: `SERIALIZABLE, high`."""
+    isolation, priority = str(row["isolation"]), str(row["priority"])
+    return isolation if priority == _USUAL_PRIORITY else f"{isolation}, {priority}"
 
 
 def one(context: Context, row: Row) -> Iterator[str]:
@@ -154,12 +171,34 @@ def _facts(context: Context, row: Row, is_open: bool) -> Iterator[tuple[str, str
                 "reason",
                 f"{row['reason']}: {row['reasonText']}" if row["reasonText"] else str(row["reason"]),
             )
+        if row["conflict"] is not None:
+            yield "lost to", _lost(row["conflict"])
     yield "owner", f"{owner}, {program.removesuffix(')')}"
     if is_open:
         yield "alive", _evidence(context, row)
     if row["labels"]:
         yield "labels", " ".join([f"{name}={value}" for name, value in row["labels"].items()])
-    yield "isolation", f"{row['isolation']}, priority {row['priority']}, timestamp {row['timestamp']}"
+    check = "" if row["check"] is None else f", check {row['check']}"
+    yield "isolation", f"{row['isolation']}{check}, priority {row['priority']}, timestamp {row['timestamp']}"
+
+
+_LOST = {
+    "push": "both had written it",
+    "read": "which had read it, and is younger",
+    "version": "which had written it, and is younger",
+    "too-old": "this one was too old",
+}
+
+
+def _lost(conflict: Row) -> str:
+    """`0:7, over key B1 of table accounts: both had written it`."""
+    from txnctl.output.bytes_field import bytes_cell
+
+    if conflict["table"] is None:
+        return _LOST[conflict["kind"]]
+    winner = conflict["winner"] or "a transaction that is not known any more"
+    over = f"key {bytes_cell(conflict, 'key')} of table {conflict['table']}"
+    return f"{winner}, over {over}: {_LOST[conflict['kind']]}"
 
 
 def short_names(row: Row) -> list[str]:
@@ -176,19 +215,37 @@ def _evidence(context: Context, row: Row) -> str:
 
 def _parts(row: Row, is_open: bool) -> Iterator[Row]:
     for part in row["parts"]:
+        if part["kind"] == "table":
+            yield _table_part(part, str(row["state"]))
+            continue
         runs = [str(each) for each in part["positions"]]
         where = ", ".join(runs[:_RUNS_SHOWN]) + (", ..." if len(runs) > _RUNS_SHOWN else "")
+        count = plural(part["messages"], "message")
         if part["kind"] == "topic":
-            yield {**part, "what": f"produced to {part['name']}", "where": where}
+            yield {"what": f"produced to {part['name']}", "count": count, "where": where}
             continue
         if part["cumulative"] is not None:
             where = ", ".join([f"through {part['cumulative']}", *([where] if where else [])])
         doing = "acknowledgements pending" if is_open else "acknowledged"
         yield {
-            **part,
             "what": f"{doing} on {part['name']}, {part['subscription']}",
+            "count": count,
             "where": where or UNKNOWN,
         }
+
+
+def _table_part(part: Row, state: str) -> Row:
+    """What it wrote in a table, with the first keys."""
+    from txnctl.output.bytes_field import bytes_cell
+
+    keys = [bytes_cell(each, "key") for each in part["keyList"][:_KEYS_SHOWN]]
+    where = ", ".join(keys) + (", ..." if keys and part["keys"] > len(keys) else "")
+    doing = {"OPEN": "holds keys of", "COMMITTED": "wrote", "ABORTED": "held keys of"}[state]
+    return {
+        "what": f"{doing} table {part['table']}",
+        "count": plural(part["keys"], "key"),
+        "where": where or UNKNOWN,
+    }
 
 
 def _advice(row: Row) -> str:
@@ -199,10 +256,15 @@ def _advice(row: Row) -> str:
 
 
 def touched(row: Row) -> str:
-    """`3 messages on orders, payments; 2 acknowledgements`, or `it had touched nothing`."""
+    """`3 messages on orders, payments; 2 acknowledgements; 4 keys of accounts`, or `it had touched nothing`."""
     parts = []
     if row["messages"]:
         parts.append(f"{plural(row['messages'], 'message')} on {', '.join(short_names(row))}")
     if row["acknowledgements"]:
         parts.append(plural(row["acknowledgements"], "acknowledgement"))
+    parts += [
+        f"{plural(part['keys'], 'key')} of {part['table']}"
+        for part in row["parts"]
+        if part["kind"] == "table"
+    ]
     return "; ".join(parts) or "it had touched nothing"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from txnctl.commands.transaction_fields import FIELDS
+from txnctl.commands.transaction_fields import FIELDS, with_keys
 from txnctl.options import argument, changes_store, example, option, output
 from txnctl.params import DURATION, TXN_ID
 
@@ -39,7 +39,7 @@ def wait(context: Context, txn: TxnID | None, timeout: float | None, exit_code: 
     from txnctl import exit_codes
     from txnctl.commands.current_transaction import named_or_current
 
-    row = context.store.wait_transaction(named_or_current(txn), timeout)
+    row = with_keys(context.store.wait_transaction(named_or_current(txn), timeout))
     context.show(row, table=_sentence)
     if exit_code and row["state"] == "ABORTED":
         context.exit(exit_codes.CONDITION_FOUND)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from txnctl.commands.transaction_fields import FIELDS, ROW
+from txnctl.commands.transaction_fields import FIELDS, ROW, with_keys
 from txnctl.declaration import Group
 from txnctl.options import argument, example, option, output, reads_store
 from txnctl.params import TOPIC, TXN_ID
@@ -88,12 +88,13 @@ def show(context: Context, txn: TxnID | None) -> None:
     """Show all that is known of a transaction.
 
     State and version; when it began, was last used, and must end; who owns it, and the evidence that its process
-    lives; what it touched, with positions; and how, when, why and by whom it was ended.
+    lives; what it touched, with positions and the first 100 keys of each table; how, when, why and by whom it was
+    ended; and, if it lost a key to another transaction, which key and to whom.
     """
     from txnctl.commands import transaction_tables
     from txnctl.commands.current_transaction import named_or_current
 
-    row = _found(context, context.store, named_or_current(txn))
+    row = with_keys(_found(context, context.store, named_or_current(txn)))
     context.show(row, table=lambda shown: transaction_tables.one(context, shown))
 
 

@@ -7,17 +7,14 @@ field must not delete a key.
 
 from __future__ import annotations
 
-from binascii import Error as NotBase64, a2b_base64
-from json import JSONDecodeError, JSONDecoder
 from typing import TYPE_CHECKING
 
 from storage.errors import BadLine
+from txnctl.output.json_object import Unreadable, read_bytes, read_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
-
-_scan = JSONDecoder().raw_decode
 
 
 class Parsed:
@@ -53,16 +50,16 @@ def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = Fal
     event_times: list[int | None] = []
     for number, line in enumerate(lines, first_number):
         try:
-            found = _object(line)
+            found = read_object(line)
             if found is None:
                 continue
             message = (
-                _bytes(found, "value", needed=True),
-                _bytes(found, "key"),
+                read_bytes(found, "value", needed=True),
+                read_bytes(found, "key"),
                 _named(found),
                 _event_time(found),
             )
-        except _Unreadable as error:
+        except Unreadable as error:
             parsed.errors.append(BadLine(f"line {number}: {error}", hint=_HINT, lineNumber=number))
             if skip_bad:
                 continue
@@ -81,72 +78,23 @@ def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = Fal
 _HINT = 'A line is an object such as {"value":"text","key":"k","properties":{"p":"v"},"eventTimeMs":1700000000000}.'
 
 
-class _Unreadable(Exception):
-    """What is wrong with a line."""
-
-
-def _object(line: bytes) -> dict[str, Any] | None:
-    """The object on a line; None where the line is empty."""
-    try:
-        text = line.decode().strip(" \t\r\n")
-        if not text:
-            return None
-        found, end = _scan(text, 0)
-    except UnicodeDecodeError as error:
-        raise _Unreadable(f"not UTF-8 at byte {error.start}") from None
-    except JSONDecodeError as error:
-        raise _Unreadable(f"not JSON: {error.msg} at character {error.pos + 1}") from None
-    except RecursionError:
-        raise _Unreadable("nested too deeply") from None
-    except ValueError as error:
-        raise _Unreadable(f"not JSON: {error}") from None
-    if end != len(text):
-        raise _Unreadable(f"more follows the JSON value, at character {end + 1}")
-    if type(found) is not dict:
-        raise _Unreadable("not a JSON object")
-    return found
-
-
-def _bytes(found: dict[str, Any], name: str, *, needed: bool = False) -> bytes | None:
-    """The bytes of `value` or `key`, given as text or as Base64."""
-    encoded = found.get(f"{name}Base64")
-    if encoded is None:
-        text = found.get(name)
-        if text is None:
-            if needed and name not in found:
-                raise _Unreadable(f'neither "{name}" nor "{name}Base64" is there')
-            return None
-        if type(text) is not str:
-            raise _Unreadable(f'"{name}" is not text')
-        try:
-            return text.encode()
-        except UnicodeEncodeError:
-            raise _Unreadable(f'"{name}" holds half of a surrogate pair') from None
-    if name in found:
-        raise _Unreadable(f'both "{name}" and "{name}Base64" are there')
-    try:
-        return a2b_base64(encoded, strict_mode=True)
-    except (NotBase64, TypeError, ValueError):
-        raise _Unreadable(f'"{name}Base64" is not Base64') from None
-
-
 def _named(found: dict[str, Any]) -> dict[str, str] | None:
     properties = found.get("properties")
     if not properties and properties in (None, {}):
         return None
     if type(properties) is not dict or set(map(type, properties.values())) != {str}:
-        raise _Unreadable('"properties" is not an object of texts')
+        raise Unreadable('"properties" is not an object of texts')
     try:
         "".join([*properties, *properties.values()]).encode()
     except UnicodeEncodeError:
-        raise _Unreadable('"properties" holds half of a surrogate pair') from None
+        raise Unreadable('"properties" holds half of a surrogate pair') from None
     return properties
 
 
 def _event_time(found: dict[str, Any]) -> int | None:
     time = found.get("eventTimeMs")
     if time is not None and type(time) is not int:
-        raise _Unreadable('"eventTimeMs" is not an integer')
+        raise Unreadable('"eventTimeMs" is not an integer')
     return time
 
 

@@ -12,6 +12,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from txnctl.output import json_text
+from txnctl.output.bytes_field import bytes_field
 from txnctl.output.field import Field
 from txnctl.output.timestamp import rfc3339
 
@@ -121,8 +122,8 @@ def message_lines(messages: Iterable[Message], *, terminal: bool = False) -> byt
 
 def message_row(message: Message, *, delivered: bool = False) -> dict[str, Any]:
     """The same as a row, for `-o json` and tables; `delivered` adds what only a subscription knows."""
-    row = {"messageId": str(message.message_id), **_bytes_field("value", message.value)}
-    row |= _bytes_field("key", message.key)
+    row = {"messageId": str(message.message_id), **bytes_field("value", message.value)}
+    row |= bytes_field("key", message.key)
     row |= {
         "properties": message.properties,
         "eventTimeMs": message.event_time,
@@ -137,16 +138,6 @@ def message_row(message: Message, *, delivered: bool = False) -> dict[str, Any]:
     if delivered:
         row["redeliveryCount"] = message.redelivery_count
     return row
-
-
-def _bytes_field(name: str, value: bytes | None) -> dict[str, Any]:
-    """Bytes as a field: text where they are UTF-8, Base64 under another name where they are not."""
-    if value is None:
-        return {name: None}
-    try:
-        return {name: value.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}Base64": b2a_base64(value, newline=False).decode()}
 
 
 def _shared(entry: Entry, quote: Quote) -> str:

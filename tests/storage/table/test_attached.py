@@ -1,0 +1,158 @@
+"""Attached transactions keep their puts in the process: what that costs, and that nobody can tell."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage import Store, Table, TransactionState
+from storage.errors import InvalidValue, LostConflict, WriteTooOld
+from storage.limits import BUFFER_KEYS_MAX
+
+
+def commits(store: Store) -> int:
+    return int(store.info()["commits"])
+
+
+@pytest.fixture
+def warm(store: Store, table: Table) -> Table:
+    """`accounts` with two balances, after a first transaction of this process."""
+    with store.transaction() as txn:
+        table.put(b"a", b"100", txn=txn)
+        table.put(b"b", b"100", txn=txn)
+    return table
+
+
+def test_a_transfer_is_one_durable_commit(store: Store, warm: Table) -> None:
+    """Begin, two reads, two writes, commit: one fsync in all."""
+    before = commits(store)
+    with store.transaction() as txn:
+        a, b = (int(warm.get(key, txn=txn) or b"") for key in (b"a", b"b"))
+        warm.put(b"a", b"%d" % (a - 1), txn=txn)
+        warm.put(b"b", b"%d" % (b + 1), txn=txn)
+    assert commits(store) - before == 1
+    assert [row.value for row in warm.scan()] == [b"99", b"101"]
+
+
+def test_a_transaction_that_only_reads_costs_no_commit(store: Store, warm: Table) -> None:
+    """Its reads are recorded in shared memory, and it leaves no record behind."""
+    before, count = commits(store), store.info()["transactions"]
+    with store.transaction() as txn:
+        assert warm.get(b"a", txn=txn) == b"100"
+        assert len(list(warm.scan(txn=txn))) == 2
+    assert txn.state is TransactionState.COMMITTED
+    assert (commits(store), store.info()["transactions"]) == (before, count)
+
+
+def test_a_put_outside_any_transaction_is_one_durable_commit(store: Store, warm: Table) -> None:
+    """So is a condition with it."""
+    before = commits(store)
+    version = warm.put(b"a", b"1")
+    warm.put(b"a", b"2", if_version=version)
+    warm.delete(b"a")
+    assert commits(store) - before == 3
+
+
+def test_a_commit_leaves_no_intents(store: Store, warm: Table) -> None:
+    """What is decided in the same store transaction needs none, however many keys."""
+    with store.transaction() as txn:
+        for number in range(BUFFER_KEYS_MAX - 1):
+            warm.put(b"k%d" % number, b"v", txn=txn)
+    assert warm.stats()["intents"] == 0
+    shown = store.show_transaction(txn)["parts"]
+    assert [(part["table"], part["keys"]) for part in shown] == [("accounts", BUFFER_KEYS_MAX - 1)]
+
+
+def test_a_full_buffer_becomes_intents(store: Store, warm: Table) -> None:
+    """Bounded memory: others see who holds the keys, and the commit takes them and the rest together."""
+    txn = store.transaction()
+    for number in range(BUFFER_KEYS_MAX + 10):
+        warm.put(b"k%05d" % number, b"v", txn=txn)
+    assert warm.stats()["intents"] == BUFFER_KEYS_MAX
+    warm.put(b"k00003", b"again", txn=txn)
+    warm.delete(b"k00004", txn=txn)
+    assert warm.get(b"k00003", txn=txn) == b"again"
+    assert len(list(warm.scan(prefix=b"k", txn=txn))) == BUFFER_KEYS_MAX + 9
+    txn.commit()
+    assert len(list(warm.scan(prefix=b"k"))) == BUFFER_KEYS_MAX + 9
+    assert warm.get(b"k00003") == b"again"
+    assert store.gc()["intentsFinalized"] == BUFFER_KEYS_MAX - 2
+    assert store.verify() == []
+
+
+def test_flush_shows_conflicts_before_the_commit(store: Store, warm: Table) -> None:
+    """It leaves the intents that a detached transaction leaves at once."""
+    older, newer = store.transaction(), store.transaction()
+    warm.put(b"a", b"1", txn=older)
+    warm.put(b"a", b"2", txn=newer)
+    older.flush()
+    newer.flush()
+    with pytest.raises(LostConflict):
+        warm.get(b"b", txn=older)
+    assert older.state is TransactionState.ABORTED
+    newer.commit()
+    assert warm.get(b"a") == b"2"
+
+
+def test_numbers_are_given_when_they_are_asked_for(store: Store, warm: Table) -> None:
+    """The transaction goes on as it was: its timestamp, its reads, its puts."""
+    txn = store.transaction()
+    began = txn.timestamp
+    assert warm.get(b"a", txn=txn) == b"100"
+    warm.put(b"a", b"1", txn=txn)
+    number = txn.id
+    assert store.show_transaction(number)["state"] == "OPEN"
+    assert store.show_transaction(number)["timestamp"] == str(began) == str(txn.timestamp)
+    assert (warm.get(b"a", txn=txn), warm.get(b"a")) == (b"1", b"100")
+    txn.commit()
+    assert (warm.get(b"a"), txn.id) == (b"1", number)
+
+
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_a_transaction_that_ended_without_a_record_has_a_number_all_the_same(
+    store: Store, warm: Table, end: str
+) -> None:
+    """Asked for afterwards, it is one that ended so."""
+    txn = store.transaction()
+    assert warm.get(b"a", txn=txn) == b"100"
+    getattr(txn, end)()
+    getattr(txn, end)()
+    expected = TransactionState.COMMITTED if end == "commit" else TransactionState.ABORTED
+    assert txn.state is expected
+    assert store.show_transaction(txn.id)["state"] == expected.value
+
+
+def test_an_abort_without_a_record_drops_what_was_kept(store: Store, warm: Table) -> None:
+    """Nothing was written, nothing is left."""
+    before = commits(store)
+    txn = store.transaction()
+    warm.put(b"a", b"1", txn=txn)
+    with pytest.raises(InvalidValue), txn:
+        warm.put(b"", b"1", txn=txn)
+    assert txn.state is TransactionState.ABORTED
+    assert commits(store) == before
+    assert warm.get(b"a") == b"100"
+
+
+def test_a_refused_commit_has_a_record_that_says_why(store: Store, warm: Table) -> None:
+    """Also of a transaction that had none before: the doom is durable, and named."""
+    txn = store.transaction()
+    warm.put(b"a", b"1", txn=txn)
+    warm.put(b"a", b"later")
+    with pytest.raises(WriteTooOld) as raised:
+        txn.commit()
+    assert txn.state is TransactionState.ABORTED
+    shown = store.show_transaction(str(raised.value.details["transaction"]))
+    assert (shown["state"], shown["reason"]) == ("ABORTED", "refused-write")
+    assert shown["conflict"]["key"] == b"a"
+    assert str(txn) == shown["txnId"]
+    assert warm.get(b"a") == b"later"
+
+
+def test_timestamps_grow_with_begin_however_it_is_made(store: Store, warm: Table) -> None:
+    """Attached, detached, plain puts: one order."""
+    issued = []
+    for _ in range(5):
+        issued.append(store.transaction().timestamp)
+        issued.append(int(store.show_transaction(store.begin())["timestamp"]))
+        issued.append(warm.put(b"a", b"x"))
+    assert issued == sorted(set(issued))

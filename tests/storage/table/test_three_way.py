@@ -1,0 +1,216 @@
+"""One transaction over topics, acknowledgements and tables: all of it or nothing (invariant 6), and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from storage import EARLIEST, Consumer, IsolationLevel, Store, SubscriptionType, Table, Transaction, TxnID
+from storage.errors import (
+    LostConflict,
+    NotDeliverable,
+    RequestTooOld,
+    TransactionNotOpen,
+    WriteTooOld,
+)  # fmt: skip
+
+
+@pytest.fixture
+def consumer(store: Store, table: Table) -> Iterator[Consumer]:
+    """Attached to `requests`, which has two messages; `results` is there as well."""
+    store.create_topic("requests")
+    store.create_topic("results")
+    store.create_producer("requests").send_batch([b"+5", b"+7"])
+    with store.subscribe(
+        "requests", "settlement", subscription_type=SubscriptionType.SHARED, initial_position=EARLIEST
+    ) as opened:
+        yield opened
+
+
+def settle(store: Store, table: Table, consumer: Consumer, txn: Transaction | TxnID) -> None:
+    """Consume one request, change the account, say so, acknowledge."""
+    message = consumer.receive(timeout=0, txn=txn)
+    balance = int(table.get(b"B", txn=txn) or b"0") + int(message.value or b"")
+    table.put(b"B", b"%d" % balance, txn=txn)
+    store.create_producer("results").send(b"%d" % balance, txn=txn)
+    consumer.acknowledge(message, txn=txn)
+
+
+def shown(store: Store, table: Table) -> tuple[bytes | None, list[bytes | None], int]:
+    """What others see: the balance, the results, and how many requests are acknowledged or pending."""
+    results = [message.value for message in store.reader("results")]
+    stats = store.subscription_stats("requests", "settlement")
+    return table.get(b"B"), results, stats["visible"]
+
+
+@pytest.fixture(params=["attached", "detached"])
+def begin(request: pytest.FixtureRequest, store: Store) -> Callable[[], Transaction | TxnID]:
+    """Begins a transaction of either kind."""
+    return store.transaction if request.param == "attached" else store.begin
+
+
+def test_a_commit_shows_everything_at_one_instant(
+    store: Store, table: Table, consumer: Consumer, begin: Callable[[], Transaction | TxnID]
+) -> None:
+    """Nothing of it before, all of it after."""
+    txn = begin()
+    settle(store, table, consumer, txn)
+    assert shown(store, table) == (None, [], 1)
+    store.commit(txn)
+    assert shown(store, table) == (b"5", [b"5"], 1)
+    kinds = {part["kind"] for part in store.show_transaction(txn)["parts"]}
+    assert kinds == {"topic", "subscription", "table"}
+    again = begin()
+    settle(store, table, consumer, again)
+    store.commit(again)
+    assert shown(store, table) == (b"12", [b"5", b"12"], 0)
+
+
+def test_an_abort_drops_everything(
+    store: Store, table: Table, consumer: Consumer, begin: Callable[[], Transaction | TxnID]
+) -> None:
+    """The request comes again, the balance and the results are as before."""
+    txn = begin()
+    settle(store, table, consumer, txn)
+    store.abort(txn)
+    assert shown(store, table) == (None, [], 2)
+
+
+def test_a_lost_conflict_drops_messages_and_acknowledgements_too(
+    store: Store, table: Table, consumer: Consumer
+) -> None:
+    """The doom is complete: no later operation or commit succeeds (invariant 17)."""
+    txn = store.begin()
+    settle(store, table, consumer, txn)
+    table.put(b"B", b"1000", txn=(winner := store.begin()))
+    store.commit(winner)
+    for action in (
+        lambda: store.create_producer("results").send(b"x", txn=txn),
+        lambda: table.get(b"B", txn=txn),
+        lambda: store.commit(txn),
+    ):
+        with pytest.raises(LostConflict):
+            action()
+    assert shown(store, table) == (b"1000", [], 2)
+
+
+def test_a_refused_write_at_commit_drops_messages_too(store: Store, table: Table, consumer: Consumer) -> None:
+    """The conflict of a buffered put is found in the store transaction of the commit, and dooms it there."""
+    txn = store.transaction()
+    settle(store, table, consumer, txn)
+    table.put(b"B", b"1000")
+    with pytest.raises(WriteTooOld):
+        txn.commit()
+    assert shown(store, table) == (b"1000", [], 2)
+    with pytest.raises(TransactionNotOpen):
+        txn.commit()
+
+
+class TestOrder:
+    """Once it has used a table, it is handed only what was there before it began."""
+
+    def test_a_newer_message_is_not_handed_to_it(
+        self, store: Store, table: Table, consumer: Consumer, begin: Callable[[], Transaction | TxnID]
+    ) -> None:
+        """It stays with the consumer, and comes in the next transaction."""
+        txn = begin()
+        table.get(b"B", txn=txn)
+        store.create_producer("requests").send(b"+9")
+        assert [m.value for m in consumer.receive_batch(10, 0, txn=txn)] == [b"+5", b"+7"]
+        assert list(consumer.receive_batch(10, 0, txn=txn)) == []
+        store.commit(txn)
+        with store.transaction() as following:
+            table.get(b"B", txn=following)
+            assert consumer.receive(timeout=0, txn=following).value == b"+9"
+
+    def test_a_message_committed_after_it_began_is_newer(
+        self, store: Store, table: Table, consumer: Consumer
+    ) -> None:
+        """Though it was written before."""
+        writer = store.begin()
+        store.create_producer("requests").send(b"+9", txn=writer)
+        txn = store.begin()
+        table.get(b"B", txn=txn)
+        store.commit(writer)
+        assert len(consumer.receive_batch(10, 0, txn=txn)) == 2
+        assert list(consumer.receive_batch(10, 0, txn=txn)) == []
+        newer = consumer.receive(timeout=0)
+        with pytest.raises(NotDeliverable):
+            consumer.acknowledge(newer, txn=txn)
+        store.commit(txn)
+
+    def test_an_uncommitted_message_is_not_handed_to_it(self, store: Store, table: Table) -> None:
+        """At READ_UNCOMMITTED neither: nobody knows yet when it will have been."""
+        with store.subscribe(
+            "t",
+            "dirty",
+            subscription_isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            initial_position=EARLIEST,
+        ) as dirty:
+            store.create_producer("t").send(b"open", txn=store.begin())
+            with store.transaction() as txn:
+                table.get(b"k", txn=txn)
+                assert list(dirty.receive_batch(1, 0, txn=txn)) == []
+
+    def test_having_consumed_a_newer_one_it_cannot_begin_with_tables(
+        self, store: Store, table: Table, consumer: Consumer, begin: Callable[[], Transaction | TxnID]
+    ) -> None:
+        """Its first operation on a table is refused, and dooms it."""
+        for use in (
+            lambda txn: table.get(b"B", txn=txn),
+            lambda txn: table.put(b"B", b"1", txn=txn),
+            lambda txn: list(table.scan(txn=txn)),
+        ):
+            txn = begin()
+            store.create_producer("requests").send(b"+9")
+            message = consumer.receive_batch(10, 0)[-1]
+            consumer.acknowledge(message, txn=txn)
+            with pytest.raises(RequestTooOld):
+                use(txn)
+            with pytest.raises(TransactionNotOpen):
+                store.commit(txn)
+
+    def test_a_cumulative_acknowledgement_counts_all_that_it_covers(self, store: Store, table: Table) -> None:
+        """The newest of them decides, wherever it lies."""
+        producer = store.create_producer("t")
+        with store.subscribe("t", "s", initial_position=EARLIEST) as ordered:
+            writer = store.begin()
+            producer.send(b"late", txn=writer)
+            producer.send(b"plain")
+            txn = store.begin()
+            store.commit(writer)
+            messages = ordered.receive_batch(2, 0)
+            ordered.acknowledge_cumulative(messages[-1], txn=txn)
+            with pytest.raises(RequestTooOld):
+                table.get(b"k", txn=txn)
+            after = store.begin()
+            messages = ordered.receive_batch(2, 0)
+            ordered.acknowledge_cumulative(messages[-1], txn=after)
+            table.put(b"k", b"v", txn=after)
+            store.commit(after)
+
+    def test_an_aborted_message_under_a_cumulative_acknowledgement_is_no_matter(
+        self, store: Store, table: Table
+    ) -> None:
+        """It was handed to nobody."""
+        producer = store.create_producer("t")
+        with store.subscribe("t", "s", initial_position=EARLIEST) as ordered:
+            dropped = store.begin()
+            producer.send(b"dropped", txn=dropped)
+            store.abort(dropped)
+            producer.send(b"plain")
+            with store.transaction() as txn:
+                table.put(b"k", b"v", txn=txn)
+                ordered.acknowledge_cumulative(ordered.receive(timeout=0, txn=txn), txn=txn)
+        assert (table.get(b"k"), store.subscription_stats("t", "s")["visible"]) == (b"v", 0)
+
+    def test_without_tables_it_consumes_whatever_comes(
+        self, store: Store, table: Table, consumer: Consumer
+    ) -> None:
+        """The rule is for those who use both."""
+        txn = store.begin()
+        store.create_producer("requests").send(b"+9")
+        consumer.acknowledge(consumer.receive_batch(10, 0, txn=txn), txn=txn)
+        store.commit(txn)
+        assert store.subscription_stats("requests", "settlement")["visible"] == 0

@@ -1,0 +1,45 @@
+"""Bytes as fields of a row: `key` as text where they are UTF-8, `keyBase64` where they are not."""
+
+from __future__ import annotations
+
+from binascii import a2b_base64, b2a_base64
+
+from txnctl.output.escape import printable_bytes
+from txnctl.output.human import UNKNOWN, size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+CELL_MAX = 400
+"""Bytes of a key or value in a table; the other formats give all of it."""
+
+
+def bytes_field(name: str, value: bytes | None) -> dict[str, Any]:
+    """The field `name`, or `nameBase64`; null where there is nothing."""
+    if value is None:
+        return {name: None}
+    try:
+        return {name: value.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}Base64": b2a_base64(value, newline=False).decode()}
+
+
+def bytes_cell(row: Mapping[str, object], name: str) -> str:
+    """What a table shows of such a field, in a row whose texts are harmless already."""
+    encoded = row.get(f"{name}Base64")
+    if encoded is not None:
+        return shown_bytes(a2b_base64(str(encoded)))
+    text = row.get(name)
+    if text is None:
+        return UNKNOWN
+    text = str(text)
+    return text if len(text) <= CELL_MAX else f"{text[:CELL_MAX]}..."
+
+
+def shown_bytes(value: bytes) -> str:
+    r"""UTF-8 as text, anything else as `\xff`, made harmless; of many only the first."""
+    if len(value) <= CELL_MAX:
+        return printable_bytes(value)
+    return f"{printable_bytes(value[:CELL_MAX])}... ({size(len(value))})"

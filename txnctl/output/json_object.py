@@ -1,0 +1,61 @@
+"""A line of NDJSON as an object, and the bytes in it: the inverse of `bytes_field` and `json_text`."""
+
+from __future__ import annotations
+
+from binascii import Error as NotBase64, a2b_base64
+from json import JSONDecodeError, JSONDecoder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_scan = JSONDecoder().raw_decode
+
+
+class Unreadable(Exception):
+    """What is wrong with a line."""
+
+
+def read_object(line: bytes) -> dict[str, Any] | None:
+    """The object on a line; None where the line is empty."""
+    try:
+        text = line.decode().strip(" \t\r\n")
+        if not text:
+            return None
+        found, end = _scan(text, 0)
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"not UTF-8 at byte {error.start}") from None
+    except JSONDecodeError as error:
+        raise Unreadable(f"not JSON: {error.msg} at character {error.pos + 1}") from None
+    except RecursionError:
+        raise Unreadable("nested too deeply") from None
+    except ValueError as error:
+        raise Unreadable(f"not JSON: {error}") from None
+    if end != len(text):
+        raise Unreadable(f"more follows the JSON value, at character {end + 1}")
+    if type(found) is not dict:
+        raise Unreadable("not a JSON object")
+    return found
+
+
+def read_bytes(found: dict[str, Any], name: str, *, needed: bool = False) -> bytes | None:
+    """The bytes of `value` or `key`, given as text or as Base64."""
+    encoded = found.get(f"{name}Base64")
+    if encoded is None:
+        text = found.get(name)
+        if text is None:
+            if needed and name not in found:
+                raise Unreadable(f'neither "{name}" nor "{name}Base64" is there')
+            return None
+        if type(text) is not str:
+            raise Unreadable(f'"{name}" is not text')
+        try:
+            return text.encode()
+        except UnicodeEncodeError:
+            raise Unreadable(f'"{name}" holds half of a surrogate pair') from None
+    if name in found:
+        raise Unreadable(f'both "{name}" and "{name}Base64" are there')
+    try:
+        return a2b_base64(encoded, strict_mode=True)
+    except (NotBase64, TypeError, ValueError):
+        raise Unreadable(f'"{name}Base64" is not Base64') from None
