@@ -393,6 +393,19 @@ class TestRun:
         ]
         assert sorted(set(parts)) == ["subscription", "table", "topic"]
 
+    def test_once_it_has_used_a_table_it_consumes_nothing_newer(self, run: Any) -> None:
+        """Nothing is handed out, waiting or not, and nothing is acknowledged; a new transaction gets it."""
+        run("produce", "requests", "-m", "old")
+        txn = begin(run)
+        run("produce", "requests", "-m", "new")
+        run("tables", "get", "accounts", "B1", "--txn", txn)
+        consume = ("consume", "requests", "-s", "E", "--from", "earliest", "-o", "value")
+        assert run(*consume, "--txn", txn).out == "old\n"
+        waited = run(*consume, "--txn", txn, "-n", "1", "--timeout", "300ms")
+        assert (waited.status, waited.out) == (7, "")
+        assert run("transactions", "commit", txn).status == 0
+        assert run(*consume, "--txn", begin(run)).out == "new\n"
+
     def test_a_killed_settlement_leaves_nothing(self, run: Any, path: Path, shell: Any) -> None:
         """Killed with everything done but the commit: the request comes again, no balance has changed."""
         run("produce", "requests", "-m", "-30")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from os import environ
+from time import monotonic, sleep
 
 from storage.errors import SubscriptionNotFound, TxnctlError, WaitTimeout
 from txnctl.commands.consume_blocked import Hidden
@@ -37,7 +38,7 @@ def take(
         if txn is not None:
             store.use_transaction(txn)  # before anything is handed out
         consumer = _subscribe(context, store, topic, name, patience, how)
-        taking = _Taking(consumer, lines, patience, Hidden(context, topic, consumer.blocked_by))
+        taking = _Taking(consumer, lines, patience, Hidden(context, topic, consumer.blocked_by), txn)
         try:
             if how["run"] is None:
                 writer = _Writer(consumer, lines, acknowledges=how["ack"] != "none", txn=txn)
@@ -117,8 +118,11 @@ def _modes(store: Store, topic: str, name: str) -> tuple[str, str] | None:
 class _Taking:
     """Receives messages and has them handled, until it is over."""
 
-    def __init__(self, consumer: Consumer, lines: Lines, patience: Patience, hidden: Hidden) -> None:
+    def __init__(
+        self, consumer: Consumer, lines: Lines, patience: Patience, hidden: Hidden, txn: TxnID | None
+    ) -> None:
         self.consumer = consumer
+        self._txn = txn
         self._lines = lines
         self._patience = patience
         self._hidden = hidden
@@ -131,12 +135,17 @@ class _Taking:
         """
         patience = self._patience
         while patience.left > 0:
-            messages = self.consumer.receive_batch(min(window, patience.left), patience.slice_s())
+            began_s, wait_s = monotonic(), patience.slice_s()
+            messages = self.consumer.receive_batch(min(window, patience.left), wait_s, txn=self._txn)
             if messages:
                 handle(messages)
                 patience.count(len(messages))
             elif self._is_over():
                 return
+            elif self._txn is not None and monotonic() - began_s < wait_s / 2:
+                # It did not wait: the next message is newer than the transaction, which has used a table. It stays
+                # so, and what is asked for can only time out.
+                sleep(wait_s)
 
     def _is_over(self) -> bool:
         try:
