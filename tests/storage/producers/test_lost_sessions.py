@@ -159,6 +159,22 @@ class TestFencedForGood:
                 again.session_producer("t", token).send(b"never stored")
             assert values(again) == []
 
+    def test_whoever_is_refused_because_others_wait_takes_its_transactions_with_it(
+        self, store: Store, rivals: Rivals, clock: TurnClock
+    ) -> None:
+        """It is fenced from that refusal on, so nothing that it had begun may be committed after it."""
+        token, txn = lease(rivals), store.begin(timeout=3600)
+        borrow(rivals, token).send(b"never seen", txn=txn)
+        rivals.wait()
+        clock.advance(20)
+        with pytest.raises(ProducerFenced):
+            borrow(rivals, token).send(b"never stored")
+        shown = store.show_transaction(txn)
+        assert (shown["state"], shown["reason"]) == ("ABORTED", "fenced")
+        with pytest.raises(TransactionNotOpen):
+            store.commit(txn)
+        assert values(store) == []
+
 
 class TestSharedLeases:
     """A Shared session whose lease has ended owned nothing that could be lost."""
@@ -189,6 +205,18 @@ class TestSharedLeases:
             borrow(rivals, token).send(b"never stored")
         assert values(store) == []
 
+    def test_it_is_busy_while_somebody_waits(self, store: Store, rivals: Rivals, clock: TurnClock) -> None:
+        """As any Shared producer is; it has lost nothing, and goes on when the queue is empty again."""
+        token = lease(rivals, SHARED)
+        rivals.produce(SHARED)
+        waiter = rivals.wait(producer_name="patient")
+        clock.advance(20)
+        with pytest.raises(ProducerBusy, match="patient"):
+            borrow(rivals, token).send(b"not now")
+        waiter.interrupt()
+        borrow(rivals, token).send(b"now")
+        assert values(store) == [b"now"]
+
     def test_its_name_may_be_taken(self, store: Store, rivals: Rivals, clock: TurnClock) -> None:
         """While another bears it, it is busy; afterwards it goes on."""
         token = lease(rivals, SHARED, name="p")
@@ -197,6 +225,7 @@ class TestSharedLeases:
             with pytest.raises(ProducerBusy):
                 borrow(rivals, token).send(b"not now")
             other.send(b"1")
+            assert store.verify(full=True) == [], "one that may come back bears no name meanwhile"
         borrow(rivals, token).send(b"2")
         assert [(m.value, m.sequence_id) for m in store.reader("t")] == [(b"1", 0), (b"2", 1)]
 
@@ -404,6 +433,27 @@ class TestLeaving:
         assert isinstance(waiter.error, KeyboardInterrupt)
         rivals.look()
         assert behind.result.topic_epoch == 2
+
+    def test_a_place_is_given_back_when_the_gate_is_free_again(self, store: Store, rivals: Rivals) -> None:
+        """The writer gate was not free when the waiter gave up: with its next write its place is withdrawn."""
+        owner = rivals.produce(EXCLUSIVE)
+        process = rivals.open()
+        waiter = rivals.wait(store=process)
+        gate = process.connection.environment.lock_file
+
+        def busy(*arguments: object) -> None:
+            raise WriterBusy("the writer gate is not free")
+
+        enter, type(gate).enter_gate = type(gate).enter_gate, busy  # type: ignore[method-assign, assignment]
+        try:
+            waiter.interrupt()
+        finally:
+            type(gate).enter_gate = enter  # type: ignore[method-assign]
+        assert isinstance(waiter.error, KeyboardInterrupt)
+        process.create_topic("u")
+        assert [row["isWaiting"] for row in store.producer_rows("t")] == [False]
+        owner.close()
+        assert rivals.produce(EXCLUSIVE).topic_epoch == 1
 
     @pytest.mark.parametrize("mode", [EXCLUSIVE, FENCING, SHARED])
     def test_a_full_disk_grants_nothing(self, store: Store, rivals: Rivals, mode: str) -> None:
