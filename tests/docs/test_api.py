@@ -19,6 +19,8 @@ CLASSES = (
     storage.Reader,
     storage.Transaction,
     storage.Message,
+    storage.Table,
+    storage.Row,
 )
 INSIDE = {"connection", "coordinator", "reaper", "end_owned"}
 """Parts of a store that the engine's own modules use."""

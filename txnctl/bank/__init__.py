@@ -13,5 +13,5 @@
     story         the acts of `txnctl demo`, in order
     audit         what must be true at the end, read from the store anew
 
-Nothing here knows of click, and nothing outside the demo, the benchmarks and the tests imports it.
+Nothing here knows of click, and nothing outside the demo, examples/settlement, the benchmarks and the tests imports it.
 """
