@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterator
 
 from storage.codec import U64, key1, part_key, unpack
 from storage.limits import CONFLICTS_MAX
-from storage.schema import CONFLICTS, HEADS, PART_TABLE, ROWS, TABLE_PURGES, TXN_KEYS, TXN_PARTS, VERSIONS
+from storage.schema import (
+    CONFLICTS,
+    HEADS,
+    PART_TABLE,
+    ROWS,
+    TABLE_PURGES,
+    TXN_KEYS,
+    TXN_PARTS,
+    TXNS,
+    VERSIONS,
+)
 from storage.table import row as rows, table as tables, table_head
 from storage.table.table import TableEntry
 from storage.table.table_head import TableHead
@@ -14,6 +24,7 @@ from storage.table.visibility import COMMITTED, OPEN, Version
 from storage.txn import record as records
 from storage.txn.record import TransactionRecord
 from storage.txn_id import TxnID
+from storage.txn_state import TransactionState
 from storage.view import ReadView
 
 Report = Callable[[int | None, str, str], None]
@@ -44,8 +55,19 @@ class _Tables:
                 self._report(6, f"table {table_id}", "has a head, and no name")
         self._check_keys(purging)
         self._check_parts()
+        self._check_doomed()
         if view.count(CONFLICTS) > CONFLICTS_MAX:
             self._report(None, "conflicts", f"there are more than {CONFLICTS_MAX} of them")
+
+    def _check_doomed(self) -> None:
+        """Who lost a conflict is aborted (invariant 17)."""
+        losers = {unpack(payload)[6] for _, payload in self._view.scan(CONFLICTS)}
+        for key, _ in self._view.scan(TXNS):
+            txn = U64.unpack(key)[0]
+            record = self._record(txn)
+            is_doomed = record is not None and (txn in losers or bool(record.conflict))
+            if record is not None and is_doomed and record.state is not TransactionState.ABORTED:
+                self._report(17, f"transaction {record.id}", f"lost a conflict, and is {record.state.value}")
 
     def _check_owners(self, name: str, keys: Iterator[bytes], known: set[int]) -> None:
         last = -1

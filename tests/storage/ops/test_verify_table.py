@@ -12,7 +12,7 @@ from storage.clock import ManualClock
 from storage.codec import key1, key2, pack, part_key
 from storage.environment import WriteBatch
 from storage.schema import PART_TABLE, ROWS, TABLE_PURGES, TABLES, TXN_KEYS, TXN_PARTS, TXNS, VERSIONS
-from storage.table import row as rows, table_head
+from storage.table import conflict as conflicts, row as rows, table_head
 from storage.table.table_head import TableHead
 from storage.table.visibility import Row, Version
 from storage.txn import record as records
@@ -160,3 +160,13 @@ def test_a_table_without_a_head_is_found(written: Store) -> None:
     from storage.schema import HEADS
 
     assert damage(written, lambda batch: batch.delete(HEADS, table_head.key_of(TABLE))) == {23}
+
+
+def test_a_loser_that_is_not_aborted_is_found(written: Store) -> None:
+    """Who lost a conflict never commits (invariant 17); it stays open here behind the engine's back."""
+
+    def change(batch: WriteBatch) -> None:
+        record = records.get(batch, OPEN)
+        conflicts.note(batch, record, conflicts.Conflict(conflicts.PUSH, "accounts", b"b", FIRST, 1))
+
+    assert damage(written, change) == {17}
