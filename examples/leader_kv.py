@@ -103,6 +103,8 @@ def obey(leader: Leader) -> None:
         try:
             words = input(prompt).split(maxsplit=2)
         except EOFError:
+            if prompt:
+                say()  # what the shell says next stands on a line of its own
             return
         match words:
             case ["put", key, value]:
