@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from struct import Struct, unpack
 
-from storage.codec import key1, key2
+from storage.codec import corrupt, key1, key2
 from storage.ledger.topic_head import TopicHead
 from storage.limits import ABORTED_SEGMENT_TRANSACTIONS_MAX
 from storage.schema import ABORTED
@@ -80,10 +80,13 @@ class AbortedSet:
         through: tuple[int, int],
     ) -> None:
         payload = view.get(ABORTED, key2(topic_id, segment))
+        is_sealed = segment < head.aborted_segment
         if payload is None:
+            # A record whose key is damaged is not found, and an aborted message must not pass for a committed one.
+            if is_sealed or head.aborted_txns > head.aborted_segment * ABORTED_SEGMENT_TRANSACTIONS_MAX:
+                raise corrupt(ABORTED, key2(topic_id, segment), "it is not there")
             return
         bounds = _RANGE.unpack_from(payload)
-        is_sealed = segment < head.aborted_segment
         if bounds[:2] > through or bounds[2:4] <= after:
             if is_sealed:
                 self._apart[segment] = bounds

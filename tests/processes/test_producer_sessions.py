@@ -233,8 +233,9 @@ class TestPids:
         self, store: Store, contend: Callable[..., Child]
     ) -> None:
         """The other way round: the lock is held, whatever the records say."""
-        owner, gone = contend(), contend("Shared")
+        owner = contend()
         own(owner)
+        gone = contend("Shared")
         gone.wait()
         forge(store, gone.pid)
         with pytest.raises(ProducerBusy):

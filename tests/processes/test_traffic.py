@@ -233,4 +233,4 @@ def test_what_many_processes_saw_of_one_store_agrees_with_the_invariants(
             assert store.subscription_stats(SOURCE, name)["msgBacklog"] == 0
         check_effects(visible[TARGET], requests)
         assert store.transactions() == []
-        assert len(requests) > 200, "there was traffic to speak of"
+        assert len(requests) > 20, "there was traffic to speak of"

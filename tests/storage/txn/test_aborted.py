@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, strategies as st
 
+from storage.codec import key2
+from storage.errors import CorruptStore
+from storage.schema import ABORTED
 from storage.txn import aborted
 from storage.txn.aborted import AbortedSet
 from storage.view import WriteBatch
@@ -127,5 +130,23 @@ class TestSegments:
             sizes = [segment["transactions"] for segment in aborted.segments(batch, log.topic_id)]
             assert all(size == SEGMENT for size in sizes[:-1])
             assert sum(map(int, sizes)) == sum(state == "ABORTED" for state in log.states.values())
+
+        scratch.run(check)
+
+
+class TestDamage:
+    """A record that is not there."""
+
+    @given(wanted=steps)
+    def test_a_segment_that_is_missing_is_damage(self, scratch: Scratch, wanted: list[Step]) -> None:
+        """An aborted message never passes for a committed one because the record that says so cannot be found."""
+
+        def check(batch: WriteBatch) -> None:
+            log = WrittenLog(scratch.store, batch, 6, wanted)
+            if not log.head.aborted_txns:
+                return
+            batch.delete(ABORTED, key2(log.topic_id, 0))
+            with pytest.raises(CorruptStore):
+                AbortedSet().load(batch, log.topic_id, log.head, (0, -1), log.head.last_confirmed)
 
         scratch.run(check)
