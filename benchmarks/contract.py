@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from benchmarks.contention import LEVELS
+
 
 class Sense(Enum):
     """What a ratio means, and so whether more or less of it is better."""
@@ -63,6 +65,9 @@ RAW_LMDB = "raw LMDB"
 RAW_LMDB_PUTS = "raw LMDB, a put a message"
 PLAIN_FILE = "file + fsync"
 SQLITE = "sqlite3"
+SQLITE_EACH_STEP = "sqlite3, a commit each step"
+SQLITE_IMMEDIATE = "sqlite3 BEGIN IMMEDIATE"
+SQLITE_VERSIONED = "sqlite3, versioned rows"
 REDIS = "Redis, AOF always"
 
 TARGETS = (
@@ -90,6 +95,28 @@ TARGETS = (
     Target("I1", "the first, through the aborted messages too", "scan without filter", _TIME, None, None),
     Target("I2", "maxReadPosition, 10,000 open transactions", "10 open", _TIME, 1.5, 1.2),
     Target("I2", "topic stats, 10,000 open transactions", "10 open", _TIME, 1.5, None),
+    Target("T1", "begin, 3 x 10 messages, commit", SQLITE, _SPEED, 0.55, 0.7),
+    Target("T1", "begin, 3 x 10 messages, commit", SQLITE_EACH_STEP, _SPEED, None, None),
+    Target("T2", "commits, 8 processes together", "1 process", _SPEED, 0.8, 2.5),
+    Target("T2", "fairness: the process with fewest commits", "with most", _SPEED, 0.6, None),
+    Target("T2", "worst p99 of a process, 8 processes", SQLITE, _TIME, 0.02, None),
+    Target("T3", "commit of a transaction with 100,000 keys", "with 1 key", _TIME, 2.0, 1.1),
+    Target("K1", "read-committed point read, 10 % intents", "raw LMDB get", _TIME, 4.5, 3.2),
+    Target("K1", "read-committed point read, 10 % intents", SQLITE_VERSIONED, _SPEED, 1.2, 1.7),
+    Target("K1", "read-committed scan of 1,000 rows, 10 % intents", SQLITE_VERSIONED, _SPEED, None, None),
+    Target("K1", "put of one key, one durable commit", SQLITE_VERSIONED, _SPEED, None, None),
+    *(
+        Target("K2", f"transfers, {count} at once, {level}", SQLITE_IMMEDIATE, _SPEED, 0.3, aim)
+        for count, aim in ((1, 0.55), (2, 0.55), (4, 0.55), (8, 1.0))
+        for level in LEVELS
+    ),
+    Target("K3", "read-committed reads, 4 writers on the keys", "no writers", _SPEED, 0.7, 0.95),
+    Target("K3", "serializable reads, 4 writers on the keys", "no writers", _SPEED, None, None),
+    Target("K3", "read-committed reads, 4 writers on the keys", "serializable reads", _SPEED, None, None),
+    Target("K3", "aborts a second by read-committed reads", "-", _AMOUNT, 0.0, None, "1/s"),
+    Target("K3", "aborts a second by serializable reads", "-", _AMOUNT, None, None, "1/s"),
+    Target("K3", "4 writers beside read-committed reads", "no reads", _SPEED, None, None),
+    Target("K3", "4 writers beside serializable reads", "no reads", _SPEED, None, None),
     Target("D1", "bytes on disk a payload byte, 100 B", "payload", _AMOUNT, 1.65, None, "B/B"),
     Target("D1", "bytes on disk a payload byte, 1 KB", "payload", _AMOUNT, 1.12, None, "B/B"),
     Target("D2", "RssAnon above import after a scan", "-", _AMOUNT, 16.0, None, "MiB"),

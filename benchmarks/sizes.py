@@ -22,6 +22,16 @@ class Sizes:
     scan_rounds: int
     aborted_transactions: int
     open_transactions: int
+    table_keys: int
+    commit_keys: int
+    commit_keys_rounds: int
+    processes_max: int
+    """Rows of several processes use fewer than they say where this is less."""
+    crew_rounds: int
+    crew_seconds: float
+    """One burst of a crew."""
+    fairness_seconds: float
+    """As that, where the slow end counts: a burst ends the wait of those that it starved."""
     disk_payload_bytes: int
     memory_scan_bytes: int
 
@@ -39,6 +49,13 @@ FULL = Sizes(
     scan_rounds=5,
     aborted_transactions=100_000,
     open_transactions=10_000,
+    table_keys=100_000,
+    commit_keys=100_000,
+    commit_keys_rounds=10,
+    processes_max=8,
+    crew_rounds=7,
+    crew_seconds=0.5,
+    fairness_seconds=5.0,
     disk_payload_bytes=64 << 20,
     memory_scan_bytes=2 << 30,
 )
@@ -56,6 +73,13 @@ QUICK = Sizes(
     scan_rounds=1,
     aborted_transactions=20,
     open_transactions=20,
+    table_keys=1_000,
+    commit_keys=200,
+    commit_keys_rounds=1,
+    processes_max=2,
+    crew_rounds=1,
+    crew_seconds=0.05,
+    fairness_seconds=0.05,
     disk_payload_bytes=1 << 20,
     memory_scan_bytes=2 << 20,
 )

@@ -6,7 +6,21 @@ from collections.abc import Callable, Iterator
 
 from benchmarks.bench import Bench
 from benchmarks.report import Comparison
-from benchmarks.rows import bulk, consume, disk, follow, isolation, memory, produce, startup
+from benchmarks.rows import (
+    bulk,
+    consume,
+    disk,
+    follow,
+    isolation,
+    memory,
+    processes,
+    produce,
+    readers,
+    startup,
+    tables,
+    transactions,
+    transfers,
+)
 
 Row = Callable[[Bench], Iterator[Comparison]]
 
@@ -23,6 +37,12 @@ ROWS: dict[str, Row] = {
     "C3": follow.commit_to_line,
     "I1": isolation.scan_past_aborted,
     "I2": isolation.max_read_position,
+    "T1": transactions.thirty_messages,
+    "T2": processes.commits_of_eight,
+    "T3": transactions.commit_of_many_keys,
+    "K1": tables.point_reads,
+    "K2": transfers.transfers,
+    "K3": readers.reads_beside_writers,
     "D1": disk.bytes_per_payload_byte,
     "D2": memory.scan_memory,
 }

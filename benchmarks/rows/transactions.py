@@ -1,0 +1,83 @@
+"""T1, T3: what a transaction costs over topics, and whether its end costs more the more it has written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from time import perf_counter
+
+from benchmarks import accounts
+from benchmarks.bench import Bench
+from benchmarks.bursts import Operation, Sample, interleave
+from benchmarks.contract import targets_of
+from benchmarks.engine import TOPIC
+from benchmarks.payload import Payload
+from benchmarks.peers.sqlite_wal import SqliteWal
+from benchmarks.report import Comparison, compare
+from storage import Store
+
+_SENDS = 3
+_SMALL_COMMITS = 5
+
+
+def thirty_messages(bench: Bench) -> Iterator[Comparison]:
+    """T1. Each send of ours answers with positions that survive a power cut, so it is a commit of its own; the second
+    peer is as strict, the first keeps everything for its one commit.
+    """
+    bench.note("T1 measures one end a durable commit: nothing in the API ends ten or a hundred in one")
+    once, each_step = targets_of("T1")
+    payload = Payload(10)
+    with bench.scratch() as directory:
+        Store.create(directory / "store")
+        database = SqliteWal(directory / "sqlite")
+        database.warm_up(bench.sizes.sqlite_warmup, value=b"w" * 100)
+        with closing(database), Store.open(directory / "store") as store:
+            store.create_topic(TOPIC)
+            samples = interleave(
+                {
+                    "ours": _transaction(store, payload),
+                    "once": lambda: database.append([v for _ in range(_SENDS) for v in payload.batch()]),
+                    "each step": lambda: [database.append(payload.batch()) for _ in range(_SENDS)],
+                },
+                rounds=bench.sizes.commit_rounds,
+                burst=10,
+                warmup=2,
+            )
+    yield compare(once, samples["ours"], samples["once"])
+    yield compare(each_step, samples["ours"], samples["each step"])
+
+
+def _transaction(store: Store, payload: Payload) -> Operation:
+    producer = store.create_producer(TOPIC)
+
+    def run() -> None:
+        with store.transaction() as txn:
+            for _ in range(_SENDS):
+                producer.send_batch(payload.batch(), txn=txn)
+
+    return run
+
+
+def commit_of_many_keys(bench: Bench) -> Iterator[Comparison]:
+    """T3. All intents are written before the clock runs: it is the end alone that is timed."""
+    [target] = targets_of("T3")
+    many, one = Sample(), Sample()
+    with bench.scratch() as directory:
+        accounts.create(directory / "store", bench.sizes.commit_keys)
+        with Store.open(directory / "store") as store:
+            _timed_commit(store, bench.sizes.commit_keys)
+            for _ in range(bench.sizes.commit_keys_rounds):
+                many.times.append(_timed_commit(store, bench.sizes.commit_keys))
+                one.times += [_timed_commit(store, 1) for _ in range(_SMALL_COMMITS)]
+    yield compare(target, many, one)
+
+
+def _timed_commit(store: Store, keys: int) -> float:
+    table = store.table(accounts.TABLE)
+    with store.transaction(timeout=3600) as txn:
+        for key, value in accounts.rows(keys):
+            table.put(key, value, txn=txn)
+        txn.flush()
+        began = perf_counter()
+        txn.commit()
+        return perf_counter() - began
