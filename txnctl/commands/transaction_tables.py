@@ -183,7 +183,7 @@ def _facts(context: Context, row: Row, is_open: bool) -> Iterator[tuple[str, str
 
 
 _LOST = {
-    "push": "both had written it",
+    "push": "it stood in the way of the other",
     "read": "which had read it, and is younger",
     "version": "which had written it, and is younger",
     "too-old": "this one was too old",
@@ -191,7 +191,7 @@ _LOST = {
 
 
 def _lost(conflict: Row) -> str:
-    """`0:7, over key B1 of table accounts: both had written it`."""
+    """`0:7, over key B1 of table accounts: it stood in the way of the other`."""
     from txnctl.output.bytes_field import bytes_cell
 
     if conflict["table"] is None:
