@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Generator
 from typing import Any
@@ -19,6 +20,10 @@ STRICT = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 # A program and the package that brings it, where that has another name.
 PACKAGES = {"man": "man-db", "redis-server": "redis"}
+
+
+# Under nohup this signal is ignored, and so it would be in every command that a test starts.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
