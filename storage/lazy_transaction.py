@@ -98,6 +98,8 @@ class LazyTransaction:
             cache.note_issued(timestamp)
             started.append(Started(timestamp, clock.wall_ms(), view.now_ns))
 
+        # Whoever is about to write a key is refused over the read of a newer transaction: it had better commit first.
+        connection.environment.lock_file.let_others_by(connection.lock_timeout_s)
         try:
             with connection.recorded_view(issue):
                 pass
