@@ -198,9 +198,11 @@ class LockFile:
     def _sign(self) -> None:
         if self._started < 0:
             self._started = owner.started(os.getpid())
-        # A hint for people only: a full disk must not keep the gate from being used.
+        signature = _HOLDER.pack(os.getpid(), self._started)
+        # A hint for people only: a full disk must not keep the gate from being used. To read costs less than to write.
         with suppress(OSError):
-            os.pwrite(self._descriptor, _HOLDER.pack(os.getpid(), self._started), _HOLDER_AT)
+            if os.pread(self._descriptor, _HOLDER.size, _HOLDER_AT) != signature:
+                os.pwrite(self._descriptor, signature, _HOLDER_AT)
 
     def stop_threads(self, timeout_s: float) -> bool:
         """Keep every thread of this process from the gate, as long as the process forks; False if one has it."""

@@ -81,15 +81,18 @@ class ReadCache:
 
     def is_valid(self, head: StoreHead) -> bool:
         """Whether the file is there, ours, of this boot and generation, and whole."""
-        if not head.read_generation or not self._attach():
+        if not head.read_generation:
             return False
         # The boot is that of the clock: the head's is the last one in which somebody wrote.
         identified = (head.read_generation, self._clock.boot_id())
         if self._identified != identified:
+            # Only now need the file be looked at: whoever finds it gone begins another generation.
+            if not self._attach():
+                return False
             self._identity = self._identify(head, os.fstat(self._descriptor).st_ino)
             self._identified, self._changes = identified, -1
         data = self._map
-        assert data is not None, "an attached file is mapped"
+        assert data is not None, "an identified file is mapped"
         return data[: _IDENTITY.size] == self._identity and not data[_DIRTY_AT]
 
     def _identify(self, head: StoreHead, inode: int) -> bytes:
@@ -142,6 +145,8 @@ class ReadCache:
     def catch_up(self, head: StoreHead) -> None:
         """At the start of a batch: the oracle goes on after what was issued without a commit."""
         if head.read_generation:
+            if self._map is not None and not os.fstat(self._descriptor).st_nlink:
+                self.close()
             issued = self.issued if self.is_valid(head) else head.timestamp_mark
             if issued > head.last_timestamp:
                 head.last_timestamp = issued
