@@ -7,9 +7,8 @@ an application has not received yet when the consumer is closed counts as not ha
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from storage.clock import nanoseconds
 from storage.connection import Connection
@@ -29,14 +28,15 @@ from storage.subscription import (
     dead_letter,
     delivery as deliveries,
     dispatch,
-    message_set,
     subscription as subscriptions,
 )
 from storage.subscription.acknowledgement import Acknowledger, Item, add_item, item_of
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import NOBODY, Part
-from storage.subscription.dispatch import HandOut, Selection, Walk
+from storage.subscription.dispatch import Selection, Walk
 from storage.subscription.isolation import IsolationLevel, SubscriptionType, bound
+from storage.subscription.key_order import KeyOrder
+from storage.subscription.receiver_queue import Messages, ReceiverQueue
 from storage.subscription.subscription import AttachedConsumer, Subscription
 from storage.transaction import Transaction, txn_number
 from storage.txn import reaper, record as records
@@ -46,6 +46,8 @@ from storage.txn_id import TxnID
 from storage.view import ReadView, WriteBatch
 
 _TEND_NS = int(DEATH_CHECK_S * 1e9)
+
+T = TypeVar("T")
 
 Acknowledged = Message | MessageId | Sequence[Message | MessageId]
 
@@ -70,7 +72,8 @@ class Consumer:
         self._window = receiver_queue_size
         self._acknowledger = Acknowledger(coordinator, subscription, connection.owner, attached.consumer_id)
         self._aborted = AbortedSet()
-        self._queue: deque[Piece] = deque()
+        self._queue = ReceiverQueue()
+        self._key_order = KeyOrder(subscription, attached.consumer_id, self._queue)
         self._generation = -1
         self._seen = -1
         self._tended_ns = 0
@@ -142,7 +145,8 @@ class Consumer:
         while True:
             self._drop_withdrawn()
             if self._queue or self._fill(self._window):
-                return self._take(max_messages) if bound is None else self._take_before(bound, max_messages)
+                ready = max_messages if bound is None else self._readable_at(bound, max_messages)
+                return MessageBatch(self._queue.take(ready), self._topic.name)
             now_ns = clock.boot_ns()
             if now_ns >= until_ns:
                 return MessageBatch([], self._topic.name)
@@ -150,18 +154,6 @@ class Consumer:
             if clock.boot_ns() - self._tended_ns >= _TEND_NS:
                 self._tended_ns = clock.boot_ns()
                 self._tend()
-
-    def _take(self, count: int) -> MessageBatch:
-        """The next messages of the queue."""
-        found: list[Piece] = []
-        while self._queue and count > 0:
-            piece = self._queue.popleft()
-            if len(piece.indexes) > count:
-                self._queue.appendleft(piece.part(count, len(piece.indexes)))
-                piece = piece.part(0, count)
-            found.append(piece)
-            count -= len(piece.indexes)
-        return MessageBatch(found, self._topic.name)
 
     def _bound(self, txn: Transaction | TxnID | str) -> int | None:
         """The timestamp of a transaction that has used a table; None for others."""
@@ -171,15 +163,15 @@ class Consumer:
             record = records.get(view, txn_number(txn))
         return record.timestamp if record.uses_tables else None
 
-    def _take_before(self, bound: int, count: int) -> MessageBatch:
-        """The next messages of the queue that were there to be read at a timestamp."""
+    def _readable_at(self, timestamp: int, count: int) -> int:
+        """How many of the next messages of the queue were there to be read at a timestamp, at most `count`."""
         ready = 0
         with self._connection.view() as view:
             for piece in self._queue:
-                if ready >= count or consumed.readable_since(view, piece.entry) > bound:
+                if ready >= count or consumed.readable_since(view, piece.entry) > timestamp:
                     break
                 ready += len(piece.indexes)
-        return self._take(min(count, ready))
+        return min(count, ready)
 
     def acknowledge(
         self, messages: Acknowledged, *, txn: Transaction | TxnID | str | None = None, force: bool = False
@@ -195,8 +187,13 @@ class Consumer:
             TransactionTimedOut
         """
         items, number = _items(messages), 0 if txn is None else txn_number(txn)
+
+        def apply(batch: WriteBatch) -> Messages:
+            self._acknowledger.acknowledge(batch, items, number, force)
+            return self._key_order.send_back_behind(batch, items) if number else {}
+
         if items:
-            self._write(lambda batch: self._acknowledger.acknowledge(batch, items, number, force), number)
+            self._queue.drop(self._write(apply, number))
             self._forget_acknowledged(max(at for at, _ in items))
 
     def acknowledge_cumulative(
@@ -223,7 +220,7 @@ class Consumer:
 
     def _forget_acknowledged(self, highest: tuple[int, int]) -> None:
         """What was acknowledged before it was received is not given out any more."""
-        if self._queue and self._queue[0].at <= highest:
+        if self._queue and self._queue.first <= highest:
             with self._connection.view() as view:
                 self._keep_held(view)
 
@@ -231,7 +228,7 @@ class Consumer:
         """Give a message back, to be handed out again after `delay` seconds."""
         items = _items(message)
         delay_ns = nanoseconds(delay, "a delay")
-        self._write(lambda batch: self._give_back(batch, items, delay_ns), 0)
+        self._queue.drop(self._write(lambda batch: self._give_back(batch, items, delay_ns), 0))
         self._forget_acknowledged(max(at for at, _ in items))
 
     def blocked_by(self) -> Blocked | None:
@@ -272,9 +269,7 @@ class Consumer:
 
     def _drop(self) -> None:
         self._closed = True
-        untouched: dict[tuple[int, int], int] = {}
-        for piece in self._queue:
-            untouched[piece.at] = untouched.get(piece.at, 0) | piece.messages
+        untouched = self._queue.messages()
 
         def detach(batch: WriteBatch) -> None:
             subscription = self._subscription
@@ -290,16 +285,16 @@ class Consumer:
     def _is_attached(self, view: ReadView) -> bool:
         return subscriptions.is_attached(view, self._subscription.subscription_id, self._attached.consumer_id)
 
-    def _write(self, action: Callable[[WriteBatch], object], txn: int) -> None:
+    def _write(self, action: Callable[[WriteBatch], T], txn: int) -> T:
         """Run an action that only an attached consumer may make."""
         if self._closed:
             raise StoreClosed("this consumer is closed")
 
-        def checked(batch: WriteBatch) -> None:
+        def checked(batch: WriteBatch) -> T:
             self._check_attached(batch)
-            action(batch)
+            return action(batch)
 
-        self._connection.write(checked, naming=txn)
+        return self._connection.write(checked, naming=txn)
 
     def _check_attached(self, view: ReadView) -> None:
         if not self._is_attached(view):
@@ -311,8 +306,10 @@ class Consumer:
                 consumer=self._attached.name,
             )
 
-    def _give_back(self, batch: WriteBatch, items: list[Item], delay_ns: int) -> None:
+    def _give_back(self, batch: WriteBatch, items: list[Item], delay_ns: int) -> Messages:
+        """What is in flight here of these is nobody's, to be handed out after the delay; what the queue must drop."""
         subscription_id = self._subscription.subscription_id
+        given: list[Item] = []
         cursor = cursors.load(batch, subscription_id)
         for at, messages in items:
             delivery = deliveries.find(batch, subscription_id, at)
@@ -322,31 +319,36 @@ class Consumer:
             for cut in delivery.take(mine):
                 delivery.give(Part(cut.messages, NOBODY, cut.times, batch.now_ns + delay_ns))
             deliveries.save(batch, subscription_id, cursor, delivery)
+            if mine:
+                given.append((at, mine))
         cursors.save(batch, subscription_id, cursor)
+        return self._key_order.send_back_behind(batch, given)
 
     def _drop_withdrawn(self) -> None:
-        """Forget what an abort, a seek or an eviction took back, before the application sees it."""
+        """Forget what an abort, a seek or another's acknowledgement took back, before the application sees it."""
         if not self._queue or self._connection.environment.last_commit() == self._seen:
             return
         with self._connection.view() as view:
             self._check_attached(view)
-            self._seen = view.commit
+            seen = view.commit
             generation = cursors.load(view, self._subscription.subscription_id).generation
-            if generation == self._generation:
-                return
-            self._generation = generation
-            self._keep_held(view)
+            would_overtake = False
+            if generation != self._generation:
+                self._keep_held(view)
+                would_overtake = bool(self._key_order.find_held(view))
+        if would_overtake:
+            self._queue.drop(self._write(self._key_order.send_back_held, 0))
+        # Only now: if that write failed, the next call looks again.
+        self._seen, self._generation = seen, generation
 
     def _keep_held(self, view: ReadView) -> None:
         """Keep in the queue what is still in flight here."""
-        kept: deque[Piece] = deque()
-        for piece in self._queue:
+
+        def mine(piece: Piece) -> int:
             delivery = deliveries.find(view, self._subscription.subscription_id, piece.at)
-            mine = delivery.of(self._attached.consumer_id) if delivery is not None else 0
-            still = piece.messages & mine
-            if still:
-                kept.append(Piece(piece.entry, message_set.indexes(still), piece.times))
-        self._queue = kept
+            return delivery.of(self._attached.consumer_id) if delivery is not None else 0
+
+        self._queue.keep(mine)
 
     def _fill(self, room: int) -> bool:
         """Have the next window handed out; whether anything was."""
@@ -362,7 +364,7 @@ class Consumer:
                 # It may hold ids of transactions that the failed batch had aborted.
                 self._aborted = AbortedSet()
                 raise
-            self._queue.extend(map(_piece, selection.hand_outs))
+            self._queue.add(selection.hand_outs)
             if self._queue or not (selection.passed or selection.worn_out):
                 return bool(self._queue)
 
@@ -434,12 +436,6 @@ class Consumer:
             subscriptions.sweep(batch, self._subscription, self._end_owned)
 
         self._connection.write(sweep)
-
-
-def _piece(hand_out: HandOut) -> Piece:
-    count, messages = hand_out.entry.count, hand_out.messages
-    indexes = range(count) if messages == message_set.everything(count) else message_set.indexes(messages)
-    return Piece(hand_out.entry, indexes, hand_out.times)
 
 
 def _items(messages: Acknowledged) -> list[Item]:

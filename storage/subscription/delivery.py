@@ -195,11 +195,36 @@ def release(
         if not held:
             continue
         released += held.bit_count()
-        for part in found.take(held):
-            spare = part.messages & untouched.get(found.at, 0)
-            if spare:
-                found.give(Part(spare, NOBODY, part.times - 1, withdrawn=part.withdrawn))
-            if part.messages != spare:
-                found.give(Part(part.messages & ~spare, NOBODY, part.times))
+        _give_up(found, held, untouched.get(found.at, 0))
         save(batch, subscription_id, cursor, found)
     return released
+
+
+def give_back(
+    batch: WriteBatch,
+    subscription_id: int,
+    cursor: Cursor,
+    consumer_id: int,
+    untouched: dict[tuple[int, int], int],
+) -> None:
+    """What a consumer was handed and never gave to its application is nobody's, as if it had not been handed out.
+
+    Args:
+        untouched: the messages, by entry; of those the ones that are in flight there.
+    """
+    for at, messages in untouched.items():
+        found = find(batch, subscription_id, at)
+        if found is not None:
+            held = found.of(consumer_id) & messages
+            _give_up(found, held, held)
+            save(batch, subscription_id, cursor, found)
+
+
+def _give_up(found: Delivery, held: int, untouched: int) -> None:
+    """A consumer's messages are nobody's now; those untouched count as not handed out."""
+    for part in found.take(held):
+        spare = part.messages & untouched
+        if spare:
+            found.give(Part(spare, NOBODY, part.times - 1, withdrawn=part.withdrawn))
+        if part.messages != spare:
+            found.give(Part(part.messages & ~spare, NOBODY, part.times))

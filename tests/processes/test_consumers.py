@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from storage import EARLIEST, Store, SubscriptionType
+from storage import EARLIEST, MessageId, Store, SubscriptionType
 from storage.errors import ConsumerEvicted, SubscriptionBusy
 from tests.processes.child import Child, Children
 
@@ -209,6 +209,42 @@ def test_a_consumer_that_ends_without_closing_leaves_its_messages_to_the_others(
     leaving.say("exit")
     leaving.succeed()
     assert waiting.expect("received").split() == VALUES[1:]
+
+
+KEY_0 = ["0", "4", "8", "12", "16"]
+OTHER_KEYS = [value for value in VALUES if value not in KEY_0]
+
+
+def test_an_operator_moves_a_key_to_another_consumer_in_its_order(path: str, children: Children):
+    """What the first consumer has queued of the key goes back, and follows at the second one."""
+    fill(path, SubscriptionType.KEY_SHARED)
+    first, second = attach(children), attach(children)
+    first.say("one")
+    assert first.expect("received") == "0"
+    second.say("one")
+    assert not second.has_spoken(within=0.3), "everything is in flight at the first"
+    with Store.open(path) as store:
+        store.admin.negative_acknowledge("t", "s", [MessageId(1, 0)], delay=0)
+    assert second.expect("received") == "0"
+    assert receive(first) == OTHER_KEYS
+    second.say("acknowledge")
+    assert receive(second) == KEY_0[1:]
+
+
+def test_an_abort_by_another_process_gives_a_key_back_in_its_order(path: str, children: Children):
+    """The acknowledgement is made pending by one process and undone by the same, while the consumer has a queue."""
+    fill(path, SubscriptionType.KEY_SHARED)
+    first, second = attach(children), attach(children)
+    first.say("one")
+    assert first.expect("received") == "0"
+    with Store.open(path) as store:
+        txn = store.begin()
+        store.admin.acknowledge("t", "s", [MessageId(1, 0)], txn=txn)
+        assert receive(first) == OTHER_KEYS
+        second.say("receive")
+        assert not second.has_spoken(within=0.7), "the key is held"
+        store.abort(txn)
+        assert second.expect("received").split() == KEY_0
 
 
 def test_a_dead_letter_policy_counts_the_consumers_that_a_message_kills(path: str, children: Children):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -154,7 +155,9 @@ class Both:
                 assert self.store.last_message_id(topic.name, level) == last
             self._compare_topic(topic)
         for name, letters in self.model.letters.items():
-            assert [message.value for message in self.store.reader(name)] == letters
+            # A receive that waits looks more than once: which of two is worn out first the model does not know.
+            found = [message.value for message in self.store.reader(name)]
+            assert Counter(found) == Counter(letters)
 
     def compare_read(self, topic: ModelTopic, level: Any, start: Any, wanted: list[Slot]) -> None:
         """A reader from `start` is shown these messages, each as it was sent (invariants 2, 3, 4)."""

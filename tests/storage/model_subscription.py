@@ -214,22 +214,77 @@ class ModelSubscription:
         letters.append(self.topic.message(slot).value)
         self.acknowledge([slot])
 
-    def give_back(self, consumer: ModelConsumer, slots: list[Slot], due_ns: int) -> None:
+    def give_back(self, consumer: ModelConsumer, slot: Slot, due_ns: int) -> None:
         """Negative acknowledgement: of what is in flight at this consumer."""
+        if self.holder.get(slot) is consumer:
+            self.take_back(slot, due_ns)
+            self.send_back_behind(consumer, [slot])
+
+    def take_back(self, slot: Slot, due_ns: int) -> None:
+        """The same by an operator, whoever has it."""
+        del self.holder[slot]
+        self.due[slot] = due_ns
+
+    # The order of a key (invariant 21)
+
+    def _key(self, slot: Slot) -> bytes | None:
+        """The key whose order a message is part of; None if there is no such key, or order."""
+        is_message = self.topic.is_delivered(slot[0], self.level)
+        return (
+            self.topic.message(slot).key if is_message and self.type is SubscriptionType.KEY_SHARED else None
+        )
+
+    def _earlier(self, slot: Slot) -> list[Slot]:
+        """Earlier messages of its key that are not acknowledged."""
+        key = self._key(slot)
+        same = [each for each in self.unread() if each < slot and not self.is_acked(each)]
+        return [each for each in same if key is not None and self._key(each) == key]
+
+    def send_back_behind(self, consumer: ModelConsumer, holding: list[Slot]) -> None:
+        """These were given back, or are pending now: later ones of their keys in the consumer's queue go back."""
+        waiting = [slot for slot, _ in consumer.queue if set(holding) & set(self._earlier(slot))]
+        self._send_back(consumer, waiting)
+
+    def send_back_held(self, consumer: ModelConsumer) -> None:
+        """The same, whoever did it: the consumer looks before it hands out more."""
+        waiting = [
+            slot
+            for slot, _ in consumer.queue
+            if any(self.holder.get(each) is not consumer for each in self._earlier(slot))
+        ]
+        self._send_back(consumer, waiting)
+
+    def _send_back(self, consumer: ModelConsumer, slots: list[Slot]) -> None:
+        consumer.queue = [each for each in consumer.queue if each[0] not in slots]
         for slot in slots:
             if self.holder.get(slot) is consumer:
-                del self.holder[slot]
-                self.due[slot] = due_ns
+                self._untouch(consumer, slot)
+
+    def _untouch(self, consumer: ModelConsumer, slot: Slot) -> None:
+        """It counts as never handed out."""
+        del self.holder[slot]
+        self.times[slot] -= 1
+        if slot in consumer.handed_again:
+            self.withdrawn.add(slot)
+
+    def overtaken(self, consumer: ModelConsumer, received: list[Slot]) -> list[Slot]:
+        """Whom these overtake as the application receives them: nobody, or the order of a key is broken."""
+        queue = {slot for slot, _ in consumer.queue}
+        return [
+            each
+            for slot in received
+            for each in self._earlier(slot)
+            if self.holder.get(each) is not consumer or each in queue
+        ]
 
     def detach(self, consumer: ModelConsumer, untouched: bool) -> None:
         """A consumer is gone; with `untouched` its queue counts as never handed out."""
         queue = {slot for slot, _ in consumer.queue} if untouched else set()
         for slot in [slot for slot, holder in self.holder.items() if holder is consumer]:
-            del self.holder[slot]
             if slot in queue:
-                self.times[slot] -= 1
-                if slot in consumer.handed_again:
-                    self.withdrawn.add(slot)
+                self._untouch(consumer, slot)
+            else:
+                del self.holder[slot]
         self.consumers.remove(consumer)
 
     # Acknowledging

@@ -26,19 +26,28 @@ WEIGHTS = {
     "read_from": 2, "send": 20, "begin": 5, "end": 7, "let_time_pass": 5, "subscribe": 6, "receive": 20, "acknowledge": 14,
     "acknowledge_cumulative": 9, "negative_acknowledge": 6, "lose_consumer": 3, "administer": 3, "begin_anew": 1,
 }  # fmt: skip
-STEPS = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
+KEY_WEIGHTS = {
+    "send": 12, "begin": 5, "end": 8, "let_time_pass": 4, "subscribe": 4, "receive": 30, "acknowledge": 16,
+    "negative_acknowledge": 16, "lose_consumer": 1, "administer": 1,
+}  # fmt: skip
 CONSUMER_STEPS = ("receive", "acknowledge", "acknowledge_cumulative", "negative_acknowledge", "lose_consumer")
 OPEN_MAX = 4  # as many as one write ends on its way, so that the order in which they end is known
 
 levels = st.sampled_from([RC, RU])
-types = st.sampled_from(list(SubscriptionType))
-keys = st.sampled_from([None, None, b"", b"k", b"l"])
-windows = st.sampled_from([1, 3, 1000])
 seldom = st.sampled_from([False, False, False, True])
+
+
+def _weighted(weights: dict[str, int]) -> st.SearchStrategy[str]:
+    return st.sampled_from([name for name, weight in weights.items() for _ in range(weight)])
 
 
 class StoreMachine(RuleBasedStateMachine):
     """See the module."""
+
+    steps = _weighted(WEIGHTS)
+    keys = st.sampled_from([None, None, b"", b"k", b"l"])
+    types = st.sampled_from(list(SubscriptionType))
+    windows = st.sampled_from([1, 3, 1000])
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,32 +109,30 @@ class StoreMachine(RuleBasedStateMachine):
     @initialize(
         data=st.data(),
         limits=st.lists(st.integers(1, 5), min_size=2, max_size=2),
-        type_=types,
         level=levels,
-        window=windows,
         redeliveries=st.sampled_from([None, None, 0, 1]),
     )
     def set_up(
         self,
         data: st.DataObject,
         limits: list[int],
-        type_: SubscriptionType,
         level: Any,
-        window: int,
         redeliveries: int | None,
     ) -> None:
         """Two topics; a consumer and a transaction, so that most rules have something to do from the start."""
         for name, limit in zip("tu", limits, strict=True):
             self.both.store.create_topic(name, ledger_entries_max=limit)
             self.model.create_topic(name, limit)
+        type_, window = data.draw(self.types, label="type"), data.draw(self.windows, label="window")
         self._attach(self.model.topics["t"], "a", type_, level, EARLIEST, window, redeliveries)
         self.begin(data)
         for _ in range(data.draw(st.integers(0, 4), label="sends")):
             self.send(data)
 
-    @rule(data=st.data(), what=st.sampled_from(STEPS))
-    def step(self, data: st.DataObject, what: str) -> None:
+    @rule(data=st.data())
+    def step(self, data: st.DataObject) -> None:
         """One thing that users do, the usual ones more often."""
+        what = data.draw(self.steps, label="step")
         if what in CONSUMER_STEPS and not self.handles:
             what = "subscribe"
         if what == "administer" and not self.model.subscriptions():
@@ -142,7 +149,7 @@ class StoreMachine(RuleBasedStateMachine):
         if producer is not None and data.draw(st.booleans(), label="gives sequence ids"):
             ids = data.draw(st.lists(st.integers(0, 9), min_size=count, max_size=count), label="ids")
         messages = []
-        for key in data.draw(st.lists(keys, min_size=count, max_size=count), label="keys"):
+        for key in data.draw(st.lists(self.keys, min_size=count, max_size=count), label="keys"):
             self.sent += 1
             messages.append((b"%d" % self.sent if self.sent % 10 else None, key))
         handle = self.both.store.create_producer(topic.name, producer_name=producer, connected=False)
@@ -203,10 +210,10 @@ class StoreMachine(RuleBasedStateMachine):
         known = topic.subscriptions.get(name)
         type_, level = None, None
         if known is None or data.draw(seldom, label="another mode"):
-            type_ = data.draw(types | st.none(), label="type")
+            type_ = data.draw(self.types | st.none(), label="type")
             level = data.draw(levels | st.none(), label="level")
         start = self._start(data, topic) if known is None else LATEST
-        window = data.draw(windows, label="window")
+        window = data.draw(self.windows, label="window")
         redeliveries = data.draw(st.sampled_from([None, None, None, 0, 1]), label="redeliveries")
         self._attach(topic, name, type_, level, start, window, redeliveries)
 
@@ -279,11 +286,13 @@ class StoreMachine(RuleBasedStateMachine):
         if not is_done:
             return
         mine.drop_queued()
+        mine.send_back_held(consumer)
         if not consumer.queue:
             consumer.queue = mine.dispatch(consumer, consumer.window, self.both.now_ns)
         wanted, consumer.queue = consumer.queue[:count], consumer.queue[count:]
         got = [(message.message_id, message.redelivery_count) for message in messages]
         assert got == [(message_id(mine.topic, slot), times) for slot, times in wanted]
+        assert mine.overtaken(consumer, [slot for slot, _ in wanted]) == []
         for message, (slot, _) in zip(messages, wanted, strict=True):
             stored = mine.topic.message(slot)
             assert (message.value, message.key) == (stored.value, stored.key)
@@ -326,6 +335,8 @@ class StoreMachine(RuleBasedStateMachine):
         )
         if is_done and txn:
             mine.acknowledge_in(slots, txn)
+            if not by_operator:
+                mine.send_back_behind(consumer, slots)
         elif is_done:
             self.both.end_all(forced)
             mine.acknowledge(slots)
@@ -366,14 +377,24 @@ class StoreMachine(RuleBasedStateMachine):
         mine, slot = consumer.subscription, self._slot(data, consumer)
         if slot is None:
             return
-        message = message_id(mine.topic, slot)
+        message, due_ns = message_id(mine.topic, slot), self.both.now_ns + delay * SECOND
+        if slot in mine.holder and data.draw(seldom, label="by operator"):
+            admin, place = self.both.store.admin, (mine.topic.name, mine.name)
+            result, _ = self.attempt(
+                f"operator gives {message} back for {delay} s",
+                lambda: admin.negative_acknowledge(*place, [message], delay=delay),
+                set,
+            )
+            assert result["givenBack"] == 1
+            mine.take_back(slot, due_ns)
+            return
         _, is_done = self.attempt(
             f"{consumer.name} gives {message} back for {delay} s",
             lambda: self.handles[consumer].negative_acknowledge(message, delay=delay),
             lambda: {"ConsumerEvicted"} if consumer.evicted else set(),
         )
         if is_done:
-            mine.give_back(consumer, [slot], self.both.now_ns + delay * SECOND)
+            mine.give_back(consumer, slot, due_ns)
 
     # Steps: what happens seldom
 
@@ -511,5 +532,16 @@ class _Named:
         return f"{topic.name}/{self.object.name}" if topic else str(self.object.name)
 
 
+class KeySharedMachine(StoreMachine):
+    """The same, where most messages share a key, and consumers that keep its order give much back (invariant 21)."""
+
+    steps = _weighted(KEY_WEIGHTS)
+    keys = st.sampled_from([None, b"", b"k", b"k", b"k"])
+    types = st.sampled_from([SubscriptionType.KEY_SHARED] * 4 + [SubscriptionType.SHARED])
+    windows = st.sampled_from([1, 3, 1000, 1000])
+
+
 TestStore = StoreMachine.TestCase
 TestStore.settings = settings(stateful_step_count=50, max_examples=MODEL_EXAMPLES or 200)
+TestKeyShared = KeySharedMachine.TestCase
+TestKeyShared.settings = settings(stateful_step_count=50, max_examples=MODEL_EXAMPLES or 100)
