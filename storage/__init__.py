@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from storage.message import Message
     from storage.message_batch import MessageBatch
     from storage.open_table import Row, Table
-    from storage.position import EARLIEST, LATEST, MessageId, Position
-    from storage.producer import DUPLICATE, BatchReceipt, Producer
+    from storage.position import EARLIEST, LATEST, LateMessageId, MessageId, Position
+    from storage.producer import Producer
     from storage.reader import Blocked, Reader
+    from storage.receipt import DUPLICATE, BatchReceipt
     from storage.store import Store
     from storage.subscription.isolation import IsolationLevel, SubscriptionType
     from storage.transaction import Transaction
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DUPLICATE", "EARLIEST", "LATEST", "AccessMode", "BatchReceipt", "Blocked", "CheckMode", "Consumer",
-    "IsolationLevel", "Message", "MessageBatch", "MessageId", "Position", "Priority", "Producer", "Reader",
-    "Row", "Store", "SubscriptionType", "Table", "Transaction", "TransactionIsolation", "TransactionState",
+    "IsolationLevel", "LateMessageId", "Message", "MessageBatch", "MessageId", "Position", "Priority", "Producer",
+    "Reader", "Row", "Store", "SubscriptionType", "Table", "Transaction", "TransactionIsolation", "TransactionState",
     "TxnID", "TxnctlError",
 ]  # fmt: skip
 
 _HOMES = {
-    "DUPLICATE": "producer", "AccessMode": "ledger.access", "EARLIEST": "position", "LATEST": "position",
-    "BatchReceipt": "producer",
+    "DUPLICATE": "receipt", "AccessMode": "ledger.access", "EARLIEST": "position", "LATEST": "position",
+    "BatchReceipt": "receipt", "LateMessageId": "position",
     "Blocked": "reader", "Consumer": "consumer", "IsolationLevel": "subscription.isolation", "Message": "message",
     "MessageBatch": "message_batch",
     "MessageId": "position", "Position": "position", "Producer": "producer", "Reader": "reader", "Store": "store",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 from storage.errors import InvalidValue
@@ -49,17 +50,29 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
+    def every(self, seconds: float, action: Callable[[], bool]) -> None:
+        """Call `action` every so often until it returns False, in a thread that keeps no process alive."""
+        from threading import Thread
+
+        def run() -> None:
+            self.sleep(seconds)
+            while action():
+                self.sleep(seconds)
+
+        Thread(target=run, name="txnctl", daemon=True).start()
+
 
 class ManualClock(Clock):
-    """A clock that tests move by hand. Sleeping moves it."""
+    """A clock that tests move by hand. Sleeping moves it; what is to be called on the way is called by who moves it."""
 
-    __slots__ = ("boot", "boot_now_ns", "wall_now_ns")
+    __slots__ = ("_calls", "boot", "boot_now_ns", "wall_now_ns")
 
     def __init__(self, wall_ms: int = 1_700_000_000_000, boot: bytes = b"manual-boot-0001") -> None:
         super().__init__()
         self.wall_now_ns = wall_ms * 1_000_000
         self.boot_now_ns = 1_000_000_000
         self.boot = boot
+        self._calls: list[tuple[int, float, Callable[[], bool]]] = []
 
     def wall_ms(self) -> int:
         return self.wall_now_ns // 1_000_000
@@ -76,10 +89,25 @@ class ManualClock(Clock):
     def sleep(self, seconds: float) -> None:
         self.advance(seconds)
 
+    def every(self, seconds: float, action: Callable[[], bool]) -> None:
+        self._calls.append((self.boot_now_ns + int(seconds * 1e9), seconds, action))
+
     def advance(self, seconds: float) -> None:
         """Let `seconds` pass on every clock."""
-        self.boot_now_ns += int(seconds * 1e9)
-        self.wall_now_ns += int(seconds * 1e9)
+        until_ns = self.boot_now_ns + int(seconds * 1e9)
+        while due := [each for each in self._calls if each[0] <= until_ns]:
+            call = min(due, key=lambda each: each[0])
+            self._calls.remove(call)
+            self._move_to(call[0])
+            if call[2]():
+                self.every(*call[1:])
+        self._move_to(until_ns)
+
+    def _move_to(self, boot_ns: int) -> None:
+        """A call may have moved the clock beyond."""
+        if boot_ns > self.boot_now_ns:
+            self.wall_now_ns += boot_ns - self.boot_now_ns
+            self.boot_now_ns = boot_ns
 
 
 def nanoseconds(seconds: Any, what: str) -> int:

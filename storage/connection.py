@@ -24,7 +24,6 @@ from storage.view import ReadView, WriteBatch
 
 T = TypeVar("T")
 _SHOWN_S = 0.001
-_IN_PLACE_NS = 1_000_000_000
 
 _open: dict[tuple[int, str], tuple[Environment, int]] = {}
 _open_lock = threading.Lock()
@@ -76,7 +75,6 @@ class Connection:
         self._owner: Owner | None = None
         self._lease = 0
         self._closed = False
-        self._in_place_ns = 0
         self._overdue: list[Callable[[WriteBatch], object]] = []
         self.path = place.resolved(path, os.path.realpath)
         self.environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
@@ -98,12 +96,7 @@ class Connection:
         timeout_s: float | None = None,
     ) -> T:
         """One durable store transaction; see `Environment.write`."""
-        if self._closed:
-            raise StoreClosed(f"this handle of {self.path} is closed")
-        if self.read_only:
-            raise StoreInvalid(
-                f"this handle of {self.path} is for reading only", hint="Open it with read_only=False."
-            )
+        self.check_writable()
         if self._overdue:
             self._catch_up(self.lock_timeout_s)
         return self.environment.write(
@@ -113,6 +106,19 @@ class Connection:
             on_wait=self.on_wait,
             dry_run=dry_run,
         )
+
+    def check_writable(self) -> None:
+        """Raises:
+        StoreClosed: this handle was closed, or belongs to the process that forked this one.
+        StoreInvalid: it is for reading only.
+        """
+        if self._closed:
+            raise StoreClosed(f"this handle of {self.path} is closed")
+        if self.read_only:
+            raise StoreInvalid(
+                f"this handle of {self.path} is for reading only", hint="Open it with read_only=False."
+            )
+        self.environment.check_usable()
 
     def recorded_view(self, record: Callable[[ReadView], None]) -> AbstractContextManager[ReadView]:
         """A view for a serializable read; see `Environment.recorded_view`."""
@@ -168,7 +174,7 @@ class Connection:
             now_ns = self.clock.boot_ns()
             if now_ns >= until_ns:
                 return False
-            self._look_in_place(now_ns)
+            self.environment.look_in_place()
             self.clock.sleep(WAKE_S)
         return True
 
@@ -178,12 +184,7 @@ class Connection:
         Raises:
             StoreNotFound: the store was removed, moved or replaced.
         """
-        self._look_in_place(self.clock.boot_ns())
-
-    def _look_in_place(self, now_ns: int) -> None:
-        if now_ns - self._in_place_ns >= _IN_PLACE_NS:
-            self._in_place_ns = now_ns
-            self.environment.check_in_place()
+        self.environment.look_in_place()
 
     def close(self) -> None:
         if not self._closed:

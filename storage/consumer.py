@@ -18,7 +18,7 @@ from storage.ledger.topic import Topic
 from storage.limits import DEATH_CHECK_S
 from storage.message import Message
 from storage.message_batch import MessageBatch, Piece
-from storage.position import MessageId
+from storage.position import LateMessageId, MessageId
 from storage.reader import Blocked, blocked_by
 from storage.schema import CURSORS
 from storage.subscription import (
@@ -38,7 +38,7 @@ from storage.subscription.isolation import IsolationLevel, SubscriptionType, bou
 from storage.subscription.key_order import KeyOrder
 from storage.subscription.receiver_queue import Messages, ReceiverQueue
 from storage.subscription.subscription import AttachedConsumer, Subscription
-from storage.transaction import Transaction, txn_number
+from storage.transaction import Transaction, txn_number, work_of
 from storage.txn import reaper, record as records
 from storage.txn.aborted import AbortedSet
 from storage.txn.coordinator import Coordinator
@@ -49,7 +49,7 @@ _TEND_NS = int(DEATH_CHECK_S * 1e9)
 
 T = TypeVar("T")
 
-Acknowledged = Message | MessageId | Sequence[Message | MessageId]
+Acknowledged = Message | MessageId | LateMessageId | Sequence[Message | MessageId | LateMessageId]
 
 
 class Consumer:
@@ -158,6 +158,9 @@ class Consumer:
     def _bound(self, txn: Transaction | TxnID | str) -> int | None:
         """The timestamp of a transaction that has used a table; None for others."""
         if isinstance(txn, Transaction):
+            if self._subscription.level is IsolationLevel.READ_UNCOMMITTED:
+                # It may be handed what the transaction itself has sent.
+                work_of(txn).write_sends()
             return txn.message_bound
         with self._connection.view() as view:
             record = records.get(view, txn_number(txn))
@@ -186,19 +189,19 @@ class Consumer:
             TransactionConflict, NotDeliverable, MessageNotFound, ConsumerEvicted, TransactionNotOpen,
             TransactionTimedOut
         """
-        items, number = _items(messages), 0 if txn is None else txn_number(txn)
+        items = _items(messages)
 
-        def apply(batch: WriteBatch) -> Messages:
-            self._acknowledger.acknowledge(batch, items, number, force)
-            return self._key_order.send_back_behind(batch, items) if number else {}
+        def apply(batch: WriteBatch, least: int) -> Messages:
+            self._acknowledger.acknowledge(batch, items, least, force)
+            return self._key_order.send_back_behind(batch, items) if least else {}
 
         if items:
-            self._queue.drop(self._write(apply, number))
+            self._queue.drop(self._write(apply, txn))
             self._forget_acknowledged(max(at for at, _ in items))
 
     def acknowledge_cumulative(
         self,
-        message: Message | MessageId,
+        message: Message | MessageId | LateMessageId,
         *,
         txn: Transaction | TxnID | str | None = None,
         force: bool = False,
@@ -208,13 +211,13 @@ class Consumer:
         Raises:
             InvalidValue, and as `acknowledge`
         """
-        message_id = message.message_id if isinstance(message, Message) else message
+        message_id = message.message_id if isinstance(message, Message | LateMessageId) else message
         if not isinstance(message_id, MessageId):
             raise InvalidPosition(f"{message!r} is neither a message nor a message id")
         item_of(message_id)
-        number = 0 if txn is None else txn_number(txn)
         self._write(
-            lambda batch: self._acknowledger.acknowledge_cumulative(batch, message_id, number, force), number
+            lambda batch, least: self._acknowledger.acknowledge_cumulative(batch, message_id, least, force),
+            txn,
         )
         self._forget_acknowledged((message_id.ledger_id, message_id.entry_id))
 
@@ -224,11 +227,13 @@ class Consumer:
             with self._connection.view() as view:
                 self._keep_held(view)
 
-    def negative_acknowledge(self, message: Message | MessageId, *, delay: float = 60.0) -> None:
+    def negative_acknowledge(
+        self, message: Message | MessageId | LateMessageId, *, delay: float = 60.0
+    ) -> None:
         """Give a message back, to be handed out again after `delay` seconds."""
         items = _items(message)
         delay_ns = nanoseconds(delay, "a delay")
-        self._queue.drop(self._write(lambda batch: self._give_back(batch, items, delay_ns), 0))
+        self._queue.drop(self._write(lambda batch, _: self._give_back(batch, items, delay_ns)))
         self._forget_acknowledged(max(at for at, _ in items))
 
     def blocked_by(self) -> Blocked | None:
@@ -245,7 +250,7 @@ class Consumer:
         """
         subscription = self._subscription
 
-        def delete(batch: WriteBatch) -> None:
+        def delete(batch: WriteBatch, _: int) -> None:
             living = subscriptions.sweep(batch, subscription, self._end_owned)
             cursor = cursors.load(batch, subscription.subscription_id)
             others = [each for each in living if each.consumer_id != self._attached.consumer_id]
@@ -253,7 +258,7 @@ class Consumer:
             change.check_nothing_pending(batch, subscription, cursor, "be deleted")
             subscriptions.delete(batch, subscription)
 
-        self._write(delete, 0)
+        self._write(delete)
         self._closed = True
 
     def close(self) -> None:
@@ -285,16 +290,21 @@ class Consumer:
     def _is_attached(self, view: ReadView) -> bool:
         return subscriptions.is_attached(view, self._subscription.subscription_id, self._attached.consumer_id)
 
-    def _write(self, action: Callable[[WriteBatch], T], txn: int) -> T:
-        """Run an action that only an attached consumer may make."""
+    def _write(
+        self, action: Callable[[WriteBatch, int], T], txn: Transaction | TxnID | str | None = None
+    ) -> T:
+        """Run an action that only an attached consumer may make, given the number of the transaction (0 for none)."""
         if self._closed:
             raise StoreClosed("this consumer is closed")
 
-        def checked(batch: WriteBatch) -> T:
+        def checked(batch: WriteBatch, least: int) -> T:
             self._check_attached(batch)
-            return action(batch)
+            return action(batch, least)
 
-        return self._connection.write(checked, naming=txn)
+        if isinstance(txn, Transaction):
+            return work_of(txn).within(checked)
+        least = 0 if txn is None else txn_number(txn)
+        return self._connection.write(lambda batch: checked(batch, least), naming=least)
 
     def _check_attached(self, view: ReadView) -> None:
         if not self._is_attached(view):
@@ -337,7 +347,7 @@ class Consumer:
                 self._keep_held(view)
                 would_overtake = bool(self._key_order.find_held(view))
         if would_overtake:
-            self._queue.drop(self._write(self._key_order.send_back_held, 0))
+            self._queue.drop(self._write(lambda batch, _: self._key_order.send_back_held(batch)))
         # Only now: if that write failed, the next call looks again.
         self._seen, self._generation = seen, generation
 
@@ -453,6 +463,8 @@ def _items(messages: Acknowledged) -> list[Item]:
             add_item(found, (message.entry.ledger_id, message.entry.entry_id), 1 << message.index)
         elif isinstance(message, MessageId):
             add_item(found, *item_of(message))
+        elif isinstance(message, LateMessageId):
+            add_item(found, *item_of(message.message_id))
         else:
             raise InvalidPosition(f"{message!r} is neither a message nor a message id")
     return list(found.items())

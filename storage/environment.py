@@ -31,6 +31,7 @@ from storage.errors import (
     StoreNotFound,
     UnknownFormat,
 )
+from storage.flusher import Flusher
 from storage.headroom import Headroom
 from storage.lease import FILE_NAME, LockFile, check_platform
 from storage.limits import (
@@ -48,6 +49,7 @@ from storage.view import DurableRefusal, ReadView, WriteBatch
 T = TypeVar("T")
 OnWait = Callable[[str, float], None]
 _FORK_WAIT_S = 2.0
+_IN_PLACE_NS = 1_000_000_000
 _SPARE_BYTES = 1 << 16
 _WRITE_BYTES_MAX = 2 * WRITE_BYTES_TARGET
 _FULL_WORDS = ("No space left", "File too large", "quota exceeded", "ENOSPC")
@@ -77,7 +79,9 @@ class Environment:
         self._views_done = threading.Condition(self._views_lock)
         self._growing = False
         self._is_still = False
+        self._in_place_ns = 0
         self.read_cache = ReadCache(path, clock)
+        self.flusher = Flusher(clock)
         check_platform()
         place.check(path)
         _make_reader_table(path)
@@ -114,6 +118,7 @@ class Environment:
 
     def close(self) -> None:
         """Close it; every view must be done."""
+        self.flusher.stop()
         if self.pid == os.getpid():
             self._raw.close()
         self._headroom.close()
@@ -170,6 +175,7 @@ class Environment:
         self._headroom.close()
         self.read_cache.close()
         self.lock_file.close()
+        self.flusher.forked()
         self._failed = "it was opened before this process forked; open the store anew in the child"
         if self._is_still:
             with suppress(lmdb.Error):
@@ -401,7 +407,7 @@ class Environment:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
         try:
             self.lock_file.enter_gate(timeout_s, on_wait)
-            self.check_in_place()
+            self.look_in_place()
             while True:
                 try:
                     return self._write_once(change, naming, dry_run)
@@ -484,13 +490,20 @@ class Environment:
         if self._failed is not None:
             raise StoreClosed(f"this handle of {self.path} cannot be used: {self._failed}")
 
-    def check_in_place(self) -> None:
-        """What is written into removed files nobody would ever read, and nobody else would ever commit to them.
+    def look_in_place(self) -> None:
+        """Look, once a second, whether the store is still at its path.
+
+        What is written into removed files nobody would ever read, and nobody else would ever commit to them.
 
         Raises:
             StoreNotFound: the store was removed, moved or replaced since it was opened.
         """
-        if not self.lock_file.is_in_place():
+        now_ns = self.clock.boot_ns()
+        if now_ns - self._in_place_ns < _IN_PLACE_NS:
+            return
+        if self.lock_file.is_in_place():
+            self._in_place_ns = now_ns
+        else:
             raise StoreNotFound(
                 f"the store at {self.path} was removed, moved or replaced while it was open",
                 hint="What is at that path now, if anything, is another store: open it anew.",

@@ -1,12 +1,16 @@
 """A serializable transaction as its process holds it: begun without a commit, given a record when something needs it.
 
-Its timestamp comes from the shared page of read_cache.py, below a mark that is durably reserved. Its record is written
-when its number is asked for, when a message, an acknowledgement or an intent names it, when it meets another
-transaction, or when it commits something (docs/decisions/0015).
+Its timestamp comes from the shared page of read_cache.py, below a mark that is durably reserved; in a store without
+tables it has none before its record. That is written when its number is asked for, when a message, an acknowledgement
+or an intent names it, when it meets another transaction, or when it commits something (docs/decisions/0015, 0017).
+
+The lock keeps the thread that uses the transaction and the watch over what is kept (flusher.py) out of each other's
+way. It is taken before the writer gate, and nobody holds those of two transactions.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Self, TypeVar
@@ -15,6 +19,7 @@ from storage.connection import Connection
 from storage.errors import TxnctlError
 from storage.limits import TIMESTAMP_RESERVE_NS
 from storage.schema import TABLES
+from storage.table.writing import begin_use
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator, Ended, Started, check_begin
 from storage.txn.record import TransactionRecord
@@ -67,8 +72,9 @@ class LazyTransaction:
         self._coordinator = coordinator
         self._begun = begun
         self._started = started
-        self._uses_tables = False
-        self._tried = 0
+        self._lock = threading.RLock()
+        self._uses_tables = self._is_marked = False
+        self._tried: TransactionRecord | None = None
         self._ended: TransactionState | None = None
         self._boot_deadline_ns = connection.clock.boot_ns() + begun.timeout_ms * 1_000_000
         self.least = least
@@ -85,9 +91,12 @@ class LazyTransaction:
         """
         check_begin(begun.timeout_ms, begun.labels)
         cache, clock, started = connection.environment.read_cache, connection.clock, []
+        connection.check_writable()
 
-        if not cache.is_attached and not _has_tables(connection):
-            return cls._begin_durably(connection, coordinator, begun)
+        if not cache.is_attached:
+            with connection.view() as view:
+                if not view.count(TABLES):
+                    return cls(connection, coordinator, begun, 0, Started(0, clock.wall_ms(), view.now_ns))
 
         def issue(view: ReadView) -> None:
             if not cache.is_valid(view.head):
@@ -113,12 +122,19 @@ class LazyTransaction:
         work.materialize()
         return work
 
+    def known_timestamp(self) -> int:
+        """Its timestamp; in a store without tables it is issued now if it was not yet."""
+        if not self.timestamp:
+            self.materialize()
+        return self.timestamp
+
     def materialize(self) -> None:
         """Give the transaction a record if it has none yet."""
-        if not self.least:
-            self._adopt(self._connection.write(self._make_record))
-            if self._ended is not None:
-                self._end_as_here()
+        with self._lock:
+            if not self.least:
+                self._adopt(self._in_doubt(lambda: self._connection.write(self._make_record)))
+                if self._ended is not None:
+                    self._end_as_here()
 
     def _make_record(self, batch: WriteBatch, *, ends_here: bool = False) -> TransactionRecord:
         begun, owner = self._begun, self._connection.owner
@@ -141,7 +157,7 @@ class LazyTransaction:
             started,
             ends_here,
         )
-        self._tried = record.least
+        self._tried = record
         if self._uses_tables:
             record.uses_tables = True
             if not ends_here:
@@ -149,7 +165,9 @@ class LazyTransaction:
         return record
 
     def _adopt(self, record: TransactionRecord) -> None:
-        self.least, self.timestamp = record.least, record.timestamp
+        # The number comes last: who knows it knows the rest.
+        self.timestamp, self._is_marked = record.timestamp, record.uses_tables
+        self.least = record.least
 
     def _end_as_here(self) -> None:
         """A transaction that ended without a record is given one: it ends there too."""
@@ -166,42 +184,107 @@ class LazyTransaction:
 
         self._connection.write(end, naming=least)
 
-    def _write(self, change: Callable[[WriteBatch, TransactionRecord], T]) -> T:
+    def _write(
+        self, change: Callable[[WriteBatch, TransactionRecord], T], timeout_s: float | None = None
+    ) -> T:
         """Run a change on a batch with the open transaction's record, which is made if need be."""
 
         def whole(batch: WriteBatch) -> tuple[TransactionRecord, T]:
             record = self._record_in(batch)
             return record, change(batch, record)
 
+        write = self._connection.write
+        record, result = self._in_doubt(lambda: write(whole, naming=self.least, timeout_s=timeout_s))
+        self._adopt(record)
+        return result
+
+    def _record_in(self, batch: WriteBatch) -> TransactionRecord:
+        """The record of the open transaction, which says by now whether it has used a table. The caller saves it.
+
+        Raises:
+            TransactionNotOpen, TransactionTimedOut, LostConflict, ReadOnlyTransaction
+        """
+        least, owner = self.least or self._make_record(batch).least, self._connection.owner
+        record = self._coordinator.use(batch, least, owner)
+        if self._uses_tables:
+            begin_use(batch, self._coordinator, record, owner)
+        return record
+
+    def _in_doubt(self, write: Callable[[], T]) -> T:
+        """Run a write of the transaction; if it fails, look what is in the store by now."""
+        self._find_tried()
         try:
-            record, result = self._connection.write(whole, naming=self.least)
+            return write()
         except BaseException:
             # A refusal that was durable, or an interrupt after the commit.
             with suppress(TxnctlError):
                 self._find_tried()
             raise
-        self._adopt(record)
-        return result
-
-    def _record_in(self, batch: WriteBatch) -> TransactionRecord:
-        """The record of the open transaction.
-
-        Raises:
-            TransactionNotOpen, TransactionTimedOut, LostConflict, ReadOnlyTransaction
-        """
-        if not self.least:
-            self._make_record(batch)
-            return self._coordinator.use(batch, self._tried, self._connection.owner)
-        return self._coordinator.use(batch, self.least, self._connection.owner)
 
     def _find_tried(self) -> None:
-        """Look whether the transaction has a record by now."""
-        if self.least or not self._tried:
+        """Look whether the transaction has a record by now, if a write that was to make it came to no end."""
+        tried = self._tried
+        if self.least or tried is None:
             return
         with self._connection.view() as view:
-            record = records.find(view, self._tried)
-        if record is not None and record.timestamp == self.timestamp:
+            record = records.find(view, tried.least)
+        if record is not None and (record.timestamp, record.owner_fields, record.deadline_ns) == (
+            tried.timestamp,
+            tried.owner_fields,
+            tried.deadline_ns,
+        ):
             self._adopt(record)
+        self._tried = None
+
+    def see_usable(self) -> None:
+        """Raises:
+        TransactionNotOpen, TransactionTimedOut, LostConflict: it is not open, or overdue.
+        """
+        if self._is_unusable():
+            self._write(_nothing)
+
+    def within(self, action: Callable[[WriteBatch, int], T]) -> T:
+        """Run an action of others that names the transaction, in a store transaction that gives it a record if need be.
+
+        Raises:
+            TransactionNotOpen, TransactionTimedOut, RequestTooOld, and what `action` raises.
+        """
+
+        def whole(batch: WriteBatch, record: TransactionRecord) -> T:
+            records.save(batch, record)
+            return action(batch, record.least)
+
+        with self._lock:
+            self._enter()
+            return self._write(whole)
+
+    def _enter(self) -> None:
+        """What every operation begins with.
+
+        Raises:
+            TransactionNotOpen
+            StoreClosed, StoreInvalid: of the handle
+        """
+        self._connection.check_writable()
+        self._check_not_ended()
+
+    def _check_not_ended(self) -> None:
+        """A transaction that ended without a record is given one, so that the error names it."""
+        if self._ended is not None:
+            self.materialize()
+            self._write(_nothing)
+
+    def _is_unusable(self) -> bool:
+        """Whether it is not open, or overdue: then an operation of the coordinator says why."""
+        if not self.least:
+            return self._connection.clock.boot_ns() >= self._boot_deadline_ns
+        with self._connection.view() as view:
+            record = records.get(view, self.least)
+            return record.state is not TransactionState.OPEN or view.now_ns >= record.deadline_ns
+
+    def forked(self) -> None:
+        """This is the child of a fork: whoever held the lock is not here."""
+        self._lock = threading.RLock()
 
     @property
     def state(self) -> TransactionState:
@@ -226,9 +309,8 @@ class LazyTransaction:
         return self._started.now_ns + self._begun.timeout_ms * 1_000_000
 
 
-def _has_tables(connection: Connection) -> bool:
-    with connection.view() as view:
-        return bool(view.count(TABLES))
+def _nothing(_batch: WriteBatch, _record: TransactionRecord) -> None:
+    """Only see that the transaction is open."""
 
 
 def _reserve(batch: WriteBatch) -> None:

@@ -38,6 +38,9 @@ SESSION_LEASE_MS_MAX = 24 * 3600 * 1000
 OWNERS_KEPT = 1000
 """Owners of a topic that its history keeps."""
 
+MESSAGE_OVERHEAD_BYTES = 32
+"""What a message takes beside its own bytes while its transaction keeps it in the process."""
+
 LEDGER_ENTRIES_MAX = 50_000
 LEDGER_BYTES_MAX = 256 * 1024 * 1024
 LEDGER_AGE_MAX_MS = 24 * 3600 * 1000

@@ -83,7 +83,7 @@ def _check_properties(properties: Any) -> None:
             raise InvalidValue(f"property {name!r} is not valid Unicode text") from None
 
 
-def _sizes(columns: Columns) -> list[int]:
+def sizes_of(columns: Columns) -> list[int]:
     """Bytes of each message: value, key and properties.
 
     Raises:
@@ -127,10 +127,9 @@ def check_sequence_ids(ids: Sequence[int], count: int, has_name: bool) -> None:
             raise InvalidValue(f"a sequence id is a whole number of 0 or more, not {each!r}")
 
 
-def commits_of(columns: Columns) -> Commits:
-    """How to store these messages: for each durable commit its first message, and where each of its entries ends."""
-    count = len(columns.values)
-    sizes = _sizes(columns)
+def commits_of(sizes: Sequence[int]) -> Commits:
+    """How to store messages of these sizes: for each durable commit its first, and where each of its entries ends."""
+    count = len(sizes)
     if sum(sizes) <= ENTRY_BYTES_TARGET and count <= ENTRY_MESSAGES_MAX:
         return [(0, [count])]
     commits: Commits = []

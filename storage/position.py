@@ -7,6 +7,7 @@ first entry of ledger L. `MessageId` names a message: its entry and, in a batch,
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
@@ -108,6 +109,58 @@ class MessageId(tuple[int, int, int]):
         return cls(int(match[1]), int(match[2]), -1 if match[3] is None else int(match[3]))
 
 
+class LateMessageId:
+    """The id of a message that its transaction keeps in this process: known once the message is written.
+
+    Looking at it in any way has what the transaction keeps written. It compares as the `MessageId` that it stands for,
+    and may be given wherever one is taken.
+    """
+
+    __slots__ = ("_find",)
+
+    def __init__(self, find: Callable[[], MessageId]) -> None:
+        self._find = find
+
+    @property
+    def message_id(self) -> MessageId:
+        """The id itself.
+
+        Raises:
+            TxnctlError: the message cannot be written any more; as `Transaction.flush`.
+        """
+        return self._find()
+
+    @property
+    def ledger_id(self) -> int:
+        return self.message_id.ledger_id
+
+    @property
+    def entry_id(self) -> int:
+        return self.message_id.entry_id
+
+    @property
+    def batch_index(self) -> int:
+        return self.message_id.batch_index
+
+    @property
+    def position(self) -> Position:
+        return self.message_id.position
+
+    def __str__(self) -> str:
+        return str(self.message_id)
+
+    def __repr__(self) -> str:
+        return f"<LateMessageId at {id(self):#x}>"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, LateMessageId):
+            return self is other or self.message_id == other.message_id
+        return self.message_id == other if isinstance(other, MessageId) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.message_id)
+
+
 class Extreme:
     """`earliest` or `latest`: a start that depends on the topic and the isolation level."""
 
@@ -141,6 +194,8 @@ def start_of(value: object) -> Position | MessageId | Extreme:
     Raises:
         InvalidPosition
     """
+    if isinstance(value, LateMessageId):
+        return value.message_id
     if isinstance(value, Position | MessageId | Extreme):
         return value
     if isinstance(value, str):

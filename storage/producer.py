@@ -1,74 +1,37 @@
-"""A producer: appends messages to one topic, each send one durable commit.
+"""A producer: appends messages to one topic, each send one durable commit, or kept by the transaction it is made in.
 
-What is sent is checked before the writer gate is entered. Inside the store transaction stands all that must be true
-of the append: the topic still exists and this producer may publish to it, sequence ids are new, the transaction is
-open.
+What is sent is checked before anything else. What must be true inside the store transaction of the append is
+appending.py's. A producer's messages stand in its topic in the order in which it sent them: before it sends elsewhere,
+what a transaction keeps of it is stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, overload
 
+from storage.appending import Appender
 from storage.connection import Connection
-from storage.errors import InvalidName, ProducerFenced, StoreClosed, TopicNotFound
-from storage.ledger import admission, managed_ledger, refusals, sequence_ids, topic as topics, topic_head
+from storage.errors import InvalidName, ProducerFenced, StoreClosed
+from storage.ledger import admission
 from storage.ledger.access import AccessMode
-from storage.ledger.entry import MESSAGES, Columns
+from storage.ledger.entry import Columns
 from storage.ledger.publisher import Connected, Publisher
 from storage.ledger.topic import Topic
-from storage.limits import ENTRY_BYTES_TARGET
+from storage.limits import MESSAGE_BYTES_MAX
 from storage.names import LETTERS_PREFIX, check_name
-from storage.outgoing import Commits, check_sequence_ids, columns_of, commits_of
-from storage.position import MessageId, Position
-from storage.transaction import Transaction, txn_number
-from storage.txn import buffer, record as records
+from storage.outgoing import check_sequence_ids, columns_of, commits_of, sizes_of
+from storage.position import LateMessageId, MessageId
+from storage.receipt import BatchReceipt, Shipment, StoredEntry
+from storage.transaction import Transaction, txn_number, work_of
+from storage.txn import record as records
 from storage.txn.coordinator import Coordinator
-from storage.txn.fence import Fence
 from storage.txn_id import TxnID
-from storage.txn_state import AbortReason, TransactionState
-from storage.view import ReadView, WriteBatch
+from storage.view import WriteBatch
 
-DUPLICATE = MessageId(-1, -1, -1)
-"""What `send` returns for a sequence id that is stored already, as Pulsar does: nothing was stored again."""
-
-_ONE: Commits = [(0, [1])]
-"""How a single message is stored: one commit, one entry."""
-
-
-class BatchReceipt:
-    """Where a batch went: entries in order, with how many messages each.
-
-    Attributes:
-        count: messages stored.
-        duplicates: messages left out because their sequence ids are stored already.
-        last_sequence_id: of the last message stored; -1 if none was.
-    """
-
-    __slots__ = ("count", "duplicates", "entries", "last_sequence_id")
-
-    def __init__(self) -> None:
-        self.entries: list[tuple[Position, int]] = []
-        self.count = self.duplicates = 0
-        self.last_sequence_id = -1
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __iter__(self) -> Iterator[MessageId]:
-        for position, count in self.entries:
-            if count == 1:
-                yield MessageId(*position)
-            else:
-                for index in range(count):
-                    yield MessageId(*position, index)
-
-    @property
-    def last_message_id(self) -> MessageId:
-        """The id of the last message stored; DUPLICATE if none was."""
-        if not self.entries:
-            return DUPLICATE
-        position, count = self.entries[-1]
-        return MessageId(*position, count - 1 if count > 1 else -1)
+if TYPE_CHECKING:
+    from storage.table_work import TableWork
 
 
 class Producer:
@@ -81,13 +44,10 @@ class Producer:
         self._coordinator = coordinator
         self._topic = topic
         self._publisher = publisher
-        self._fence = Fence(coordinator, connection.owner)
-        self._fenced: ProducerFenced | None = None
+        self._appender = Appender(coordinator, connection.owner, topic, publisher)
+        self._keeper: TableWork | None = None
         self._has_left = False
-        self._name = publisher.name
-        self._next_sequence = 0
         self._closed = False
-        self.last_sequence_id = -1
 
     @property
     def topic(self) -> str:
@@ -96,7 +56,17 @@ class Producer:
     @property
     def producer_name(self) -> str | None:
         """Its name; None before the first message of one that is neither named nor connected."""
-        return self._name
+        return self._appender.progress.name
+
+    @property
+    def last_sequence_id(self) -> int:
+        """Of the last message stored; -1 before the first. What a transaction keeps of it is written for that.
+
+        Raises:
+            as `flush`
+        """
+        self.flush()
+        return self._appender.progress.last_sequence_id
 
     @property
     def access_mode(self) -> AccessMode:
@@ -113,6 +83,30 @@ class Producer:
         """The token of its session; None if it is not connected between sends."""
         return self._publisher.token
 
+    @overload
+    def send(
+        self,
+        value: bytes | None,
+        *,
+        key: str | bytes | None = None,
+        properties: dict[str, str] | None = None,
+        event_time: int | None = None,
+        sequence_id: int | None = None,
+        txn: TxnID | str | None = None,
+    ) -> MessageId: ...
+
+    @overload
+    def send(
+        self,
+        value: bytes | None,
+        *,
+        key: str | bytes | None = None,
+        properties: dict[str, str] | None = None,
+        event_time: int | None = None,
+        sequence_id: int | None = None,
+        txn: Transaction | TxnID | str | None,
+    ) -> MessageId | LateMessageId: ...
+
     def send(
         self,
         value: bytes | None,
@@ -122,8 +116,11 @@ class Producer:
         event_time: int | None = None,
         sequence_id: int | None = None,
         txn: Transaction | TxnID | str | None = None,
-    ) -> MessageId:
+    ) -> MessageId | LateMessageId:
         """Store one message durably; its id, or DUPLICATE.
+
+        In a `Transaction` of this process the message may be kept until the transaction is flushed or committed, a
+        second at the most; the id is then found when it is looked at, and what depends on the store shows then.
 
         Args:
             value: at most 5 MiB with key and properties; None is a tombstone.
@@ -138,16 +135,19 @@ class Producer:
             ProducerBusy: it is not connected between sends, and the topic is somebody else's now.
         """
         is_bare = key is None and event_time is None and sequence_id is None and not properties
-        if is_bare and type(value) is bytes and len(value) <= ENTRY_BYTES_TARGET:
-            return self._store(Columns([value]), _ONE, None, txn).last_message_id
-        receipt = self.send_batch(
-            [value],
-            keys=None if key is None else [key],
-            properties=None if not properties else [properties],
-            event_times=None if event_time is None else [event_time],
-            sequence_ids=None if sequence_id is None else [sequence_id],
-            txn=txn,
-        )
+        if is_bare and type(value) is bytes and len(value) <= MESSAGE_BYTES_MAX:
+            receipt = self._send(Columns([value]), [len(value)], None, txn)
+        else:
+            receipt = self.send_batch(
+                [value],
+                keys=None if key is None else [key],
+                properties=None if not properties else [properties],
+                event_times=None if event_time is None else [event_time],
+                sequence_ids=None if sequence_id is None else [sequence_id],
+                txn=txn,
+            )
+        if receipt.is_kept:
+            return LateMessageId(lambda: receipt.last_message_id)
         return receipt.last_message_id
 
     def send_batch(
@@ -163,7 +163,7 @@ class Producer:
         """Store many messages, in order, in entries of a bounded size.
 
         Up to 8 MiB is one durable commit. More is several, so a failure in between leaves the first part stored;
-        in a transaction that never shows.
+        in a transaction that never shows. One of this process may keep them, as with `send`.
 
         Raises:
             as `send`
@@ -171,137 +171,88 @@ class Producer:
         columns = columns_of(values, keys, properties, event_times)
         if sequence_ids is not None:
             check_sequence_ids(sequence_ids, len(values), self._publisher.keeps_sequences)
-        return self._store(columns, commits_of(columns), sequence_ids, txn)
+        return self._send(columns, sizes_of(columns), sequence_ids, txn)
 
-    def _store(
+    def _send(
         self,
         columns: Columns,
-        commits: Commits,
-        sequence_ids: Sequence[int] | None,
+        sizes: Sequence[int],
+        ids: Sequence[int] | None,
         txn: Transaction | TxnID | str | None,
     ) -> BatchReceipt:
-        """Store what was checked, as `_commits` says."""
+        """Store what was checked, or have its transaction keep it."""
         if self._closed:
             raise StoreClosed(f"this producer on {self._topic.name} is closed")
-        number = 0 if txn is None else txn_number(txn)
-        receipt = BatchReceipt()
-        for start, stops in commits:
+        if isinstance(txn, Transaction):
+            work = work_of(txn)
+            # Who knows that it is fenced is told at once.
+            if work.keeps_sends and self._appender.fenced is None:
+                self._go_on_in(work)
+                kept = work.keep(self._appender, columns, sizes, ids)
+                if kept is not None:
+                    return kept
+        self._go_on_in(None)
+        return self._store(columns, sizes, ids, 0 if txn is None else txn_number(txn))
 
-            def change(batch: WriteBatch, start: int = start, stops: list[int] = stops) -> tuple[str, int]:
-                return self._append(batch, columns, start, stops, sequence_ids, number)
+    def _go_on_in(self, work: TableWork | None) -> None:
+        """What another transaction keeps of this producer was sent before what comes now."""
+        if self._keeper is not None and self._keeper is not work:
+            self._keeper.write_before_others()
+        self._keeper = work
+
+    def _store(
+        self, columns: Columns, sizes: Sequence[int], ids: Sequence[int] | None, txn: int
+    ) -> BatchReceipt:
+        """Store messages now, in as many commits as their sizes ask for."""
+        appender, entries = self._appender, list[StoredEntry]()
+        for start, stops in commits_of(sizes):
+            progress = appender.progress.copy()
+
+            def change(batch: WriteBatch, start: int, stops: list[int]) -> list[StoredEntry]:
+                nonlocal progress
+                progress = appender.progress.copy()
+                try:
+                    checked = appender.check(batch, progress)
+                except ProducerFenced as error:
+                    raise appender.refusal(batch, records.find(batch, txn) if txn else None, error) from None
+                record = self._coordinator.use(batch, txn, self._connection.owner) if txn else None
+                stored = appender.append(batch, checked, progress, columns, start, stops, ids, txn)
+                if record is not None:
+                    record.messages += sum(len(entry.fresh) for entry in stored)
+                    records.save(batch, record)
+                return stored
 
             try:
-                self._name, self._next_sequence = self._connection.write(change, naming=number)
+                entries += self._connection.write(partial(change, start=start, stops=stops), naming=txn)
+                appender.progress = progress
             except BaseException as error:
                 if isinstance(error, ProducerFenced):
-                    self._fenced = error
+                    appender.fenced = error
                 # It may have been committed all the same (an interrupt): no sequence id may be used twice.
-                self._next_sequence += stops[-1] - start
+                appender.progress.next_sequence += stops[-1] - start
                 raise
-            receipt.entries += self._written
-            receipt.count += sum(count for _, count in self._written)
-        receipt.duplicates = len(columns.values) - receipt.count
-        if receipt.count:
-            self.last_sequence_id = receipt.last_sequence_id = self._last_used
-        return receipt
-
-    def _append(
-        self,
-        batch: WriteBatch,
-        columns: Columns,
-        start: int,
-        stops: list[int],
-        sequence_ids: Sequence[int] | None,
-        txn: int,
-    ) -> tuple[str, int]:
-        """Append the messages from `start` to the last of `stops`, an entry up to each of them."""
-        topic_id = self._topic.topic_id
-        head, number, name = self._checked(batch, txn)
-        record = self._coordinator.use(batch, txn, self._connection.owner) if txn else None
-        head = admission.publishes(batch, topic_id, head, number, txn, self._fence)
-        sequence = self._next_sequence
-        self._written: list[tuple[Position, int]] = []
-        for stop in stops:
-            part = columns if stop - start == len(columns.values) else columns.part(start, stop)
-            ids = None if sequence_ids is None else sequence_ids[start:stop]
-            sequence = self._append_entry(batch, head, part, name, sequence, ids, txn)
-            start = stop
-        topic_head.save(batch, topic_id, head)
-        if record is not None:
-            record.messages += sum(count for _, count in self._written)
-            records.save(batch, record)
-        return name, sequence
-
-    def _checked(self, batch: WriteBatch, txn: int) -> tuple[topic_head.TopicHead, int, str]:
-        """The topic's head, session and name, if this producer may publish. Who is fenced dooms the transaction."""
-        try:
-            if self._fenced is not None:
-                raise self._fenced
-            return self._publisher.check(batch, self._head(batch), self._name)
-        except ProducerFenced as error:
-            if error.details["lastSequenceId"] is None and self.last_sequence_id >= 0:
-                error.details["lastSequenceId"] = self.last_sequence_id
-            record = records.find(batch, txn) if txn else None
-            if record is not None and record.state is TransactionState.OPEN:
-                by = self._connection.owner
-                self._coordinator.abort(batch, txn, by, AbortReason.FENCED, error.message)
-            raise batch.refuse(error) from None
-
-    def _head(self, view: ReadView) -> topic_head.TopicHead:
-        try:
-            return topic_head.load(view, self._topic.topic_id)
-        except TopicNotFound:
-            if topics.find(view, self._topic.full_name) is None:
-                raise
-            raise refusals.recreated(self._topic.name, self._name, self._publisher.epoch) from None
-
-    def _append_entry(
-        self,
-        batch: WriteBatch,
-        head: topic_head.TopicHead,
-        part: Columns,
-        name: str,
-        sequence: int,
-        ids: Sequence[int] | None,
-        txn: int,
-    ) -> int:
-        topic_id, given = self._topic.topic_id, list(ids) if ids is not None else None
-        if given is not None:
-            fresh = sequence_ids.claim(batch, topic_id, name, given, txn)
-            if not fresh:
-                return sequence
-            if len(fresh) < len(given):
-                part, given = part.pick(fresh), [given[i] for i in fresh]
-        elif self._publisher.keeps_sequences:
-            sequence = sequence_ids.assign(batch, topic_id, name, len(part.values), txn)
-        count = len(part.values)
-        first: int | list[int] = sequence
-        if given is not None:
-            first = given[0] if given == list(range(given[0], given[0] + count)) else given
-        body = part.body(name, first)
-        if txn:
-            position, topic_part = buffer.append(batch, topic_id, head, txn, count, head.epoch, body)
-            for used in given or ():
-                topic_part.note_sequence(name, used, used)
-            if given is None and self._publisher.keeps_sequences:
-                topic_part.note_sequence(name, sequence, sequence + count - 1)
-            buffer.save_part(batch, txn, topic_id, topic_part)
-        else:
-            position = managed_ledger.append(batch, topic_id, head, MESSAGES, count, 0, head.epoch, body)
-        self._written.append((position, count))
-        self._last_used = given[-1] if given is not None else sequence + count - 1
-        return sequence if given is not None else sequence + count
+        return BatchReceipt(Shipment(entries), 0, len(sizes))
 
     def flush(self) -> None:
-        """Nothing is held back: every send was durable when it returned."""
+        """Write what a transaction keeps of this producer; all else was durable when its send returned.
+
+        Raises:
+            ProducerFenced, LostConflict, TransactionNotOpen, TransactionTimedOut: the transaction is aborted.
+            SequenceConflict, ProducerBusy, TopicNotFound, WriterBusy, StoreFull: nothing was written.
+        """
+        if self._keeper is not None:
+            self._keeper.write_sends()
 
     def close(self) -> None:
         """Leave the topic; one who waits for it is next. A session that somebody else holds stays open.
+
+        What a transaction keeps of this producer is written before.
 
         Raises:
             WriterBusy: nothing more can be sent, and the topic is still held; close it again.
         """
         self._closed = True
+        self._go_on_in(None)
         if not self._has_left and isinstance(self._publisher, Connected):
             session = self._publisher.session
             self._connection.write(lambda batch: admission.leave(batch, session))

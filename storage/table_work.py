@@ -2,7 +2,7 @@
 
 A transaction of one shell command after the other writes an intent with each put. One that is attached to a process
 keeps its puts there, reads them back from there, and applies them with all checks in the one store transaction of its
-commit: no intents, one fsync.
+commit, with the messages that it keeps: no intents, one fsync.
 
 Invariant 12: a read is recorded before its view is opened, both inside the writer gate.
 """
@@ -10,15 +10,14 @@ Invariant 12: a read is recorded before its view is opened, both inside the writ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
 from storage.connection import Connection
-from storage.errors import TxnctlError
-from storage.lazy_transaction import Begun, LazyTransaction, Unready
+from storage.lazy_transaction import Begun, Unready
 from storage.limits import BUFFER_BYTES_MAX, BUFFER_KEYS_MAX, PAGE_ENTRIES
 from storage.read_cache import ReadCache
+from storage.send_work import SendWork
 from storage.table import reading, retention
 from storage.table.key_range import KeyRange
 from storage.table.reading import MustPush
@@ -30,7 +29,6 @@ from storage.table.writing import (
     begin_use,
     check_tables,
     check_window,
-    commit_in,
     push_for_read,
 )
 from storage.txn import record as records
@@ -46,8 +44,8 @@ Note = Callable[[ReadCache, int, int], None]
 """Records a read in the cache, given the reader's timestamp and number."""
 
 
-class TableWork(LazyTransaction):
-    """See the module. For one thread at a time."""
+class TableWork(SendWork):
+    """See the module. For one thread at a time, beside the watch over what is kept."""
 
     def __init__(
         self,
@@ -60,7 +58,6 @@ class TableWork(LazyTransaction):
         super().__init__(connection, coordinator, begun, least, started)
         self._buffer: dict[tuple[int, bytes], Write] = {}
         self._buffered_bytes = 0
-        self._is_shared = not begun.attached
 
     def share(self) -> None:
         """Let others use the transaction by its number: nothing of it is kept in this process from now on.
@@ -68,11 +65,12 @@ class TableWork(LazyTransaction):
         Raises:
             as `flush`
         """
-        self.materialize()
-        if self._buffer and self.state is TransactionState.OPEN:
-            self.flush()
-        self._forget()
-        self._is_shared = True
+        with self._lock:
+            if (self._buffer or self._sends) and self.state is TransactionState.OPEN:
+                self.flush()
+            self.number()
+            self._forget()
+            self._is_shared = True
 
     # Reading
 
@@ -84,10 +82,10 @@ class TableWork(LazyTransaction):
         """
         own = self._buffer.get((table.table_id, key))
         if own is not None:
-            self._check_not_ended()
-            if self._is_unusable():
-                self._write(self._make_ready)
-            return None if own.value is None else Version(self.timestamp, self.least, own.value)
+            with self._lock:
+                self._enter()
+                self.see_usable()
+                return None if own.value is None else Version(self.timestamp, self.least, own.value)
         table_id = table.table_id
 
         def note(cache: ReadCache, timestamp: int, txn: int) -> None:
@@ -144,17 +142,18 @@ class TableWork(LazyTransaction):
 
     def _recorded(self, table: TableEntry, note: Note, look: Callable[[ReadView], T]) -> T:
         """Record a read, look, and push what stands in the way until nothing does."""
-        self._check_not_ended()
-        while True:
-            try:
-                with self._connection.recorded_view(lambda view: self._admit(view, table, note)) as view:
-                    result = look(view)
-                self._uses_tables = True
-                return result
-            except Unready:
-                self._write(self._make_ready)
-            except MustPush as found:
-                self._write(partial(self._push, found=found, table=table))
+        with self._lock:
+            self._enter()
+            while True:
+                try:
+                    with self._connection.recorded_view(lambda view: self._admit(view, table, note)) as view:
+                        result = look(view)
+                    self._uses_tables = True
+                    return result
+                except Unready:
+                    self._write(self._make_ready)
+                except MustPush as found:
+                    self._write(partial(self._push, found=found, table=table))
 
     def _admit(self, view: ReadView, table: TableEntry, note: Note) -> None:
         """Inside the gate: see that the transaction may read, and record what."""
@@ -166,16 +165,20 @@ class TableWork(LazyTransaction):
             self.timestamp = record.timestamp
             is_usable = (
                 record.state_code == OPEN
-                and record.uses_tables
+                and self._may_use_tables(record)
                 and record.isolation == TransactionIsolation.SERIALIZABLE.value
             )
             deadline_ns = record.deadline_ns
         else:
-            is_usable, deadline_ns = True, self._deadline_ns()
+            is_usable, deadline_ns = self.timestamp > 0, self._deadline_ns()
         if not is_usable or view.now_ns >= deadline_ns or self.timestamp < retention.window_start(view):
             raise Unready
         check_exists(view, table)
         note(cache, self.timestamp, self.least)
+
+    def _may_use_tables(self, record: TransactionRecord) -> bool:
+        """Whether its record need not be changed first: where nobody else uses it, its next change says so."""
+        return record.uses_tables or (not self._is_shared and record.consumed <= record.timestamp)
 
     def _make_ready(self, batch: WriteBatch, record: TransactionRecord) -> None:
         """Write what a read waits for, or find why it can never be."""
@@ -198,23 +201,38 @@ class TableWork(LazyTransaction):
         Raises:
             WriteTooOld, and as `read`
         """
-        self._check_not_ended()
-        written = Write(table.table_id, table.name, key, value)
-        if self._is_shared:
-            self._write(lambda batch, record: self._place(batch, record, [written]))
+        with self._lock:
+            self._enter()
+            written = Write(table.table_id, table.name, key, value)
+            if self._is_shared:
+                self._write(lambda batch, record: self._place(batch, record, [written]))
+                self._uses_tables = True
+                return self.timestamp
+            if self._is_unready_to_write():
+                self._write(self._make_ready)
             self._uses_tables = True
+            self._buffer_write(key, written)
             return self.timestamp
-        if self._is_unusable() or (self.least and not self._uses_tables):
-            self._write(self._make_ready)
-        self._uses_tables = True
-        before = self._buffer.pop((table.table_id, key), None)
+
+    def _is_unready_to_write(self) -> bool:
+        """Whether a batch has to say first that it cannot go on, or that it uses tables."""
+        if not self.least:
+            return not self.timestamp or self._is_unusable()
+        with self._connection.view() as view:
+            record = records.get(view, self.least)
+            self.timestamp = record.timestamp
+            is_over = record.state_code != OPEN or view.now_ns >= record.deadline_ns
+            return is_over or not self._may_use_tables(record)
+
+    def _buffer_write(self, key: bytes, written: Write) -> None:
+        table_id = written.table_id
+        before = self._buffer.pop((table_id, key), None)
         if before is not None:
             self._buffered_bytes -= _size(before)
-        self._buffer[table.table_id, key] = written
+        self._buffer[table_id, key] = written
         self._buffered_bytes += _size(written)
         if len(self._buffer) >= BUFFER_KEYS_MAX or self._buffered_bytes >= BUFFER_BYTES_MAX:
             self.flush()
-        return self.timestamp
 
     def write_many(self, table: TableEntry, found: Iterable[tuple[bytes, bytes]]) -> int:
         """Write many keys, in store transactions of a bounded size; how many.
@@ -237,75 +255,90 @@ class TableWork(LazyTransaction):
             self._is_shared = was_shared
         return count
 
-    def _is_unusable(self) -> bool:
-        """Whether it is not open, or overdue: then an operation of the coordinator says why."""
-        if not self.least:
-            return self._connection.clock.boot_ns() >= self._boot_deadline_ns
-        with self._connection.view() as view:
-            record = records.get(view, self.least)
-            return record.state_code != OPEN or view.now_ns >= record.deadline_ns
-
     def flush(self) -> None:
-        """Write the intents of what is buffered.
+        """Write the intents of what is buffered, and the messages that are kept, in one store transaction.
 
         Raises:
-            as `write`
+            as `write`, and as `write_sends`
         """
-        self._check_not_ended()
-        writes = list(self._buffer.values())
-        if writes:
-            self._write(lambda batch, record: self._place(batch, record, writes))
-            self._forget()
+        with self._lock:
+            self._enter()
+            writes = list(self._buffer.values())
+            if writes:
+                self._write(lambda batch, record: self._place(batch, record, writes))
+                self._forget()
+            elif self._sends:
+                self._store()
 
     def _place(self, batch: WriteBatch, record: TransactionRecord, writes: list[Write]) -> None:
+        coordinator, owner = self._coordinator, self._connection.owner
+        self._begin_sends(batch, record)
         check_tables(batch, writes)
-        begin_use(batch, self._coordinator, record, self._connection.owner)
-        Writing(batch, self._coordinator, record, self._connection.owner).place(writes)
+        begin_use(batch, coordinator, record, owner)
+        Writing(batch, coordinator, record, owner, self._between()).place(writes)
         records.save(batch, record)
 
+    def _between(self) -> Callable[[], None] | None:
+        """What is written once all puts have passed, and before they are."""
+        return self._append_sends if self._sends else None
+
     def _forget(self) -> None:
+        """What was kept of puts and messages is written, or dropped."""
         self._buffer.clear()
         self._buffered_bytes = 0
+        self._settle_sends()
 
     # Ending
 
     def commit(self) -> Ended | None:
-        """Commit, with what is buffered, in one store transaction; None if there was nothing to write.
+        """Commit, with what is kept, in one store transaction; None if there was nothing to write.
 
         Raises:
-            WriteTooOld, LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut
+            WriteTooOld, LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, and as `write_sends`
         """
-        if self._ended is not None and not self.least:
-            if self._ended is TransactionState.ABORTED:
-                self.materialize()
-            else:
+        with self._lock:
+            self._raise_failure()
+            self._find_tried()
+            if self._ended is not None and not self.least:
+                if self._ended is TransactionState.ABORTED:
+                    self.materialize()
+                else:
+                    return None
+            has_nothing = not (self.least or self._buffer or self._sends) and self._started is not None
+            if has_nothing and self._is_in_time():
+                self._ended = TransactionState.COMMITTED
                 return None
-        writes = list(self._buffer.values())
-        if not self.least and not writes and self._started is not None and self._is_in_time():
-            self._ended = TransactionState.COMMITTED
-            return None
-        owner = self._connection.owner
+            connection, writes = self._connection, list(self._buffer.values())
+            ended = self._in_doubt(
+                lambda: connection.write(lambda batch: self._commit_in(batch, writes), naming=self.least)
+            )
+            self._adopt(ended.record)
+            self._forget()
+            return ended
 
-        def change(batch: WriteBatch) -> Ended:
-            # Whether it commits or is refused: the transaction is decided in this batch.
-            record = None if self.least else self._make_record(batch, ends_here=True)
-            least = self.least if record is None else record.least
-            return commit_in(self._coordinator, batch, least, owner, writes, record)
+    def _commit_in(self, batch: WriteBatch, writes: list[Write]) -> Ended:
+        coordinator, owner = self._coordinator, self._connection.owner
+        # Whether it commits or is refused: the transaction is decided in this batch.
+        made = None if self.least else self._make_record(batch, ends_here=True)
 
-        try:
-            ended = self._connection.write(change, naming=self.least)
-        except BaseException:
-            # A refusal that was durable, or an interrupt after the commit.
-            with suppress(TxnctlError):
-                self._find_tried()
-            raise
-        self._adopt(ended.record)
-        self._forget()
-        return ended
+        def prepare(record: TransactionRecord) -> None:
+            self._begin_sends(batch, record)
+            if writes:
+                check_tables(batch, writes)
+            if writes or self._uses_tables:
+                begin_use(batch, coordinator, record, owner)
+            if writes:
+                Writing(batch, coordinator, record, owner, self._between()).commit(writes)
+                return
+            if record.uses_tables:
+                check_window(batch, coordinator, record, owner)
+            self._append_sends()
+
+        return coordinator.commit(batch, made.least if made else self.least, owner, prepare, made)
 
     def _is_in_time(self) -> bool:
         with self._connection.view() as view:
-            is_in_window = self.timestamp >= retention.window_start(view)
+            is_in_window = not self.timestamp or self.timestamp >= retention.window_start(view)
             return view.now_ns < self._deadline_ns() and is_in_window
 
     def abort(self, reason: str | None) -> None:
@@ -314,27 +347,26 @@ class TableWork(LazyTransaction):
         Raises:
             TransactionNotOpen: it was committed.
         """
+        with self._lock:
+            self._connection.check_writable()
+            self._failure = None
+            self._find_tried()
+            self._drop()
+            if not self.least:
+                if self._ended is not TransactionState.COMMITTED:
+                    self._ended = TransactionState.ABORTED
+                    return
+                self.materialize()
+            least, owner = self.least, self._connection.owner
+            self._connection.write(
+                lambda batch: self._coordinator.abort(batch, least, owner, AbortReason.ASKED, reason),
+                naming=least,
+            )
+
+    def _drop(self) -> None:
+        """What is kept is never written."""
+        self._forget_sends()
         self._forget()
-        if not self.least:
-            if self._ended is not TransactionState.COMMITTED:
-                self._ended = TransactionState.ABORTED
-                return
-            self.materialize()
-        least, owner = self.least, self._connection.owner
-        self._connection.write(
-            lambda batch: self._coordinator.abort(batch, least, owner, AbortReason.ASKED, reason),
-            naming=least,
-        )
-
-    def _check_not_ended(self) -> None:
-        """A transaction that ended without a record is given one, so that the error names it."""
-        if self._ended is not None:
-            self.materialize()
-            self._write(_nothing)
-
-
-def _nothing(_batch: WriteBatch, _record: TransactionRecord) -> None:
-    """Only see that the transaction is open."""
 
 
 def _size(write: Write) -> int:

@@ -6,7 +6,8 @@
         accounts.put(b"B2", b"100", txn=txn)
 
 It commits when the block ends and aborts when the block raises. It is attached: if the process dies, however, the
-next writer aborts it. A read-committed one only reads tables: it has no record, no number, and writes nothing at all.
+next writer aborts it. What it sends and puts is kept in the process, and is one store transaction with the commit. A
+read-committed one only reads tables: it has no record, no number, and writes nothing at all.
 """
 
 from __future__ import annotations
@@ -57,22 +58,20 @@ class Transaction:
 
         Raises:
             ReadOnlyTransaction: a read-committed transaction has none.
-            WriteTooOld, LostConflict, RequestTooOld: as `flush`
+            WriteTooOld, LostConflict, RequestTooOld, ProducerFenced, SequenceConflict: as `flush`
         """
-        self._writing.share()
-        return TxnID(self._writing.least)
+        work = work_of(self)
+        work.share()
+        return TxnID(work.least)
 
     @property
     def number(self) -> int:
-        """Its number for this process: gives it a record if it has none yet, and goes on keeping its puts here."""
-        self._writing.materialize()
-        return self._writing.least
+        """Its number for this process: what it has sent is written; its puts, and what comes, are still kept here.
 
-    @property
-    def _writing(self) -> TableWork:
-        if self.work is None:
-            raise read_only("(read-committed)")
-        return self.work
+        Raises:
+            ReadOnlyTransaction, and as `Producer.flush`
+        """
+        return work_of(self).number()
 
     @property
     def isolation(self) -> TransactionIsolation:
@@ -94,12 +93,12 @@ class Transaction:
         Raises:
             ReadOnlyTransaction: a read-committed transaction has none.
         """
-        return self._writing.timestamp
+        return work_of(self).known_timestamp()
 
     @property
     def message_bound(self) -> int | None:
         """Messages are received for it only if they were there to be read at this timestamp; None: whichever."""
-        return self._writing.message_bound
+        return work_of(self).message_bound
 
     @property
     def state(self) -> TransactionState:
@@ -107,10 +106,12 @@ class Transaction:
         return self._read_only_state if self.work is None else self.work.state
 
     def flush(self) -> None:
-        """Write what it keeps in this process: the intents of its puts. Conflicts show here.
+        """Write what it keeps in this process: its messages, and the intents of its puts. Conflicts show here.
 
         Raises:
-            WriteTooOld, LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, WriterBusy
+            WriteTooOld, LostConflict, RequestTooOld, ProducerFenced: it is aborted.
+            SequenceConflict, ProducerBusy, TopicNotFound: nothing was written, and all is kept.
+            TransactionNotOpen, TransactionTimedOut, WriterBusy, StoreFull
         """
         if self.work is not None:
             self.work.flush()
@@ -121,7 +122,9 @@ class Transaction:
         Raises:
             TransactionNotOpen: it was aborted; the message says when, why and by whom.
             WriteTooOld, LostConflict, RequestTooOld: it lost a conflict over a table and is aborted; run it again.
-            TransactionTimedOut, WriterBusy
+            ProducerFenced: a producer that has sent in it has lost its topic; it is aborted.
+            SequenceConflict, ProducerBusy, TopicNotFound: nothing was written, and it is open still.
+            TransactionTimedOut, WriterBusy, StoreFull
         """
         if self.work is not None:
             self.work.commit()
@@ -150,9 +153,31 @@ class Transaction:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             if not self._aborted_here:
-                self.commit()
+                self._commit_or_leave_nothing()
         elif self.state is TransactionState.OPEN:
             self.abort(f"{kind.__name__} in the program")
+
+    def _commit_or_leave_nothing(self) -> None:
+        """Commit. One that is refused may be repeated; one that is interrupted leaves nothing open behind the block."""
+        try:
+            self.commit()
+        except Exception:
+            raise
+        except BaseException as interrupt:
+            if self.state is TransactionState.OPEN:
+                self.abort(f"{type(interrupt).__name__} in its commit")
+            raise
+
+
+def work_of(txn: Transaction) -> TableWork:
+    """What a transaction does, and keeps, in this process.
+
+    Raises:
+        ReadOnlyTransaction: a read-committed transaction only reads.
+    """
+    if txn.work is None:
+        raise read_only("(read-committed)")
+    return txn.work
 
 
 def txn_number(txn: Transaction | TxnID | str) -> int:

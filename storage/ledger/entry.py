@@ -38,6 +38,8 @@ class Columns:
 
     __slots__ = ("event_times", "keys", "properties", "values")
 
+    _IN_ORDER = ("values", "keys", "properties", "event_times")
+
     def __init__(
         self,
         values: Sequence[bytes | None],
@@ -58,6 +60,21 @@ class Columns:
             self.properties[start:stop] if self.properties else None,
             self.event_times[start:stop] if self.event_times else None,
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Columns]) -> Columns:
+        """The messages of all parts, in order."""
+        found: list[Any] = []
+        for name in cls._IN_ORDER:
+            columns = [getattr(part, name) for part in parts]
+            if all(column is None for column in columns):
+                found.append(None)
+                continue
+            column: list[Any] = []
+            for part, own in zip(parts, columns, strict=True):
+                column += own if own is not None else [None] * len(part.values)
+            found.append(column)
+        return cls(*found)
 
     def pick(self, indexes: Sequence[int]) -> Columns:
         """The messages at these indexes."""

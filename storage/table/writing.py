@@ -10,7 +10,7 @@ being recorded meanwhile), 17, 18.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from storage import faults
 from storage.owner import Owner
@@ -45,9 +45,18 @@ class Writing:
     """What one transaction writes in one batch."""
 
     def __init__(
-        self, batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: Owner
+        self,
+        batch: WriteBatch,
+        coordinator: Coordinator,
+        record: TransactionRecord,
+        by: Owner,
+        between: Callable[[], None] | None = None,
     ) -> None:
+        """Args:
+        between: writes what else the transaction does in this batch, once all keys have passed.
+        """
         self._batch = batch
+        self._between = between
         self._coordinator = coordinator
         self._record = record
         self._by = by
@@ -131,19 +140,23 @@ class Writing:
             intent = row.intent
             if intent is not None and intent.txn != self._record.least and look_up(intent.txn) == OPEN:
                 losers.setdefault(intent.txn, write)
-        if not losers:
+        if not losers and self._between is None:
             faults.reach("table.before_write")
             return rows
         held = {txn: records.get(self._batch, txn) for txn in losers}
         for txn, write in losers.items():
             if not survives(self._record, held[txn]):
                 self._lose(write.table, write.key, held[txn])
-        # Aborting finalises rows and counts them: nothing read before stays in the writers.
+        # Aborting finalises rows and counts them: nothing read before stays in the writers. To append a message may
+        # abort somebody too: the transactions of an owner whose topic it is no more.
         self._writers.clear()
         for txn, write in losers.items():
             doom_other(
                 self._batch, self._coordinator, self._by, held[txn], self._record, write.table, write.key
             )
+        if self._between is not None:
+            self._between()
+        faults.reach("table.before_write")
         return [(write, self._writer(write.table_id).load(write.key)) for write in writes]
 
     def _check_reads(self, writes: Sequence[Write]) -> None:

@@ -78,7 +78,7 @@ class Coordinator:
         Args:
             lease: of the process it is attached to; 0 makes it detached.
             timeout_ms: until its deadline, 24 hours at most.
-            started: when it began, if that was before this batch.
+            started: when it began, if that was before this batch; its timestamp is issued now if it is 0.
             ends_here: it ends within this batch: its record is written then, and nobody need find it by deadline.
 
         Raises:
@@ -90,7 +90,7 @@ class Coordinator:
         batch.head.last_txn += 1
         record = TransactionRecord()
         record.least, record.state_code, record.version = batch.head.last_txn, _OPEN, 1
-        record.timestamp, record.begun_ms = started.timestamp, started.wall_ms
+        record.timestamp, record.begun_ms = started.timestamp or batch.timestamp(), started.wall_ms
         record.deadline_ns, record.timeout_ms = started.now_ns + timeout_ms * 1_000_000, timeout_ms
         record.lease, record.owner_fields, record.labels = lease, owner.fields(), labels or {}
         record.isolation, record.priority = options.isolation.value, options.priority.value
@@ -183,6 +183,10 @@ class Coordinator:
         record.conflict = conflict
         self._end(batch, record, TransactionState.ABORTED, reason, None, by)
 
+    def fence(self, batch: WriteBatch, record: TransactionRecord, by: Owner, text: str) -> None:
+        """Abort an open transaction because a producer that sends in it is fenced."""
+        self._end(batch, record, TransactionState.ABORTED, AbortReason.FENCED, text, by)
+
     def abort(
         self,
         batch: WriteBatch,
@@ -268,7 +272,7 @@ def _note_expiry(batch: WriteBatch, record: TransactionRecord, by: Owner) -> Non
 
 
 class Started:
-    """When a transaction began: its timestamp, wall time in ms, store clock in ns."""
+    """When a transaction began: its timestamp (0: not issued yet), wall time in ms, store clock in ns."""
 
     __slots__ = ("now_ns", "timestamp", "wall_ms")
 

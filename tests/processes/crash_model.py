@@ -149,6 +149,7 @@ class Model:
         """Everything that can be told from the journal."""
         self._check_sent()
         self._check_put()
+        self._check_dealt()
         self._check_owners()
         for line in self._lines:
             self._replay(line)
@@ -182,13 +183,15 @@ class Model:
             assert {txn for _, txn in there} <= {line["txn"]}, line
             if "ids" in line:
                 assert [message_id for message_id, _ in there] == line["ids"], line
+        for deal in self._deals():
+            tried.update((topic, value) for topic, values in deal["sends"].items() for value in values)
         doomed = {name for name in stored if name[0] == DOOMED}
         letters = {name for name in stored if name[0] == GRAVE}
         assert set(stored) - letters - doomed <= tried, "nothing is stored that nobody sent"
 
     def _check_put(self) -> None:
         """Acknowledged keys are there, those of a transaction all or none with the rest of it, and no others (6, 15)."""
-        tried: set[str] = set()
+        tried: set[str] = {key for deal in self._deals() for key in deal["keys"]}
         for line in self._lines:
             if line["kind"] != "put":
                 continue
@@ -207,6 +210,41 @@ class Model:
         assert all(key == value for key, value in self._found.rows.items())
         transfers = [key for key in self._found.rows if key.endswith("/0")]
         assert self._found.count == len(transfers), "an update was lost (12)"
+
+    def _deals(self) -> list[Line]:
+        """The last word on each transaction that kept what it did."""
+        deals = [line for line in self._lines if line["kind"] == "deal"]
+        return [line for line in deals if line["event"] == "did" or line["number"] not in self._done]
+
+    def _dealt(self, line: Line) -> dict[tuple[str, str], str | None]:
+        """The messages of such a transaction that are stored, each with the transaction that it names."""
+        return {
+            (topic, value): self._found.all[topic][self._order[topic][value]][2]
+            for topic, values in line["sends"].items()
+            for value in values
+            if value in self._order[topic]
+        }
+
+    def _has_committed(self, line: Line) -> bool:
+        return any(self._found.state(txn) == COMMITTED for txn in self._dealt(line).values())
+
+    def _check_dealt(self) -> None:
+        """Messages, rows and acknowledgement of such a transaction are all there or none is seen (6, 15, 17)."""
+        for line in self._deals():
+            stored, keys = self._dealt(line), set(line["keys"])
+            assert len(set(stored.values())) <= 1, f"stored in several transactions: {line}"
+            assert None not in stored.values(), f"stored outside its transaction: {line}"
+            there = keys & set(self._found.rows)
+            if self._has_committed(line):
+                assert line["decision"] == "commit", f"nobody asked for this commit: {line}"
+                assert len(stored) == sum(map(len, line["sends"].values())), (
+                    f"half of it is committed: {line}"
+                )
+                assert there == keys, f"half of it is committed: {line}"
+            else:
+                assert not there, f"not committed, and seen (2): {line}"
+                is_lost = line["event"] == "did" and line["decision"] == "commit"
+                assert not is_lost, f"acknowledged and lost (15): {line}"
 
     def _check_owners(self) -> None:
         """Each acknowledged owner has its epoch; with each epoch came the end of what it doomed, and not without (10)."""
@@ -245,6 +283,10 @@ class Model:
             self._replay_end(line, is_done)
         elif kind == "received":
             self._replay_received(line)
+        elif kind == "deal" and (is_done or line["number"] not in self._done):
+            if self._has_committed(line):
+                self._commits |= {txn for txn in self._dealt(line).values() if txn is not None}
+                self._replay_acknowledge(line, is_done=True)
         elif kind == "acknowledge" and (is_done or line["number"] not in self._done):
             self._replay_acknowledge(line, is_done)
         elif kind == "seek" and (is_done or line["number"] not in self._done):

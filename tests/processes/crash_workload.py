@@ -321,6 +321,28 @@ class Workload:
         self.acknowledge("standby", found, str(txn.id))
         self.end(txn, "commit")
 
+    def deal(self, decision: str, flushes: bool) -> None:
+        """Acknowledge, put, and send by two producers in turn, in a transaction that keeps what it does."""
+        found, number = self.receive("standby", 2), len(self.journal.lines)
+        sends = {of: [f"{number}/{index}" for index in range(2)] for of in ("orders", "audit")}
+        keys = [f"d{number}-{index}" for index in range(2)]
+        with self.journal.attempt(
+            "deal", decision=decision, sends=sends, keys=keys, txn=None, subscription="standby",
+            values=[_text(message) for message in found], up_to=_text(found[-1]) if found else None,
+        ), self.store.transaction(timeout=300) as txn:  # fmt: skip
+            if found:
+                self.consumers["standby"].acknowledge_cumulative(found[-1], txn=txn)
+            producers = [(self.store.create_producer(of), values) for of, values in sends.items()]
+            for index, key in enumerate(keys):
+                self.store.table(BOOKS).put(key.encode(), key.encode(), txn=txn)
+                for producer, values in producers:
+                    producer.send(values[index].encode(), key="k1", txn=txn)
+                if flushes:
+                    txn.flush()
+            getattr(txn, decision)()
+            for producer, _ in producers:
+                producer.close()
+
     def crowd(self, decision: str) -> None:
         """Leave more intents than are finalised with the end of their transaction."""
         txn = self.begin()
@@ -343,6 +365,9 @@ class Workload:
         self.put(2)
         self.transfer()
         self.settle()
+        self.deal("commit", flushes=False)
+        self.deal("abort", flushes=True)
+        self.deal("commit", flushes=True)
         self.put(2, self.begin_detached())
         for decision in ("commit", "abort"):
             self.crowd(decision)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,10 +43,15 @@ WAITS = {
         with Store.open(path) as store:
             with store.transaction() as txn:
                 store.create_producer("t").send(b"1", txn=txn)
+                txn.flush()
                 say("waits")
                 hear()
     """,
 }
+
+
+LOOK_S = 1.1
+"""A writer looks once a second whether its store is still where it was."""
 
 
 def remove(path: str) -> None:
@@ -76,6 +82,7 @@ def test_who_waits_in_a_store_that_goes_away_is_told(
     fate(path)
     before = tree(path)
     if waits == "transaction":
+        time.sleep(LOOK_S)
         waiting.say("go on")
     assert waiting.wait(20) == 1
     assert f"StoreNotFound: the store at {path} was removed, moved or replaced" in waiting.complaint()
@@ -92,11 +99,12 @@ def tree(path: str) -> dict[str, bytes]:
 
 
 def test_nothing_is_acknowledged_that_goes_into_files_without_a_name(path: str, children: Children):
-    """A producer whose store was moved away is refused; opened anew at its new place the store takes messages."""
+    """A second after its store was moved away a producer is refused; at its new place the store takes messages."""
     with Store.open(path) as store:
         producer = store.create_producer("t")
         producer.send(b"1")
         move(path)
+        time.sleep(LOOK_S)
         with pytest.raises(StoreNotFound) as caught:
             producer.send(b"2")
         assert caught.value.exit_code == 6

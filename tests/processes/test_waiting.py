@@ -99,7 +99,8 @@ def test_a_consumer_that_waits_ends_the_transaction_that_blocks_it_when_its_owne
     owner = children.run(
         """
         with Store.open(path) as store:
-            store.create_producer("t").send(b"never", txn=store.transaction())
+            store.create_producer("t").send(b"never", txn=(txn := store.transaction()))
+            txn.flush()
             say("began")
             hear()
         """

@@ -259,6 +259,7 @@ from storage.errors import StoreClosed
 store = Store.open(sys.argv[1])
 producer, txn = store.create_producer("t"), store.transaction()
 producer.send(b"parent", txn=txn)
+txn.flush()
 child = os.fork()
 if child == 0:
     refused = 0

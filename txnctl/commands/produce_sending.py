@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from storage import Transaction, TxnID
-    from storage.producer import BatchReceipt, Producer
+    from storage.producer import Producer
+    from storage.receipt import BatchReceipt
     from txnctl.context import Context
 
 _LOOK_S = 0.01

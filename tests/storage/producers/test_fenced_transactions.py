@@ -186,11 +186,32 @@ class TestTakeOver:
         """The process that began it lives, and is told when it commits."""
         txn = store.transaction(timeout=3600)
         owner.send(b"doomed", txn=txn)
+        txn.flush()
         take_over(rivals, owner, None)
         with pytest.raises(TransactionNotOpen, match="fenced"):
             txn.commit()
         assert ended(store, txn.id) == ABORTED
         assert b"doomed" not in [message.value for message in store.reader("t")]
+
+    def test_what_a_transaction_keeps_of_a_fenced_producer_dooms_it(
+        self, store: Store, owner: Producer
+    ) -> None:
+        """The take-over could not see it; the commit does, and nothing of the transaction is stored."""
+        store.create_topic("u")
+        other = store.create_producer("u")
+        txn = store.transaction(timeout=3600)
+        kept = other.send(b"elsewhere", txn=txn)
+        owner.send(b"doomed", txn=txn)
+        store.create_producer("t", access_mode="ExclusiveWithFencing")
+        with pytest.raises(ProducerFenced):
+            txn.commit()
+        assert ended(store, txn.id) == ABORTED
+        for topic in ("t", "u"):
+            assert str(txn.id) not in [row["txnId"] for row in store.log(topic)]
+        with pytest.raises(TransactionNotOpen):
+            str(kept)
+        with pytest.raises(ProducerFenced):
+            owner.send(b"never", txn=store.transaction())
 
     @by_every_new_owner
     @pytest.mark.parametrize("which", ["over", "unknown", "overdue"])
