@@ -166,7 +166,7 @@ class Table:
 
         Each page is one view, so pages of a read-committed scan may come from different commits; going on by key
         neither skips nor repeats. In a serializable transaction the whole range is protected, rows that are not there
-        included.
+        included; where the limit is reached, the part up to the last row.
 
         Args:
             start, end: from this key on, below that one.
