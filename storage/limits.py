@@ -129,6 +129,9 @@ GC_STEP_RECORDS = 2000
 OUTCOME_RETENTION_MS = 24 * 3600 * 1000
 """How long the outcome of a transaction is kept at least, when nothing names it any more."""
 
+TABLE_HOLDERS_MAX = 20
+"""Open transactions that the statistics of a table name; the others are counted."""
+
 CONFLICTS_MAX = 1000
 """Conflicts that `tables history` keeps."""
 

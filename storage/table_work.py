@@ -4,7 +4,7 @@ A transaction of one shell command after the other writes an intent with each pu
 keeps its puts there, reads them back from there, and applies them with all checks in the one store transaction of its
 commit: no intents, one fsync.
 
-Invariant 12: a read is recorded before its view is opened, both inside the writer gate.
+Invariant 12: a read is recorded, and its view is opened, inside one and the same writer gate.
 """
 
 from __future__ import annotations
