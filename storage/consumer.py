@@ -129,7 +129,8 @@ class Consumer:
 
         Args:
             txn: the transaction they are received for. One that has used a table is handed only what was committed or
-                plainly published before it began; where a newer message is next, it gets none, and need not wait.
+                plainly published before it began; where a newer message is next, it gets none, and need not wait
+                (`next_is_newer_than` tells it from the end).
 
         Raises:
             ConsumerEvicted, TransactionNotFound
@@ -173,13 +174,33 @@ class Consumer:
 
     def _take_before(self, bound: int, count: int) -> MessageBatch:
         """The next messages of the queue that were there to be read at a timestamp."""
+        return self._take(min(count, self._ready(bound, count)))
+
+    def _ready(self, bound: int, count: int) -> int:
+        """How many messages at the head of the queue were, as far as `count` of them."""
         ready = 0
         with self._connection.view() as view:
             for piece in self._queue:
                 if ready >= count or consumed.readable_since(view, piece.entry) > bound:
                     break
                 ready += len(piece.indexes)
-        return self._take(min(count, ready))
+        return ready
+
+    def next_is_newer_than(self, txn: Transaction | TxnID | str) -> bool:
+        """Whether a message is there that `receive` does not hand out for this transaction, which has used a table.
+
+        It was not published or committed when the transaction began, and that stays so: commit, and begin anew.
+
+        Raises:
+            ConsumerEvicted, TransactionNotFound
+        """
+        if self._closed:
+            raise StoreClosed("this consumer is closed")
+        bound = self._bound(txn)
+        if bound is None:
+            return False
+        self._drop_withdrawn()
+        return bool(self._queue or self._fill(self._window)) and not self._ready(bound, 1)
 
     def acknowledge(
         self, messages: Acknowledged, *, txn: Transaction | TxnID | str | None = None, force: bool = False

@@ -124,6 +124,24 @@ class TestOrder:
             table.get(b"B", txn=following)
             assert consumer.receive(timeout=0, txn=following).value == b"+9"
 
+    def test_a_newer_message_is_told_from_the_end(
+        self, store: Store, table: Table, consumer: Consumer, begin: Callable[[], Transaction | TxnID]
+    ) -> None:
+        """Only while one is next, and only for a transaction that has used a table."""
+        txn, producer = begin(), store.create_producer("requests")
+        producer.send(b"+9")
+        assert not consumer.next_is_newer_than(txn)
+        table.get(b"B", txn=txn)
+        assert not consumer.next_is_newer_than(txn)
+        assert len(consumer.receive_batch(10, 0, txn=txn)) == 2
+        assert consumer.next_is_newer_than(txn)
+        store.commit(txn)
+        following = begin()
+        table.get(b"B", txn=following)
+        assert not consumer.next_is_newer_than(following)
+        assert consumer.receive(timeout=0, txn=following).value == b"+9"
+        assert not consumer.next_is_newer_than(following)
+
     def test_a_message_committed_after_it_began_is_newer(
         self, store: Store, table: Table, consumer: Consumer
     ) -> None:
