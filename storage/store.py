@@ -463,7 +463,7 @@ class Store:
         from storage.table import table as tables
 
         with self.connection.view() as view:
-            return Table(self.connection, self.coordinator, tables.get(view, name))
+            return Table(self.connection, lambda: self.coordinator, tables.get(view, name))
 
     def table_rows(self) -> list[dict[str, Any]]:
         """Every table: counts."""

@@ -9,7 +9,7 @@ from storage.connection import Connection
 from storage.lease import LockFile
 from storage.limits import TABLE_HOLDERS_MAX
 from storage.moment import both
-from storage.ops.stats import owner_state
+from storage.ops.owner_state import owner_state
 from storage.schema import ROWS, TXN_KEYS, VERSIONS
 from storage.table import intent as intents_of, row as rows, table as tables, table_head
 from storage.table.table import TableEntry, check_exists
