@@ -15,6 +15,7 @@ import pytest
 
 from storage import Store, faults
 from storage.limits import FINALIZE_INLINE_MAX
+from storage.ops.verify import FULL, QUICK
 from txnctl.commands import (
     store as store_commands,
     store_config,
@@ -207,9 +208,21 @@ class TestVerify:
         row = run("store", "verify", f"--{mode}", "-o", "json").json
         assert not undeclared(row, store_verify.VERIFIED)
         assert (row["ok"], row["mode"], row["problems"]) == (True, mode, [])
+        assert row["invariants"] == list(FULL if mode == "full" else QUICK)
         out = run("store", "verify", f"--{mode}").out
         assert out.startswith(f"ok  {path}: ")
+        assert out.endswith(f"; rules {', '.join(map(str, row['invariants']))}\n")
         assert len(out.splitlines()) == 1
+
+    def test_reads_of_tables_are_checked_too(self, run: Any, path: Path) -> None:
+        """Rule 13, where there is a table; the file is the same after it."""
+        with Store.open(path) as store:
+            store.create_table("accounts")
+            store.table("accounts").put(b"B1", b"100")
+        before = (path / "data.mdb").read_bytes()
+        row = run("store", "verify", "--full", "-o", "json").json
+        assert (row["ok"], 12 in row["invariants"], 13 in row["invariants"]) == (True, True, True)
+        assert (path / "data.mdb").read_bytes() == before
 
     def test_the_child_needs_no_help_of_its_directory(self, run: Any, path: Path, monkeypatch: Any) -> None:
         """It finds its own modules wherever it runs, and takes none from there."""
