@@ -132,7 +132,8 @@ class Consumer:
 
         Args:
             txn: the transaction they are received for. One that has used a table is handed only what was committed or
-                plainly published before it began; where a newer message is next, it gets none, and need not wait.
+                plainly published before it began; where a newer message is next, it gets none, and need not wait
+                (`next_is_newer_than` tells it from the end).
 
         Raises:
             ConsumerEvicted, TransactionNotFound
@@ -175,6 +176,22 @@ class Consumer:
                     break
                 ready += len(piece.indexes)
         return min(count, ready)
+
+    def next_is_newer_than(self, txn: Transaction | TxnID | str) -> bool:
+        """Whether a message is there that `receive` does not hand out for this transaction, which has used a table.
+
+        It was not published or committed when the transaction began, and that stays so: commit, and begin anew.
+
+        Raises:
+            ConsumerEvicted, TransactionNotFound
+        """
+        if self._closed:
+            raise StoreClosed("this consumer is closed")
+        bound = self._bound(txn)
+        if bound is None:
+            return False
+        self._drop_withdrawn()
+        return bool(self._queue or self._fill(self._window)) and not self._readable_at(bound, 1)
 
     def acknowledge(
         self, messages: Acknowledged, *, txn: Transaction | TxnID | str | None = None, force: bool = False

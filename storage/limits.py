@@ -126,11 +126,20 @@ BUFFER_BYTES_MAX = 4 * 1024 * 1024
 FINALIZE_INLINE_MAX = 64
 """Intents that are finalised with the decision itself; more are left to whoever meets them, and to gc."""
 
-GC_STEP_RECORDS = 2000
-"""Records that one store transaction of gc changes."""
+GC_STEP_RECORDS = 500
+"""Keys, rows or outcomes that one store transaction of gc deals with; each is a handful of look-ups and changes."""
+
+GC_STEP_BYTES = 4 * 1024 * 1024
+"""Bytes of rows after which a store transaction of gc ends, however few they are."""
+
+GC_LOOK_RECORDS = 2000
+"""Records that gc looks at in one view, to find what the next store transaction deals with."""
 
 OUTCOME_RETENTION_MS = 24 * 3600 * 1000
 """How long the outcome of a transaction is kept at least, when nothing names it any more."""
+
+TABLE_HOLDERS_MAX = 20
+"""Open transactions that the statistics of a table name; the others are counted."""
 
 CONFLICTS_MAX = 1000
 """Conflicts that `tables history` keeps."""

@@ -213,14 +213,19 @@ class ReadCache:
             data[_DIRTY_AT] = 0
 
     def record_range(self, table_id: int, start: bytes, end: bytes | None, timestamp: int, txn: int) -> None:
-        """A transaction reads all keys from `start` on below `end`, and that there are no others."""
+        """A transaction reads all keys from `start` on below `end`, and that there are no others.
+
+        It takes the place of a range within it that nobody read later: one that is read on, or again.
+        """
         data, ranges = self._map, self._load_ranges()
         assert data is not None, "the file was found valid"
         place = len(ranges)
         for index, (table, before, _, first, after) in enumerate(ranges):
-            if (table, first, after) == (table_id, start, end):
-                if before >= timestamp:
-                    return
+            if table != table_id:
+                continue
+            if before >= timestamp and _is_within((start, end), (first, after)):
+                return
+            if before <= timestamp and _is_within((first, after), (start, end)):
                 place = index
                 break
         data[_DIRTY_AT] = 1
@@ -277,6 +282,12 @@ class ReadCache:
         assert self._map is not None, "the file was found valid"
         found: tuple[int, int] = _SLOT.unpack_from(self._map, _slot(table_id, key))
         return found
+
+
+def _is_within(inner: tuple[bytes, bytes | None], outer: tuple[bytes, bytes | None]) -> bool:
+    """Whether all keys of one range (first, after the last) are in another."""
+    (start, end), (first, after) = inner, outer
+    return start >= first and (after is None or (end is not None and end <= after))
 
 
 def _slot(table_id: int, key: bytes) -> int:

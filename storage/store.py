@@ -463,7 +463,7 @@ class Store:
         from storage.table import table as tables
 
         with self.connection.view() as view:
-            return Table(self.connection, self.coordinator, tables.get(view, name))
+            return Table(self.connection, lambda: self.coordinator, tables.get(view, name))
 
     def table_rows(self) -> list[dict[str, Any]]:
         """Every table: counts."""
@@ -786,16 +786,21 @@ class Store:
         return backup.collect(self, trust_clock, dry_run, reason)
 
     def verify(
-        self, *, full: bool = True, progress: Callable[[str, int], None] | None = None
+        self,
+        *,
+        full: bool = True,
+        progress: Callable[[str, int], None] | None = None,
+        checked: Callable[[int], None] | None = None,
     ) -> list[dict[str, Any]]:
         """Check the invariants of the store; the problems found, none if it is sound.
 
         Args:
             progress: told what is being checked, and how many records of it more are done.
+            checked: told at the end the number of each invariant (docs/SEMANTICS.md) that was checked.
         """
         from storage.ops import verify
 
-        return verify.run(self.connection, full=full, progress=progress)
+        return verify.run(self.connection, self.table, full=full, progress=progress, checked=checked)
 
 
 def _options(

@@ -4,7 +4,7 @@ A transaction of one shell command after the other writes an intent with each pu
 keeps its puts there, reads them back from there, and applies them with all checks in the one store transaction of its
 commit, with the messages that it keeps: no intents, one fsync.
 
-Invariant 12: a read is recorded before its view is opened, both inside the writer gate.
+Invariant 12: a read is recorded, and its view is opened, inside one and the same writer gate.
 """
 
 from __future__ import annotations
@@ -40,8 +40,11 @@ from storage.view import ReadView, WriteBatch
 
 T = TypeVar("T")
 Found = list[tuple[bytes, Version]]
-Note = Callable[[ReadCache, int, int], None]
-"""Records a read in the cache, given the reader's timestamp and number."""
+Page = tuple[Found, KeyRange | None]
+"""Rows, and what is left of the range; None if it was read to its end."""
+
+Note = Callable[[ReadView, ReadCache], None]
+"""Records in the cache what is read in a view that was opened inside the same gate."""
 
 
 class TableWork(SendWork):
@@ -88,8 +91,8 @@ class TableWork(SendWork):
                 return None if own.value is None else Version(self.timestamp, self.least, own.value)
         table_id = table.table_id
 
-        def note(cache: ReadCache, timestamp: int, txn: int) -> None:
-            cache.record_key(table_id, key, timestamp, txn)
+        def note(_view: ReadView, cache: ReadCache) -> None:
+            cache.record_key(table_id, key, self.timestamp, self.least)
 
         def look(view: ReadView) -> Version | None:
             pick = reading.at_timestamp(view, table_id, self.timestamp, self.least)
@@ -100,30 +103,53 @@ class TableWork(SendWork):
     def pages(self, table: TableEntry, wanted: KeyRange, limit: int | None) -> Iterator[Found]:
         """The rows of a range that the transaction sees, a page at a time, in the direction of the range.
 
-        The whole range is recorded first: nothing can come into it any more that the transaction would have seen.
+        Nothing can come any more into what was read of the range that the transaction would have seen: all of it, or
+        the part up to the last row where the limit is reached.
 
         Raises:
             as `read`
         """
-        table_id, left = table.table_id, 1 << 62 if limit is None else limit
         rest: KeyRange | None = wanted
-
-        def note(cache: ReadCache, timestamp: int, txn: int) -> None:
-            cache.record_range(table_id, wanted.start, wanted.end, timestamp, txn)
-
+        left = 1 << 62 if limit is None else limit
         while rest is not None and left > 0:
-            part, room = rest, min(left, PAGE_ENTRIES)
-
-            def look(
-                view: ReadView, part: KeyRange = part, room: int = room
-            ) -> tuple[Found, KeyRange | None]:
-                pick = reading.at_timestamp(view, table_id, self.timestamp, self.least)
-                return reading.page(view, table_id, part, pick, room)
-
-            found, rest = self._recorded(table, note, look)
-            found = self._with_own(table_id, found, part, rest)[:left]
+            if limit is None:
+                found, rest = self._page(table, wanted, rest)
+            else:
+                found, rest = self._limited_page(table, wanted, rest, left)
             left -= len(found)
             yield found
+
+    def _page(self, table: TableEntry, wanted: KeyRange, part: KeyRange) -> Page:
+        """A page of a range that is read to its end: all of it is recorded with each."""
+
+        def note(_view: ReadView, cache: ReadCache) -> None:
+            cache.record_range(table.table_id, wanted.start, wanted.end, self.timestamp, self.least)
+
+        return self._recorded(table, note, lambda view: self._rows(view, table, part, PAGE_ENTRIES))
+
+    def _limited_page(self, table: TableEntry, wanted: KeyRange, part: KeyRange, left: int) -> Page:
+        """A page of a range of which at most `left` rows are wanted.
+
+        How far it is read shows only when it has been: so it is read inside the gate, in which it is recorded.
+        """
+        pages: list[Page] = []
+
+        def note(view: ReadView, cache: ReadCache) -> None:
+            found, rest = self._rows(view, table, part, min(left, PAGE_ENTRIES))
+            if len(found) >= left:
+                found = found[:left]
+                rest = part.after(found[-1][0])
+            done = wanted.without(rest)
+            cache.record_range(table.table_id, done.start, done.end, self.timestamp, self.least)
+            pages[:] = [(found, rest)]
+
+        return self._recorded(table, note, lambda _: pages[0])
+
+    def _rows(self, view: ReadView, table: TableEntry, part: KeyRange, limit: int) -> Page:
+        """Rows of a view, with the transaction's own buffered writes among them."""
+        pick = reading.at_timestamp(view, table.table_id, self.timestamp, self.least)
+        found, rest = reading.page(view, table.table_id, part, pick, limit)
+        return self._with_own(table.table_id, found, part, rest), rest
 
     def _with_own(self, table_id: int, found: Found, part: KeyRange, rest: KeyRange | None) -> Found:
         """A page with the transaction's buffered writes in it: those of the part of the range that it covers."""
@@ -174,7 +200,7 @@ class TableWork(SendWork):
         if not is_usable or view.now_ns >= deadline_ns or self.timestamp < retention.window_start(view):
             raise Unready
         check_exists(view, table)
-        note(cache, self.timestamp, self.least)
+        note(view, cache)
 
     def _may_use_tables(self, record: TransactionRecord) -> bool:
         """Whether its record need not be changed first: where nobody else uses it, its next change says so."""

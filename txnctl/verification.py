@@ -26,6 +26,7 @@ class Verification:
         total: records that there are.
         done: records looked at so far.
         problems: `invariant`, `object` and `message` of each found so far.
+        invariants: the numbers of those that were checked to their end.
 
     Raises:
         StoreInvalid: the store cannot even be opened; with the kind, the message and the hint of the child's error.
@@ -38,6 +39,7 @@ class Verification:
         self.total = 0
         self.done = 0
         self.problems: list[dict[str, Any]] = []
+        self.invariants: list[int] = []
         self._full = full
         self._doing = "the file"
 
@@ -80,6 +82,8 @@ class Verification:
                 yield line["records"]
             elif "problem" in line:
                 self.problems.append(line["problem"])
+            elif "invariant" in line:
+                self.invariants.append(line["invariant"])
             elif "error" in line:
                 raise _error(line["error"])
         self._note_death()
@@ -146,7 +150,9 @@ def _check(path: str, full: bool) -> None:
         with Store.open(path, read_only=True, program="txnctl store verify") as store:
             tell(total=sum(row["entries"] for row in store.space()))
             for problem in store.verify(
-                full=full, progress=lambda what, records: tell(checked=what, records=records)
+                full=full,
+                progress=lambda what, records: tell(checked=what, records=records),
+                checked=lambda number: tell(invariant=number),
             ):
                 tell(problem=problem)
     except TxnctlError as error:

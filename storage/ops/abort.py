@@ -12,7 +12,7 @@ from storage.lease import LockFile
 from storage.ledger import topic as topics, topic_head
 from storage.names import short_topic_name
 from storage.ops import backlog, tables
-from storage.ops.stats import owner_state
+from storage.ops.owner_state import owner_state
 from storage.ops.transactions import DELETED
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn import buffer, record as records

@@ -22,7 +22,7 @@ from storage.ledger.admission import Admission
 from storage.ops import audit, table_gc
 from storage.owner import describe, is_running, started
 from storage.place import DATA, give_to_owner, resolved
-from storage.schema import LEASES, PURGES, TXN_DEADLINES
+from storage.schema import LEASES, PURGES, TABLE_PURGES, TXN_DEADLINES
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn.fence import Fence
 from storage.txn.reaper import EVERY
@@ -218,19 +218,19 @@ def collect(
     audit.check_reason(reason)
     connection = store.connection
     with connection.view() as view:
-        deleted = view.count(PURGES)
+        deleted = {"deletedTopics": view.count(PURGES), "deletedTables": view.count(TABLE_PURGES)}
     if dry_run:
         dead = sum(not is_running(each["pid"]) for each in store.readers())
         return {
-            "readersFreed": dead, "deletedTopics": deleted, "purgeSteps": None, **table_gc.unknown(connection),
+            "readersFreed": dead, **deleted, "purgeSteps": None, **table_gc.forecast(connection, trust_clock),
             "dryRun": True,
         }  # fmt: skip
     freed = connection.environment.check_readers()
     result = {
-        "readersFreed": freed, "deletedTopics": deleted, "purgeSteps": store.admin.purge(),
+        "readersFreed": freed, **deleted, "purgeSteps": store.admin.purge(),
         **table_gc.collect(connection, trust_clock),
     }  # fmt: skip
-    if freed or deleted or any(result[each] for each in table_gc.COUNTS):
+    if freed or any(deleted.values()) or any(result[each] for each in table_gc.COUNTS):
         connection.write(
             lambda batch: audit_trail.record(batch, connection.owner, "store gc", "store", reason, result)
         )

@@ -16,6 +16,7 @@ from storage.ledger.topic import Topic
 from storage.ledger.topic_head import TopicHead
 from storage.moment import both
 from storage.ops import backlog as backlogs, producers
+from storage.ops.owner_state import owner_state
 from storage.position import Position
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.subscription.cursor import Cursor
@@ -118,13 +119,6 @@ def _blocker(view: ReadView, locks: LockFile, found: Topic) -> dict[str, Any] | 
         "ageMs": max(0, view.clock.wall_ms() - record.begun_ms), "owner": str(record.owner),
         "ownerState": owner_state(view, locks, record),
     }  # fmt: skip
-
-
-def owner_state(view: ReadView, locks: LockFile, record: records.TransactionRecord) -> str:
-    """alive, stopped, dead, rebooted, unknown-host, or detached (no process is attached: its deadline alone rules)."""
-    if not record.lease:
-        return "detached"
-    return locks.state(record.lease, record.owner, view.clock.boot_id())
 
 
 def subscription(connection: Connection, name: str, subscription_name: str) -> dict[str, Any]:

@@ -32,12 +32,18 @@ class Remove(Protocol):
 COUNTS = ("intentsFinalized", "versionsRemoved", "tombstonesRemoved", "outcomesRemoved")
 
 
-def unknown(connection: Connection) -> dict[str, Any]:
-    """For a dry run: what would be removed shows only when intents have been finalised."""
+def forecast(connection: Connection, trust_clock: bool = False) -> dict[str, Any]:
+    """What `collect` would do now if nobody wrote meanwhile, from one view.
+
+    A transaction that is overdue, or whose owner is dead, counts as open: a run of gc is a writer like any other, and
+    may abort a few of these on its way.
+    """
     with connection.view() as view:
-        agree, start = retention.clocks_agree(view), retention.window_start(view)
-    known = {"tableWindowStart": rfc3339(start // 1_000_000), "clocksDisagree": not agree}
-    return {**dict.fromkeys(COUNTS), **known}
+        agree, start = _window(view, trust_clock)
+        counts = {**Sweep(start).forecast(view), "outcomesRemoved": outcomes.forecast(view)}
+    if not agree:
+        counts = {name: count if name == "intentsFinalized" else 0 for name, count in counts.items()}
+    return {**counts, **_window_fields(agree, start)}
 
 
 def collect(connection: Connection, trust_clock: bool = False) -> dict[str, Any]:
@@ -48,33 +54,26 @@ def collect(connection: Connection, trust_clock: bool = False) -> dict[str, Any]
     """
     if trust_clock:
         connection.write(retention.trust_clocks)
-    finalized = _finalize(connection)
+    counts = dict.fromkeys(COUNTS, 0)
+    counts["intentsFinalized"] = _sweep(connection, retention.find_decided, retention.finalize)
     with connection.view() as view:
-        agree, start = retention.clocks_agree(view), retention.window_start(view)
-        has_tables = bool(view.head.last_table)
-    sweep, versions, tombstones = Sweep(start), 0, 0
-    if agree and has_tables:
-        versions = _sweep(connection, sweep.find_versions, sweep.remove_versions)
-        tombstones = _sweep(connection, sweep.find_tombstones, sweep.remove_tombstones)
-    forgotten = _sweep(connection, outcomes.find_old, outcomes.remove) if agree else 0
-    return {
-        "intentsFinalized": finalized, "versionsRemoved": versions, "tombstonesRemoved": tombstones,
-        "outcomesRemoved": forgotten, "tableWindowStart": rfc3339(start // 1_000_000), "clocksDisagree": not agree,
-    }  # fmt: skip
+        agree, start = _window(view, trust_clock=False)
+    sweep = Sweep(start)
+    if agree:
+        counts["versionsRemoved"] = _sweep(connection, sweep.find_versions, sweep.remove_versions)
+        counts["tombstonesRemoved"] = _sweep(connection, sweep.find_tombstones, sweep.remove_tombstones)
+        counts["outcomesRemoved"] = _sweep(connection, outcomes.find_old, outcomes.remove)
+    return {**counts, **_window_fields(agree, start)}
 
 
-def _finalize(connection: Connection) -> int:
-    done, at = 0, b""
-    with connection.view() as view:
-        if not retention.has_decided(view):
-            return 0
-    while True:
-        step, after = connection.write(partial(retention.finalize_step, after=at))
-        faults.reach("table.between_gc_steps")
-        done += step
-        if after is None:
-            return done
-        at = after
+def _window(view: ReadView, trust_clock: bool) -> tuple[bool, int]:
+    """Whether the clocks agree, or are taken as they are, and from when on tables can then be read."""
+    agree = trust_clock or retention.clocks_agree(view)
+    return agree, retention.window_start(view, trust_clock=trust_clock)
+
+
+def _window_fields(agree: bool, start: int) -> dict[str, Any]:
+    return {"tableWindowStart": rfc3339(start // 1_000_000), "clocksDisagree": not agree}
 
 
 def _sweep(connection: Connection, find: Find, remove: Remove) -> int:

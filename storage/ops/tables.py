@@ -6,14 +6,17 @@ from typing import Any
 
 from storage.codec import U64, key1
 from storage.connection import Connection
+from storage.lease import LockFile
+from storage.limits import TABLE_HOLDERS_MAX
 from storage.moment import both
-from storage.ops.stats import owner_state
+from storage.ops.owner_state import owner_state
 from storage.schema import ROWS, TXN_KEYS, VERSIONS
-from storage.table import row as rows, table as tables, table_head
+from storage.table import intent as intents_of, row as rows, table as tables, table_head
 from storage.table.table import TableEntry, check_exists
 from storage.table.table_head import TableHead
 from storage.table.visibility import Row, Version
 from storage.txn import record as records
+from storage.txn.record import TransactionRecord
 from storage.txn_id import TxnID
 from storage.view import ReadView
 
@@ -27,14 +30,38 @@ def table_rows(connection: Connection) -> list[dict[str, Any]]:
 
 
 def stats(connection: Connection, table: TableEntry) -> dict[str, Any]:
-    """Counts of one table.
+    """Counts of one table, and the open transactions that hold keys of it, the oldest first.
 
     Raises:
         TableNotFound: it was deleted.
     """
     with connection.view() as view:
         check_exists(view, table)
-        return _stats(view, table)
+        held = _held(view, table.table_id)
+        locks = connection.environment.lock_file
+        return {
+            **_stats(view, table), "heldIntents": sum(count for _, count in held), "ongoingTxnCount": len(held),
+            "holders": [_holder(view, locks, each, count) for each, count in held[:TABLE_HOLDERS_MAX]],
+        }  # fmt: skip
+
+
+def _held(view: ReadView, table_id: int) -> list[tuple[TransactionRecord, int]]:
+    """The open transactions with intents in a table, and how many: their parts count them, no row is looked at."""
+    counts = ((txn, intents_of.count_of(view, txn, table_id)) for txn in tables.holders(view, table_id))
+    held = [(records.get(view, txn), count) for txn, count in counts if count]
+    return sorted(held, key=lambda each: each[0].timestamp)
+
+
+def _holder(view: ReadView, locks: LockFile, record: TransactionRecord, count: int) -> dict[str, Any]:
+    return {"txnId": str(record.id), "intents": count, **_whose(view, locks, record)}
+
+
+def _whose(view: ReadView, locks: LockFile, record: TransactionRecord) -> dict[str, Any]:
+    """What tells how much a holder of keys stands in the way, and whom to ask."""
+    return {
+        "priority": record.priority, "owner": str(record.owner), "ownerState": owner_state(view, locks, record),
+        "ageMs": max(0, view.clock.wall_ms() - record.begun_ms),
+    }  # fmt: skip
 
 
 def _stats(view: ReadView, table: TableEntry) -> dict[str, Any]:
@@ -91,9 +118,7 @@ def intents(
                 record = records.get(view, txn)
                 owners[txn] = {
                     "version": str(record.timestamp), "txnId": str(record.id), "state": record.state.value,
-                    "priority": record.priority, "owner": str(record.owner),
-                    "ownerState": owner_state(view, locks, record),
-                    "ageMs": max(0, view.clock.wall_ms() - record.begun_ms),
+                    **_whose(view, locks, record),
                 }  # fmt: skip
             payload = view.get(ROWS, stored[8:])
             assert payload is not None, "an intent is found both ways"

@@ -13,7 +13,7 @@ from storage.limits import DEATH_CHECK_S
 from storage.moment import both
 from storage.names import short_topic_name
 from storage.ops import tables
-from storage.ops.stats import owner_state
+from storage.ops.owner_state import owner_state
 from storage.schema import PART_TABLE, PART_TOPIC, TXN_DEADLINES, TXNS
 from storage.table import conflict
 from storage.txn import reaper, record as records

@@ -1,7 +1,8 @@
 """Checking a store: every checksum, and the invariants of docs/SEMANTICS.md recomputed from the log.
 
     quick   structure and counters of topics, transactions and subscriptions, from their records
-    full    also every record's checksum, and everything that can be recounted from the entries
+    full    also every record's checksum, everything that can be recounted from the entries, and what is written in
+            tables; then it reads some of them, and looks whether the file is still the same
 
 It holds one view, however long it takes: an old reader keeps pages from reuse, and `store readers` shows it.
 """
@@ -15,13 +16,16 @@ from storage.connection import Connection
 from storage.errors import CorruptStore, StoreClosed
 from storage.ledger import topic as topics, topic_head
 from storage.ops.verify_log import Log, read_log
+from storage.ops.verify_order import check_order
 from storage.ops.verify_producers import check_producers
+from storage.ops.verify_reads import OpenTable, check_reads
 from storage.ops.verify_subscription import check_subscription
 from storage.ops.verify_table import check_tables
 from storage.ops.verify_topic import check_topic
 from storage.ops.verify_transaction import check_transactions
 from storage.schema import ALL, ENTRIES
 from storage.subscription import subscription as subscriptions
+from storage.table import table as tables
 from storage.view import ReadView
 
 Report = Callable[[int | None, str, str], None]
@@ -31,10 +35,27 @@ Progress = Callable[[str, int], None]
 """(what is being checked, how many more records or entries are done)"""
 
 
+Checked = Callable[[int], None]
+"""(number of an invariant that was checked to its end)"""
+
+QUICK = (1, 6, 7, 9, 10, 11, 16, 23)
+FULL = (1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 17, 18, 19, 20, 23)
+"""The invariants that are checked, as far as records tell; 13 also, where nobody else writes meanwhile."""
+
+
 def run(
-    connection: Connection, *, full: bool = True, progress: Progress | None = None
+    connection: Connection,
+    open_table: OpenTable,
+    *,
+    full: bool = True,
+    progress: Progress | None = None,
+    checked: Checked | None = None,
 ) -> list[dict[str, Any]]:
-    """The problems of a store: `invariant`, `object`, `message` each."""
+    """The problems of a store: `invariant`, `object`, `message` each.
+
+    Args:
+        checked: told the number of each invariant that was checked, when all is done.
+    """
     problems: list[dict[str, Any]] = []
 
     def report(invariant: int | None, what: str, message: str) -> None:
@@ -45,6 +66,13 @@ def run(
             if full:
                 _check_checksums(view, report, progress)
             _check_objects(view, report, full, progress)
+            names = [each.name for each in tables.every(view)]
+        found = set(FULL if full else QUICK)
+        if full and names and check_reads(connection, names, open_table, report):
+            found.add(13)
+        if checked is not None:
+            for number in sorted(found):
+                checked(number)
     except StoreClosed:
         raise
     except CorruptStore as error:
@@ -78,6 +106,7 @@ def _check_objects(view: ReadView, report: Report, full: bool, progress: Progres
     check_transactions(view, report)
     if full:
         check_tables(view, report)
+        check_order(view, report)
     for topic in topics.every(view):
         head = topic_head.load(view, topic.topic_id)
         log: Log | None = None

@@ -112,7 +112,7 @@ class Acknowledger:
         if txn:
             record = self._coordinator.use(batch, txn, self._by)
             _check_handed_out(batch, subscription, cursor, through)
-            consumed.note_through(batch, subscription, record, cursor.mark_delete, at)
+            consumed.note_through(batch, subscription, record, _looked_at(cursor, txn), at)
             pending_ack.add_cumulative(batch, subscription, cursor, txn, through, self._consumer_id)
             record.acknowledgements += 1
             records.save(batch, record)
@@ -130,6 +130,14 @@ class Acknowledger:
         pending_ack.acknowledge_cumulative(batch, subscription, cursor, through, self._consumer_id)
         cursors.advance(batch, subscription.topic_id, subscription.subscription_id, cursor)
         cursors.save(batch, subscription.subscription_id, cursor)
+
+
+def _looked_at(cursor: Cursor, txn: int) -> tuple[int, int]:
+    """Up to where a transaction's cumulative acknowledgement has nothing new."""
+    pending = cursor.pending_cumulative
+    if pending is None or pending[0] != txn:
+        return cursor.mark_delete
+    return max(cursor.mark_delete, (pending[1], pending[2]))
 
 
 def _resolve(

@@ -19,7 +19,7 @@ from storage.txn_state import TransactionState
 from storage.view import ReadView
 
 RANGE_ENTRIES_MAX = 5000
-"""Entries of a cumulative acknowledgement that are looked at; of more the newest is taken to be newer than all."""
+"""Entries of a cumulative acknowledgement that are looked at in one store transaction."""
 
 NEVER = (1 << 63) - 1
 
@@ -55,7 +55,11 @@ def note_through(
     after: tuple[int, int],
     through: tuple[int, int],
 ) -> None:
-    """All messages after one position and up to another are acknowledged in a transaction; see `note`."""
+    """All messages after one position and up to another are acknowledged in a transaction; see `note`.
+
+    Where there are more than can be looked at, a transaction that has used a table is refused; another one is taken to
+    have consumed what is newer than all, and cannot use one any more.
+    """
     seen = 0
     while after < through:
         page = managed_ledger.page(view, subscription.topic_id, after, through)
@@ -67,9 +71,20 @@ def note_through(
                 _note_entry(view, subscription, record, entry)
             after = max(after, at)
         seen += len(page)
-        if seen > RANGE_ENTRIES_MAX:
+        if seen > RANGE_ENTRIES_MAX and after < through:
+            if record.uses_tables:
+                raise _too_many(subscription, record)
             record.consumed = NEVER
             return
+
+
+def _too_many(subscription: Subscription, record: TransactionRecord) -> NotDeliverable:
+    return NotDeliverable(
+        f"transaction {record.id} has used tables, and more than {RANGE_ENTRIES_MAX:,} entries of {subscription.name} "
+        "are to be acknowledged at once: whether all of them were there when it began is not known",
+        hint="Acknowledge them in several steps, each with a later message.",
+        transaction=str(record.id),
+    )
 
 
 def _note_entry(view: ReadView, subscription: Subscription, record: TransactionRecord, entry: Entry) -> None:

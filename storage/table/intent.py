@@ -7,11 +7,12 @@ while writing, and by gc.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from storage.codec import key1, key2, pack, part_key, unpack
 from storage.errors import TxnctlError
-from storage.limits import FINALIZE_INLINE_MAX
+from storage.limits import FINALIZE_INLINE_MAX, WRITE_BYTES_TARGET
 from storage.schema import PART_TABLE, ROWS, TXN_KEYS, TXN_PARTS, VERSIONS
 from storage.table import row as rows, table_head
 from storage.table.visibility import Row, Version
@@ -144,16 +145,21 @@ def keys_of(view: ReadView, txn: int, table_id: int, limit: int) -> list[bytes]:
     return found
 
 
-def finalize_some(batch: WriteBatch, txn: int, table_id: int, committed: bool, limit: int) -> int:
-    """Finalise up to `limit` intents of a decided transaction in one table; how many."""
-    writer = RowWriter(batch, table_id)
-    found = keys_of(batch, txn, table_id, limit)
-    for key in found:
+def finalize_keys(batch: WriteBatch, txn: int, table_id: int, committed: bool, keys: Sequence[bytes]) -> int:
+    """Finalise the intents of a decided transaction under these keys of a table, as far as a batch goes; how many.
+
+    Values may be long, and their bytes bound a batch as much as their number does.
+    """
+    writer, done = RowWriter(batch, table_id), 0
+    for key in keys:
+        if batch.bytes >= WRITE_BYTES_TARGET:
+            break
         row = writer.load(key)
         assert row.intent is not None and row.intent.txn == txn, "an intent is found both ways"
         writer.finalize(key, row, committed)
+        done += 1
     writer.finish()
-    return len(found)
+    return done
 
 
 KEYS_SHOWN_MAX = 100
@@ -179,7 +185,8 @@ class TableIntents:
             # What it wrote is shown for as long as its outcome is kept; its intents tell no longer.
             firsts = keys_of(batch, txn, object_id, KEYS_SHOWN_MAX) if committed else []
             batch.put(TXN_PARTS, part_key(txn, PART_TABLE, object_id), pack([count, firsts]))
-            finalize_some(batch, txn, object_id, committed, FINALIZE_INLINE_MAX)
+            keys = keys_of(batch, txn, object_id, FINALIZE_INLINE_MAX)
+            is_few = finalize_keys(batch, txn, object_id, committed, keys) == len(keys)
         return {"kind": "table", "tableId": object_id, "intents": count, "finalized": is_few}
 
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> dict[str, Any]:

@@ -43,6 +43,14 @@ class KeyRange:
             return KeyRange(self.start, key, True)
         return KeyRange(key + b"\0", self.end, False)
 
+    def without(self, rest: KeyRange | None) -> KeyRange:
+        """What has been read of the range when `rest` of it is left; all of it if None."""
+        if rest is None:
+            return self
+        if self.reverse:
+            return KeyRange(rest.end or b"", self.end, True)
+        return KeyRange(self.start, rest.start, False)
+
     def has(self, key: bytes) -> bool:
         return key >= self.start and (self.end is None or key < self.end)
 

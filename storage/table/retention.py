@@ -7,12 +7,16 @@ wall clock and the boot clock disagree by more than a minute.
 
 from __future__ import annotations
 
-from storage.codec import U64, key1, key2
-from storage.limits import CLOCKS_DISAGREE_NS, GC_STEP_RECORDS, WRITE_BYTES_TARGET
-from storage.schema import ROWS, TXN_KEYS, VERSIONS
+from collections.abc import Iterator
+from itertools import groupby
+
+from storage.codec import U64, U64X2, key1
+from storage.limits import CLOCKS_DISAGREE_NS, GC_LOOK_RECORDS, GC_STEP_BYTES, GC_STEP_RECORDS
+from storage.schema import ROWS, TABLE_PURGES, TXN_KEYS, VERSIONS
 from storage.table import row as rows
-from storage.table.intent import RowWriter, finalize_some
-from storage.table.visibility import ABORTED, COMMITTED, OPEN
+from storage.table.intent import RowWriter, finalize_keys
+from storage.table.reading import state_of
+from storage.table.visibility import COMMITTED, OPEN, Row, StateOf
 from storage.txn import record as records
 from storage.view import ReadView, WriteBatch
 
@@ -24,9 +28,13 @@ def clocks_agree(view: ReadView) -> bool:
     return same_boot and abs(offset_ns - view.head.wall_offset_ns) <= CLOCKS_DISAGREE_NS
 
 
-def window_start(view: ReadView) -> int:
-    """The oldest timestamp that may be read at; what gc has removed is never in the window again."""
-    if not clocks_agree(view):
+def window_start(view: ReadView, *, trust_clock: bool = False) -> int:
+    """The oldest timestamp that may be read at; what gc has removed is never in the window again.
+
+    Args:
+        trust_clock: as it is once an operator has said that the wall clock is right.
+    """
+    if not (trust_clock or clocks_agree(view)):
         return view.head.collected_timestamp
     start = view.clock.wall_ns() - view.head.table_retention_ms * 1_000_000
     return max(start, view.head.collected_timestamp)
@@ -38,35 +46,34 @@ def trust_clocks(batch: WriteBatch) -> None:
     batch.head.changes += 1
 
 
-def has_decided(view: ReadView) -> bool:
-    """Whether intents of a decided transaction are left."""
-    found = view.first(TXN_KEYS, b"", b"\0")
-    while found is not None:
-        txn = U64.unpack(found[0][:8])[0]
+def find_decided(view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
+    """Intents of decided transactions, from a key of TXN_KEYS on: their keys there, and where to go on looking."""
+    found: list[bytes] = []
+    at, size = after or b"\0", 0
+    for _ in range(GC_LOOK_RECORDS):
+        record = view.first(TXN_KEYS, b"", at)
+        if record is None:
+            return found, None
+        txn = U64.unpack(record[0][:8])[0]
         if records.state_code(view, txn) != OPEN:
-            return True
-        found = view.first(TXN_KEYS, b"", key1(txn + 1))
-    return False
+            for stored in view.keys(TXN_KEYS, key1(txn), start=at):
+                found.append(stored)
+                size += len(view.get(ROWS, stored[8:]) or b"")
+                if len(found) >= GC_STEP_RECORDS or size >= GC_STEP_BYTES:
+                    return found, stored + b"\0"
+        at = key1(txn + 1)
+    return found, at
 
 
-def finalize_step(batch: WriteBatch, after: bytes) -> tuple[int, bytes | None]:
-    """Finalise intents of decided transactions, from a key of TXN_KEYS on: how many, and where to go on."""
-    done, at = 0, after
-    while done < GC_STEP_RECORDS:
-        found = batch.first(TXN_KEYS, b"", at or b"\0")
-        if found is None:
-            return done, None
-        txn, table_id = (U64.unpack(found[0][start : start + 8])[0] for start in (0, 8))
-        state = records.state_code(batch, txn)
-        if state == OPEN:
-            at = key1(txn + 1)
-            continue
-        assert state in (COMMITTED, ABORTED), "a transaction is open or decided"
-        done += finalize_some(batch, txn, table_id, state == COMMITTED, min(256, GC_STEP_RECORDS - done))
-        at = key2(txn, table_id)
-        if batch.bytes >= WRITE_BYTES_TARGET:
-            break
-    return done, at
+def finalize(batch: WriteBatch, keys: list[bytes]) -> int:
+    """Finalise what was found, and was not by others since; how many."""
+    done = 0
+    for (txn, table_id), group in groupby(keys, key=lambda stored: U64X2.unpack(stored[:16])):
+        left = [stored[16:] for stored in group if batch.has(TXN_KEYS, stored)]
+        if left:
+            is_committed = records.state_code(batch, txn) == COMMITTED
+            done += finalize_keys(batch, txn, table_id, is_committed, left)
+    return done
 
 
 def _collect_to(batch: WriteBatch, start: int) -> None:
@@ -88,20 +95,26 @@ class Sweep:
     def find_versions(self, view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
         """Superseded versions that nobody may read any more, and where to go on looking."""
         found: list[bytes] = []
-        current, covered = b"", False
-        for seen, key in enumerate(view.keys(VERSIONS, start=after or b"\0")):
-            prefix = key[:-8]
-            if prefix != current:
-                if seen >= GC_STEP_RECORDS:
-                    return found, key
-                current, covered = prefix, self._row_covers(view, key)
-            if covered:
+        current = b""
+        for seen, (key, goes) in enumerate(self._superseded(view, after)):
+            if seen >= GC_LOOK_RECORDS and key[:-8] != current:
+                return found, key
+            current = key[:-8]
+            if goes:
                 found.append(key)
-            elif rows.version_of(key) <= self.start:
-                covered = True  # the newest at or before the start of the window stays
             if len(found) >= GC_STEP_RECORDS:
                 return found, current
         return found, None
+
+    def _superseded(self, view: ReadView, after: bytes) -> Iterator[tuple[bytes, bool]]:
+        """The keys of superseded versions, from the newest one of a row on, and whether each may go."""
+        current, covered = b"", False
+        for key in view.keys(VERSIONS, start=after or b"\0"):
+            if key[:-8] != current:
+                current, covered = key[:-8], self._row_covers(view, key)
+            yield key, covered
+            # The newest at or before the start of the window stays.
+            covered = covered or rows.version_of(key) <= self.start
 
     def _row_covers(self, view: ReadView, key: bytes) -> bool:
         """Whether the finalised version of the row is at or before the start itself."""
@@ -129,7 +142,7 @@ class Sweep:
         """Rows that say only that a key was deleted before the window, and where to go on looking."""
         found: list[bytes] = []
         for seen, (key, payload) in enumerate(view.scan(ROWS, start=after or b"\0")):
-            if seen >= GC_STEP_RECORDS:
+            if seen >= GC_LOOK_RECORDS or len(found) >= GC_STEP_RECORDS:
                 return found, key
             if payload[0] == rows.COMMITTED | rows.COMMITTED_DELETED and self._is_done(view, key, payload):
                 found.append(key)
@@ -159,3 +172,36 @@ class Sweep:
             writer.note_removed(rows=count)
             writer.finish()
         return sum(counts.values())
+
+    # What it will come to
+
+    def forecast(self, view: ReadView) -> dict[str, int]:
+        """What finalising and this pass would do to the rows of one view: counts by their names in reports."""
+        gone = {key[:8] for key in view.keys(TABLE_PURGES)}
+        versions = sum(goes for key, goes in self._superseded(view, b"") if key[:8] not in gone)
+        intents = tombstones = 0
+        look_up = state_of(view)
+        for key, payload in view.scan(ROWS):
+            if payload[0] == rows.COMMITTED or key[:8] in gone:
+                continue  # a value and nothing else stays
+            finalized, superseded, deletion = self._forecast_row(rows.decode(key, payload), look_up)
+            intents, versions = intents + finalized, versions + superseded
+            tombstones += deletion
+        return {"intentsFinalized": intents, "versionsRemoved": versions, "tombstonesRemoved": tombstones}
+
+    def _forecast_row(self, row: Row, look_up: StateOf) -> tuple[bool, bool, bool]:
+        """Whether its intent is finalised, whether the version that this supersedes goes, whether the row does.
+
+        That an intent is finalised changes nothing for the versions that were superseded before: they are as old.
+        """
+        newest, intent = row.committed, row.intent
+        if intent is not None:
+            state = look_up(intent.txn)
+            if state == OPEN:
+                return False, False, False
+            if state == COMMITTED:
+                newest = intent
+        is_old = newest is not None and newest.version <= self.start
+        supersedes = newest is intent and row.committed is not None
+        is_deletion = newest is not None and newest.value is None
+        return intent is not None, is_old and supersedes, is_old and is_deletion

@@ -23,6 +23,7 @@ from storage.schema import (
     TXN_KEYS,
     TXN_PARTS,
     VERSIONS,
+    Database,
 )
 from storage.table import row as rows, table_head
 from storage.table.table_head import TableHead
@@ -127,21 +128,28 @@ def purge_step(batch: WriteBatch) -> bool:
         return False
     prefix, room = found[0], GC_STEP_RECORDS
     table_id = U64.unpack(prefix)[0]
-    found_rows = list(_some(batch, prefix, room))
+    found_rows = list(_some(batch, ROWS, prefix, room))
     for key, payload in found_rows:
         intent = rows.decode(key, payload).intent
         if intent is not None:
             batch.delete(TXN_KEYS, key2(intent.txn, table_id) + key[8:])
         batch.delete(ROWS, key)
-    if not found_rows and batch.delete_prefix(VERSIONS, prefix, room) < room:
-        batch.delete(TABLE_PURGES, prefix)
+    if not found_rows:
+        versions = [key for key, _ in _some(batch, VERSIONS, prefix, room)]
+        for key in versions:
+            batch.delete(VERSIONS, key)
+        if not versions:
+            batch.delete(TABLE_PURGES, prefix)
     faults.reach("table.between_purge_steps")
     return True
 
 
-def _some(view: ReadView, prefix: bytes, limit: int) -> Iterator[tuple[bytes, memoryview]]:
+def _some(
+    view: ReadView, database: Database, prefix: bytes, limit: int
+) -> Iterator[tuple[bytes, memoryview]]:
+    """Records of a table, as many as one store transaction removes."""
     room = WRITE_BYTES_TARGET
-    for count, found in enumerate(view.scan(ROWS, prefix)):
+    for count, found in enumerate(view.scan(database, prefix)):
         if count == limit or room <= 0:
             return
         room -= len(found[1])

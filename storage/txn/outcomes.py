@@ -6,8 +6,10 @@ intent. Versions of table rows name theirs only for people; readers never look i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from storage.codec import key1
-from storage.limits import GC_STEP_RECORDS, OUTCOME_RETENTION_MS
+from storage.limits import GC_LOOK_RECORDS, GC_STEP_RECORDS, OUTCOME_RETENTION_MS
 from storage.schema import PART_TABLE, TXN_KEYS, TXN_PARTS, TXNS
 from storage.txn import record as records
 from storage.view import ReadView, WriteBatch
@@ -15,23 +17,29 @@ from storage.view import ReadView, WriteBatch
 
 def find_old(view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
     """Records that may go, from a key on, and where to go on looking."""
-    ended_before_ms = view.clock.wall_ms() - OUTCOME_RETENTION_MS
     found: list[bytes] = []
-    for seen, key in enumerate(view.keys(TXNS, start=after or b"\0")):
-        record = records.get(view, int.from_bytes(key, "big"))
-        if record.begun_ms > ended_before_ms:
-            return found, None  # the following ones began later still
-        if seen >= GC_STEP_RECORDS:
+    for seen, (key, goes) in enumerate(_old(view, after)):
+        if seen >= GC_LOOK_RECORDS or len(found) >= GC_STEP_RECORDS:
             return found, key
-        if record.ended_ms is not None and record.ended_ms <= ended_before_ms and not _is_named(view, key):
+        if goes and next(view.keys(TXN_KEYS, key), None) is None:
             found.append(key)
     return found, None
 
 
-def _is_named(view: ReadView, key: bytes) -> bool:
-    if next(view.keys(TXN_KEYS, key), None) is not None:
-        return True
-    return any(part[8] != PART_TABLE for part in view.keys(TXN_PARTS, key))
+def forecast(view: ReadView) -> int:
+    """How many may go once the intents of ended transactions are finalised."""
+    return sum(goes for _, goes in _old(view, b""))
+
+
+def _old(view: ReadView, after: bytes) -> Iterator[tuple[bytes, bool]]:
+    """The records of transactions old enough, from a key on, and whether at most an intent names each."""
+    ended_before_ms = view.clock.wall_ms() - OUTCOME_RETENTION_MS
+    for key in view.keys(TXNS, start=after or b"\0"):
+        record = records.get(view, int.from_bytes(key, "big"))
+        if record.begun_ms > ended_before_ms:
+            return  # the following ones began later still
+        has_ended = record.ended_ms is not None and record.ended_ms <= ended_before_ms
+        yield key, has_ended and all(part[8] == PART_TABLE for part in view.keys(TXN_PARTS, key))
 
 
 def remove(batch: WriteBatch, keys: list[bytes]) -> int:

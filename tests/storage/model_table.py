@@ -176,12 +176,13 @@ class TableModel:
     def scan(
         self, txn: Txn, start: bytes, end: bytes | None, reverse: bool, limit: int | None
     ) -> list[tuple[bytes, Value]]:
-        """What it sees in a range: all of it is protected, whatever the limit."""
+        """What it sees in a range; that is protected, up to the last row where the limit is reached."""
         if limit == 0:
             return []
         self.check_table_use(txn)
         self.notice()
-        self._read_ranges.append((start, end, txn.at))
+        if limit is None:
+            self._read_ranges.append((start, end, txn.at))  # before anything is met that it may lose to
         found: list[tuple[bytes, Value]] = []
         for key in sorted(set(self.rows) | set(txn.kept), reverse=reverse):
             if key >= start and (end is None or key < end):
@@ -189,7 +190,9 @@ class TableModel:
                 if value is not None:
                     found.append((key, value))
                 if limit is not None and len(found) == limit:
+                    start, end = (key, end) if reverse else (start, key + b"\0")
                     break
+        self._read_ranges.append((start, end, txn.at))
         return found
 
     def _see(self, txn: Txn, key: bytes) -> tuple[Value, int]:

@@ -10,11 +10,12 @@ import sys
 import time
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from storage import errors as storage_errors
+from storage import Store, errors as storage_errors
 from txnctl import __version__, exit_codes
 from txnctl.commands import ALIASES, COMMANDS
 from txnctl.context import Context
@@ -163,6 +164,46 @@ class TestLaziness:
             "subprocess",
         }
         assert not loaded & heavy
+
+    @pytest.mark.parametrize(
+        ("words", "others"),
+        [
+            (("tables", "get", "accounts", "B1"), set()),
+            (("tables", "get", "accounts", "B1", "--check", "none", "-o", "json"), set()),
+            (("tables", "get", "accounts", "B1", "--at", "9000000000000000000"), {"retention", "intent"}),
+            (("tables", "scan", "accounts", "-o", "value"), set()),
+            (("tables", "export", "accounts"), {"intent"}),
+        ],
+        ids=lambda words: " ".join(words[1:]) if isinstance(words, tuple) else "",
+    )
+    def test_a_plain_read_of_a_table_loads_nothing_that_writes(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], others: set[str]
+    ) -> None:
+        """No transactions, their coordinator and what takes part in them, nor any table for people."""
+        Store.create(tmp_path / "store")
+        with Store.open(tmp_path / "store") as store:
+            store.create_table("accounts")
+            store.table("accounts").put(b"B1", b"1")
+        monkeypatch.setenv("TXNCTL_STORE", str(tmp_path / "store"))
+        loaded = self.loaded(*words)
+        assert "storage.table_reader" in loaded
+        writers = {
+            *(
+                "storage.table_access",
+                "storage.table_work",
+                "storage.transaction",
+                "storage.lazy_transaction",
+            ),
+            *(
+                "storage.txn.coordinator",
+                "storage.txn.buffer",
+                "storage.subscription.pending_ack",
+                "tabulate",
+            ),
+            *("storage.subscription.subscription", "storage.ledger.managed_ledger", "storage.reader"),
+            *{f"storage.table.{name}" for name in ("writing", "retention", "intent", "conflict", "push")},
+        }
+        assert loaded & writers == {f"storage.table.{name}" for name in others}
 
     def test_a_module_loaded_on_use_is_whole_when_used(self) -> None:
         """What looks into `inspect` finds it, also through names of its own."""

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from storage import Store, faults
+from storage.limits import FINALIZE_INLINE_MAX
+from storage.ops.verify import FULL, QUICK
 from txnctl.commands import (
     store as store_commands,
     store_config,
@@ -206,9 +208,21 @@ class TestVerify:
         row = run("store", "verify", f"--{mode}", "-o", "json").json
         assert not undeclared(row, store_verify.VERIFIED)
         assert (row["ok"], row["mode"], row["problems"]) == (True, mode, [])
+        assert row["invariants"] == list(FULL if mode == "full" else QUICK)
         out = run("store", "verify", f"--{mode}").out
         assert out.startswith(f"ok  {path}: ")
+        assert out.endswith(f"; rules {', '.join(map(str, row['invariants']))}\n")
         assert len(out.splitlines()) == 1
+
+    def test_reads_of_tables_are_checked_too(self, run: Any, path: Path) -> None:
+        """Rule 13, where there is a table; the file is the same after it."""
+        with Store.open(path) as store:
+            store.create_table("accounts")
+            store.table("accounts").put(b"B1", b"100")
+        before = (path / "data.mdb").read_bytes()
+        row = run("store", "verify", "--full", "-o", "json").json
+        assert (row["ok"], 12 in row["invariants"], 13 in row["invariants"]) == (True, True, True)
+        assert (path / "data.mdb").read_bytes() == before
 
     def test_the_child_needs_no_help_of_its_directory(self, run: Any, path: Path, monkeypatch: Any) -> None:
         """It finds its own modules wherever it runs, and takes none from there."""
@@ -389,13 +403,40 @@ class TestUpkeep:
         row = run("store", "gc", "--dry-run", "-o", "json").json
         assert not undeclared(row, store_gc.COLLECTED)
         assert (row["deletedTopics"], row["purgeSteps"], row["dryRun"]) == (1, None, True)
-        assert run("store", "gc", "--dry-run").out.endswith("remove what 1 deleted topic left.\n")
+        assert "remove what 1 deleted topic left.\n" in run("store", "gc", "--dry-run").out
         assert (path / "data.mdb").read_bytes() == before
         row = run("store", "gc", "--reason", "killed", "-o", "json").json
         assert (row["deletedTopics"], row["dryRun"]) == (1, False) and row["purgeSteps"] > 0
         assert run("store", "gc", "-o", "json").json["deletedTopics"] == 0
         changes = [(each["action"], each["reason"]) for each in run("audit", "list", "-o", "json").json]
         assert changes == [("store gc", "killed"), ("topics delete", None)]
+
+    def test_a_dry_run_of_gc_has_the_numbers_of_the_real_one(self, run: Any, path: Path) -> None:
+        """Of tables too: what was deleted, and write intents that wait; in sentences as in JSON."""
+        with Store.open(path) as store:
+            for name in ("kept", "gone"):
+                store.create_table(name)
+                store.table(name).put(b"k", b"v")
+            txn = store.begin()
+            store.table("kept").import_rows(
+                ((b"%d" % n, b"v") for n in range(FINALIZE_INLINE_MAX + 1)), txn=txn
+            )
+            store.commit(txn)
+            faults.arm("table.between_purge_steps", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                store.admin.delete_table("gone")
+            faults.disarm()
+        dry = run("store", "gc", "--dry-run", "-o", "json").json
+        text = run("store", "gc", "--dry-run").out
+        done = run("store", "gc", "-o", "json").json
+        assert (dry["intentsFinalized"], dry["deletedTables"], dry["versionsRemoved"]) == (65, 1, 0)
+        moment = ("tableWindowStart", "purgeSteps", "dryRun")
+        assert {k: v for k, v in dry.items() if k not in moment} == {
+            k: v for k, v in done.items() if k not in moment
+        }
+        assert "remove what 0 deleted topics and 1 deleted table left" in text
+        assert "Would finalise 65 write intents; remove 0 old versions and 0 deleted keys" in text
+        assert run("store", "gc", "--dry-run", "-o", "json").json["deletedTables"] == 0
 
     @pytest.mark.parametrize("words", [("store", "gc"), ("store", "compact")])
     def test_a_reason_that_is_too_long_is_refused_first(

@@ -400,11 +400,15 @@ class TestRun:
         run("produce", "requests", "-m", "new")
         run("tables", "get", "accounts", "B1", "--txn", txn)
         consume = ("consume", "requests", "-s", "E", "--from", "earliest", "-o", "value")
-        assert run(*consume, "--txn", txn).out == "old\n"
-        waited = run(*consume, "--txn", txn, "-n", "1", "--timeout", "300ms")
-        assert (waited.status, waited.out) == (7, "")
+        said = f"the next message of E came after transaction {txn} began"
+        first = run(*consume, "--txn", txn)
+        assert (first.status, first.out, first.err.count(said)) == (0, "old\n", 1)
+        waited = run(*consume, "--txn", txn, "-n", "1", "--timeout", "1300ms")
+        assert (waited.status, waited.out, waited.err.count(said)) == (7, "", 1)
         assert run("transactions", "commit", txn).status == 0
-        assert run(*consume, "--txn", begin(run)).out == "new\n"
+        last = run(*consume, "--txn", begin(run))
+        assert last.out == "new\n"
+        assert "came after" not in last.err
 
     def test_a_killed_settlement_leaves_nothing(self, run: Any, path: Path, shell: Any) -> None:
         """Killed with everything done but the commit: the request comes again, no balance has changed."""

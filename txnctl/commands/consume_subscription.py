@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os import environ
-from time import monotonic, sleep
+from time import sleep
 
 from storage.errors import SubscriptionNotFound, TxnctlError, WaitTimeout
 from txnctl.commands.consume_blocked import Hidden
@@ -38,7 +38,8 @@ def take(
         if txn is not None:
             store.use_transaction(txn)  # before anything is handed out
         consumer = _subscribe(context, store, topic, name, patience, how)
-        taking = _Taking(consumer, lines, patience, Hidden(context, topic, consumer.blocked_by), txn)
+        hidden = Hidden(context, topic, consumer.blocked_by)
+        taking = _Taking(consumer, lines, patience, hidden, _newer(context, consumer, txn), txn)
         try:
             if how["run"] is None:
                 writer = _Writer(consumer, lines, acknowledges=how["ack"] != "none", txn=txn)
@@ -115,17 +116,43 @@ def _modes(store: Store, topic: str, name: str) -> tuple[str, str] | None:
     return stats["type"], stats["subscriptionIsolationLevel"]
 
 
+def _newer(context: Context, consumer: Consumer, txn: TxnID | None) -> Callable[[], bool]:
+    """Tells whether the next message is too new for the transaction; the first time that it is, stderr is told."""
+    told = False
+
+    def is_newer() -> bool:
+        nonlocal told
+        if txn is None or not consumer.next_is_newer_than(txn):
+            return False
+        if not told:
+            told = True
+            context.note(
+                f"the next message of {consumer.subscription} came after transaction {txn} began, which has used a "
+                "table: commit it, and begin anew for what is left"
+            )
+        return True
+
+    return is_newer
+
+
 class _Taking:
     """Receives messages and has them handled, until it is over."""
 
     def __init__(
-        self, consumer: Consumer, lines: Lines, patience: Patience, hidden: Hidden, txn: TxnID | None
+        self,
+        consumer: Consumer,
+        lines: Lines,
+        patience: Patience,
+        hidden: Hidden,
+        is_newer: Callable[[], bool],
+        txn: TxnID | None,
     ) -> None:
         self.consumer = consumer
         self._txn = txn
         self._lines = lines
         self._patience = patience
         self._hidden = hidden
+        self._is_newer = is_newer
 
     def run(self, window: int, handle: Handle) -> None:
         """Go on until it is over, and say what is hidden where it stopped.
@@ -135,16 +162,17 @@ class _Taking:
         """
         patience = self._patience
         while patience.left > 0:
-            began_s, wait_s = monotonic(), patience.slice_s()
+            wait_s = patience.slice_s()
             messages = self.consumer.receive_batch(min(window, patience.left), wait_s, txn=self._txn)
             if messages:
                 handle(messages)
                 patience.count(len(messages))
-            elif self._is_over():
+                continue
+            is_newer = self._is_newer()
+            if self._is_over():
                 return
-            elif self._txn is not None and monotonic() - began_s < wait_s / 2:
-                # It did not wait: the next message is newer than the transaction, which has used a table. It stays
-                # so, and what is asked for can only time out.
+            if is_newer:
+                # Nothing was waited for: it stays so, and what is asked for can only time out.
                 sleep(wait_s)
 
     def _is_over(self) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 COLLECTED = (
     Field("readersFreed", "integer", "Slots of the reader table that dead processes had."),
     Field("deletedTopics", "integer", "Deleted topics of which something was left."),
+    Field("deletedTables", "integer", "Deleted tables of which something was left."),
     Field("purgeSteps", "integer", "Commits that removed it; null in a dry run."),
     Field(
         "intentsFinalized", "integer", "Write intents of ended transactions that became values, or nothing."
@@ -33,7 +34,6 @@ COLLECTED = (
     ),
     Field("dryRun", "boolean", "Whether nothing was changed."),
 )
-"""Unknown, in a dry run, is null."""
 
 
 @option(
@@ -56,6 +56,8 @@ def gc(context: Context, trust_clock: bool) -> None:
 
     Where the wall clock and the time since the start of the machine have drifted apart, nothing is removed for its
     age until somebody has looked: --trust-clock says so.
+
+    The numbers of a dry run are those of the real one, as long as nobody writes in between.
     """
     how = {"trust_clock": True} if trust_clock else {}
     found = context.store.gc(dry_run=context.dry_run, reason=context.reason, **how)
@@ -67,19 +69,23 @@ def _collected(row: Row) -> Iterator[str]:
         yield from ("DRY RUN: nothing was changed.", "")
     would = "Would free" if row["dryRun"] else "Freed"
     slots, topics = plural(row["readersFreed"], "reader slot"), plural(row["deletedTopics"], "deleted topic")
+    if row["deletedTables"]:
+        topics += f" and {plural(row['deletedTables'], 'deleted table')}"
     steps = "" if row["purgeSteps"] is None else f", in {plural(row['purgeSteps'], 'step')}"
     remove = "remove" if row["dryRun"] else "removed"
     yield f"{would} {slots} of dead processes; {remove} what {topics} left{steps}."
-    if row["intentsFinalized"] is not None:
-        would = "Would finalise" if row["dryRun"] else "Finalised"
-        versions, keys = (
-            plural(row["versionsRemoved"], "old version"),
-            plural(row["tombstonesRemoved"], "deleted key"),
-        )
-        yield (
-            f"{would} {plural(row['intentsFinalized'], 'write intent')}; {remove} {versions} and {keys} of tables, "
-            f"which can be read from {row['tableWindowStart']} on."
-        )
+    would = "Would finalise" if row["dryRun"] else "Finalised"
+    versions, keys = (
+        plural(row["versionsRemoved"], "old version"),
+        plural(row["tombstonesRemoved"], "deleted key"),
+    )
+    yield (
+        f"{would} {plural(row['intentsFinalized'], 'write intent')}; {remove} {versions} and {keys} of tables, "
+        f"which can be read from {row['tableWindowStart']} on."
+    )
+    if row["outcomesRemoved"]:
+        forget = "Would forget" if row["dryRun"] else "Forgot"
+        yield f"{forget} the outcome of {plural(row['outcomesRemoved'], 'transaction')} that nothing names any more."
     if row["clocksDisagree"]:
         yield "The wall clock was moved: nothing was removed for its age."
         yield "If it is right now: txnctl store gc --trust-clock"

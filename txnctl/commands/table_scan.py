@@ -66,8 +66,8 @@ def scan(context: Context, table: str, reverse: bool, limit: int | None, **how: 
 
     Outside a transaction it disturbs nobody, and no row is seen twice or left out; rows that are far apart may come
     from different commits. In a serializable transaction (--txn) it sees the table as it was when the transaction
-    began, and the whole range is protected: nobody older can put a key into it any more. `tables get` says more about
-    transactions and --check.
+    began, and the range is protected, with --limit as far as it was read: nobody older can put a key into it any more.
+    `tables get` says more about transactions and --check.
     """
     from txnctl.commands.table_fields import name_of, row_of
     from txnctl.commands.table_reader import opened

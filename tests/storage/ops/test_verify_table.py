@@ -167,6 +167,8 @@ def test_a_loser_that_is_not_aborted_is_found(written: Store) -> None:
 
     def change(batch: WriteBatch) -> None:
         record = records.get(batch, OPEN)
-        conflicts.note(batch, record, conflicts.Conflict(conflicts.PUSH, "accounts", b"b", FIRST, 1))
+        winner = records.get(batch, FIRST)
+        lost = conflicts.Conflict(conflicts.PUSH, "accounts", b"b", FIRST, winner.timestamp)
+        conflicts.note(batch, record, lost)
 
     assert damage(written, change) == {17}

@@ -1,7 +1,7 @@
 """A range that was read stays as it was read, whatever its bounds: nothing comes into it, changes in it, or goes.
 
 Each example is drawn: keys that are there, a range with prefix, start, end, direction and limit, and a key that an
-older transaction then writes. It is refused inside the part of the range that was read, and passes outside the range.
+older transaction then writes. It is refused inside the part of the range that was read, and passes outside that part.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from hypothesis import example, given, strategies as st
 
 from storage import Store, Table
 from storage.clock import ManualClock
-from storage.errors import InvalidValue, WriteTooOld
+from storage.errors import InvalidValue, LostConflict, WriteTooOld
+from storage.limits import PAGE_ENTRIES
 from tests.processes.memory import directory_in_memory
 
 BYTES = st.binary(max_size=3) | st.lists(st.sampled_from([b"\0", b"a", b"b", b"\xff"]), max_size=3).map(
@@ -74,7 +75,7 @@ def store() -> Iterator[Store]:
 @example({b"a\xff"}, Bounds(b"a\xff", None, None, True, None), b"b", False, True)
 @example(set(), Bounds(b"", None, None, True, None), b"\xff\xff\xff", True, False)
 @example({b"a", b"b"}, Bounds(b"", b"b", b"a", False, None), b"a", False, False)
-def test_an_older_writer_is_refused_in_the_range_and_passes_outside(
+def test_an_older_writer_is_refused_in_what_was_read_and_passes_outside(
     store: Store, keys: set[bytes], bounds: Bounds, key: bytes, is_attached: bool, deletes: bool
 ) -> None:
     """By prefix and by bounds, in both directions, with limits."""
@@ -92,10 +93,7 @@ def test_an_older_writer_is_refused_in_the_range_and_passes_outside(
         store.commit(writer)
     except WriteTooOld:
         is_refused = True
-    if bounds.has_read(key, rows):
-        assert is_refused
-    elif not bounds.has(key):
-        assert not is_refused
+    assert is_refused == bounds.has_read(key, rows)
     assert scan(table, bounds, reader) == rows
     store.commit(reader)
 
@@ -159,6 +157,56 @@ def scan_rows(table: Table, bounds: Bounds, txn: object = None) -> list:  # type
             txn=txn,  # type: ignore[arg-type]
         )
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    "limit", [PAGE_ENTRIES - 1, PAGE_ENTRIES, PAGE_ENTRIES + 1, 2 * PAGE_ENTRIES + 5, 9000]
+)
+def test_the_bound_of_a_limited_scan_over_several_pages(store: Store, limit: int, reverse: bool) -> None:
+    """Up to the last row nothing passes, just beyond it everything does; read to the end, the whole range is kept."""
+    count = 2 * PAGE_ENTRIES + 100
+    table = a_table(store, {b"%05d" % (2 * number) for number in range(count)})
+    inside, beyond, reader = store.begin(), store.begin(), store.begin()
+    rows = list(table.scan(start=b"00000", end=b"99999", limit=limit, reverse=reverse, txn=reader))
+    assert len(rows) == min(limit, count)
+    last = int(rows[-1].key)
+    within, after = (last + 1, last - 1) if reverse else (last - 1, last + 1)
+    with pytest.raises(WriteTooOld):
+        table.put(b"%05d" % within, b"phantom", txn=inside)
+    if limit < count:
+        table.put(b"%05d" % after, b"later", txn=beyond)
+        store.commit(beyond)
+    else:
+        with pytest.raises(WriteTooOld):
+            table.put(b"99998" if reverse else b"90000", b"phantom", txn=beyond)
+    store.commit(reader)
+
+
+def test_reading_on_with_limits_protects_each_part(store: Store) -> None:
+    """A queue that is read from its head: whoever appends is not in the way, whoever inserts before is."""
+    table = a_table(store, {b"q1", b"q2", b"q3"})
+    appends, inserts, reader = store.begin(), store.begin(), store.begin()
+    assert [row.key for row in table.scan(prefix=b"q", limit=1, txn=reader)] == [b"q1"]
+    assert [row.key for row in table.scan(prefix=b"q", start=b"q1\0", limit=1, txn=reader)] == [b"q2"]
+    table.put(b"q4", b"v", txn=appends)
+    store.commit(appends)
+    with pytest.raises(WriteTooOld):
+        table.put(b"q11", b"v", txn=inserts)
+    store.commit(reader)
+
+
+def test_a_limited_scan_meets_no_intent_beyond_its_bound(store: Store) -> None:
+    """Whoever writes there is not pushed; one within the bound is, and the older of the two is aborted."""
+    table = a_table(store, {b"a", b"b", b"c"})
+    beyond, within, reader = store.begin(), store.begin(), store.begin()
+    table.put(b"c", b"new", txn=beyond)
+    table.put(b"b", b"new", txn=within)
+    assert [row.value for row in table.scan(limit=2, txn=reader)] == [b"v", b"v"]
+    store.commit(beyond)
+    with pytest.raises(LostConflict):
+        store.commit(within)
+    store.commit(reader)
 
 
 @pytest.mark.parametrize("is_prefix", [True, False])

@@ -101,6 +101,18 @@ def test_the_same_range_takes_one_place(tmp_path: Path) -> None:
     cache.close()
 
 
+def test_a_range_that_is_read_on_takes_one_place(tmp_path: Path) -> None:
+    """In both directions, by the same transaction or a later one; for an earlier one it is there already."""
+    cache, head = started(tmp_path)
+    for number in range(1, 50):
+        cache.record_range(1, b"k50", b"k%02d" % (50 + number), 100 + number, 7)
+        cache.record_range(2, b"k%02d" % (60 - number), b"k60", 100, 7)
+    cache.record_range(2, b"k55", b"k56", 99, 8)
+    assert sorted(cache.ranges_after(0)) == [(1, 149, 7, b"k50", b"k99"), (2, 100, 7, b"k11", b"k60")]
+    assert cache.watermark(head) == 0
+    cache.close()
+
+
 def test_a_file_of_another_boot_does_not_count(tmp_path: Path) -> None:
     """The clock says which boot this is, whatever the store's head has recorded."""
     clock = ManualClock()

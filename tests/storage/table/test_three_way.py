@@ -14,6 +14,8 @@ from storage.errors import (
     TransactionNotOpen,
     WriteTooOld,
 )  # fmt: skip
+from storage.limits import PAGE_ENTRIES
+from storage.subscription import consumed
 
 
 @pytest.fixture
@@ -124,6 +126,24 @@ class TestOrder:
             table.get(b"B", txn=following)
             assert consumer.receive(timeout=0, txn=following).value == b"+9"
 
+    def test_a_newer_message_is_told_from_the_end(
+        self, store: Store, table: Table, consumer: Consumer, begin: Callable[[], Transaction | TxnID]
+    ) -> None:
+        """Only while one is next, and only for a transaction that has used a table."""
+        txn, producer = begin(), store.create_producer("requests")
+        producer.send(b"+9")
+        assert not consumer.next_is_newer_than(txn)
+        table.get(b"B", txn=txn)
+        assert not consumer.next_is_newer_than(txn)
+        assert len(consumer.receive_batch(10, 0, txn=txn)) == 2
+        assert consumer.next_is_newer_than(txn)
+        store.commit(txn)
+        following = begin()
+        table.get(b"B", txn=following)
+        assert not consumer.next_is_newer_than(following)
+        assert consumer.receive(timeout=0, txn=following).value == b"+9"
+        assert not consumer.next_is_newer_than(following)
+
     def test_a_message_committed_after_it_began_is_newer(
         self, store: Store, table: Table, consumer: Consumer
     ) -> None:
@@ -189,6 +209,32 @@ class TestOrder:
             ordered.acknowledge_cumulative(messages[-1], txn=after)
             table.put(b"k", b"v", txn=after)
             store.commit(after)
+
+    def test_a_long_cumulative_acknowledgement_lets_nothing_newer_pass(
+        self, store: Store, table: Table, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """More entries than are looked at at once: refused if a table was used, and in steps as far as they are old."""
+        monkeypatch.setattr(consumed, "RANGE_ENTRIES_MAX", PAGE_ENTRIES)
+        producer, count = store.create_producer("t"), 2 * PAGE_ENTRIES + 10
+        for _ in range(count):
+            producer.send(b"old")
+        txn, careless = store.begin(), store.begin()
+        table.get(b"k", txn=txn)
+        producer.send(b"new")
+        with store.subscribe("t", "s", initial_position=EARLIEST, receiver_queue_size=5000) as ordered:
+            messages = ordered.receive_batch(5000, 0)
+            assert len(messages) == count + 1
+            with pytest.raises(NotDeliverable, match="at once"):
+                ordered.acknowledge_cumulative(messages[-2], txn=txn)
+            for at in (PAGE_ENTRIES, count - 1):
+                ordered.acknowledge_cumulative(messages[at], txn=txn)
+            with pytest.raises(NotDeliverable, match="was not there to be read"):
+                ordered.acknowledge_cumulative(messages[-1], txn=txn)
+            store.commit(txn)
+            assert store.subscription_stats("t", "s")["visible"] == 1
+            ordered.acknowledge_cumulative(messages[-1], txn=careless)
+            with pytest.raises(RequestTooOld):
+                table.get(b"k", txn=careless)
 
     def test_an_aborted_message_under_a_cumulative_acknowledgement_is_no_matter(
         self, store: Store, table: Table
