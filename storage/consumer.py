@@ -187,13 +187,10 @@ class Consumer:
             TransactionTimedOut
         """
         items, number = _items(messages), 0 if txn is None else txn_number(txn)
-
-        def apply(batch: WriteBatch) -> Messages:
-            self._acknowledger.acknowledge(batch, items, number, force)
-            return self._key_order.send_back_behind(batch, items) if number else {}
-
         if items:
-            self._queue.drop(self._write(apply, number))
+            self._write(lambda batch: self._acknowledger.acknowledge(batch, items, number, force), number)
+            if number:
+                self._key_order.note_pending(items)
             self._forget_acknowledged(max(at for at, _ in items))
 
     def acknowledge_cumulative(
@@ -332,10 +329,10 @@ class Consumer:
             self._check_attached(view)
             seen = view.commit
             generation = cursors.load(view, self._subscription.subscription_id).generation
-            would_overtake = False
-            if generation != self._generation:
+            by_others = generation != self._generation
+            if by_others:
                 self._keep_held(view)
-                would_overtake = bool(self._key_order.find_held(view))
+            would_overtake = self._key_order.would_overtake(view, by_others)
         if would_overtake:
             self._queue.drop(self._write(self._key_order.send_back_held, 0))
         # Only now: if that write failed, the next call looks again.
