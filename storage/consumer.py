@@ -207,13 +207,10 @@ class Consumer:
             TransactionTimedOut
         """
         items = _items(messages)
-
-        def apply(batch: WriteBatch, least: int) -> Messages:
-            self._acknowledger.acknowledge(batch, items, least, force)
-            return self._key_order.send_back_behind(batch, items) if least else {}
-
         if items:
-            self._queue.drop(self._write(apply, txn))
+            self._write(lambda batch, least: self._acknowledger.acknowledge(batch, items, least, force), txn)
+            if txn is not None:
+                self._key_order.note_pending(items)
             self._forget_acknowledged(max(at for at, _ in items))
 
     def acknowledge_cumulative(
@@ -359,10 +356,10 @@ class Consumer:
             self._check_attached(view)
             seen = view.commit
             generation = cursors.load(view, self._subscription.subscription_id).generation
-            would_overtake = False
-            if generation != self._generation:
+            by_others = generation != self._generation
+            if by_others:
                 self._keep_held(view)
-                would_overtake = bool(self._key_order.find_held(view))
+            would_overtake = self._key_order.would_overtake(view, by_others)
         if would_overtake:
             self._queue.drop(self._write(lambda batch, _: self._key_order.send_back_held(batch)))
         # Only now: if that write failed, the next call looks again.

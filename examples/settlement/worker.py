@@ -50,7 +50,7 @@ class Worker:
         self._accounts = store.table(ACCOUNTS)
         self._bookings = store.create_producer(BOOKINGS)
         # Key_Shared: the requests of one account are settled in their order, those of others meanwhile. Nothing is
-        # taken ahead: while a request is pending, later ones of its account would only have to go back.
+        # taken ahead: what waits here, no other worker can settle meanwhile.
         self._requests = store.subscribe(
             REQUESTS,
             SUBSCRIPTION,

@@ -5,8 +5,9 @@ Dispatch sees to that when it fills a queue. But until the application receives 
 its key may be given back, or become pending: from then on it holds the key, and what is queued behind it goes back as
 if it had not been handed out. There are two ways to know:
 
-* a consumer that gives a message back, or acknowledges it in a transaction, knows which one;
-* when others do it, they raise the cursor's generation, and the consumer looks at what is in flight.
+* a consumer that gives a message back itself sends what is queued behind it back with it. What it acknowledges in a
+  transaction it looks at when it receives next: mostly the transaction is committed by then, and nothing has to move;
+* when others do it, they raise the cursor's generation, and the consumer looks at all that is in flight.
 
 An abort holds no key that was not held while its acknowledgements were pending.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 from storage.ledger import managed_ledger
 from storage.ledger.entry import Entry
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set
+from storage.subscription.acknowledgement import Item, add_item
 from storage.subscription.isolation import IsolationLevel, SubscriptionType
 from storage.subscription.receiver_queue import Messages, ReceiverQueue
 from storage.subscription.subscription import Subscription
@@ -30,40 +32,67 @@ HeldKeys = dict[bytes, tuple[int, int, int]]
 class KeyOrder:
     """Sends back what one consumer has queued behind a message that holds its key. Nothing on other types."""
 
-    __slots__ = ("_consumer_id", "_is_kept", "_queue", "_subscription")
+    __slots__ = ("_consumer_id", "_is_kept", "_pending", "_queue", "_subscription")
 
     def __init__(self, subscription: Subscription, consumer_id: int, queue: ReceiverQueue) -> None:
         self._subscription = subscription
         self._consumer_id = consumer_id
         self._queue = queue
         self._is_kept = subscription.type is SubscriptionType.KEY_SHARED
+        self._pending: Messages = {}
 
-    def send_back_behind(self, batch: WriteBatch, holding: list[tuple[tuple[int, int], int]]) -> Messages:
-        """These messages hold their keys from now on; what goes back, which the queue is to drop after the commit.
+    def note_pending(self, items: list[Item]) -> None:
+        """The consumer has acknowledged these in a transaction: `would_overtake` looks what became of them."""
+        if self._is_kept and self._queue:
+            for at, messages in items:
+                add_item(self._pending, at, messages)
+
+    def would_overtake(self, view: ReadView, by_others: bool) -> bool:
+        """Whether something queued is behind a message that holds its key.
 
         Args:
-            holding: position and messages of each entry, 0 for all of them.
+            by_others: somebody else took messages from consumers; otherwise only what this one acknowledged in
+                transactions is looked at.
         """
+        if not self._is_kept or not self._queue or not (by_others or self._pending):
+            return False
+        waiting = behind(self._queue, self._all_held(view) if by_others else self._held_by_pending(view))
+        if not waiting:
+            # Committed, or nothing of their keys is queued: whatever is queued later, dispatch hands out in order.
+            self._pending.clear()
+        return bool(waiting)
+
+    def send_back_held(self, batch: WriteBatch) -> Messages:
+        """What is queued behind a message that holds its key goes back; the queue is to drop it after the commit."""
+        return self._send_back(batch, behind(self._queue, self._all_held(batch)))
+
+    def send_back_behind(self, batch: WriteBatch, given_back: list[Item]) -> Messages:
+        """What is queued behind messages that were just given back; the queue is to drop it after the commit."""
         if not self._is_kept or not self._queue:
             return {}
         held: HeldKeys = {}
-        for at, messages in holding:
+        for at, messages in given_back:
             if at <= self._queue.last:
-                entry = managed_ledger.read(batch, self._subscription.topic_id, at)
-                assert entry is not None, "what is in flight or pending exists"
-                hold(held, entry, messages or message_set.everything(entry.count))
+                self._hold(batch, held, at, messages)
         return self._send_back(batch, behind(self._queue, held))
 
-    def send_back_held(self, batch: WriteBatch) -> Messages:
-        """Send back what `find_held` finds; what that is, which the queue is to drop after the commit."""
-        return self._send_back(batch, self.find_held(batch))
+    def _all_held(self, view: ReadView) -> HeldKeys:
+        return held_before(view, self._subscription, self._consumer_id, self._queue.last)
 
-    def find_held(self, view: ReadView) -> Messages:
-        """What is queued behind a message that holds its key, whoever made it so."""
-        if not self._is_kept or not self._queue:
-            return {}
-        held = held_before(view, self._subscription, self._consumer_id, self._queue.last)
-        return behind(self._queue, held)
+    def _held_by_pending(self, view: ReadView) -> HeldKeys:
+        """Keys of what this consumer acknowledged in transactions that are not committed."""
+        held: HeldKeys = {}
+        for at, messages in self._pending.items():
+            found = deliveries.find(view, self._subscription.subscription_id, at)
+            unsettled = found.known() & ~found.of(self._consumer_id) & (messages or -1) if found else 0
+            if unsettled:
+                self._hold(view, held, at, unsettled)
+        return held
+
+    def _hold(self, view: ReadView, held: HeldKeys, at: tuple[int, int], messages: int) -> None:
+        entry = managed_ledger.read(view, self._subscription.topic_id, at)
+        assert entry is not None, "what is not acknowledged exists"
+        hold(held, entry, messages)
 
     def _send_back(self, batch: WriteBatch, messages: Messages) -> Messages:
         if messages:

@@ -218,7 +218,7 @@ class ModelSubscription:
         """Negative acknowledgement: of what is in flight at this consumer."""
         if self.holder.get(slot) is consumer:
             self.take_back(slot, due_ns)
-            self.send_back_behind(consumer, [slot])
+            self.send_back_behind(consumer, slot)
 
     def take_back(self, slot: Slot, due_ns: int) -> None:
         """The same by an operator, whoever has it."""
@@ -240,13 +240,13 @@ class ModelSubscription:
         same = [each for each in self.unread() if each < slot and not self.is_acked(each)]
         return [each for each in same if key is not None and self._key(each) == key]
 
-    def send_back_behind(self, consumer: ModelConsumer, holding: list[Slot]) -> None:
-        """These were given back, or are pending now: later ones of their keys in the consumer's queue go back."""
-        waiting = [slot for slot, _ in consumer.queue if set(holding) & set(self._earlier(slot))]
+    def send_back_behind(self, consumer: ModelConsumer, given_back: Slot) -> None:
+        """Later ones of its key in the consumer's queue go back with it."""
+        waiting = [slot for slot, _ in consumer.queue if given_back in self._earlier(slot)]
         self._send_back(consumer, waiting)
 
     def send_back_held(self, consumer: ModelConsumer) -> None:
-        """The same, whoever did it: the consumer looks before it hands out more."""
+        """The same for all that holds a key, whoever did it: the consumer looks before it hands out more."""
         waiting = [
             slot
             for slot, _ in consumer.queue

@@ -335,8 +335,6 @@ class StoreMachine(RuleBasedStateMachine):
         )
         if is_done and txn:
             mine.acknowledge_in(slots, txn)
-            if not by_operator:
-                mine.send_back_behind(consumer, slots)
         elif is_done:
             self.both.end_all(forced)
             mine.acknowledge(slots)
