@@ -319,6 +319,25 @@ class TestValues:
         assert run("tables", "put", "accounts", "B9", "9", "--if-absent").status == 0
         assert run("tables", "put", "accounts", "B9", "9", "--if-absent", "--if-version", "1").status == 2
 
+    @pytest.mark.parametrize(
+        ("words", "status"),
+        [
+            (("put", "accounts", "B1", "8", "--if-absent"), 4),
+            (("rm", "accounts", "B9"), 3),
+        ],
+        ids=lambda words: " ".join(words) if isinstance(words, tuple) else "",
+    )
+    def test_a_refused_change_leaves_no_transaction_behind(
+        self, start: Any, run: Any, words: tuple[str, ...], status: int
+    ) -> None:
+        """Neither open nor ended, in a process of its own that knows nothing of earlier ones (invariant 24)."""
+        before = [row["txnId"] for row in run("transactions", "list", "--ended", "-o", "json").json]
+        command = start("tables", *words)
+        command.communicate()
+        assert command.returncode == status
+        assert [row["txnId"] for row in run("transactions", "list", "--ended", "-o", "json").json] == before
+        assert run("transactions", "list", "-o", "json").json == []
+
     def test_deleting(self, run: Any) -> None:
         """What is not there cannot be deleted, exit 3, unless that is well."""
         assert run("tables", "rm", "accounts", "B1").out.startswith("Deleted B1 from accounts")
