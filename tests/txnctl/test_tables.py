@@ -203,6 +203,23 @@ class TestTables:
         assert run("transactions", "commit", "0:4").status == 4
 
 
+class TestEmpty:
+    """A table without rows."""
+
+    def test_a_note_says_that_nothing_is_there(self, run: Any) -> None:
+        """On standard error, for people; the exit code is that of success, and other formats say nothing."""
+        run("tables", "create", "empty")
+        outcome = run("tables", "scan", "empty")
+        assert (outcome.status, outcome.out) == (0, "")
+        assert "no rows" in outcome.err
+        assert "no rows" in run("tables", "scan", "accounts", "--prefix", "X").err
+        assert run("tables", "scan", "accounts").err == ""
+        for output, shown in (("json", []), ("ndjson", None), ("name", None), ("value", None)):
+            quiet = run("tables", "scan", "empty", "-o", output)
+            assert (quiet.status, quiet.err) == (0, "")
+            assert quiet.json == shown if output == "json" else quiet.out == ""
+
+
 class TestValues:
     """`get`, `put`, `rm`."""
 
