@@ -109,12 +109,13 @@ class LazyTransaction:
 
         # Whoever is about to write a key is refused over the read of a newer transaction: it had better commit first.
         connection.environment.lock_file.let_others_by(connection.lock_timeout_s)
-        try:
-            with connection.recorded_view(issue):
-                pass
-        except Unready:
-            return cls._begin_durably(connection, coordinator, begun)
-        return cls(connection, coordinator, begun, 0, started[0])
+        for is_prepared in (False, True):
+            with suppress(Unready), connection.recorded_view(issue):
+                return cls(connection, coordinator, begun, 0, started[0])
+            if not is_prepared:
+                # A record would stay, also of a transaction that comes to nothing; reserved timestamps are no trace.
+                connection.write(_prepare)
+        return cls._begin_durably(connection, coordinator, begun)
 
     @classmethod
     def _begin_durably(cls, connection: Connection, coordinator: Coordinator, begun: Begun) -> Self:
@@ -139,9 +140,7 @@ class LazyTransaction:
     def _make_record(self, batch: WriteBatch, *, ends_here: bool = False) -> TransactionRecord:
         begun, owner = self._begun, self._connection.owner
         if batch.count(TABLES):
-            if not batch.read_cache.is_valid(batch.head):
-                batch.read_cache.start_anew(batch.head)
-            _reserve(batch)
+            _prepare(batch)
         started = self._started
         if started is not None and self._ended is not None:
             # It ended in time: it is not the deadline that ends it now.
@@ -313,8 +312,12 @@ def _nothing(_batch: WriteBatch, _record: TransactionRecord) -> None:
     """Only see that the transaction is open."""
 
 
-def _reserve(batch: WriteBatch) -> None:
-    """Reserve the timestamps that others may issue without a commit."""
+def _prepare(batch: WriteBatch) -> None:
+    """See that timestamps can be issued without a commit: a valid file to issue them from, and a mark ahead of them."""
     head = batch.head
+    if not batch.read_cache.is_valid(head):
+        batch.read_cache.start_anew(head)
     reserved = max(head.last_timestamp, batch.clock.wall_ns()) + TIMESTAMP_RESERVE_NS
-    head.timestamp_mark = max(head.timestamp_mark, reserved)
+    if reserved > head.timestamp_mark:
+        head.timestamp_mark = reserved
+        head.changes += 1

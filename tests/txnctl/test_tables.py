@@ -203,6 +203,23 @@ class TestTables:
         assert run("transactions", "commit", "0:4").status == 4
 
 
+class TestEmpty:
+    """A table without rows."""
+
+    def test_a_note_says_that_nothing_is_there(self, run: Any) -> None:
+        """On standard error, for people; the exit code is that of success, and other formats say nothing."""
+        run("tables", "create", "empty")
+        outcome = run("tables", "scan", "empty")
+        assert (outcome.status, outcome.out) == (0, "")
+        assert "no rows" in outcome.err
+        assert "no rows" in run("tables", "scan", "accounts", "--prefix", "X").err
+        assert run("tables", "scan", "accounts").err == ""
+        for output, shown in (("json", []), ("ndjson", None), ("name", None), ("value", None)):
+            quiet = run("tables", "scan", "empty", "-o", output)
+            assert (quiet.status, quiet.err) == (0, "")
+            assert quiet.json == shown if output == "json" else quiet.out == ""
+
+
 class TestValues:
     """`get`, `put`, `rm`."""
 
@@ -318,6 +335,25 @@ class TestValues:
         assert run("tables", "get", "accounts", "B1").out == "7\n"
         assert run("tables", "put", "accounts", "B9", "9", "--if-absent").status == 0
         assert run("tables", "put", "accounts", "B9", "9", "--if-absent", "--if-version", "1").status == 2
+
+    @pytest.mark.parametrize(
+        ("words", "status"),
+        [
+            (("put", "accounts", "B1", "8", "--if-absent"), 4),
+            (("rm", "accounts", "B9"), 3),
+        ],
+        ids=lambda words: " ".join(words) if isinstance(words, tuple) else "",
+    )
+    def test_a_refused_change_leaves_no_transaction_behind(
+        self, start: Any, run: Any, words: tuple[str, ...], status: int
+    ) -> None:
+        """Neither open nor ended, in a process of its own that knows nothing of earlier ones (invariant 24)."""
+        before = [row["txnId"] for row in run("transactions", "list", "--ended", "-o", "json").json]
+        command = start("tables", *words)
+        command.communicate()
+        assert command.returncode == status
+        assert [row["txnId"] for row in run("transactions", "list", "--ended", "-o", "json").json] == before
+        assert run("transactions", "list", "-o", "json").json == []
 
     def test_deleting(self, run: Any) -> None:
         """What is not there cannot be deleted, exit 3, unless that is well."""

@@ -75,8 +75,12 @@ def scan(context: Context, table: str, reverse: bool, limit: int | None, **how: 
     with opened(context, table, how) as (source, reading):
         rows = source.scan(**range_of(how), reverse=reverse, limit=limit, **reading)
         if context.output == "table":
+            is_empty = True
             for text in _pages(rows):
                 context.out.write(text)
+                is_empty = False
+            if is_empty:
+                context.note(f"no rows of table {table} are there to show")
         elif context.output == "value":
             for line in _values(rows, terminal=context.out.terminal):
                 context.out.write_bytes(line)

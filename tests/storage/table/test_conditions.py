@@ -6,12 +6,14 @@ as a read of its key, whether it holds or not.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from itertools import product
 
 import pytest
 
 from storage import Store, Table, Transaction, TxnID
+from storage.clock import ManualClock
 from storage.errors import ConditionFailed, WriteTooOld
 
 Txn = Transaction | TxnID
@@ -149,3 +151,25 @@ def test_of_many_who_create_a_key_one_does(store: Store, table: Table) -> None:
     assert [table.get(b"leader")] == created
     with pytest.raises(ConditionFailed):
         table.put(b"leader", b"late", if_absent=True)
+
+
+@pytest.mark.parametrize("idle_s", [0, 11, 86_400], ids=["at once", "past the mark", "a day later"])
+def test_what_comes_to_nothing_leaves_no_transaction_behind(
+    store: Store, table: Table, clock: ManualClock, idle_s: int
+) -> None:
+    """However long ago timestamps were reserved, and where the file of reads is gone too (invariant 24)."""
+    table.put(b"k", b"v")
+    before = [row["txnId"] for row in store.transactions(ended=True)]
+    for is_gone in (False, True):
+        clock.advance(idle_s)
+        if is_gone:
+            os.unlink(os.path.join(store.path, "reads.cache"))
+        with pytest.raises(ConditionFailed):
+            table.put(b"k", b"w", if_absent=True)
+        with pytest.raises(ConditionFailed):
+            table.delete(b"k", if_version=7)
+        with store.transaction() as reader:
+            assert table.get(b"k", txn=reader) == b"v"
+        store.transaction().abort()
+    assert [row["txnId"] for row in store.transactions(ended=True)] == before
+    assert store.transactions() == []
