@@ -84,6 +84,7 @@ class SendWork(LazyTransaction):
             SequenceConflict, ProducerBusy, TopicNotFound, WriterBusy, StoreFull: nothing was stored, and all is kept.
         """
         with self._lock:
+            self._connection.check_writable()
             self._raise_failure()
             if self._sends:
                 self._enter()

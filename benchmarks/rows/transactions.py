@@ -21,8 +21,8 @@ _SMALL_COMMITS = 5
 
 
 def thirty_messages(bench: Bench) -> Iterator[Comparison]:
-    """T1. Each send of ours answers with positions that survive a power cut, so it is a commit of its own; the second
-    peer is as strict, the first keeps everything for its one commit.
+    """T1. Our transaction keeps what it sends and is one durable commit, as the first peer is; the second one commits
+    each step, as ours does where others use the transaction by its number.
     """
     bench.note("T1 measures one end a durable commit: nothing in the API ends ten or a hundred in one")
     once, each_step = targets_of("T1")

@@ -36,6 +36,8 @@ class Txn:
         at: when it began, its place among all that happens.
         version: its timestamp in the store.
         consumed: when the newest message that it acknowledged came to be readable; 0 for none.
+        sent: messages that are kept in its process, oldest first; `sent_ns` is when the first of them was sent.
+        told: errors that its process may be told once, of what was tried without it.
     """
 
     def __init__(self, at: int, version: int, attached: bool, priority: str = "medium") -> None:
@@ -47,6 +49,9 @@ class Txn:
         self.deadline_ns = 1 << 63
         self.state = OPEN
         self.kept: dict[bytes, Value] = {}
+        self.sent: list[Message] = []
+        self.sent_ns = 0
+        self.told: set[str] = set()
         self.uses_tables = False
         self.consumed = 0
 
@@ -133,7 +138,7 @@ class TableModel:
     def check_open(self, txn: Txn) -> None:
         """Of any operation in a transaction."""
         if txn.state is not OPEN:
-            raise Refused("TransactionNotOpen", "LostConflict")
+            raise Refused("TransactionNotOpen", "LostConflict", *txn.told)
         if self.now_ns >= txn.deadline_ns:
             self.end(txn, committed=False)
             raise Refused("TransactionTimedOut")
@@ -150,6 +155,7 @@ class TableModel:
     def end(self, txn: Txn, committed: bool) -> None:
         """Decide it for everything that it touched."""
         assert txn.state is OPEN
+        txn.sent = []
         txn.state, at = (COMMITTED if committed else ABORTED), self.tick()
         for message in self.messages:
             if message.txn is txn and committed:
@@ -281,6 +287,9 @@ class TableModel:
         if txn.kept:
             self.place(txn, txn.kept)
             txn.kept = {}
+        elif txn.sent:
+            self.check_open(txn)
+        self.write_sent(txn)
 
     def commit(self, txn: Txn) -> None:
         if txn.state is COMMITTED:
@@ -289,6 +298,7 @@ class TableModel:
         if txn.uses_tables:
             self.check_table_use(txn)
         self.judge(txn, txn.kept)
+        self.write_sent(txn)
         for key, value in txn.kept.items():
             row = self.rows.setdefault(key, Row())
             row.finalize()
@@ -327,7 +337,32 @@ class TableModel:
     def send(self, value: bytes, txn: Txn | None) -> None:
         if txn is not None:
             self.check_open(txn)
-        self.messages.append(Message(value, txn, self.tick() if txn is None else 0))
+        message = Message(value, txn, self.tick() if txn is None else 0)
+        if txn is None or not txn.attached:
+            self.messages.append(message)
+            return
+        if not txn.sent:
+            txn.sent_ns = self.now_ns
+        txn.sent.append(message)
+
+    def write_sent(self, txn: Txn) -> None:
+        """What is kept takes its place in the topic."""
+        self.messages += txn.sent
+        txn.sent = []
+
+    def write_overdue(self, kept_ns: int, until_ns: int) -> None:
+        """Until a moment, what is kept for so long is written, the oldest first."""
+        due = [txn for txn in self.txns if txn.sent and txn.sent_ns + kept_ns <= until_ns]
+        for txn in sorted(due, key=lambda each: each.sent_ns):
+            self.now_ns = txn.sent_ns + kept_ns
+            try:
+                self.flush_sent(txn)
+            except Refused as refused:
+                txn.told |= refused.names
+
+    def flush_sent(self, txn: Txn) -> None:
+        self.check_open(txn)
+        self.write_sent(txn)
 
     def visible(self) -> list[Message]:
         """What a READ_COMMITTED reader is shown: committed, before the first message of an open transaction."""

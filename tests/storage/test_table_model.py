@@ -23,6 +23,7 @@ from storage import (
     EARLIEST,
     CheckMode,
     Consumer,
+    IsolationLevel,
     Store,
     SubscriptionType,
     Table,
@@ -32,6 +33,7 @@ from storage import (
     TxnID,
 )
 from storage.clock import ManualClock
+from storage.flusher import KEPT_NS
 from storage.table import intent
 from tests.processes.memory import directory_in_memory
 from tests.storage.conftest import MODEL_EXAMPLES
@@ -43,7 +45,7 @@ KEYS = [b"a", b"ab", b"b", b"c", b"\xff"]
 OPEN_MAX = 4
 WEIGHTS = {
     "begin": 10, "begin_reader": 3, "put": 16, "get": 12, "scan": 8, "put_if": 6, "flush": 3, "end": 14, "put_plainly": 5,
-    "read_in_reader": 5, "read_in_the_past": 4, "send": 8, "consume": 12, "collect": 2, "forget": 1, "let_time_pass": 4,
+    "read_in_reader": 5, "read_in_the_past": 4, "send": 14, "consume": 12, "collect": 2, "forget": 1, "let_time_pass": 4,
     "begin_anew": 1,
 }  # fmt: skip
 STEPS = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
@@ -215,8 +217,8 @@ class TableMachine(RuleBasedStateMachine):
         of: Any = handle if isinstance(handle, Transaction) else None
         call = (of.commit if commits else of.abort) if of else None
         step = self.store.commit if commits else self.store.abort
-        if commits and txn.check is not None and txn.attached:
-            self.attempt(f"commit {txn}", lambda: call and call(), lambda: self._end_reader(txn), txn)
+        if txn.check is not None and txn.attached:
+            self.attempt(f"end {txn}", lambda: call and call(), lambda: self._end_reader(txn, commits), txn)
             return
         self.attempt(
             f"{'commit' if commits else 'abort'} {txn}",
@@ -225,10 +227,10 @@ class TableMachine(RuleBasedStateMachine):
             txn,
         )
 
-    def _end_reader(self, txn: Txn) -> None:
+    def _end_reader(self, txn: Txn, committed: bool) -> None:
         """One that has no record: repeating whichever end there was does nothing."""
         if txn.state is OPEN:
-            self.model.end(txn, committed=True)
+            self.model.end(txn, committed)
 
     # Tables
 
@@ -440,8 +442,11 @@ class TableMachine(RuleBasedStateMachine):
             self.model.forget_reads()
 
     def _let_time_pass(self, data: st.DataObject) -> None:
-        self.clock.advance(data.draw(st.sampled_from([0.5, 6, 30, 60]), label="seconds"))
+        """What has been kept for half a second is written meanwhile."""
+        self.clock.advance(data.draw(st.sampled_from([0.5, 0.5, 6, 30, 60]), label="seconds"))
+        self.model.write_overdue(KEPT_NS, self.clock.boot_now_ns - self._began_ns)
         self._look_at_clock()
+        self._notice_reaped(None)
 
     def _begin_anew(self, data: st.DataObject) -> None:
         """The process ends, and what was attached to it; what is stored is there."""
@@ -477,6 +482,9 @@ class TableMachine(RuleBasedStateMachine):
         assert [each.value for each in self.store.reader("t")] == [
             each.value for each in self.model.visible()
         ]
+        assert [
+            each.value for each in self.store.reader("t", isolation_level=IsolationLevel.READ_UNCOMMITTED)
+        ] == [each.value for each in self.model.messages]
         stats = self.store.subscription_stats("t", "s")
         assert stats["visible"] == len(self.model.deliverable())
         assert stats["pending"] == sum(each.pending is not None for each in self.model.messages)

@@ -173,7 +173,9 @@ class TestReusedPid:
             "from storage.owner import Owner, started\n"
             "store = Store.open(sys.argv[1]); own = store.connection.owner; pid = os.getppid()\n"
             "store.connection._owner = Owner(own.host, own.boot_id, pid, started(pid), own.user, own.program)\n"
-            "store.create_producer('orders').send(b'half', txn=store.transaction())\n"
+            "txn = store.transaction()\n"
+            "store.create_producer('orders').send(b'half', txn=txn)\n"
+            "txn.flush()\n"
             "os.kill(os.getpid(), 9)\n"
         )
         subprocess.run([sys.executable, "-c", program, str(path)], check=False, timeout=30)

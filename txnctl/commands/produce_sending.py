@@ -123,6 +123,7 @@ class Sending:
         self._batch_max = batch or (1 << 62)
         self._prints_ids = prints_ids
         self._ids: list[str] = []
+        self._unseen: list[tuple[BatchReceipt, int]] = []
         self._count = self._duplicates = self._skipped = 0
         self._first: str | None = None
         self._last: str | None = None
@@ -137,6 +138,7 @@ class Sending:
             send()
             if self._atomic is not None:
                 self._atomic.commit()
+                self._note_all()
         except BaseException as error:
             if self._atomic is not None:
                 is_late = _is_too_late(error)
@@ -220,8 +222,17 @@ class Sending:
                 self._send(batch, start, bad)
             self._fail(_too_large(error, batch.unit, batch.numbers[bad]))
             return bad + 1
-        self._note(receipt, part.numbers[-1])
+        if self._atomic is not None:
+            # Looking at it would have the transaction written before its end.
+            self._unseen.append((receipt, part.numbers[-1]))
+        else:
+            self._note(receipt, part.numbers[-1])
         return stop
+
+    def _note_all(self) -> None:
+        """The transaction of --atomic is committed: all that it kept is stored."""
+        for receipt, number in self._unseen:
+            self._note(receipt, number)
 
     def _note(self, receipt: BatchReceipt, number: int) -> None:
         self._count += receipt.count
