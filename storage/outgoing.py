@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from storage.errors import InvalidValue, MessageTooLarge
@@ -133,17 +135,17 @@ def commits_of(columns: Columns) -> Commits:
     sizes = _sizes(columns)
     if sum(sizes) <= ENTRY_BYTES_TARGET and count <= ENTRY_MESSAGES_MAX:
         return [(0, [count])]
+    through = list(accumulate(sizes))
     commits: Commits = []
-    start, stops, in_entry, in_commit, messages = 0, [], 0, 0, 0
-    for index, size in enumerate(sizes):
-        if messages and (in_entry + size > ENTRY_BYTES_TARGET or messages >= ENTRY_MESSAGES_MAX):
-            stops.append(index)
-            in_entry = messages = 0
-            if in_commit >= WRITE_BYTES_TARGET:
-                commits.append((start, stops))
-                start, stops, in_commit = index, [], 0
-        in_entry, in_commit, messages = in_entry + size, in_commit + size, messages + 1
-    commits.append((start, [*stops, count]))
+    stops: list[int] = []
+    start = at = 0
+    while at < count:
+        full = bisect_right(through, (through[at - 1] if at else 0) + ENTRY_BYTES_TARGET, at)
+        at = min(max(full, at + 1), at + ENTRY_MESSAGES_MAX)
+        stops.append(at)
+        if through[at - 1] - (through[start - 1] if start else 0) >= WRITE_BYTES_TARGET or at == count:
+            commits.append((start, stops))
+            start, stops = at, []
     return commits
 
 
