@@ -61,6 +61,20 @@ class Columns:
             self.event_times[start:stop] if self.event_times else None,
         )
 
+    def then(self, more: Columns) -> Columns:
+        """These messages, and those of `more` behind them."""
+        return Columns(
+            [*self.values, *more.values],
+            *(
+                [*_filled(ours, self.count), *_filled(theirs, more.count)] if ours or theirs else None
+                for ours, theirs in (
+                    (self.keys, more.keys),
+                    (self.properties, more.properties),
+                    (self.event_times, more.event_times),
+                )
+            ),
+        )
+
     def pick(self, indexes: Sequence[int]) -> Columns:
         """The messages at these indexes."""
         return Columns(
@@ -82,6 +96,10 @@ class Columns:
     def packed(self) -> PackedColumns:
         """The columns alone, as a body holds them behind the producer's name and the sequence ids."""
         return PackedColumns(self.count, pack([self.values, self.keys, self.properties, self.event_times]))
+
+
+def _filled(column: Sequence[Any] | None, count: int) -> Sequence[Any]:
+    return column if column is not None else [None] * count
 
 
 class PackedColumns:
