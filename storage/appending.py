@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from storage.errors import ProducerFenced, TopicNotFound
 from storage.ledger import admission, managed_ledger, refusals, sequence_ids, topic as topics, topic_head
-from storage.ledger.entry import MESSAGES, Columns
+from storage.ledger.entry import MESSAGES, Columns, PackedColumns, PackedEntries
 from storage.ledger.publisher import Publisher
 from storage.ledger.topic import Topic
 from storage.ledger.topic_head import TopicHead
@@ -94,7 +94,7 @@ class Appender:
         batch: WriteBatch,
         checked: tuple[TopicHead, int],
         progress: Progress,
-        columns: Columns,
+        columns: Columns | PackedEntries,
         start: int,
         stops: list[int],
         ids: Sequence[int] | None,
@@ -114,7 +114,7 @@ class Appender:
         head = admission.publishes(batch, topic_id, *checked, txn, self._fence)
         entries = []
         for stop in stops:
-            part = columns if stop - start == len(columns.values) else columns.part(start, stop)
+            part = columns.part(start, stop)
             given = None if ids is None else ids[start:stop]
             entries.append(self._append_entry(batch, head, progress, part, start, given, txn))
             start = stop
@@ -126,19 +126,20 @@ class Appender:
         batch: WriteBatch,
         head: TopicHead,
         progress: Progress,
-        part: Columns,
+        part: Columns | PackedColumns,
         start: int,
         given: Sequence[int] | None,
         txn: int,
     ) -> StoredEntry:
         topic_id, name, keeps = self.topic.topic_id, progress.name, self.publisher.keeps_sequences
         assert name is not None, "who may publish has a name"
-        fresh: Sequence[int] = range(len(part.values))
+        fresh: Sequence[int] = range(part.count)
         if given is not None:
             fresh = sequence_ids.claim(batch, topic_id, name, given, txn)
             if not fresh:
                 return StoredEntry(start, fresh, None, ())
             if len(fresh) < len(given):
+                assert isinstance(part, Columns), "what is packed comes without sequence ids"
                 part, given = part.pick(fresh), [given[index] for index in fresh]
         elif keeps:
             progress.next_sequence = sequence_ids.assign(batch, topic_id, name, len(fresh), txn)

@@ -151,6 +151,18 @@ class Table:
         pages = self._reader(txn, at, check).pages(self._entry, wanted, limit)
         return (_row(key, version) for page in pages for key, version in page)
 
+    def split(self, parts: int) -> list[bytes]:
+        """Keys that cut the table into at most so many parts of about equal length, each the first key of a part.
+
+        All keys are walked, in views of bounded length; rows that come and go meanwhile shift the cuts a little.
+
+        Raises:
+            TableNotFound
+        """
+        from storage.ops import tables
+
+        return tables.split(self._connection, self._entry, parts)
+
     def _reader(self, txn: Txn | None, at: int | None, check: CheckMode | None) -> Reader | TableWork:
         """Who reads: a serializable transaction, a read-committed reader, or somebody at a version."""
         if at is not None:
@@ -214,15 +226,21 @@ class Table:
 
         return table_access.run(self._connection, self._coordinator(), txn, action)
 
-    def import_rows(self, found: Iterable[tuple[bytes, bytes]], *, txn: Txn | None = None) -> int:
+    def import_rows(self, found: Iterable[tuple[bytes, bytes | None]], *, txn: Txn | None = None) -> int:
         """Write many keys in one transaction of ours, in store transactions of a bounded size; how many.
+
+        Args:
+            found: keys, with the value of each, or None to delete it.
 
         Raises:
             as `put`
         """
 
         def write_all(work: TableWork) -> int:
-            checked = ((rows.check_key(key), rows.check_value(value)) for key, value in found)
+            checked = (
+                (rows.check_key(key), None if value is None else rows.check_value(value))
+                for key, value in found
+            )
             return work.write_many(self._entry, checked)
 
         return self._in(txn, write_all)

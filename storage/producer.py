@@ -13,15 +13,23 @@ from typing import TYPE_CHECKING, overload
 
 from storage.appending import Appender
 from storage.connection import Connection
-from storage.errors import InvalidName, ProducerFenced, StoreClosed
+from storage.errors import InvalidName, InvalidValue, ProducerFenced, StoreClosed
 from storage.ledger import admission
 from storage.ledger.access import AccessMode
-from storage.ledger.entry import Columns
+from storage.ledger.entry import Columns, PackedColumns, PackedEntries
 from storage.ledger.publisher import Connected, Publisher
 from storage.ledger.topic import Topic
 from storage.limits import MESSAGE_BYTES_MAX
 from storage.names import LETTERS_PREFIX, check_name
-from storage.outgoing import check_sequence_ids, columns_of, commits_of, sizes_of
+from storage.outgoing import (
+    Commits,
+    check_sequence_ids,
+    columns_of,
+    commits_of,
+    packed_commits_of,
+    sizes_of,
+    unpacked,
+)
 from storage.position import LateMessageId, MessageId
 from storage.receipt import BatchReceipt, Shipment, StoredEntry
 from storage.transaction import Transaction, txn_number, work_of
@@ -173,6 +181,28 @@ class Producer:
             check_sequence_ids(sequence_ids, len(values), self._publisher.keeps_sequences)
         return self._send(columns, sizes_of(columns), sequence_ids, txn)
 
+    def send_packed(
+        self, entries: Sequence[PackedColumns], *, txn: Transaction | TxnID | str | None = None
+    ) -> BatchReceipt:
+        """Store entries that were packed elsewhere, with `outgoing.entries_of`, in order and as they are.
+
+        They are checked as other messages are, and get this producer's name and sequence ids. Up to 8 MiB is one
+        durable commit, more is several; a transaction keeps none of it.
+
+        Raises:
+            InvalidValue: one is no such entry.
+            as `send` otherwise
+        """
+        if not entries:
+            raise InvalidValue("there is no message to send")
+        for entry in entries:
+            unpacked(entry)
+        if self._closed:
+            raise StoreClosed(f"this producer on {self._topic.name} is closed")
+        self._go_on_in(None)
+        number = 0 if txn is None else txn_number(txn)
+        return self._store(PackedEntries(entries), packed_commits_of(entries), None, number)
+
     def _send(
         self,
         columns: Columns,
@@ -192,7 +222,7 @@ class Producer:
                 if kept is not None:
                     return kept
         self._go_on_in(None)
-        return self._store(columns, sizes, ids, 0 if txn is None else txn_number(txn))
+        return self._store(columns, commits_of(sizes), ids, 0 if txn is None else txn_number(txn))
 
     def _go_on_in(self, work: TableWork | None) -> None:
         """What another transaction keeps of this producer was sent before what comes now."""
@@ -201,11 +231,11 @@ class Producer:
         self._keeper = work
 
     def _store(
-        self, columns: Columns, sizes: Sequence[int], ids: Sequence[int] | None, txn: int
+        self, columns: Columns | PackedEntries, commits: Commits, ids: Sequence[int] | None, txn: int
     ) -> BatchReceipt:
-        """Store messages now, in as many commits as their sizes ask for."""
+        """Store messages now."""
         appender, entries = self._appender, list[StoredEntry]()
-        for start, stops in commits_of(sizes):
+        for start, stops in commits:
             progress = appender.progress.copy()
 
             def change(batch: WriteBatch, start: int, stops: list[int]) -> list[StoredEntry]:
@@ -231,7 +261,7 @@ class Producer:
                 # It may have been committed all the same (an interrupt): no sequence id may be used twice.
                 appender.progress.next_sequence += stops[-1] - start
                 raise
-        return BatchReceipt(Shipment(entries), 0, len(sizes))
+        return BatchReceipt(Shipment(entries), 0, columns.count)
 
     def flush(self) -> None:
         """Write what a transaction keeps of this producer; all else was durable when its send returned.

@@ -260,7 +260,7 @@ class TableWork(SendWork):
         if len(self._buffer) >= BUFFER_KEYS_MAX or self._buffered_bytes >= BUFFER_BYTES_MAX:
             self.flush()
 
-    def write_many(self, table: TableEntry, found: Iterable[tuple[bytes, bytes]]) -> int:
+    def write_many(self, table: TableEntry, found: Iterable[tuple[bytes, bytes | None]]) -> int:
         """Write many keys, in store transactions of a bounded size; how many.
 
         Raises:

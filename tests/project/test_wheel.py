@@ -51,10 +51,10 @@ def data(wheel: Path) -> set[str]:
 
 
 def test_the_wheel_holds_every_module_and_nothing_else(wheel: Path):
-    """Each module of both packages with its py.typed, and no test, benchmark or document as a package."""
+    """Each module of the packages with its py.typed, and no test, benchmark or document as a package."""
     modules = {
         str(path.relative_to(ROOT))
-        for package in ("storage", "txnctl")
+        for package in ("storage", "txnctl", "pyspark_txnctl")
         for path in (ROOT / package).rglob("*.py")
     }
     packaged = {name for name in names(wheel) if ".dist-info/" not in name and ".data/" not in name}
