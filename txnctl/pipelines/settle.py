@@ -10,26 +10,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from storage import MessageId, Store
-from storage.errors import AlreadyExists, BadInput, Conflict, LostConflict
+from storage.errors import BadInput, Conflict, LostConflict
 from txnctl.bank.hellers import format_hellers, parse_hellers
 from txnctl.pipelines.money import AMOUNT_DEFAULT, REQUEST, requests
 from txnctl.pipelines.streaming import started
-from txnctl.spark import schemas
+from txnctl.spark import schemas, sink_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
     from storage import Transaction
-
-SINKS = "txnctl-sinks"
-"""The table in which sinks note how far they are."""
 
 _ATTEMPTS = 5
 _ACCOUNTS_AT_ONCE = 10_000
@@ -102,12 +98,10 @@ class Settler:
         Raises:
             TableNotFound
         """
-        if not store.has_table(SINKS):
-            with suppress(AlreadyExists):
-                store.create_table(SINKS)
+        sink_progress.make_table(store)
         self._store = store
         self._accounts = store.table(table)
-        self._notes = store.table(SINKS)
+        self._notes = store.table(sink_progress.SINKS)
         self._note_key = f"settle {topic} {table}".encode()
         self._amount = amount
         self._skip = skip

@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from subprocess import PIPE, Popen, TimeoutExpired
 from tempfile import mkdtemp
@@ -40,13 +40,18 @@ _TAIL_LINES = 5
 
 @contextmanager
 def spark_session(
-    name: str, *, master: str = MASTER_DEFAULT, conf: Sequence[tuple[str, str]] = ()
+    name: str,
+    *,
+    master: str = MASTER_DEFAULT,
+    conf: Sequence[tuple[str, str]] = (),
+    look: Callable[[], None] = lambda: None,
 ) -> Iterator[SparkSession]:
     """A session, while the block runs. Its JVM is stopped at the end, and killed when the block raises.
 
     Args:
         name: of the application, as a cluster shows it.
         conf: options of Spark, which go before ours.
+        look: called several times a second while the JVM starts.
 
     Raises:
         ProgramMissing: no Java, no PySpark.
@@ -58,7 +63,8 @@ def spark_session(
     jvm: Popen[bytes] | None = None
     try:
         options = {**_options(name, master, scratch), **dict(conf)}
-        jvm = _launch(options, java, scratch)
+        jvm = _launch(options, java, scratch, look)
+        _silence_pyspark()
         spark = _connect(jvm, options, scratch)
         if interrupt is not None:
             # PySpark's own handler first asks the JVM to cancel what it does. We leave at once.
@@ -95,7 +101,9 @@ def _options(name: str, master: str, scratch: str) -> dict[str, str]:
     return options
 
 
-def _launch(options: dict[str, str], java: Java, scratch: str) -> Popen[bytes]:
+def _launch(
+    options: dict[str, str], java: Java, scratch: str, look: Callable[[], None]
+) -> Popen[bytes]:
     """Start the JVM; it is ready when it has written its port."""
     from pyspark.find_spark_home import _find_spark_home
 
@@ -121,6 +129,7 @@ def _launch(options: dict[str, str], java: Java, scratch: str) -> Popen[bytes]:
         while not os.path.exists(connection):
             if jvm.poll() is not None:
                 raise _did_not_start(scratch)
+            look()
             sleep(_LOOK_S)
     except BaseException:
         _kill(jvm)
@@ -134,6 +143,14 @@ def _path() -> str:
 
     root = os.path.dirname(os.path.dirname(os.path.abspath(txnctl.__file__)))
     return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def _silence_pyspark() -> None:
+    """PySpark logs every error that it raises as JSON on standard error; they are told once, by whoever catches them."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def _connect(jvm: Popen[bytes], options: dict[str, str], scratch: str) -> SparkSession:
