@@ -1,9 +1,9 @@
 """A topic, READ_COMMITTED, as it grows -> balances in a table, exactly once.
 
 Each micro-batch is summed up by account in Spark. Then one serializable transaction of the driver reads how far the
-table was settled, adds the sums to the balances and notes how far it is settled now: all of it, or nothing. The note is
-a position of the topic, which READ_COMMITTED never changes behind; so a batch that comes again, after a kill, with a lost
-checkpoint or from a second driver, finds what it brings noted already and changes nothing.
+table was settled, adds the sums to the balances and notes how far it is settled now: all of it, or nothing. The note
+is a position of the topic, and what READ_COMMITTED has behind one never changes. So a batch that comes again, after a
+kill, with a lost checkpoint or from a second driver, finds what it brings noted already, and changes nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from txnctl.spark import schemas, sink_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from storage import Transaction
 
@@ -46,18 +46,24 @@ def transform(messages: DataFrame, after: MessageId | None, amount: str = AMOUNT
     """Sums by account of the messages after a position.
 
     Gives `account`, `hellers`, `requests`, `skipped`, `first` (struct of ledgerId, entryId, batchIndex of the first
-    message that is no request) and `last` (of the last message). Messages that are no requests are under the account null.
+    message that is no request) and `last` (of the last message). Messages that are no requests are under the account
+    null.
     """
     from pyspark.sql import functions as f
 
     found = requests(messages, amount)
     place = f.struct("ledgerId", "entryId", "batchIndex")
     if after is not None:
-        found = found.where(place > f.struct(*map(f.lit, (after.ledger_id, after.entry_id, after.batch_index))))
+        found = found.where(
+            place > f.struct(*map(f.lit, (after.ledger_id, after.entry_id, after.batch_index)))
+        )
     is_bad = f.col("problem").isNotNull()
     return (
         found.select(
-            f.when(~is_bad, f.col("account")).alias("account"), "hellers", is_bad.alias("bad"), place.alias("place")
+            f.when(~is_bad, f.col("account")).alias("account"),
+            "hellers",
+            is_bad.alias("bad"),
+            place.alias("place"),
         )
         .groupBy("account")
         .agg(
@@ -76,6 +82,7 @@ class Settler:
 
     Attributes:
         total: what all batches so far came to.
+        batches: how many of them brought something.
     """
 
     def __init__(
@@ -107,6 +114,7 @@ class Settler:
         self._skip = skip
         self._told = told
         self.total = Settlement(0, 0, 0, self.through())
+        self.batches = 0
 
     def through(self, txn: Transaction | None = None) -> MessageId | None:
         """The last message that is settled; None before the first."""
@@ -142,7 +150,9 @@ class Settler:
         with self._store.transaction(timeout=_TIMEOUT_S, labels={"job": "settle"}) as txn:
             if self.through(txn) != after:
                 txn.abort("another one settled these messages")
-                raise LostConflict("another one settles the same topic into the same table", hint="Run only one.")
+                raise LostConflict(
+                    "another one settles the same topic into the same table", hint="Run only one."
+                )
             for row in sums:
                 last = max(filter(None, (last, MessageId(*row["last"]))))
                 counted, skipped = counted + row["requests"], skipped + row["skipped"]
@@ -170,6 +180,7 @@ class Settler:
             total.skipped + done.skipped,
             done.through,
         )
+        self.batches += 1
         self._told(done)
 
 
@@ -193,7 +204,7 @@ def run(
 
     Args:
         options: of `format("txnctl")`: path, topic and subscription at least.
-        checkpoint: a directory for Spark. It may be a new one each time: how far the table is settled stands in the store.
+        checkpoint: a directory for Spark. It may be a new one each time: how far it is settled stands in the store.
         every: seconds between two looks at the topic; None settles what is there, and ends.
     """
     messages = (

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from storage.errors import ALL, AlreadyExists, BadInput, BadLine, InvalidValue, TxnctlError
 
 BAD_ROW = "txnctl-bad-row "
-"""What the message of a `raise_error` in a transform begins with; JSON of the row follows: file, row or record, problem."""
+"""Begins the message of a `raise_error` in a transform; JSON of the row follows: file, row or record, problem."""
 
 _RAISED = re.compile(r"^storage\.errors\.(\w+): (.*)\n?(.*)$", re.MULTILINE)
 _NO_HINT = re.compile(r"\s|at |Traceback|During|The above|$")
@@ -84,7 +84,9 @@ class BadRow(BadLine):
     def __init__(self, file: str, row: int | None, record: str | None, problem: str) -> None:
         file = file.removeprefix("file://").removeprefix("file:")
         place = f"{file}: row {row:,}" if row is not None else f"{file}: the row {(record or '')[:80]!r}"
-        super().__init__(f"{place}: {problem}", hint="--on-error skip leaves such rows out.", path=file, row=row)
+        super().__init__(
+            f"{place}: {problem}", hint="--on-error skip leaves such rows out.", path=file, row=row
+        )
         self.file = file
         self.row = row
         self.record = record

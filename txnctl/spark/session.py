@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from struct import unpack
 from subprocess import PIPE, Popen, TimeoutExpired
 from tempfile import mkdtemp
 from time import sleep
@@ -101,9 +102,7 @@ def _options(name: str, master: str, scratch: str) -> dict[str, str]:
     return options
 
 
-def _launch(
-    options: dict[str, str], java: Java, scratch: str, look: Callable[[], None]
-) -> Popen[bytes]:
+def _launch(options: dict[str, str], java: Java, scratch: str, look: Callable[[], None]) -> Popen[bytes]:
     """Start the JVM; it is ready when it has written its port."""
     from pyspark.find_spark_home import _find_spark_home
 
@@ -146,7 +145,7 @@ def _path() -> str:
 
 
 def _silence_pyspark() -> None:
-    """PySpark logs every error that it raises as JSON on standard error; they are told once, by whoever catches them."""
+    """PySpark logs every error that it raises, as JSON on standard error. Whoever catches it tells it, once."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -158,13 +157,13 @@ def _connect(jvm: Popen[bytes], options: dict[str, str], scratch: str) -> SparkS
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
-    from pyspark.serializers import UTF8Deserializer, read_int
     from pyspark.sql import SparkSession
 
     with open(os.path.join(scratch, "connection"), "rb") as info:
-        os.environ[_PORT], os.environ[_SECRET] = str(read_int(info)), UTF8Deserializer().loads(info)
+        port, length = unpack(">ii", info.read(8))
+        os.environ[_PORT], os.environ[_SECRET] = str(port), info.read(length).decode()
     try:
-        gateway = launch_gateway()
+        gateway = launch_gateway()  # type: ignore[no-untyped-call]
         gateway.proc = jvm
         context = SparkContext(conf=SparkConf().setAll(list(options.items())), gateway=gateway)
     except (Py4JError, PySparkException) as error:
