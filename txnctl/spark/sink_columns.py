@@ -172,11 +172,13 @@ def routed(
         assert sink.topic is not None, "sink_columns sees to it"
         yield sink.topic, messages
     else:
-        rows: dict[str | None, list[int]] = {}
+        full: dict[str | None, str] = {}
+        rows: dict[str, list[int]] = {}
         for index, name in enumerate(batch.column(sink.at["topic"]).to_pylist()):
-            rows.setdefault(name, []).append(index)
-        for name, indexes in rows.items():
-            target = _full(name, sink, f"row {before + indexes[0] + 1:,} of {where}")
+            if name not in full:
+                full[name] = _full(name, sink, f"row {before + index + 1:,} of {where}")
+            rows.setdefault(full[name], []).append(index)
+        for target, indexes in rows.items():
             yield target, messages if len(rows) == 1 else messages.pick(indexes)
 
 
