@@ -85,13 +85,14 @@ def transform(topic: DataFrame, table: DataFrame, data: DataFrame | None = None)
     sides = [topic, table, data if data is not None else topic.limit(0)]
     joined = None
     for side, name in zip(sides, SOURCES, strict=True):
-        renamed = side.select("account", f.col("hellers").alias(name), f.lit(True).alias(f"in_{name}"))
+        renamed = side.select("account", f.col("hellers").alias(name))
         joined = renamed if joined is None else joined.join(renamed, "account", "full_outer")
     assert joined is not None
-    agrees = f.col("topic").eqNullSafe(f.col("table"))
+    # Where a balance is missing, or is no amount, it is null, and agrees with nothing.
+    agrees = f.col("topic") == f.col("table")
     if data is not None:
-        agrees &= ~is_customer(f.col("account")) | f.col("data").eqNullSafe(f.col("topic"))
-    return joined.select("account", *SOURCES, agrees.alias("agrees"))
+        agrees &= ~is_customer(f.col("account")) | (f.col("data") == f.col("topic"))
+    return joined.select("account", *SOURCES, f.coalesce(agrees, f.lit(False)).alias("agrees"))
 
 
 def days_of_topic(messages: DataFrame, amount: str = AMOUNT_DEFAULT) -> DataFrame:

@@ -118,7 +118,8 @@ def _write(frame: DataFrame, place: str, format_: str, mode: str) -> None:
     elif format_ == "json":
         writer.text(place)
     else:
-        writer.option("header", True).option("escape", '"').option("emptyValue", '""').csv(place)
+        whole = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False, "emptyValue": '""'}
+        writer.options(header=True, escape='"', **whole).csv(place)
 
 
 def read_topic(spark: SparkSession, options: dict[str, str]) -> DataFrame:

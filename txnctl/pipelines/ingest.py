@@ -123,7 +123,7 @@ def read(spark: SparkSession, path: str, format_: str, columns: Columns, *, mult
         rows = spark.read.parquet(place)
         row = (f.col("_metadata.row_index") + 1).alias(_PLACE[1])
         return transform(rows.select("*", at[0], row), columns)
-    reading = spark.read.option("header", True).option("multiLine", multi_line)
+    reading = spark.read.option("header", True).option("escape", '"').option("multiLine", multi_line)
     header = reading.csv(place).schema
     if not header.fields:
         raise InvalidValue(f"{path!r} holds nothing, not even a header", path=path)

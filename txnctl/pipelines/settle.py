@@ -54,9 +54,12 @@ def transform(messages: DataFrame, after: MessageId | None, amount: str = AMOUNT
     found = requests(messages, amount)
     place = f.struct("ledgerId", "entryId", "batchIndex")
     if after is not None:
-        found = found.where(
-            place > f.struct(*map(f.lit, (after.ledger_id, after.entry_id, after.batch_index)))
+        settled = f.struct(
+            f.lit(after.ledger_id).cast("bigint"),
+            f.lit(after.entry_id).cast("bigint"),
+            f.lit(after.batch_index),
         )
+        found = found.where(place > settled)
     is_bad = f.col("problem").isNotNull()
     return (
         found.select(
@@ -75,6 +78,18 @@ def transform(messages: DataFrame, after: MessageId | None, amount: str = AMOUNT
         )
         .select("account", "hellers", "requests", "skipped", "first", "last")
     )
+
+
+def settled_through(store: Store, topic: str, table: str, txn: Transaction | None = None) -> MessageId | None:
+    """The last message of a topic, by its full name, that is settled into a table; None before the first."""
+    if not store.has_table(sink_progress.SINKS):
+        return None
+    note = store.table(sink_progress.SINKS).get(_note_key(topic, table), txn=txn)
+    return None if note is None else MessageId.parse(json.loads(note)["through"])
+
+
+def _note_key(topic: str, table: str) -> bytes:
+    return f"settle {topic} {table}".encode()
 
 
 class Settler:
@@ -107,9 +122,8 @@ class Settler:
         """
         sink_progress.make_table(store)
         self._store = store
+        self._topic = topic
         self._accounts = store.table(table)
-        self._notes = store.table(sink_progress.SINKS)
-        self._note_key = f"settle {topic} {table}".encode()
         self._amount = amount
         self._skip = skip
         self._told = told
@@ -118,8 +132,7 @@ class Settler:
 
     def through(self, txn: Transaction | None = None) -> MessageId | None:
         """The last message that is settled; None before the first."""
-        note = self._notes.get(self._note_key, txn=txn)
-        return None if note is None else MessageId.parse(json.loads(note)["through"])
+        return settled_through(self._store, self._topic, self._accounts.name, txn)
 
     def settle(self, messages: DataFrame, batch_id: int) -> None:
         """Settle one micro-batch, as far as that was not done before.
@@ -164,7 +177,8 @@ class Settler:
                     if not accounts % _ACCOUNTS_AT_ONCE:
                         txn.flush()
             note = {"through": str(last), "batchId": batch_id, "requests": counted, "accounts": accounts}
-            self._notes.put(self._note_key, json.dumps(note).encode(), txn=txn)
+            notes, key = self._store.table(sink_progress.SINKS), _note_key(self._topic, self._accounts.name)
+            notes.put(key, json.dumps(note).encode(), txn=txn)
         return Settlement(counted, accounts, skipped, last)
 
     def _add(self, account: bytes, hellers: int, txn: Transaction) -> None:
