@@ -158,8 +158,8 @@ def _commit(stage: Stage, txn: Transaction, bound: str, behind: int) -> None:
     middle = driver.through()
     tell.say(
         f"{txn.id} is committed, and {waiting:,} requests are free at once. settle takes them in micro-batches, each "
-        f"of which is one transaction. The driver, process {killed}, is killed (SIGKILL), and its JVM with it; settled is "
-        f"what stands in the store, through {middle}."
+        f"of which is one transaction. The driver, process {killed}, is killed (SIGKILL), and its JVM with it; settled "
+        f"is what stands in the store, through {middle}."
     )
     last = str(stage.store.last_message_id(REQUESTS, IsolationLevel.READ_COMMITTED))
     tell.check("the driver was killed in the middle", True, bound != middle != last)

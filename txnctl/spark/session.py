@@ -34,6 +34,9 @@ _CONNECTION_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """The variables that tell PySpark of a JVM that runs."""
 
+_NOT_FOR_TASKS = ("TXNCTL_TXN", "TXNCTL_SESSION")
+"""Variables that mean this command alone."""
+
 _LOOK_S = 0.02
 _STOP_S = 10
 _TAIL_LINES = 5
@@ -111,7 +114,7 @@ def _launch(options: dict[str, str], java: Java, scratch: str, look: Callable[[]
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     connection = os.path.join(scratch, "connection")
     environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("TXNCTL_")},
+        **{name: value for name, value in os.environ.items() if name not in _NOT_FOR_TASKS},
         "JAVA_HOME": java.home,
         "PYTHONPATH": _path(),
         "SPARK_CONNECT_MODE": "0",
