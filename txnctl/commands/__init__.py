@@ -23,6 +23,14 @@ COMMANDS = {
         "Read a topic, or take messages from a subscription of it.",
     ),
     "tables": ("txnctl.commands.tables:tables", "Tables: keys and values, with serializable transactions."),
+    "pipeline": (
+        "txnctl.commands.pipeline:pipeline",
+        "Jobs on Apache Spark: files in and out, settling, watching, auditing.",
+    ),
+    "doctor": (
+        "txnctl.commands.doctor:doctor",
+        "Say what is there of all that txnctl can use, and how to get the rest.",
+    ),
     "demo": (
         "txnctl.commands.demo:demo",
         "Tell the bank's story in a store of its own, and check every balance.",
