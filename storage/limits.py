@@ -92,6 +92,9 @@ PAGE_BYTES = 1024 * 1024
 
 PAGE_ENTRIES = 1024
 
+SPLIT_KEYS = 50_000
+"""Keys that are walked in one view to cut a table into parts."""
+
 DISPATCH_SCAN_ENTRIES_MAX = 20_000
 """Entries that one dispatch looks at; aborted ones and markers cost a store transaction no more than this."""
 

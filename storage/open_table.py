@@ -186,6 +186,18 @@ class Table:
         )
         return (_row(key, version) for page in pages for key, version in page)
 
+    def split(self, parts: int) -> list[bytes]:
+        """Keys that cut the table into at most so many parts of about equal length, each the first key of a part.
+
+        All keys are walked, in views of bounded length; rows that come and go meanwhile shift the cuts a little.
+
+        Raises:
+            TableNotFound
+        """
+        from storage.ops import tables
+
+        return tables.split(self._connection, self._entry, parts)
+
     def _pages(
         self, reader: _ReadCommitted | int, wanted: KeyRange, limit: int | None
     ) -> Iterator[list[tuple[bytes, Version]]]:

@@ -13,7 +13,7 @@ threads; what is made from it, by one thread at a time. Nothing of it survives a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from storage.message import Message
     from storage.open_table import Table
     from storage.ops.administration import Administration
+    from storage.ops.extents import Extent, Reached
     from storage.producer import Producer
     from storage.producing import OnTurn
     from storage.reader import Reader
@@ -136,6 +137,13 @@ class Store:
     @property
     def path(self) -> str:
         return self.connection.path
+
+    @property
+    def identity(self) -> str:
+        """Which store it is, and which incarnation: restoring a backup makes another."""
+        from storage.ops import inspection
+
+        return inspection.identity(self.connection)
 
     @property
     def admin(self) -> Administration:
@@ -686,6 +694,34 @@ class Store:
         from storage.ops import browse
 
         return browse.position_at(self.connection, topic, time_ms)
+
+    def extents(self, topics: Sequence[str] | None = None) -> list[Extent]:
+        """How far these topics reach, or all, at one moment: to read them in parallel.
+
+        Raises:
+            TopicNotFound, InvalidName
+        """
+        from storage.ops import extents
+
+        return extents.of(self.connection, topics)
+
+    def reach(
+        self,
+        topic: str,
+        after: Position,
+        through: Position,
+        *,
+        max_messages: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Reached:
+        """How far one gets after a position, up to another, with so much at the most: whole entries, at least one.
+
+        Raises:
+            TopicNotFound, InvalidName
+        """
+        from storage.ops import extents
+
+        return extents.reach(self.connection, topic, after, through, max_messages, max_bytes)
 
     def audit(self, limit: int | None = None) -> list[dict[str, Any]]:
         """What operators changed, the newest first."""

@@ -478,6 +478,31 @@ class Administration:
 
         return self._connection.write(change, naming=least, dry_run=dry_run)
 
+    def acknowledge_through(self, topic: str, name: str, position: Position) -> dict[str, Any]:
+        """Acknowledge all that lies up to a position, messages or not, for one who keeps his own place in the log.
+
+        The cursor never moves back, nor beyond what the subscription may be handed.
+
+        Raises:
+            TopicNotFound, SubscriptionNotFound
+            InvalidValue: the subscription is Shared or Key_Shared.
+            TransactionConflict: an open transaction holds some of it.
+        """
+
+        def change(batch: WriteBatch) -> dict[str, Any]:
+            found = topics.get(batch, topic)
+            mine = subscriptions.get(batch, found, name)
+            after = Acknowledger(self._store.coordinator, mine, self._connection.owner).acknowledge_through(
+                batch, position
+            )
+            return {
+                "topic": found.full_name,
+                "subscription": name,
+                "markDeletePosition": str(Position(*after)),
+            }
+
+        return self._connection.write(change)
+
     def negative_acknowledge(
         self,
         topic: str,

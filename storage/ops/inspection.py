@@ -39,6 +39,14 @@ def info(connection: Connection) -> dict[str, Any]:
         }  # fmt: skip
 
 
+def identity(connection: Connection) -> str:
+    """Which store it is, and which incarnation of it: positions and ids of another mean nothing here."""
+    with connection.view() as view:
+        payload = view.get(STORE, b"format")
+        assert payload is not None, "an open store has a format record"
+        return f"{unpack(payload)[1].hex()}-{view.head.incarnation}"
+
+
 def locks(connection: Connection) -> list[dict[str, Any]]:
     """Who holds the writer gate, leases, and the store open."""
     connection.environment.check_usable()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from storage.codec import U64, key1
 from storage.connection import Connection
+from storage.limits import SPLIT_KEYS
 from storage.moment import both
 from storage.ops.stats import owner_state
 from storage.schema import ROWS, TXN_KEYS, VERSIONS
@@ -44,6 +46,26 @@ def _stats(view: ReadView, table: TableEntry) -> dict[str, Any]:
         **both("created", table.created_ms), "keys": head.keys, "rows": head.rows, "versions": head.versions,
         "intents": head.intents, "retentionMs": view.head.table_retention_ms,
     }  # fmt: skip
+
+
+def split(connection: Connection, table: TableEntry, parts: int) -> list[bytes]:
+    """Keys that cut a table into at most so many parts of about equal length.
+
+    Raises:
+        TableNotFound
+    """
+    prefix, cuts, walked = key1(table.table_id), list[bytes](), 0
+    start, step = prefix, -(-stats(connection, table)["rows"] // parts)
+    while step and len(cuts) < parts - 1:
+        with connection.view() as view:
+            page = list(islice(view.keys(ROWS, prefix, start), SPLIT_KEYS))
+        if not page:
+            break
+        cuts += [
+            key[len(prefix) :] for number, key in enumerate(page, walked) if number and not number % step
+        ]
+        walked, start = walked + len(page), page[-1] + b"\0"
+    return cuts[: parts - 1]
 
 
 def versions(connection: Connection, table: TableEntry, key: bytes) -> list[dict[str, Any]]:

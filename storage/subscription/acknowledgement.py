@@ -100,11 +100,7 @@ class Acknowledger:
         """
         faults.reach("subscription.before_acknowledge")
         subscription = self._subscription
-        if not subscription.type.is_ordered:
-            raise InvalidValue(
-                f"subscription {subscription.name} is {subscription.type.value}: it has no cumulative acknowledgement",
-                hint="Acknowledge messages one by one.",
-            )
+        self._check_ordered()
         at, index = (message_id.ledger_id, message_id.entry_id), message_id.batch_index
         cursor = cursors.load(batch, subscription.subscription_id)
         count, _ = _resolve(batch, subscription, at, 1 << index if index >= 0 else _WHOLE)
@@ -130,6 +126,36 @@ class Acknowledger:
         pending_ack.acknowledge_cumulative(batch, subscription, cursor, through, self._consumer_id)
         cursors.advance(batch, subscription.topic_id, subscription.subscription_id, cursor)
         cursors.save(batch, subscription.subscription_id, cursor)
+
+    def _check_ordered(self) -> None:
+        mine = self._subscription
+        if not mine.type.is_ordered:
+            raise InvalidValue(
+                f"subscription {mine.name} is {mine.type.value}: it has no cumulative acknowledgement",
+                hint="Acknowledge messages one by one.",
+            )
+
+    def acknowledge_through(self, batch: WriteBatch, position: tuple[int, int]) -> tuple[int, int]:
+        """Acknowledge all up to a position, as far as the level reaches; markDeletePosition after it.
+
+        Raises:
+            InvalidValue: the subscription is Shared or Key_Shared.
+            TransactionConflict
+        """
+        mine = self._subscription
+        self._check_ordered()
+        head = topic_head.load(batch, mine.topic_id)
+        through = min(position, bound(mine.level, head.max_read, head.last_confirmed))
+        cursor = cursors.load(batch, mine.subscription_id)
+        if through > cursor.mark_delete:
+            holding = pending_ack.holders_through(batch, mine.subscription_id, cursor, (*through, -1))
+            if holding:
+                why = f"covers what is pending in transaction {TxnID(holding[0])}"
+                raise pending_ack.conflict(mine, f"position {Position(*through)}", why, holding[0])
+            pending_ack.acknowledge_cumulative(batch, mine, cursor, (*through, -1), self._consumer_id)
+            cursors.advance(batch, mine.topic_id, mine.subscription_id, cursor)
+            cursors.save(batch, mine.subscription_id, cursor)
+        return cursor.mark_delete
 
 
 def _resolve(

@@ -13,6 +13,8 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
+from txnctl.spark.explained import explained
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -30,7 +32,8 @@ class TxnctlDataSource(DataSource):
 
         if options.names_table(self.options):
             return schemas.ddl(schemas.TABLE_COLUMNS)
-        return schemas.ddl(schemas.message_columns(options.has_properties(self.options)))
+        with explained():
+            return schemas.ddl(schemas.message_columns(options.has_properties(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from txnctl.spark import options
@@ -38,25 +41,30 @@ class TxnctlDataSource(DataSource):
         if options.names_table(self.options):
             from txnctl.spark.table_reader import TableReader
 
-            return TableReader(options.table_read(self.options), schema)
+            with explained():
+                return TableReader(options.table_read(self.options), schema)
         from txnctl.spark.topic_reader import TopicReader
 
-        return TopicReader(options.topic_read(self.options), schema)
+        with explained():
+            return TopicReader(options.topic_read(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from txnctl.spark import options
         from txnctl.spark.topic_stream import TopicStreamReader
 
-        return TopicStreamReader(options.topic_stream(self.options), schema)
+        with explained():
+            return TopicStreamReader(options.topic_stream(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from txnctl.spark import options
         from txnctl.spark.sink import BatchWriter
 
-        return BatchWriter(options.write(self.options), schema, overwrite)
+        with explained():
+            return BatchWriter(options.write(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         from txnctl.spark import options
         from txnctl.spark.sink import StreamWriter
 
-        return StreamWriter(options.write(self.options), schema, overwrite)
+        with explained():
+            return StreamWriter(options.write(self.options), schema, overwrite)

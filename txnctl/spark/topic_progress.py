@@ -1,0 +1,236 @@
+"""The progress of a stream over its topics: where it begins, how far it may go, and what is done.
+
+Every step looks at the store anew: topics may be added, rolled over, or be gone. Whatever Spark remembers is checked,
+for it does not do so itself: a topic that was deleted and created again, and a store that was replaced by an older
+copy, are errors, never other messages at the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from storage.errors import Busy, InvalidPosition, InvalidValue, SubscriptionNotFound
+from storage.names import short_topic_name
+from storage.position import MessageId, Position
+from txnctl.spark import topic_plan
+from txnctl.spark.edges import Word
+from txnctl.spark.local_store import LocalStore
+from txnctl.spark.topic_range import TopicRange, recreated, trimmed
+
+if TYPE_CHECKING:
+    from storage import Store
+    from storage.ops.extents import Extent
+    from txnctl.spark.options import TopicStream
+
+
+class TopicProgress:
+    """See the module. Positions are by full topic name; each is the last one that was read."""
+
+    def __init__(self, wanted: TopicStream) -> None:
+        self._wanted = wanted
+        self._ids: dict[str, int] = {}
+        self._acknowledged: dict[str, Position] = {}
+        self._has_subscriptions = False
+
+    def begin(self) -> dict[str, Position]:
+        """Where a new stream starts: at the cursor of its subscription, which is created if it is missing.
+
+        Raises:
+            InvalidValue: it would start at the latest message without a subscription to keep that place.
+            TopicNotFound, InvalidPosition
+        """
+        wanted = self._wanted
+        with self._open(read_only=wanted.subscription is None) as store:
+            extents = self._extents(store)
+            topic_plan.check_edge("startingPosition", wanted.start, [each.topic for each in extents])
+            starts = {each.topic: self._start(store, each) for each in extents}
+            if wanted.subscription is None:
+                return starts
+            return {each.topic: self._subscribed(store, each, starts[each.topic]) for each in extents}
+
+    def latest(self) -> dict[str, Position]:
+        """How far all topics can be read now, at the level of the stream."""
+        with self._open() as store:
+            return {each.topic: each.bound(self._wanted.level) for each in self._extents(store)}
+
+    def advance(
+        self,
+        start: Mapping[str, Position],
+        messages: int | None,
+        size: int | None,
+        target: Mapping[str, Position] | None,
+    ) -> dict[str, Position]:
+        """How far the next batch reads: with so many messages and bytes at the most, shared among the topics.
+
+        Args:
+            target: read no further than this, and no other topics.
+
+        Raises:
+            TopicNotFound: a topic was deleted, or deleted and created again.
+            InvalidPosition: the store is an older copy of the one that was read.
+        """
+        with self._open() as store:
+            extents = [each for each in self._extents(store) if target is None or each.topic in target]
+        self._keep_subscriptions(extents, start)
+        spans: dict[str, topic_plan.Span] = {}
+        for extent in extents:
+            after = self._checked(extent, start.get(extent.topic, extent.before))
+            bound = extent.bound(self._wanted.level)
+            through = bound if target is None else min(bound, target[extent.topic])
+            spans[extent.topic] = (after, max(after, through))
+        if messages is None and size is None:
+            return {topic: through for topic, (_, through) in spans.items()}
+        weights = {each.topic: topic_plan.weight(each, spans[each.topic]) for each in extents}
+        with self._open() as store:
+            return _shared(store, spans, weights, messages, size)
+
+    def ranges(
+        self, start: Mapping[str, Position], end: Mapping[str, Position], slots: int
+    ) -> list[TopicRange]:
+        """The partitions between two offsets.
+
+        Raises:
+            TopicNotFound, InvalidPosition
+        """
+        with self._open() as store:
+            extents = self._same(store.extents([short_topic_name(topic) for topic in end]))
+            spans = []
+            for each in extents:
+                after = self._checked(each, start.get(each.topic, each.before))
+                spans.append((after, max(after, self._checked(each, end[each.topic]))))
+            place = LocalStore.of(store)
+        shares = topic_plan.parts(list(zip(extents, spans, strict=True)), self._wanted.minimum, slots)
+        level = self._wanted.level
+        return [
+            each
+            for extent, span, share in zip(extents, spans, shares, strict=True)
+            for each in topic_plan.whole(place, extent, level, span, share)
+        ]
+
+    def acknowledge(self, end: Mapping[str, Position]) -> None:
+        """Let the cursor of the subscription follow.
+
+        Raises:
+            SubscriptionNotFound, TransactionConflict
+        """
+        name = self._wanted.subscription
+        moved = {topic: at for topic, at in end.items() if self._acknowledged.get(topic) != at}
+        if name is None or not moved:
+            return
+        # The cursor may well come later: nothing is lost if another writer is in the way now.
+        with suppress(Busy), self._open(read_only=False) as store:
+            for topic, at in moved.items():
+                store.admin.acknowledge_through(short_topic_name(topic), name, at)
+                self._acknowledged[topic] = at
+
+    def _open(self, *, read_only: bool = True) -> Store:
+        # Tasks load this module too, and not all of them can load what opens a store.
+        from storage import Store
+
+        return Store.open(self._wanted.path, read_only=read_only, program="Spark stream")
+
+    def _extents(self, store: Store) -> list[Extent]:
+        topics = self._wanted.topics
+        names = None if topics.pattern is not None else [short_topic_name(name) for name in topics.names]
+        return self._same(topic_plan.chosen(store.extents(names), topics))
+
+    def _same(self, extents: list[Extent]) -> list[Extent]:
+        """Topics, if they are those that were seen before."""
+        for each in extents:
+            if self._ids.setdefault(each.topic, each.topic_id) != each.topic_id:
+                raise recreated(each.topic)
+        return extents
+
+    def _start(self, store: Store, extent: Extent) -> Position:
+        wanted, place = self._wanted, self._wanted.start.of(extent.topic)
+        if wanted.subscription is None and place == Word("latest"):
+            raise InvalidValue(
+                "a stream that starts at the latest message needs a subscription, which keeps that place",
+                hint="Give the option subscription, or a startingPosition such as earliest.",
+            )
+        if isinstance(place, MessageId):
+            raise InvalidPosition(
+                f"a stream starts at a whole entry, not at {place}", hint=f"Give {place.position}."
+            )
+        return topic_plan.start(extent, wanted.level, place, store.position_at)[0]
+
+    def _subscribed(self, store: Store, extent: Extent, start: Position) -> Position:
+        """The cursor of the stream's subscription on a topic; it is created at `start` if it is missing."""
+        topic, name, level = short_topic_name(extent.topic), self._wanted.subscription, self._wanted.level
+        assert name is not None, "asked for streams with a subscription only"
+        try:
+            stats = store.subscription_stats(topic, name)
+        except SubscriptionNotFound:
+            first = Position(start.ledger_id, start.entry_id + 1)
+            made = store.admin.create_subscription(
+                topic, name, subscription_isolation_level=level, initial_position=first
+            )
+            return Position.parse(made["markDeletePosition"])
+        if stats["subscriptionIsolationLevel"] != level.value:
+            raise InvalidValue(
+                f"subscription {name} of topic {topic} is {stats['subscriptionIsolationLevel']}, "
+                f"and the stream reads {level.value}",
+                hint="Give the stream its isolationLevel, or a subscription of its own.",
+            )
+        if stats["type"] not in ("Exclusive", "Failover"):
+            raise InvalidValue(
+                f"subscription {name} of topic {topic} is {stats['type']}: consumers share it",
+                hint="Give the stream a subscription of its own.",
+            )
+        return Position.parse(stats["markDeletePosition"])
+
+    def _keep_subscriptions(self, extents: list[Extent], start: Mapping[str, Position]) -> None:
+        """Topics that came later, and checkpoints that are older than the subscription, get one now."""
+        fresh = [each for each in extents if each.topic not in start]
+        if self._wanted.subscription is None or (self._has_subscriptions and not fresh):
+            return
+        with self._open(read_only=False) as store:
+            for each in fresh if self._has_subscriptions else extents:
+                self._subscribed(store, each, start.get(each.topic, each.before))
+        self._has_subscriptions = True
+
+    def _checked(self, extent: Extent, at: Position) -> Position:
+        """A position of an offset, if it can be one of this topic."""
+        if at > extent.last_confirmed:
+            raise InvalidPosition(
+                f"the stream has read topic {short_topic_name(extent.topic)} to {at}, and the topic ends at "
+                f"{extent.last_confirmed}: the store is another one, or an older copy",
+                hint="Begin with a new checkpoint, and a new subscription.",
+                topic=extent.topic,
+            )
+        if at >= extent.before:
+            return at
+        if not extent.is_trimmed:
+            # Ledger ids go on counting when a topic is created again.
+            raise recreated(extent.topic)
+        if self._wanted.subscription is None:
+            raise trimmed(extent.topic, at)
+        return extent.before
+
+
+def _shared(
+    store: Store,
+    spans: Mapping[str, topic_plan.Span],
+    weights: Mapping[str, int],
+    messages: int | None,
+    size: int | None,
+) -> dict[str, Position]:
+    """How far each topic is read: the smallest first, so that what they leave over goes to the others.
+
+    Each gets at least one entry, so that none waits for ever behind the others.
+    """
+    reached = {topic: after for topic, (after, _) in spans.items()}
+    waiting = sorted((topic for topic in spans if weights[topic]), key=lambda topic: (weights[topic], topic))
+    for number, topic in enumerate(waiting):
+        left = len(waiting) - number
+        found = store.reach(
+            short_topic_name(topic), *spans[topic],
+            max_messages=None if messages is None else max(1, messages // left),
+            max_bytes=None if size is None else max(1, size // left),
+        )  # fmt: skip
+        reached[topic] = found.position
+        messages = None if messages is None else messages - found.messages
+        size = None if size is None else size - found.bytes
+    return reached
