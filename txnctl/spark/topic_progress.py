@@ -7,7 +7,7 @@ copy, are errors, never other messages at the same place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,12 +17,13 @@ from storage.position import MessageId, Position
 from txnctl.spark import topic_plan
 from txnctl.spark.edges import Word
 from txnctl.spark.local_store import LocalStore
-from txnctl.spark.topic_range import TopicRange, recreated, trimmed
+from txnctl.spark.topic_range import recreated, trimmed
 
 if TYPE_CHECKING:
     from storage import Store
     from storage.ops.extents import Extent
     from txnctl.spark.options import TopicStream
+    from txnctl.spark.partition import Partition
 
 
 class TopicProgress:
@@ -88,11 +89,11 @@ class TopicProgress:
 
     def ranges(
         self, start: Mapping[str, Position], end: Mapping[str, Position], slots: int
-    ) -> list[TopicRange]:
-        """The partitions between two offsets.
+    ) -> Sequence[Partition]:
+        """The partitions between two offsets: ranges of the store, or of files where tasks cannot open it.
 
         Raises:
-            TopicNotFound, InvalidPosition
+            TopicNotFound, InvalidPosition, OffloadInvalid
         """
         with self._open() as store:
             extents = self._same(store.extents([short_topic_name(topic) for topic in end]))
@@ -103,11 +104,17 @@ class TopicProgress:
             place = LocalStore.of(store)
         shares = topic_plan.parts(list(zip(extents, spans, strict=True)), self._wanted.minimum, slots)
         level = self._wanted.level
-        return [
+        ranges = [
             each
             for extent, span, share in zip(extents, spans, shares, strict=True)
             for each in topic_plan.whole(place, extent, level, span, share)
         ]
+        if self._wanted.offload is None:
+            return ranges
+        from txnctl.spark.ledger_files.range_plan import file_pieces
+
+        with self._open() as store:
+            return file_pieces(store, ranges, self._wanted.offload, self._wanted.minimum or slots)
 
     def acknowledge(self, end: Mapping[str, Position]) -> None:
         """Let the cursor of the subscription follow.
