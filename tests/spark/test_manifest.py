@@ -44,7 +44,7 @@ def test_an_empty_manifest_reads_back():
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"format": 1}', b'{"format": 1, "files": 3}', b"\xff"])
 def test_what_is_no_manifest_is_said_to_be_none(data: bytes):
     """The error names the file and what to do."""
-    with pytest.raises(OffloadInvalid, match="^here is not a manifest") as caught:
+    with pytest.raises(OffloadInvalid, match=r"^here is not a manifest") as caught:
         Manifest.decode(data, "here")
     assert caught.value.hint
 

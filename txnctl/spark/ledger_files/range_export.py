@@ -1,8 +1,8 @@
 """Entries of the store as rows of a Parquet file.
 
 The columns are those of a message (`schemas`), rows stand in the order of their positions, and `txnState` is what it
-was when they were written. Markers are left out; messages of aborted transactions are not, so that both isolation levels
-read the same file. Memory stays at one row group, whatever the size of the file.
+was when they were written. Markers are left out; messages of aborted transactions are not, so that both isolation
+levels read the same file. Memory stays at one row group, whatever the size of the file.
 """
 
 from __future__ import annotations
