@@ -337,15 +337,21 @@ class Table:
                 version=str(version) if version else None,
             )
 
-    def import_rows(self, found: Iterable[tuple[bytes, bytes]], *, txn: Txn | None = None) -> int:
+    def import_rows(self, found: Iterable[tuple[bytes, bytes | None]], *, txn: Txn | None = None) -> int:
         """Write many keys in one transaction of ours, in store transactions of a bounded size; how many.
+
+        Args:
+            found: keys, with the value of each, or None to delete it.
 
         Raises:
             as `put`
         """
 
         def write_all(work: TableWork) -> int:
-            checked = ((rows.check_key(key), rows.check_value(value)) for key, value in found)
+            checked = (
+                (rows.check_key(key), None if value is None else rows.check_value(value))
+                for key, value in found
+            )
             return work.write_many(self._entry, checked)
 
         return self._in(txn, write_all)

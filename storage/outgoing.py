@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from storage.errors import InvalidValue, MessageTooLarge
-from storage.ledger.entry import Columns
+from storage.ledger.entry import Columns, PackedColumns
 from storage.limits import (
     ENTRY_BYTES_TARGET,
     ENTRY_MESSAGES_MAX,
@@ -133,15 +135,71 @@ def commits_of(columns: Columns) -> Commits:
     sizes = _sizes(columns)
     if sum(sizes) <= ENTRY_BYTES_TARGET and count <= ENTRY_MESSAGES_MAX:
         return [(0, [count])]
+    through = list(accumulate(sizes))
     commits: Commits = []
-    start, stops, in_entry, in_commit, messages = 0, [], 0, 0, 0
-    for index, size in enumerate(sizes):
-        if messages and (in_entry + size > ENTRY_BYTES_TARGET or messages >= ENTRY_MESSAGES_MAX):
-            stops.append(index)
-            in_entry = messages = 0
-            if in_commit >= WRITE_BYTES_TARGET:
-                commits.append((start, stops))
-                start, stops, in_commit = index, [], 0
-        in_entry, in_commit, messages = in_entry + size, in_commit + size, messages + 1
-    commits.append((start, [*stops, count]))
+    stops: list[int] = []
+    start = at = 0
+    while at < count:
+        full = bisect_right(through, (through[at - 1] if at else 0) + ENTRY_BYTES_TARGET, at)
+        at = min(max(full, at + 1), at + ENTRY_MESSAGES_MAX)
+        stops.append(at)
+        if through[at - 1] - (through[start - 1] if start else 0) >= WRITE_BYTES_TARGET or at == count:
+            commits.append((start, stops))
+            start, stops = at, []
+    return commits
+
+
+def entries_of(columns: Columns) -> list[PackedColumns]:
+    """The entries that these messages are stored in, packed for `Producer.send_packed`.
+
+    Raises:
+        MessageTooLarge
+    """
+    packed, start = [], 0
+    for _, stops in commits_of(columns):
+        for stop in stops:
+            packed.append(columns.part(start, stop).packed())
+            start = stop
+    return packed
+
+
+def unpacked(entry: PackedColumns) -> Columns:
+    """The columns of an entry that was packed elsewhere, checked as if they were sent here.
+
+    Raises:
+        InvalidValue: it is no entry that `entries_of` makes.
+        MessageTooLarge
+    """
+    try:
+        fields = entry.columns()
+    except (ValueError, TypeError) as error:
+        raise _not_packed(f"it does not unpack: {error}") from None
+    are_columns = isinstance(fields, list) and len(fields) == 4 and isinstance(fields[0], list)
+    if not are_columns or not all(isinstance(each, list | None) for each in fields):
+        raise _not_packed("it is not made of four columns")
+    columns = columns_of(*fields)
+    if columns.count != entry.count:
+        raise _not_packed(f"it holds {columns.count} messages, not {entry.count}")
+    if len(commits_of(columns)[0][1]) > 1:
+        raise _not_packed("it is larger than an entry may be")
+    return columns
+
+
+def _not_packed(why: str) -> InvalidValue:
+    return InvalidValue(f"this is no packed entry: {why}", hint="Pack messages with `entries_of`.")
+
+
+def packed_commits_of(entries: Sequence[PackedColumns]) -> Commits:
+    """How to store these entries: as `commits_of`."""
+    commits: Commits = []
+    stops: list[int] = []
+    start = stop = in_commit = 0
+    for entry in entries:
+        if in_commit >= WRITE_BYTES_TARGET:
+            commits.append((start, stops))
+            start, stops, in_commit = stop, [], 0
+        stop += entry.count
+        stops.append(stop)
+        in_commit += len(entry.data)
+    commits.append((start, stops))
     return commits

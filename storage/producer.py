@@ -10,15 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from storage.connection import Connection
-from storage.errors import InvalidName, ProducerFenced, StoreClosed, TopicNotFound
+from storage.errors import InvalidName, InvalidValue, ProducerFenced, StoreClosed, TopicNotFound
 from storage.ledger import admission, managed_ledger, refusals, sequence_ids, topic as topics, topic_head
 from storage.ledger.access import AccessMode
-from storage.ledger.entry import MESSAGES, Columns
+from storage.ledger.entry import MESSAGES, Columns, PackedColumns, PackedEntries
 from storage.ledger.publisher import Connected, Publisher
 from storage.ledger.topic import Topic
 from storage.limits import ENTRY_BYTES_TARGET
 from storage.names import LETTERS_PREFIX, check_name
-from storage.outgoing import Commits, check_sequence_ids, columns_of, commits_of
+from storage.outgoing import (
+    Commits,
+    check_sequence_ids,
+    columns_of,
+    commits_of,
+    packed_commits_of,
+    unpacked,
+)
 from storage.position import MessageId, Position
 from storage.transaction import Transaction, txn_number
 from storage.txn import buffer, record as records
@@ -173,9 +180,27 @@ class Producer:
             check_sequence_ids(sequence_ids, len(values), self._publisher.keeps_sequences)
         return self._store(columns, commits_of(columns), sequence_ids, txn)
 
+    def send_packed(
+        self, entries: Sequence[PackedColumns], *, txn: Transaction | TxnID | str | None = None
+    ) -> BatchReceipt:
+        """Store entries that were packed elsewhere, with `outgoing.entries_of`, in order and as they are.
+
+        They are checked as other messages are, and get this producer's name and sequence ids. Up to 8 MiB is one
+        durable commit, more is several.
+
+        Raises:
+            InvalidValue: one is no such entry.
+            as `send` otherwise
+        """
+        if not entries:
+            raise InvalidValue("there is no message to send")
+        for entry in entries:
+            unpacked(entry)
+        return self._store(PackedEntries(entries), packed_commits_of(entries), None, txn)
+
     def _store(
         self,
-        columns: Columns,
+        columns: Columns | PackedEntries,
         commits: Commits,
         sequence_ids: Sequence[int] | None,
         txn: Transaction | TxnID | str | None,
@@ -200,7 +225,7 @@ class Producer:
                 raise
             receipt.entries += self._written
             receipt.count += sum(count for _, count in self._written)
-        receipt.duplicates = len(columns.values) - receipt.count
+        receipt.duplicates = columns.count - receipt.count
         if receipt.count:
             self.last_sequence_id = receipt.last_sequence_id = self._last_used
         return receipt
@@ -208,7 +233,7 @@ class Producer:
     def _append(
         self,
         batch: WriteBatch,
-        columns: Columns,
+        columns: Columns | PackedEntries,
         start: int,
         stops: list[int],
         sequence_ids: Sequence[int] | None,
@@ -222,7 +247,7 @@ class Producer:
         sequence = self._next_sequence
         self._written: list[tuple[Position, int]] = []
         for stop in stops:
-            part = columns if stop - start == len(columns.values) else columns.part(start, stop)
+            part = columns.part(start, stop)
             ids = None if sequence_ids is None else sequence_ids[start:stop]
             sequence = self._append_entry(batch, head, part, name, sequence, ids, txn)
             start = stop
@@ -259,7 +284,7 @@ class Producer:
         self,
         batch: WriteBatch,
         head: topic_head.TopicHead,
-        part: Columns,
+        part: Columns | PackedColumns,
         name: str,
         sequence: int,
         ids: Sequence[int] | None,
@@ -271,10 +296,11 @@ class Producer:
             if not fresh:
                 return sequence
             if len(fresh) < len(given):
+                assert isinstance(part, Columns), "what is packed comes without sequence ids"
                 part, given = part.pick(fresh), [given[i] for i in fresh]
         elif self._publisher.keeps_sequences:
-            sequence = sequence_ids.assign(batch, topic_id, name, len(part.values), txn)
-        count = len(part.values)
+            sequence = sequence_ids.assign(batch, topic_id, name, part.count, txn)
+        count = part.count
         first: int | list[int] = sequence
         if given is not None:
             first = given[0] if given == list(range(given[0], given[0] + count)) else given

@@ -216,7 +216,7 @@ class TableWork(LazyTransaction):
             self.flush()
         return self.timestamp
 
-    def write_many(self, table: TableEntry, found: Iterable[tuple[bytes, bytes]]) -> int:
+    def write_many(self, table: TableEntry, found: Iterable[tuple[bytes, bytes | None]]) -> int:
         """Write many keys, in store transactions of a bounded size; how many.
 
         Raises:

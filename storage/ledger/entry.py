@@ -52,11 +52,27 @@ class Columns:
 
     def part(self, start: int, stop: int) -> Columns:
         """Messages start to stop, stop excluded."""
+        if stop - start == len(self.values):
+            return self
         return Columns(
             self.values[start:stop],
             self.keys[start:stop] if self.keys else None,
             self.properties[start:stop] if self.properties else None,
             self.event_times[start:stop] if self.event_times else None,
+        )
+
+    def then(self, more: Columns) -> Columns:
+        """These messages, and those of `more` behind them."""
+        return Columns(
+            [*self.values, *more.values],
+            *(
+                [*_filled(ours, self.count), *_filled(theirs, more.count)] if ours or theirs else None
+                for ours, theirs in (
+                    (self.keys, more.keys),
+                    (self.properties, more.properties),
+                    (self.event_times, more.event_times),
+                )
+            ),
         )
 
     def pick(self, indexes: Sequence[int]) -> Columns:
@@ -68,9 +84,68 @@ class Columns:
             [self.event_times[i] for i in indexes] if self.event_times else None,
         )
 
+    @property
+    def count(self) -> int:
+        """How many messages these are."""
+        return len(self.values)
+
     def body(self, producer_name: str, sequence: int | list[int]) -> bytes:
         """The packed body; `sequence` is the first id, or every id where they do not follow each other."""
         return pack([producer_name, sequence, self.values, self.keys, self.properties, self.event_times])
+
+    def packed(self) -> PackedColumns:
+        """The columns alone, as a body holds them behind the producer's name and the sequence ids."""
+        return PackedColumns(self.count, pack([self.values, self.keys, self.properties, self.event_times]))
+
+
+def _filled(column: Sequence[Any] | None, count: int) -> Sequence[Any]:
+    return column if column is not None else [None] * count
+
+
+class PackedColumns:
+    """The columns of one entry, packed before anybody knows who sends them: elsewhere, and maybe long before.
+
+    Attributes:
+        count: messages.
+        data: the four columns as `Columns.packed` packs them.
+    """
+
+    __slots__ = ("count", "data")
+
+    def __init__(self, count: int, data: bytes) -> None:
+        self.count = count
+        self.data = data
+
+    def body(self, producer_name: str, sequence: int | list[int]) -> bytes:
+        """The packed body, equal to that of the columns: what is packed is copied, not packed again."""
+        return b"\x96" + pack([producer_name, sequence])[1:] + self.data[1:]
+
+    def columns(self) -> Any:
+        """What it holds, unchecked: four fields if it was packed by `Columns.packed`.
+
+        Raises:
+            ValueError, TypeError: it does not unpack.
+        """
+        return unpack(self.data)
+
+
+class PackedEntries:
+    """Packed entries in a row, taken apart where one ends and the next begins."""
+
+    __slots__ = ("_starts", "count")
+
+    def __init__(self, entries: Sequence[PackedColumns]) -> None:
+        self._starts: dict[int, PackedColumns] = {}
+        self.count = 0
+        for entry in entries:
+            self._starts[self.count] = entry
+            self.count += entry.count
+
+    def part(self, start: int, stop: int) -> PackedColumns:
+        """The entry of the messages start to stop, stop excluded."""
+        entry = self._starts[start]
+        assert entry.count == stop - start, "what is packed is not cut"
+        return entry
 
 
 class Entry:

@@ -60,3 +60,10 @@ def test_many_rows_of_a_detached_transaction_are_a_few_commits(store: Store, tab
     assert list(table.scan()) == []
     store.commit(txn)
     assert len(list(table.scan())) == 2500
+
+
+def test_many_rows_may_delete_some(store: Store, table: Table) -> None:
+    """A value of None deletes its key, in the same transaction as the others are written; the last one counts."""
+    table.import_rows([(b"a", b"1"), (b"b", b"1"), (b"c", b"1")])
+    table.import_rows([(b"a", None), (b"b", b"2"), (b"c", b"2"), (b"c", None), (b"d", None)])
+    assert [(row.key, row.value) for row in table.scan()] == [(b"b", b"2")]
