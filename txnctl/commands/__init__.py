@@ -23,6 +23,10 @@ COMMANDS = {
         "Read a topic, or take messages from a subscription of it.",
     ),
     "tables": ("txnctl.commands.tables:tables", "Tables: keys and values, with serializable transactions."),
+    "pipeline": (
+        "txnctl.commands.pipeline:pipeline",
+        "Jobs on Apache Spark: files in and out, settling, watching, auditing.",
+    ),
     "demo": (
         "txnctl.commands.demo:demo",
         "Tell the bank's story in a store of its own, and check every balance.",

@@ -1,0 +1,40 @@
+"""`txnctl pipeline`: jobs on Apache Spark. A module a job; none of them is loaded, nor Spark, before it is invoked."""
+
+from __future__ import annotations
+
+from txnctl.declaration import Group
+
+pipeline = Group(
+    "pipeline",
+    """Jobs on Apache Spark: files in and out, settling, watching, auditing.
+
+They need Java 17 or newer and the extra `spark` (pip install 'txnctl[spark]'), and nothing else of txnctl does.
+They run in this process on all its cores, unless --master names a cluster.
+""",
+    elsewhere={
+        "ingest": (
+            "txnctl.commands.pipeline_ingest:ingest",
+            "Store the rows of files as messages of a topic, all or none.",
+        ),
+        "export": (
+            "txnctl.commands.pipeline_export:export",
+            "Write a topic or a table to Parquet, CSV or JSON.",
+        ),
+        "monitor": (
+            "txnctl.commands.pipeline_monitor:monitor",
+            "Watch the money of a topic as it is written, final or not.",
+        ),
+        "settle": (
+            "txnctl.commands.pipeline_settle:settle",
+            "Apply committed requests to a table of balances, exactly once.",
+        ),
+        "audit": (
+            "txnctl.commands.pipeline_audit:audit",
+            "Recompute all balances from a topic, and compare.",
+        ),
+        "run": (
+            "txnctl.commands.pipeline_run:run",
+            "Run a Python program of yours with a Spark session.",
+        ),
+    },
+)

@@ -1,0 +1,218 @@
+"""A Spark session of our own, for one job: quiet, with nothing left behind, and gone at once when it has to be.
+
+The JVM is started here and not by PySpark, which does the same but keeps the process to itself while it starts: Ctrl-C
+in these seconds must end it too. It runs in a process group of its own, so the terminal's Ctrl-C reaches us alone; it
+ends by itself when our end of its standard input closes, however we die. What it prints goes to a file.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from subprocess import PIPE, Popen, TimeoutExpired
+from tempfile import mkdtemp
+from time import sleep
+from typing import TYPE_CHECKING
+
+from storage.errors import InvalidValue, TxnctlError
+from txnctl.spark import requirements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from txnctl.spark.java import Java
+
+MASTER_DEFAULT = "local[*]"
+_CONNECTION_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
+"""The variable that tells Spark's JVM where to write its port and secret, as PySpark itself does it."""
+
+_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+"""The variables that tell PySpark of a JVM that runs."""
+
+_LOOK_S = 0.02
+_STOP_S = 10
+_TAIL_LINES = 5
+
+
+@contextmanager
+def spark_session(
+    name: str,
+    *,
+    master: str = MASTER_DEFAULT,
+    conf: Sequence[tuple[str, str]] = (),
+    look: Callable[[], None] = lambda: None,
+) -> Iterator[SparkSession]:
+    """A session, while the block runs. Its JVM is stopped at the end, and killed when the block raises.
+
+    Args:
+        name: of the application, as a cluster shows it.
+        conf: options of Spark, which go before ours.
+        look: called several times a second while the JVM starts.
+
+    Raises:
+        ProgramMissing: no Java, no PySpark.
+        InvalidValue: Spark does not take the master or an option.
+    """
+    java = requirements.check()
+    scratch = mkdtemp(prefix="txnctl-spark-")
+    interrupt = signal.getsignal(signal.SIGINT)
+    jvm: Popen[bytes] | None = None
+    try:
+        options = {**_options(name, master, scratch), **dict(conf)}
+        jvm = _launch(options, java, scratch, look)
+        _silence_pyspark()
+        spark = _connect(jvm, options, scratch)
+        if interrupt is not None:
+            # PySpark's own handler first asks the JVM to cancel what it does. We leave at once.
+            signal.signal(signal.SIGINT, interrupt)
+        yield spark
+        with suppress(Exception):
+            spark.stop()
+        _let_go(jvm)
+    finally:
+        if jvm is not None:
+            _kill(jvm)
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _options(name: str, master: str, scratch: str) -> dict[str, str]:
+    options = {
+        "spark.app.name": name,
+        "spark.master": master,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "WARN",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": os.path.join(scratch, "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch}",
+    }
+    if master.startswith("local"):
+        # Two hundred, the default, is for a cluster.
+        options |= {
+            "spark.local.dir": scratch,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
+        }
+    return options
+
+
+def _launch(
+    options: dict[str, str], java: Java, scratch: str, look: Callable[[], None]
+) -> Popen[bytes]:
+    """Start the JVM; it is ready when it has written its port."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    # The same Python for what runs beside the JVM, and there the same txnctl.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    connection = os.path.join(scratch, "connection")
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("TXNCTL_")},
+        "JAVA_HOME": java.home,
+        "PYTHONPATH": _path(),
+        "SPARK_CONNECT_MODE": "0",
+        _CONNECTION_FILE: connection,
+    }
+    words = [os.path.join(_find_spark_home(), "bin", "spark-submit")]
+    for name, value in options.items():
+        words += ["--conf", f"{name}={value}"]
+    with open(_log(scratch), "wb") as log:
+        jvm = Popen(
+            [*words, "pyspark-shell"], stdin=PIPE, stdout=log, stderr=log, env=environment, process_group=0
+        )
+    try:
+        while not os.path.exists(connection):
+            if jvm.poll() is not None:
+                raise _did_not_start(scratch)
+            look()
+            sleep(_LOOK_S)
+    except BaseException:
+        _kill(jvm)
+        raise
+    return jvm
+
+
+def _path() -> str:
+    """PYTHONPATH for the Python processes of the JVM: where this very txnctl comes from."""
+    import txnctl
+
+    root = os.path.dirname(os.path.dirname(os.path.abspath(txnctl.__file__)))
+    return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def _silence_pyspark() -> None:
+    """PySpark logs every error that it raises as JSON on standard error; they are told once, by whoever catches them."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
+
+
+def _connect(jvm: Popen[bytes], options: dict[str, str], scratch: str) -> SparkSession:
+    from py4j.protocol import Py4JError
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.serializers import UTF8Deserializer, read_int
+    from pyspark.sql import SparkSession
+
+    with open(os.path.join(scratch, "connection"), "rb") as info:
+        os.environ[_PORT], os.environ[_SECRET] = str(read_int(info)), UTF8Deserializer().loads(info)
+    try:
+        gateway = launch_gateway()
+        gateway.proc = jvm
+        context = SparkContext(conf=SparkConf().setAll(list(options.items())), gateway=gateway)
+    except (Py4JError, PySparkException) as error:
+        raise InvalidValue(
+            f"Spark does not start with master {options['spark.master']!r}: {_cause(error)}",
+            hint="Look at --master and --conf; --debug shows all that Spark says.",
+            master=options["spark.master"],
+        ) from error
+    finally:
+        del os.environ[_PORT], os.environ[_SECRET]
+    return SparkSession(context)
+
+
+def _cause(error: Exception) -> str:
+    """The first line of what the JVM complains of."""
+    java = getattr(error, "java_exception", None)
+    text = str(java.getMessage() if java is not None else error)
+    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+
+
+def _log(scratch: str) -> str:
+    return os.path.join(scratch, "spark.log")
+
+
+def _did_not_start(scratch: str) -> TxnctlError:
+    with open(_log(scratch), errors="replace") as log:
+        lines = [line.strip() for line in log if line.strip()]
+    said = " | ".join(lines[-_TAIL_LINES:]) or "it said nothing"
+    return InvalidValue(
+        f"Spark did not start: {said}", hint="Look at --master, --conf, and SPARK_HOME if it is set."
+    )
+
+
+def _let_go(jvm: Popen[bytes]) -> None:
+    """Let the JVM end by itself, as it does when its standard input closes."""
+    assert jvm.stdin is not None
+    with suppress(OSError):
+        jvm.stdin.close()
+    with suppress(TimeoutExpired):
+        jvm.wait(_STOP_S)
+
+
+def _kill(jvm: Popen[bytes]) -> None:
+    """End the JVM now. The Python processes beside it end with it: they read from it."""
+    if jvm.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(jvm.pid, signal.SIGKILL)
+        jvm.wait()
+    assert jvm.stdin is not None
+    with suppress(OSError):
+        jvm.stdin.close()
