@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage import Store
+from tests.storage.conftest import MODEL_EXAMPLES  # noqa: F401  (how properties are tried is said there)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from storage.errors import Busy, InvalidPosition, InvalidValue, SubscriptionNotFound
 from storage.names import short_topic_name
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from txnctl.spark.options import TopicStream
     from txnctl.spark.partition import Partition
 
+_PROGRAM: Final = "Spark stream"
+"""What others read as our name."""
+
 
 class TopicProgress:
     """See the module. Positions are by full topic name; each is the last one that was read."""
@@ -34,6 +37,7 @@ class TopicProgress:
         self._ids: dict[str, int] = {}
         self._acknowledged: dict[str, Position] = {}
         self._has_subscriptions = False
+        self._store: Store | None = None
 
     def begin(self) -> dict[str, Position]:
         """Where a new stream starts: at the cursor of its subscription, which is created if it is missing.
@@ -43,18 +47,17 @@ class TopicProgress:
             TopicNotFound, InvalidPosition
         """
         wanted = self._wanted
-        with self._open(read_only=wanted.subscription is None) as store:
-            extents = self._extents(store)
-            topic_plan.check_edge("startingPosition", wanted.start, [each.topic for each in extents])
-            starts = {each.topic: self._start(store, each) for each in extents}
-            if wanted.subscription is None:
-                return starts
+        extents = self._extents()
+        topic_plan.check_edge("startingPosition", wanted.start, [each.topic for each in extents])
+        starts = {each.topic: self._start(each) for each in extents}
+        if wanted.subscription is None:
+            return starts
+        with self._writing() as store:
             return {each.topic: self._subscribed(store, each, starts[each.topic]) for each in extents}
 
     def latest(self) -> dict[str, Position]:
         """How far all topics can be read now, at the level of the stream."""
-        with self._open() as store:
-            return {each.topic: each.bound(self._wanted.level) for each in self._extents(store)}
+        return {each.topic: each.bound(self._wanted.level) for each in self._extents()}
 
     def advance(
         self,
@@ -72,9 +75,10 @@ class TopicProgress:
             TopicNotFound: a topic was deleted, or deleted and created again.
             InvalidPosition: the store is an older copy of the one that was read.
         """
-        with self._open() as store:
-            extents = [each for each in self._extents(store) if target is None or each.topic in target]
+        extents = [each for each in self._extents() if target is None or each.topic in target]
         self._keep_subscriptions(extents, start)
+        # Spark asks what comes next when all before is done. It says so too, but for the last batch only with the next.
+        self.acknowledge({each.topic: start[each.topic] for each in extents if each.topic in start})
         spans: dict[str, topic_plan.Span] = {}
         for extent in extents:
             after = self._checked(extent, start.get(extent.topic, extent.before))
@@ -84,8 +88,7 @@ class TopicProgress:
         if messages is None and size is None:
             return {topic: through for topic, (_, through) in spans.items()}
         weights = {each.topic: topic_plan.weight(each, spans[each.topic]) for each in extents}
-        with self._open() as store:
-            return _shared(store, spans, weights, messages, size)
+        return _shared(self._reading(), spans, weights, messages, size)
 
     def ranges(
         self, start: Mapping[str, Position], end: Mapping[str, Position], slots: int
@@ -95,13 +98,12 @@ class TopicProgress:
         Raises:
             TopicNotFound, InvalidPosition, OffloadInvalid
         """
-        with self._open() as store:
-            extents = self._same(store.extents([short_topic_name(topic) for topic in end]))
-            spans = []
-            for each in extents:
-                after = self._checked(each, start.get(each.topic, each.before))
-                spans.append((after, max(after, self._checked(each, end[each.topic]))))
-            place = LocalStore.of(store)
+        store = self._reading()
+        extents = self._same(store.extents([short_topic_name(topic) for topic in end]))
+        spans, place = [], LocalStore.of(store)
+        for each in extents:
+            after = self._checked(each, start.get(each.topic, each.before))
+            spans.append((after, max(after, self._checked(each, end[each.topic]))))
         shares = topic_plan.parts(list(zip(extents, spans, strict=True)), self._wanted.minimum, slots)
         level = self._wanted.level
         ranges = [
@@ -127,21 +129,40 @@ class TopicProgress:
         if name is None or not moved:
             return
         # The cursor may well come later: nothing is lost if another writer is in the way now.
-        with suppress(Busy), self._open(read_only=False) as store:
+        with suppress(Busy), self._writing() as store:
             for topic, at in moved.items():
                 store.admin.acknowledge_through(short_topic_name(topic), name, at)
                 self._acknowledged[topic] = at
 
-    def _open(self, *, read_only: bool = True) -> Store:
+    def close(self) -> None:
+        """Close the store. Nothing is lost without it."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_store": None}
+
+    def _reading(self) -> Store:
+        """The store, opened once: Spark asks a hundred times a second."""
         # Tasks load this module too, and not all of them can load what opens a store.
         from storage import Store
 
-        return Store.open(self._wanted.path, read_only=read_only, program="Spark stream")
+        if self._store is None:
+            self._store = Store.open(self._wanted.path, read_only=True, program=_PROGRAM)
+        self._store.connection.look_in_place()
+        return self._store
 
-    def _extents(self, store: Store) -> list[Extent]:
+    def _writing(self) -> Store:
+        """Another handle of it, for one change."""
+        from storage import Store
+
+        return Store.open(self._wanted.path, program=_PROGRAM)
+
+    def _extents(self) -> list[Extent]:
         topics = self._wanted.topics
         names = None if topics.pattern is not None else [short_topic_name(name) for name in topics.names]
-        return self._same(topic_plan.chosen(store.extents(names), topics))
+        return self._same(topic_plan.chosen(self._reading().extents(names), topics))
 
     def _same(self, extents: list[Extent]) -> list[Extent]:
         """Topics, if they are those that were seen before."""
@@ -150,7 +171,7 @@ class TopicProgress:
                 raise recreated(each.topic)
         return extents
 
-    def _start(self, store: Store, extent: Extent) -> Position:
+    def _start(self, extent: Extent) -> Position:
         wanted, place = self._wanted, self._wanted.start.of(extent.topic)
         if wanted.subscription is None and place == Word("latest"):
             raise InvalidValue(
@@ -161,7 +182,7 @@ class TopicProgress:
             raise InvalidPosition(
                 f"a stream starts at a whole entry, not at {place}", hint=f"Give {place.position}."
             )
-        return topic_plan.start(extent, wanted.level, place, store.position_at)[0]
+        return topic_plan.start(extent, wanted.level, place, self._reading().position_at)[0]
 
     def _subscribed(self, store: Store, extent: Extent, start: Position) -> Position:
         """The cursor of the stream's subscription on a topic; it is created at `start` if it is missing."""
@@ -193,7 +214,7 @@ class TopicProgress:
         fresh = [each for each in extents if each.topic not in start]
         if self._wanted.subscription is None or (self._has_subscriptions and not fresh):
             return
-        with self._open(read_only=False) as store:
+        with self._writing() as store:
             for each in fresh if self._has_subscriptions else extents:
                 self._subscribed(store, each, start.get(each.topic, each.before))
         self._has_subscriptions = True

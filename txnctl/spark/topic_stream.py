@@ -88,3 +88,6 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """All up to this offset is done: the cursor of the subscription follows."""
         with explained():
             self._progress.acknowledge(offsets.positions(end))
+
+    def stop(self) -> None:
+        self._progress.close()
