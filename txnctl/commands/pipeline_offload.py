@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.errors import ProgramMissing
 from txnctl.options import argument, effect, example, option, output, reads_store
 from txnctl.output.field import Field
 from txnctl.output.human import plural, size
@@ -79,19 +78,17 @@ class Counting:
 def offload(context: Context, topic: str, destination: str, verify: bool, keep: int) -> None:
     """Write the closed ledgers of a topic to Parquet files.
 
-    Clusters read them in place of the store, which only its own machine can open (option offloadPath of
-    format("txnctl"), and `pipeline` commands); so does everything else that reads Parquet. A ledger is offloaded when
-    it is closed and every transaction in it has ended. DEST may be on any file system that PyArrow reaches.
+    Clusters read them in place of the store, which only its own machine can open: --offload-path of the other jobs,
+    and the option offloadPath of format("txnctl"). A ledger is offloaded when it is closed and every transaction in it
+    has ended. DEST may be on any file system that PyArrow reaches. It needs neither Java nor Spark.
 
-    It changes nothing in the store, may run at any time, by several at once, and goes on where the last one stopped: a
-    manifest names the files that are complete. docs/SCALE.md tells what lies where.
+    It changes nothing in the store, may run at any time, several at once too, and goes on where the last run stopped:
+    a manifest names the files that are complete.
     """
-    try:
-        from txnctl.pipelines import offload as job
-    except ImportError as error:
-        raise ProgramMissing(
-            f"offloading needs PyArrow, which is not there: {error}", hint="pip install 'txnctl[spark]'"
-        ) from None
+    from txnctl.spark import requirements
+
+    requirements.check_package("pyarrow")
+    from txnctl.pipelines import offload as job
 
     with Counting(context, "Offload") as offloaded, Counting(context, "Verify") as verified:
         row = job.run(
@@ -107,10 +104,11 @@ def offload(context: Context, topic: str, destination: str, verify: bool, keep: 
 
 
 def _offloaded(row: Row) -> Iterator[str]:
-    came = (
-        f"{plural(row['ledgers'], 'ledger')} with {plural(row['messages'], 'message')} ({size(row['bytes'])})"
-    )
-    yield f"Offloaded {came} to {row['place']}."
+    if row["ledgers"]:
+        came = f"{plural(row['ledgers'], 'ledger')} with {plural(row['messages'], 'message')}"
+        yield f"Offloaded {came} ({size(row['bytes'])}) to {row['place']}."
+    else:
+        yield f"No closed ledger that is not in {row['place']}."
     if row["through"] is not None:
         total = f"{plural(row['allLedgers'], 'ledger')} with {plural(row['allMessages'], 'message')}"
         yield f"There now: {total} in {plural(row['files'], 'file')} ({size(row['allBytes'])}), up to {row['through']}."

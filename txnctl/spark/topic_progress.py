@@ -115,8 +115,7 @@ class TopicProgress:
             return ranges
         from txnctl.spark.ledger_files.range_plan import file_pieces
 
-        with self._open() as store:
-            return file_pieces(store, ranges, self._wanted.offload, self._wanted.minimum or slots)
+        return file_pieces(store, ranges, self._wanted.offload, self._wanted.minimum or slots)
 
     def acknowledge(self, end: Mapping[str, Position]) -> None:
         """Let the cursor of the subscription follow.

@@ -5,6 +5,7 @@
                                                    ranges/<after>_<through>_<rows>_<aborted>_<groups>_<token>.parquet
                                                    undecided/   as ranges, with states that are those of one plan
                                                    aside/       files that are being written
+                                     table-<table id>/snapshots/<number>-<token>.parquet   rows, for one plan alone
 
 No file is ever changed or written twice. What is found by listing a directory, manifests and ranges, is written aside
 and renamed; a ledger's file counts once a manifest names it. Everything works on any file system that `pyarrow.fs`
@@ -27,7 +28,14 @@ from pyarrow import ArrowException, fs
 from storage.errors import InvalidValue, OffloadInvalid
 from txnctl.spark.ledger_files.manifest import FileContent, Manifest, TopicIdentity
 
-MANIFESTS, LEDGERS, RANGES, UNDECIDED, ASIDE = "manifests", "ledgers", "ranges", "undecided", "aside"
+TOPIC_DIRECTORIES = MANIFESTS, LEDGERS, RANGES, UNDECIDED, ASIDE = (
+    "manifests",
+    "ledgers",
+    "ranges",
+    "undecided",
+    "aside",
+)
+SNAPSHOTS = "snapshots"
 _READS_AGAIN = 5
 
 
@@ -129,13 +137,16 @@ class Sink:
         return self._hash.hexdigest()
 
 
-class TopicDirectory:
-    """The files of one topic."""
+class Directory:
+    """Files of one kind of object: each in a directory of its own below it, never changed once it is there.
 
-    def __init__(self, root: Root, identity: TopicIdentity) -> None:
+    Attributes:
+        path: under the root.
+    """
+
+    def __init__(self, root: Root, path: str) -> None:
         self.root = root
-        self.identity = identity
-        self.path = f"{identity.store}/topic-{identity.topic_id}"
+        self.path = path
         self._system, base = root.open()
         self._is_local = isinstance(self._system, fs.LocalFileSystem)
         self._base = f"{base}/{self.path}"
@@ -144,29 +155,38 @@ class TopicDirectory:
         """A file as people are told of it."""
         return "/".join((self.root.uri.partition("?")[0].rstrip("/"), self.path, *names))
 
-    def make(self) -> None:
-        """Make the directories, which object stores do not need.
+    def make(self, *directories: str) -> None:
+        """Make its directories, which object stores do not need.
 
         Raises:
-            OSError
+            OffloadInvalid
         """
-        for each in (MANIFESTS, LEDGERS, RANGES, UNDECIDED, ASIDE):
-            self._system.create_dir(f"{self._base}/{each}", recursive=True)
+        with _reported(self.where()):
+            for each in directories:
+                self._system.create_dir(f"{self._base}/{each}", recursive=True)
 
     def names(self, directory: str) -> dict[str, fs.FileInfo]:
         """What lies in one of its directories; nothing if that was never made."""
-        found = self._system.get_file_info(fs.FileSelector(f"{self._base}/{directory}", allow_not_found=True))
+        with _reported(self.where(directory)):
+            chosen = fs.FileSelector(f"{self._base}/{directory}", allow_not_found=True)
+            found = self._system.get_file_info(chosen)
         return {info.base_name: info for info in found if info.type == fs.FileType.File}
 
     @contextmanager
     def writing(self, directory: str, name: str) -> Iterator[Sink]:
-        """A new file, in its place when the block has ended; if it raised there is nothing."""
+        """A new file, in its place when the block has ended; if it raised there is nothing.
+
+        Raises:
+            OffloadInvalid
+        """
         path = f"{self._base}/{directory}/{name}"
-        sink = Sink(self._system.open_output_stream(path, compression=None))
+        with _reported(self.where(directory)):
+            sink = Sink(self._system.open_output_stream(path, compression=None))
         try:
-            yield sink
-            sink.close()
-            self._settle(path)
+            with _reported(self.where(directory)):
+                yield sink
+                sink.close()
+                self._settle(path)
         except BaseException:
             with suppress(OSError):
                 sink.close()
@@ -176,8 +196,9 @@ class TopicDirectory:
     def rename(self, name: str, directory: str, new_name: str) -> None:
         """Put a file that was written aside into its place."""
         path = f"{self._base}/{directory}/{new_name}"
-        self._system.move(f"{self._base}/{ASIDE}/{name}", path)
-        self._settle(path)
+        with _reported(self.where(directory)):
+            self._system.move(f"{self._base}/{ASIDE}/{name}", path)
+            self._settle(path)
 
     def _settle(self, path: str) -> None:
         """See that a power cut leaves the file and its name; object stores promise as much by themselves."""
@@ -191,7 +212,7 @@ class TopicDirectory:
 
     def remove(self, directory: str, name: str) -> None:
         """Remove a file, if it is there."""
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), _reported(self.where(directory)):
             self._system.delete_file(f"{self._base}/{directory}/{name}")
 
     def open(self, directory: str, name: str) -> Any:
@@ -201,6 +222,17 @@ class TopicDirectory:
             OffloadInvalid: it is not there.
         """
         return _open(self._system, f"{self._base}/{directory}/{name}", self.where(directory, name))
+
+
+class TopicDirectory(Directory):
+    """The files of one topic."""
+
+    def __init__(self, root: Root, identity: TopicIdentity) -> None:
+        super().__init__(root, f"{identity.store}/topic-{identity.topic_id}")
+        self.identity = identity
+
+    def make(self, *directories: str) -> None:
+        super().make(*(directories or TOPIC_DIRECTORIES))
 
     def manifest(self) -> tuple[int, Manifest]:
         """The manifest that counts, and its number; 0 and an empty one where nothing was offloaded.
@@ -213,12 +245,14 @@ class TopicDirectory:
             if not numbers:
                 return 0, Manifest(self.identity)
             name = _manifest_name(max(numbers))
-            try:
-                with self._system.open_input_stream(f"{self._base}/{MANIFESTS}/{name}") as stream:
-                    found = Manifest.decode(stream.read(), self.where(MANIFESTS, name))
-            except FileNotFoundError:
-                continue  # a later one came, and this one was collected
-            return max(numbers), found
+            path = f"{self._base}/{MANIFESTS}/{name}"
+            # It is gone if a later one came meanwhile and this one was collected.
+            with (
+                suppress(FileNotFoundError),
+                _reported(self.where(MANIFESTS)),
+                self._system.open_input_stream(path) as stream,
+            ):
+                return max(numbers), Manifest.decode(stream.read(), self.where(MANIFESTS, name))
         raise OffloadInvalid(f"the manifests in {self.where(MANIFESTS)} vanish while they are read")
 
     def publish(self, number: int, manifest: Manifest) -> None:
@@ -246,7 +280,8 @@ def open_file(root: Root, path: str) -> Any:
 
 def _open(system: Any, path: str, shown: str) -> Any:
     try:
-        return system.open_input_file(path)
+        with _reported(shown):
+            return system.open_input_file(path)
     except FileNotFoundError:
         raise OffloadInvalid(
             f"{shown} is not there",
@@ -254,10 +289,24 @@ def _open(system: Any, path: str, shown: str) -> Any:
         ) from None
 
 
+@contextmanager
+def _reported(where: str) -> Iterator[None]:
+    """Say of what the operating system, or a service, refuses where it was; that a file is missing says its reader."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise OffloadInvalid(
+            f"{where} cannot be used: {error}",
+            hint="See that the place is there, has room, and lets this user read and write.",
+        ) from error
+
+
 def _manifest_name(number: int) -> str:
     return f"{number:010}.json"
 
 
 def token() -> str:
-    """Makes a name nobody else has."""
+    """What makes a name one that no other file has."""
     return secrets.token_hex(6)

@@ -63,7 +63,7 @@ def offload(
         within: only ledgers with an entry after the first position, up to and including the second.
 
     Raises:
-        TopicNotFound, InvalidName, InvalidValue, OffloadInvalid, UnknownFormat, OSError
+        TopicNotFound, InvalidName, InvalidValue, OffloadInvalid, UnknownFormat
     """
     extent = store.extents([topic])[0]
     directory = TopicDirectory(root, TopicIdentity(store.identity, extent.topic_id, extent.topic))

@@ -64,7 +64,7 @@ def file_pieces(
         minimum: the least number of partitions, as far as there are row groups enough.
 
     Raises:
-        TopicNotFound, InvalidValue, OffloadInvalid, UnknownFormat, OSError
+        TopicNotFound, InvalidValue, OffloadInvalid, UnknownFormat
     """
     root = Root.of(place)
     found = [
@@ -85,7 +85,7 @@ def files_of(store: Store, ranges: Sequence[TopicRange], root: Root) -> list[Fil
     """The files that hold neighbouring ranges of one topic, in order; what no file holds yet is written now.
 
     Raises:
-        TopicNotFound, InvalidValue, OffloadInvalid, UnknownFormat, OSError
+        TopicNotFound, InvalidValue, OffloadInvalid, UnknownFormat
     """
     first, last = ranges[0], ranges[-1]
     (extent,) = store.extents([first.topic])

@@ -7,18 +7,23 @@ from collections import Counter
 from collections.abc import Callable
 
 import pyarrow.parquet as pq
+from pyarrow import fs
 
 from storage.errors import OffloadInvalid
 from txnctl.spark.ledger_files.layout import (
-    ASIDE,
     LEDGERS,
     MANIFESTS,
     RANGES,
-    UNDECIDED,
+    SNAPSHOTS,
+    TOPIC_DIRECTORIES,
+    Directory,
     RangeFile,
     TopicDirectory,
 )
 from txnctl.spark.ledger_files.manifest import LedgerFile, Manifest, cover
+
+KEEP_MS = 24 * 3600 * 1000
+"""For so long files that nobody needs any more are left alone: a running query may read them."""
 
 _PIECE_BYTES = 1 << 20
 
@@ -79,15 +84,29 @@ def collect(directory: TopicDirectory, manifest: Manifest, before_ms: int) -> in
     """
     named = {file.name for file in manifest.files}
     removed = 0
-    for kind in (LEDGERS, RANGES, UNDECIDED, ASIDE, MANIFESTS):
+    for kind in TOPIC_DIRECTORIES:
         files = directory.names(kind)
         kept = {LEDGERS: named, MANIFESTS: {max(files, default="")}}.get(kind, set())
         for name, info in files.items():
-            is_old = info.mtime_ns is not None and info.mtime_ns // 1_000_000 < before_ms
-            if is_old and name not in kept and not (kind == RANGES and _is_needed(name, manifest)):
+            if (
+                _is_older(info, before_ms)
+                and name not in kept
+                and not (kind == RANGES and _is_needed(name, manifest))
+            ):
                 directory.remove(kind, name)
                 removed += 1
     return removed
+
+
+def collect_snapshots(directory: Directory, before_ms: int) -> None:
+    """Remove what was written before a moment for reads of a table."""
+    for name, info in directory.names(SNAPSHOTS).items():
+        if _is_older(info, before_ms):
+            directory.remove(SNAPSHOTS, name)
+
+
+def _is_older(info: fs.FileInfo, than_ms: int) -> bool:
+    return info.mtime_ns is not None and info.mtime_ns // 1_000_000 < than_ms
 
 
 def _is_needed(name: str, manifest: Manifest) -> bool:
