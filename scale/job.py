@@ -13,7 +13,7 @@ from typing import Any
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession, functions as f
 
-from txnctl.spark.native_read import read_topic
+from txnctl.spark import read_topic
 
 _SLOW_S = 6.0
 

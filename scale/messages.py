@@ -10,7 +10,7 @@ from zlib import crc32
 from storage import Store, Transaction
 
 VALUE_BYTES = 100
-_SLAB_BYTES = 1 << 20
+_NUMBER_BYTES = 12
 
 
 @dataclass
@@ -52,13 +52,12 @@ class Produced:
 
 def produce(store: Store, topic: str, messages: int, batch: int) -> Produced:
     """Fill a topic: of ten batches one is in a transaction that commits, one in one that aborts."""
-    slab = os.urandom(_SLAB_BYTES)
     produced = Produced()
     produced.keys = max(1, messages // 100)
     store.create_topic(topic, ledger_entries_max=max(20, messages // batch // 8))
     with store.create_producer(topic) as producer:
         for number, first in enumerate(range(0, messages, batch)):
-            values = _values(slab, first, min(batch, messages - first))
+            values = _values(first, min(batch, messages - first))
             keys = [b"k%d" % (index % produced.keys) for index in range(first, first + len(values))]
             produced.uncommitted.add(values)
             if number % 10 == 9:
@@ -74,18 +73,15 @@ def produce(store: Store, topic: str, messages: int, batch: int) -> Produced:
                 producer.send_batch(values, keys=keys)
         produced.open = store.transaction(timeout=24 * 3600)
         for txn in (produced.open, None):
-            values = _values(slab, messages, batch)
+            values = _values(messages, batch)
             messages += batch
             produced.uncommitted.add(values)
             producer.send_batch(values, txn=txn)
     return produced
 
 
-def _values(slab: bytes, first: int, count: int) -> list[bytes]:
+def _values(first: int, count: int) -> list[bytes]:
     """Messages that no other equals: a number and bytes that do not compress."""
-    width = VALUE_BYTES - 12
-    room = _SLAB_BYTES - width
-    return [
-        b"%012d" % number + slab[(at := number * 7919 % room) : at + width]
-        for number in range(first, first + count)
-    ]
+    width = VALUE_BYTES - _NUMBER_BYTES
+    noise = os.urandom(count * width)
+    return [b"%012d" % (first + index) + noise[index * width : (index + 1) * width] for index in range(count)]

@@ -147,3 +147,25 @@ def test_a_file_of_somebody_else_is_no_range(name: str):
 def test_spark_is_told_addresses_in_its_own_way(given_root: str, address: str):
     """S3 is s3a there, parameters of PyArrow are left out, and blanks stand as they are."""
     assert Root.of(given_root).for_spark("a/b") == address
+
+
+@pytest.mark.parametrize(
+    ("files", "ledgers", "entries", "messages", "megabytes"),
+    [(3_800, 1, 2_632, 2_631_579, 1.1), (7_400, 27, 50_000, 50_000, 9.6)],
+)
+def test_the_manifest_of_ten_billion_messages_is_as_large_as_the_documents_say(
+    files: int, ledgers: int, entries: int, messages: int, megabytes: float
+):
+    """docs/SCALE.md calculates with these numbers; a plan over all of them has a stretch for each file."""
+    content = FileContent(messages * ledgers, messages * ledgers // 10, 20, 268_000_000, "ab" * 32)
+    found = []
+    for number in range(files):
+        numbers = range(1 + number * ledgers, 1 + (number + 1) * ledgers)
+        held = tuple(OffloadedLedger(each, entries, messages, 1_795_331_440_280) for each in numbers)
+        found.append(LedgerFile(f"{numbers[0]}-{numbers[-1]}-0123456789ab.parquet", content, held))
+    manifest = Manifest(
+        TopicIdentity("0" * 32 + "-1", 7, "persistent://public/default/requests"), tuple(found)
+    )
+    assert round(sum(file.rows for file in found) / 1e9) == 10
+    assert round(len(manifest.encode()) / 1e6, 1) == megabytes
+    assert [file for file, _ in cover((1, -1), found[-1].last, found)] == found

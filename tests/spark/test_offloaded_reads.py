@@ -9,7 +9,7 @@ import pytest
 
 from storage import IsolationLevel, Store
 from storage.errors import InvalidValue
-from txnctl.spark.native_read import read_topic
+from txnctl.spark import read_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -37,6 +37,8 @@ TOPIC_DIRECTORIES = MANIFESTS, LEDGERS, RANGES, UNDECIDED, ASIDE = (
 )
 SNAPSHOTS = "snapshots"
 _READS_AGAIN = 5
+_MANIFESTS_KEPT = 16
+"""A reader that has listed the directory finds the manifest it saw, or looks again."""
 
 
 class Root(NamedTuple):
@@ -256,11 +258,12 @@ class TopicDirectory(Directory):
         raise OffloadInvalid(f"the manifests in {self.where(MANIFESTS)} vanish while they are read")
 
     def publish(self, number: int, manifest: Manifest) -> None:
-        """Write the manifest of that number, which is there whole or not at all."""
+        """Write the manifest of that number, which is there whole or not at all; one long replaced goes."""
         aside = f"manifest-{token()}"
         with self.writing(ASIDE, aside) as sink:
             sink.write(manifest.encode())
         self.rename(aside, MANIFESTS, _manifest_name(number))
+        self.remove(MANIFESTS, _manifest_name(number - _MANIFESTS_KEPT))
 
     def ranges(self) -> list[RangeFile]:
         """The exported ranges in the order of their first positions."""

@@ -194,13 +194,18 @@ def cover(
     The stretches follow each other without a gap, whatever the files have in common.
     """
     found: list[tuple[F | None, Span]] = []
+    waiting = sorted(files, key=lambda each: each.after, reverse=True)
+    furthest: F | None = None
     while after < through:
-        holding = [each for each in files if each.after <= after < each.last]
-        file = max(holding, key=lambda each: each.through, default=None)
+        while waiting and waiting[-1].after <= after:
+            each = waiting.pop()
+            if furthest is None or each.last > furthest.last:
+                furthest = each
+        file = furthest if furthest is not None and furthest.last > after else None
         if file is not None:
             end = min(file.through, through)
         else:
-            end = min((each.after for each in files if after < each.after < through), default=through)
+            end = min(waiting[-1].after, through) if waiting else through
         found.append((file, (after, end)))
         after = end
     return found
