@@ -66,9 +66,9 @@ def running(directory: Path) -> Iterator[Cluster]:
         wait_until(lambda: _answers(port), _START_S, "the master answers")
         for number, address in enumerate(WORKERS):
             place = directory / f"worker-{number}"
-            words = ("--host", address, "--cores", "1", "--memory", "1g", "--webui-port", "0")
-            words += ("--work-dir", str(place), f"spark://{MASTER}:{port}")
-            started.append(_start(directory, home, place.name, address, "worker.Worker", *words))
+            room = ("--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(place))
+            words = ("worker.Worker", "--host", address, *room, f"spark://{MASTER}:{port}")
+            started.append(_start(directory, home, place.name, address, *words))
         wait_until(lambda: _alive(pages) == len(WORKERS), _START_S, "both workers are registered")
         yield Cluster(directory, port, started[1:])
     finally:

@@ -47,6 +47,7 @@ def _session(asked: dict[str, Any]) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "4",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
     }.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()

@@ -72,11 +72,11 @@ def produce(store: Store, topic: str, messages: int, batch: int) -> Produced:
             else:
                 producer.send_batch(values, keys=keys)
         produced.open = store.transaction(timeout=24 * 3600)
-        for txn in (produced.open, None):
+        for end in (produced.open, None):
             values = _values(messages, batch)
             messages += batch
             produced.uncommitted.add(values)
-            producer.send_batch(values, txn=txn)
+            producer.send_batch(values, txn=end)
     return produced
 
 

@@ -14,12 +14,13 @@ import pytest
 
 from storage import CheckMode, IsolationLevel, Position, Store
 from storage.clock import SYSTEM_CLOCK
-from storage.errors import OffloadInvalid, TopicNotFound
+from storage.errors import InvalidValue, OffloadInvalid, TopicNotFound
 from txnctl.spark import schemas
 from txnctl.spark.ledger_files import offload as offloading, range_export, upkeep
-from txnctl.spark.ledger_files.layout import LEDGERS, MANIFESTS, RANGES, UNDECIDED, Root
+from txnctl.spark.ledger_files.layout import LEDGERS, MANIFESTS, RANGES, UNDECIDED
 from txnctl.spark.ledger_files.offload import Offloaded, offload
 from txnctl.spark.ledger_files.range_plan import file_pieces
+from txnctl.spark.ledger_files.root import Root
 from txnctl.spark.ledger_files.table_plan import snapshot_pieces
 from txnctl.spark.local_store import LocalStore
 from txnctl.spark.table_range import TableRange
@@ -276,10 +277,10 @@ def test_what_a_killed_run_left_is_found_and_removed(store: Store, root: Root):
     program = (
         "import os, sys\n"
         "from storage import Store\n"
-        "from txnctl.spark.ledger_files import layout, offload\n"
-        "layout.TopicDirectory.publish = lambda *_: os._exit(9)\n"
+        "from txnctl.spark.ledger_files import directory, offload, root\n"
+        "directory.TopicDirectory.publish = lambda *_: os._exit(9)\n"
         "with Store.open(sys.argv[1], read_only=True) as store:\n"
-        "    offload.offload(store, 't', layout.Root(sys.argv[2]))\n"
+        "    offload.offload(store, 't', root.Root(sys.argv[2]))\n"
     )
     killed = subprocess.run([sys.executable, "-c", program, store.path, root.uri], check=False)
     assert killed.returncode == 9
@@ -331,6 +332,36 @@ def test_collecting_removes_what_nobody_needs_and_nothing_else(store: Store, roo
     assert upkeep.collect(done.directory, done.manifest, 1 << 62) == 3
     assert (len(files(done, RANGES)), files(done, UNDECIDED), len(files(done, MANIFESTS))) == (1, [], 1)
     assert rows(file_pieces(store, [span(store, COMMITTED)], root.uri)) == rows([span(store, COMMITTED)])
+
+
+def test_a_range_stays_as_long_as_a_plan_may_have_chosen_it(store: Store, root: Root):
+    """Not its own age counts, but for how long its ledgers have been offloaded: until then plans took the range."""
+    fill(store, 3)
+    pieces = file_pieces(store, [span(store, COMMITTED)], root.uri)
+    before = rows(pieces)
+    fill(store, 9)
+    done = offload(store, "t", root)
+    place = Path(root.for_spark(done.directory.path).removeprefix("file://"))
+    now_ms, day_s = SYSTEM_CLOCK.wall_ms(), 86_400
+    for kind, removed in ((RANGES, 0), (LEDGERS, 1)):
+        for file in (place / kind).iterdir():
+            os.utime(file, (now_ms / 1000 - 2 * day_s,) * 2)
+        assert rows(pieces) == before
+        assert upkeep.collect(done.directory, done.manifest, now_ms - day_s * 1000) == removed
+    with pytest.raises(OffloadInvalid, match="is not there"):
+        rows(pieces)
+
+
+def test_bytes_that_are_no_text_are_told(store: Store, root: Root):
+    """Text was asked for, and a value is not UTF-8: the error says how to ask."""
+    import pyarrow as pa
+
+    store.create_topic("t")
+    with store.create_producer("t") as producer:
+        producer.send(b"\xff")
+    (piece,) = file_pieces(store, [span(store, COMMITTED)], root.uri)
+    with pytest.raises(InvalidValue, match="is not UTF-8"):
+        list(piece.batches(pa.schema([("value", pa.string())])))
 
 
 def test_a_task_reads_files_where_lmdb_cannot_be_imported(store: Store, root: Root, tmp_path: Path):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from storage.errors import OffloadInvalid, UnknownFormat
-from txnctl.spark.ledger_files.layout import RangeFile, Root
+from txnctl.spark.ledger_files.layout import RangeFile
 from txnctl.spark.ledger_files.manifest import (
     FileContent,
     LedgerFile,
@@ -15,6 +15,7 @@ from txnctl.spark.ledger_files.manifest import (
     TopicIdentity,
     cover,
 )
+from txnctl.spark.ledger_files.root import Root
 
 IDENTITY = TopicIdentity("00ff-1", 7, "persistent://public/default/orders")
 CONTENT = FileContent(rows=30, aborted=10, row_groups=1, size=1234, sha256="ab" * 32)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from storage.clock import SYSTEM_CLOCK
 from storage.position import Position
 from txnctl.spark.ledger_files import upkeep
-from txnctl.spark.ledger_files.layout import Root
 from txnctl.spark.ledger_files.offload import Progress, offload
+from txnctl.spark.ledger_files.root import Root
 
 if TYPE_CHECKING:
     from storage import Store

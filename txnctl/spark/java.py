@@ -84,7 +84,9 @@ def look_at(path: str) -> Java:
         return Java(home, version, "" if version >= VERSION_MIN else f"it is version {version}")
     if _MODULE in said:
         return Java(home, VERSION_MIN, f"it lacks the module {_MODULE}")
-    return Java(home, 0, f"it does not start: {said.strip().splitlines()[0] if said.strip() else 'it says nothing'}")
+    return Java(
+        home, 0, f"it does not start: {said.strip().splitlines()[0] if said.strip() else 'it says nothing'}"
+    )
 
 
 def find() -> Java | None:

@@ -84,7 +84,9 @@ class BadRow(BadLine):
     def __init__(self, file: str, row: int | None, record: str | None, problem: str) -> None:
         file = file.removeprefix("file://").removeprefix("file:")
         place = f"{file}: row {row:,}" if row is not None else f"{file}: the row {(record or '')[:80]!r}"
-        super().__init__(f"{place}: {problem}", hint="--on-error skip leaves such rows out.", path=file, row=row)
+        super().__init__(
+            f"{place}: {problem}", hint="--on-error skip leaves such rows out.", path=file, row=row
+        )
         self.file = file
         self.row = row
         self.record = record

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from storage import IsolationLevel, Store
 from storage.errors import InvalidValue
 from txnctl.spark import options, schemas
-from txnctl.spark.ledger_files.layout import Root
 from txnctl.spark.ledger_files.range_plan import FilePart, files_of
+from txnctl.spark.ledger_files.root import Root
 from txnctl.spark.topic_reader import ranges_of
 
 if TYPE_CHECKING:

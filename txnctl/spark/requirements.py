@@ -23,7 +23,11 @@ def describe() -> list[dict[str, Any]]:
             "ok": found is not None and not found.problem,
             "version": None if found is None or not found.version else str(found.version),
             "place": None if found is None else found.home,
-            "hint": java.HINT if found is None else f"{found.problem}. {java.HINT}" if found.problem else None,
+            "hint": java.HINT
+            if found is None
+            else f"{found.problem}. {java.HINT}"
+            if found.problem
+            else None,
         }
     ]
     for package, (name, _) in PACKAGES.items():

@@ -101,9 +101,7 @@ def _options(name: str, master: str, scratch: str) -> dict[str, str]:
     return options
 
 
-def _launch(
-    options: dict[str, str], java: Java, scratch: str, look: Callable[[], None]
-) -> Popen[bytes]:
+def _launch(options: dict[str, str], java: Java, scratch: str, look: Callable[[], None]) -> Popen[bytes]:
     """Start the JVM; it is ready when it has written its port."""
     from pyspark.find_spark_home import _find_spark_home
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from txnctl.spark.explained import explained
-from txnctl.spark.ledger_files.layout import Root, open_file
+from txnctl.spark.ledger_files.root import Root, open_file
 from txnctl.spark.partition import Partition
 
 if TYPE_CHECKING:
@@ -128,9 +128,12 @@ def _conforming(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with the columns of the schema: their order, types and nullability."""
     import pyarrow as pa
 
-    columns = [batch[field.name] for field in schema]
-    typed = [
-        column if column.type == field.type else column.cast(field.type)
-        for column, field in zip(columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(typed, schema=schema)
+    from txnctl.spark.bytes_column import as_text
+
+    columns = []
+    for field in schema:
+        column = batch[field.name]
+        columns.append(
+            column if column.type == field.type else as_text(column, field, "the messages of a file")
+        )
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

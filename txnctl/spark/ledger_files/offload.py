@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from storage import Store
 from storage.errors import OffloadInvalid, TopicNotFound
-from txnctl.spark.ledger_files.layout import LEDGERS, Root, TopicDirectory, token
+from txnctl.spark.ledger_files.directory import TopicDirectory
+from txnctl.spark.ledger_files.layout import LEDGERS, token
 from txnctl.spark.ledger_files.manifest import LedgerFile, Manifest, OffloadedLedger, Span, TopicIdentity
 from txnctl.spark.ledger_files.range_export import export
+from txnctl.spark.ledger_files.root import Root
 
 if TYPE_CHECKING:
     from storage.ledger.managed_ledger import LedgerInfo

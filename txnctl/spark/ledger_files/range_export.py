@@ -21,7 +21,7 @@ from txnctl.spark.message_columns import Piece, record_batches
 
 if TYPE_CHECKING:
     from storage.ledger.entry import Entry
-    from txnctl.spark.ledger_files.layout import Sink
+    from txnctl.spark.ledger_files.directory import Sink
 
 ROW_GROUP_ROWS = 131_072
 ROW_GROUP_BYTES = 64 * 1024 * 1024

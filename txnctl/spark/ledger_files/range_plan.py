@@ -14,20 +14,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from storage import IsolationLevel, Store
+from txnctl.spark.ledger_files.directory import TopicDirectory
 from txnctl.spark.ledger_files.file_piece import Bounds, FilePiece
-from txnctl.spark.ledger_files.layout import (
-    ASIDE,
-    LEDGERS,
-    RANGES,
-    UNDECIDED,
-    RangeFile,
-    Root,
-    TopicDirectory,
-    token,
-)
+from txnctl.spark.ledger_files.layout import ASIDE, LEDGERS, RANGES, UNDECIDED, RangeFile, token
 from txnctl.spark.ledger_files.manifest import LedgerFile, Span, cover
 from txnctl.spark.ledger_files.offload import offload
 from txnctl.spark.ledger_files.range_export import export
+from txnctl.spark.ledger_files.root import Root
 from txnctl.spark.topic_range import recreated
 
 if TYPE_CHECKING:
@@ -93,8 +86,11 @@ def files_of(store: Store, ranges: Sequence[TopicRange], root: Root) -> list[Fil
         raise recreated(first.topic)
     decided = min(last.through, extent.max_read)
     directory, manifest, *_ = offload(store, first.topic, root, within=(first.after, decided))
-    files: list[LedgerFile | RangeFile] = [*manifest.files, *directory.ranges()]
-    stretches = cover(first.after, decided, files)
+    # Ranges are for what no ledger's file holds: those whose ledgers are offloaded may be collected.
+    ranges_there = directory.ranges()
+    stretches: list[tuple[LedgerFile | RangeFile | None, Span]] = []
+    for offloaded, stretch in cover(first.after, decided, manifest.files):
+        stretches += [(offloaded, stretch)] if offloaded else cover(*stretch, ranges_there)
     if last.through > decided:
         stretches.append((None, (max(first.after, decided), last.through)))
     parts = []

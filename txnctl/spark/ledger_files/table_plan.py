@@ -13,9 +13,11 @@ import pyarrow.parquet as pq
 
 from txnctl.spark import schemas
 from txnctl.spark.ledger_files import upkeep
+from txnctl.spark.ledger_files.directory import Directory, Sink
 from txnctl.spark.ledger_files.file_piece import FilePiece
-from txnctl.spark.ledger_files.layout import SNAPSHOTS, Directory, Root, Sink, token
+from txnctl.spark.ledger_files.layout import SNAPSHOTS, token
 from txnctl.spark.ledger_files.range_export import ROW_GROUP_BYTES, ROW_GROUP_ROWS
+from txnctl.spark.ledger_files.root import Root
 
 if TYPE_CHECKING:
     from txnctl.spark.table_range import TableRange

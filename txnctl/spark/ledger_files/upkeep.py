@@ -10,15 +10,14 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from storage.errors import OffloadInvalid
+from txnctl.spark.ledger_files.directory import Directory, TopicDirectory
 from txnctl.spark.ledger_files.layout import (
     LEDGERS,
     MANIFESTS,
     RANGES,
     SNAPSHOTS,
     TOPIC_DIRECTORIES,
-    Directory,
     RangeFile,
-    TopicDirectory,
 )
 from txnctl.spark.ledger_files.manifest import LedgerFile, Manifest, cover
 
@@ -78,21 +77,21 @@ def _problem(directory: TopicDirectory, file: LedgerFile) -> str | None:
 def collect(directory: TopicDirectory, manifest: Manifest, before_ms: int) -> int:
     """Remove files last written before a moment that nobody needs any more; how many.
 
-    Those are ledgers no manifest names (somebody was killed), ranges whose ledgers are offloaded by now, what was
-    exported for one plan alone, and manifests that were replaced. A running query may still read the last three: the
-    moment leaves it time.
+    Those are ledgers no manifest names (somebody was killed), ranges whose ledgers were all offloaded before that
+    moment, so that no plan since has chosen them, and what was exported for one plan alone.
     """
+    ledgers = directory.names(LEDGERS)
+    settled = [
+        each for each in manifest.files if each.name in ledgers and _is_older(ledgers[each.name], before_ms)
+    ]
     named = {file.name for file in manifest.files}
     removed = 0
     for kind in TOPIC_DIRECTORIES:
         files = directory.names(kind)
         kept = {LEDGERS: named, MANIFESTS: {max(files, default="")}}.get(kind, set())
         for name, info in files.items():
-            if (
-                _is_older(info, before_ms)
-                and name not in kept
-                and not (kind == RANGES and _is_needed(name, manifest))
-            ):
+            is_needed = name in kept or (kind == RANGES and not _is_held(name, settled))
+            if _is_older(info, before_ms) and not is_needed:
                 directory.remove(kind, name)
                 removed += 1
     return removed
@@ -109,9 +108,7 @@ def _is_older(info: fs.FileInfo, than_ms: int) -> bool:
     return info.mtime_ns is not None and info.mtime_ns // 1_000_000 < than_ms
 
 
-def _is_needed(name: str, manifest: Manifest) -> bool:
-    """Whether a range holds entries that are offloaded in no other way."""
+def _is_held(name: str, files: list[LedgerFile]) -> bool:
+    """Whether these files hold all entries of a range."""
     found = RangeFile.parse(name)
-    if found is None:
-        return False
-    return any(file is None for file, _ in cover(found.after, found.through, manifest.files))
+    return found is not None and all(file for file, _ in cover(found.after, found.through, files))
