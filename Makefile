@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # An installation knows the directory it was made in: a clone that was moved is installed anew.
 PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
 INSTALLED := $(VENV)/.installed-$(PLACE)
+INSTALLED_SPARK := $(VENV)/.installed-spark-$(PLACE)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(PLACE)
 PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
 WORKERS ?= 2
@@ -22,7 +23,7 @@ PIP_FAILED = { echo; \
 	exit 1; } >&2
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types imports generated pytest format generate bench crash-sweep serializability \
+.PHONY: help demo demo-spark test lint types imports generated pytest format generate bench crash-sweep serializability \
 	takeovers scale clean
 
 help:  ## this list
@@ -31,6 +32,9 @@ help:  ## this list
 
 demo: $(INSTALLED)  ## the bank's story: a transfer held open, two isolation levels, balances checked
 	@$(BIN)/txnctl demo
+
+demo-spark: $(INSTALLED_SPARK)  ## the same on Spark: two streaming queries, and a driver that is killed
+	@$(BIN)/python -m txnctl.bank.spark_story
 
 test: lint types imports generated pytest  ## the complete check
 
@@ -99,6 +103,11 @@ $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing txnctl into $(VENV) ..."
 	@$(PIP) install -q -c constraints.txt setuptools || $(PIP_FAILED)
 	@$(PIP) install -q -c constraints.txt --no-build-isolation -e . || $(PIP_FAILED)
+	@touch $@
+
+$(INSTALLED_SPARK): $(INSTALLED)
+	@echo "Installing PySpark and PyArrow (400 MB) ..."
+	@$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[spark]' || $(PIP_FAILED)
 	@touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)

@@ -27,6 +27,10 @@ COMMANDS = {
         "txnctl.commands.pipeline:pipeline",
         "Jobs on Apache Spark: files in and out, settling, watching, auditing.",
     ),
+    "doctor": (
+        "txnctl.commands.doctor:doctor",
+        "Say what is there of all that txnctl can use, and how to get the rest.",
+    ),
     "demo": (
         "txnctl.commands.demo:demo",
         "Tell the bank's story in a store of its own, and check every balance.",

@@ -28,7 +28,9 @@ def uses_spark(function: F) -> F:
         "--conf", metavar="K=V", type=KEY_VALUE, multiple=True, help="An option of Spark; may be repeated."
     )
     with_master = option(
-        "--master", metavar="URL", help="The cluster to run on: spark://host:7077, yarn, k8s://... [default: local[*]]"
+        "--master",
+        metavar="URL",
+        help="The cluster to run on: spark://host:7077, yarn, k8s://... [default: local[*]]",
     )
     return with_master(with_conf(function))
 
@@ -68,7 +70,9 @@ def session(
 
     with (
         context.progress(f"Start Spark for {job}", unit="") as starting,
-        spark_session(f"txnctl {job}", master=master or MASTER_DEFAULT, conf=conf, look=lambda: starting.advance(0)) as spark,
+        spark_session(
+            f"txnctl {job}", master=master or MASTER_DEFAULT, conf=conf, look=lambda: starting.advance(0)
+        ) as spark,
         told_as_ours(),
     ):
         yield spark

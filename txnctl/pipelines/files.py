@@ -8,7 +8,14 @@ import re
 from storage.errors import AlreadyExists, InvalidValue
 
 FORMATS = ("csv", "json", "parquet")
-_ENDINGS = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
+_ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+}
 _PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 _GLOB = re.compile(r"([\\*?\[\]{}])")
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+://?", re.IGNORECASE)

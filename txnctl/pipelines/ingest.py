@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from storage.errors import InvalidValue
 from txnctl.pipelines import files
@@ -60,7 +60,9 @@ def transform(rows: DataFrame, columns: Columns) -> DataFrame:
     names = [name for name in rows.columns if name not in (*_PLACE, _RECORD)]
     for name in columns.named():
         if name not in names:
-            raise InvalidValue(f"there is no column {name}", hint=f"The columns are {', '.join(names)}.", column=name)
+            raise InvalidValue(
+                f"there is no column {name}", hint=f"The columns are {', '.join(names)}.", column=name
+            )
     whole = f.to_json(f.struct(*map(_column, names)), {"ignoreNullFields": "false"}).cast("binary")
     return rows.select(
         _bytes(rows, columns.key).alias("key"),
@@ -121,7 +123,7 @@ def read(spark: SparkSession, path: str, format_: str, columns: Columns, *, mult
         rows = spark.read.parquet(place)
         row = (f.col("_metadata.row_index") + 1).alias(_PLACE[1])
         return transform(rows.select("*", at[0], row), columns)
-    reading = spark.read.option("header", True).option("multiLine", multi_line)
+    reading = spark.read.option("header", True).option("escape", '"').option("multiLine", multi_line)
     header = reading.csv(place).schema
     if not header.fields:
         raise InvalidValue(f"{path!r} holds nothing, not even a header", path=path)
@@ -160,13 +162,18 @@ def run(
 
     with told_as_ours():
         parts = [
-            read(spark, path, format_ or files.format_of(path), columns, multi_line=multi_line) for path in paths
+            read(spark, path, format_ or files.format_of(path), columns, multi_line=multi_line)
+            for path in paths
         ]
         found = reduce(lambda one, other: one.unionByName(other), parts)
         is_bad = f.col("problem").isNotNull()
         counted = Observation("rows")
         found = found.observe(counted, f.count_if(~is_bad).alias("good"), f.count_if(is_bad).alias("bad"))
-        rows = found.where(~is_bad) if skip else found.withColumn("value", f.when(is_bad, _stop()).otherwise(f.col("value")))
+        rows = (
+            found.where(~is_bad)
+            if skip
+            else found.withColumn("value", f.when(is_bad, _stop()).otherwise(f.col("value")))
+        )
         try:
             with told_as_ours():
                 rows.select(*MESSAGE).write.format("txnctl").mode("append").options(**options).save()

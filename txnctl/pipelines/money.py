@@ -44,7 +44,9 @@ def requests(messages: DataFrame, amount: str = AMOUNT_DEFAULT) -> DataFrame:
     from pyspark.sql import functions as f
 
     text = f.get_json_object(f.col("value").cast("string"), f"$['{amount}']")
-    found = messages.select(*REQUEST, f.col("key").cast("string").alias("account"), hellers(text).alias("hellers"))
+    found = messages.select(
+        *REQUEST, f.col("key").cast("string").alias("account"), hellers(text).alias("hellers")
+    )
     problem = (
         f.when(f.col("account").isNull(), "it has no key, so nobody's balance changes")
         .when(f.col("hellers").isNull(), f'its value is no JSON object with an amount in "{amount}"')

@@ -23,14 +23,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 PERIODS = ("minute", "hour", "day", "week", "month", "year")
 TIMES = {"event": "eventTime", "publish": "publishTime"}
 TOTAL, PERIOD, ACCOUNT, OUTSIZED = "total", "period", "account", "outsized"
 OUTSIZED_DEFAULT = 100_000_00
 _SHOWN_MAX = 100
-SUMS = ("kind", "name", "inflow", "outflow", "messages", "uncommitted", "aborted", "skipped", "txnId", "account")
+SUMS = (
+    "kind",
+    "name",
+    "inflow",
+    "outflow",
+    "messages",
+    "uncommitted",
+    "aborted",
+    "skipped",
+    "txnId",
+    "account",
+)
 
 
 @dataclass(frozen=True)

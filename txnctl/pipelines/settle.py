@@ -1,9 +1,9 @@
 """A topic, READ_COMMITTED, as it grows -> balances in a table, exactly once.
 
 Each micro-batch is summed up by account in Spark. Then one serializable transaction of the driver reads how far the
-table was settled, adds the sums to the balances and notes how far it is settled now: all of it, or nothing. The note is
-a position of the topic, which READ_COMMITTED never changes behind; so a batch that comes again, after a kill, with a lost
-checkpoint or from a second driver, finds what it brings noted already and changes nothing.
+table was settled, adds the sums to the balances and notes how far it is settled now: all of it, or nothing. The note
+is a position of the topic, and what READ_COMMITTED has behind one never changes. So a batch that comes again, after a
+kill, with a lost checkpoint or from a second driver, finds what it brings noted already, and changes nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from txnctl.spark import schemas, sink_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from storage import Transaction
 
@@ -46,18 +46,27 @@ def transform(messages: DataFrame, after: MessageId | None, amount: str = AMOUNT
     """Sums by account of the messages after a position.
 
     Gives `account`, `hellers`, `requests`, `skipped`, `first` (struct of ledgerId, entryId, batchIndex of the first
-    message that is no request) and `last` (of the last message). Messages that are no requests are under the account null.
+    message that is no request) and `last` (of the last message). Messages that are no requests are under the account
+    null.
     """
     from pyspark.sql import functions as f
 
     found = requests(messages, amount)
     place = f.struct("ledgerId", "entryId", "batchIndex")
     if after is not None:
-        found = found.where(place > f.struct(*map(f.lit, (after.ledger_id, after.entry_id, after.batch_index))))
+        settled = f.struct(
+            f.lit(after.ledger_id).cast("bigint"),
+            f.lit(after.entry_id).cast("bigint"),
+            f.lit(after.batch_index),
+        )
+        found = found.where(place > settled)
     is_bad = f.col("problem").isNotNull()
     return (
         found.select(
-            f.when(~is_bad, f.col("account")).alias("account"), "hellers", is_bad.alias("bad"), place.alias("place")
+            f.when(~is_bad, f.col("account")).alias("account"),
+            "hellers",
+            is_bad.alias("bad"),
+            place.alias("place"),
         )
         .groupBy("account")
         .agg(
@@ -71,11 +80,24 @@ def transform(messages: DataFrame, after: MessageId | None, amount: str = AMOUNT
     )
 
 
+def settled_through(store: Store, topic: str, table: str, txn: Transaction | None = None) -> MessageId | None:
+    """The last message of a topic, by its full name, that is settled into a table; None before the first."""
+    if not store.has_table(sink_progress.SINKS):
+        return None
+    note = store.table(sink_progress.SINKS).get(_note_key(topic, table), txn=txn)
+    return None if note is None else MessageId.parse(json.loads(note)["through"])
+
+
+def _note_key(topic: str, table: str) -> bytes:
+    return f"settle {topic} {table}".encode()
+
+
 class Settler:
     """The micro-batches of one topic into one table, for `foreachBatch`.
 
     Attributes:
         total: what all batches so far came to.
+        batches: how many of them brought something.
     """
 
     def __init__(
@@ -100,18 +122,17 @@ class Settler:
         """
         sink_progress.make_table(store)
         self._store = store
+        self._topic = topic
         self._accounts = store.table(table)
-        self._notes = store.table(sink_progress.SINKS)
-        self._note_key = f"settle {topic} {table}".encode()
         self._amount = amount
         self._skip = skip
         self._told = told
         self.total = Settlement(0, 0, 0, self.through())
+        self.batches = 0
 
     def through(self, txn: Transaction | None = None) -> MessageId | None:
         """The last message that is settled; None before the first."""
-        note = self._notes.get(self._note_key, txn=txn)
-        return None if note is None else MessageId.parse(json.loads(note)["through"])
+        return settled_through(self._store, self._topic, self._accounts.name, txn)
 
     def settle(self, messages: DataFrame, batch_id: int) -> None:
         """Settle one micro-batch, as far as that was not done before.
@@ -142,7 +163,9 @@ class Settler:
         with self._store.transaction(timeout=_TIMEOUT_S, labels={"job": "settle"}) as txn:
             if self.through(txn) != after:
                 txn.abort("another one settled these messages")
-                raise LostConflict("another one settles the same topic into the same table", hint="Run only one.")
+                raise LostConflict(
+                    "another one settles the same topic into the same table", hint="Run only one."
+                )
             for row in sums:
                 last = max(filter(None, (last, MessageId(*row["last"]))))
                 counted, skipped = counted + row["requests"], skipped + row["skipped"]
@@ -154,7 +177,8 @@ class Settler:
                     if not accounts % _ACCOUNTS_AT_ONCE:
                         txn.flush()
             note = {"through": str(last), "batchId": batch_id, "requests": counted, "accounts": accounts}
-            self._notes.put(self._note_key, json.dumps(note).encode(), txn=txn)
+            notes, key = self._store.table(sink_progress.SINKS), _note_key(self._topic, self._accounts.name)
+            notes.put(key, json.dumps(note).encode(), txn=txn)
         return Settlement(counted, accounts, skipped, last)
 
     def _add(self, account: bytes, hellers: int, txn: Transaction) -> None:
@@ -170,6 +194,7 @@ class Settler:
             total.skipped + done.skipped,
             done.through,
         )
+        self.batches += 1
         self._told(done)
 
 
@@ -193,7 +218,7 @@ def run(
 
     Args:
         options: of `format("txnctl")`: path, topic and subscription at least.
-        checkpoint: a directory for Spark. It may be a new one each time: how far the table is settled stands in the store.
+        checkpoint: a directory for Spark. It may be a new one each time: how far it is settled stands in the store.
         every: seconds between two looks at the topic; None settles what is there, and ends.
     """
     messages = (

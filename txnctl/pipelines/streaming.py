@@ -11,7 +11,7 @@ from txnctl.spark.job_errors import told_as_ours
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     Batch = Callable[[DataFrame, int], None]
 
@@ -53,7 +53,9 @@ class Kept:
             raise
 
 
-def wait(query: StreamingQuery, seconds: float | None, look: Callable[[StreamingQuery], None] | None = None) -> None:
+def wait(
+    query: StreamingQuery, seconds: float | None, look: Callable[[StreamingQuery], None] | None = None
+) -> None:
     """Wait for the end of a query, or stop it after so many seconds.
 
     Args:
@@ -66,7 +68,7 @@ def wait(query: StreamingQuery, seconds: float | None, look: Callable[[Streaming
     kept: Kept = query.kept  # type: ignore[attr-defined]
     try:
         with told_as_ours():
-            while not query.awaitTermination(_LOOK_S):
+            while not query.awaitTermination(_LOOK_S):  # type: ignore[arg-type]
                 if look is not None:
                     look(query)
                 if until is not None and monotonic() >= until:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from storage.errors import ALL, AlreadyExists, BadInput, BadLine, InvalidValue, TxnctlError
 
 BAD_ROW = "txnctl-bad-row "
-"""What the message of a `raise_error` in a transform begins with; JSON of the row follows: file, row or record, problem."""
+"""Begins the message of a `raise_error` in a transform; JSON of the row follows: file, row or record, problem."""
 
 _RAISED = re.compile(r"^storage\.errors\.(\w+): (.*)\n?(.*)$", re.MULTILINE)
 _NO_HINT = re.compile(r"\s|at |Traceback|During|The above|$")

@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from struct import unpack
 from subprocess import PIPE, Popen, TimeoutExpired
 from tempfile import mkdtemp
 from time import sleep
@@ -32,6 +33,9 @@ _CONNECTION_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """The variables that tell PySpark of a JVM that runs."""
+
+_NOT_FOR_TASKS = ("TXNCTL_TXN", "TXNCTL_SESSION")
+"""Variables that mean this command alone."""
 
 _LOOK_S = 0.02
 _STOP_S = 10
@@ -110,7 +114,7 @@ def _launch(options: dict[str, str], java: Java, scratch: str, look: Callable[[]
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     connection = os.path.join(scratch, "connection")
     environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("TXNCTL_")},
+        **{name: value for name, value in os.environ.items() if name not in _NOT_FOR_TASKS},
         "JAVA_HOME": java.home,
         "PYTHONPATH": _path(),
         "SPARK_CONNECT_MODE": "0",
@@ -144,7 +148,7 @@ def _path() -> str:
 
 
 def _silence_pyspark() -> None:
-    """PySpark logs every error that it raises as JSON on standard error; they are told once, by whoever catches them."""
+    """PySpark logs every error that it raises, as JSON on standard error. Whoever catches it tells it, once."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -156,13 +160,13 @@ def _connect(jvm: Popen[bytes], options: dict[str, str], scratch: str) -> SparkS
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
-    from pyspark.serializers import UTF8Deserializer, read_int
     from pyspark.sql import SparkSession
 
     with open(os.path.join(scratch, "connection"), "rb") as info:
-        os.environ[_PORT], os.environ[_SECRET] = str(read_int(info)), UTF8Deserializer().loads(info)
+        port, length = unpack(">ii", info.read(8))
+        os.environ[_PORT], os.environ[_SECRET] = str(port), info.read(length).decode()
     try:
-        gateway = launch_gateway()
+        gateway = launch_gateway()  # type: ignore[no-untyped-call]
         gateway.proc = jvm
         context = SparkContext(conf=SparkConf().setAll(list(options.items())), gateway=gateway)
     except (Py4JError, PySparkException) as error:

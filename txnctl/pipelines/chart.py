@@ -1,0 +1,89 @@
+"""A line chart as SVG: a few series over days, drawn by hand. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+_WIDTH, _HEIGHT = 960, 480
+_LEFT, _RIGHT, _TOP, _BOTTOM = 130, 20, 60, 50
+_COLORS = ("#1f6fb4", "#d1495b")
+_STEPS = (1, 2, 5, 10)
+_TICKS = 5
+_LOOK = 'role="img" font-family="sans-serif" font-size="13"'
+
+
+class Series:
+    """A name for the legend, and a value for each place on the axis; None where it is unknown."""
+
+    __slots__ = ("name", "values")
+
+    def __init__(self, name: str, values: Sequence[float | None]) -> None:
+        self.name = name
+        self.values = values
+
+
+def line_chart(title: str, labels: Sequence[str], series: Sequence[Series]) -> str:
+    """The chart as a document of its own.
+
+    Args:
+        labels: what stands below each place on the horizontal axis; some of them are shown.
+    """
+    known = [value for each in series for value in each.values if value is not None]
+    ticks = round_ticks(min([0.0, *known]), max([0.0, *known]))
+    low, high = ticks[0], ticks[-1]
+
+    def x(place: int) -> float:
+        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * place / max(len(labels) - 1, 1)
+
+    def y(value: float) -> float:
+        return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (high - value) / (high - low)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" {_LOOK}>',
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
+        f'<text x="{_LEFT}" y="24" font-size="17">{escape(title)}</text>',
+    ]
+    parts += [
+        f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}" stroke="#ddd"/>'
+        f'<text x="{_LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:,.0f}</text>'
+        for tick in ticks
+    ]
+    below = _HEIGHT - _BOTTOM + 22
+    parts += [
+        f'<text x="{x(place):.1f}" y="{below}" text-anchor="middle">{escape(labels[place])}</text>'
+        for place in spread(len(labels), _TICKS)
+    ]
+    for number, each in enumerate(series):
+        color = _COLORS[number % len(_COLORS)]
+        # The second line is dashed: where two agree, both are seen.
+        dash = ' stroke-dasharray="2 6"' if number else ""
+        points = " ".join(f"{x(at):.1f},{y(v):.1f}" for at, v in enumerate(each.values) if v is not None)
+        at = _LEFT + number * 260
+        parts.append(
+            f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="{2 + 2 * number}"{dash}/>'
+            f'<line x1="{at}" x2="{at + 30}" y1="44" y2="44" stroke="{color}" stroke-width="{2 + 2 * number}"{dash}/>'
+            f'<text x="{at + 38}" y="48">{escape(each.name)}</text>'
+        )
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def round_ticks(low: float, high: float) -> list[float]:
+    """Round numbers from at or below `low` to at or above `high`, a handful, evenly apart."""
+    from math import ceil, floor, log10
+
+    if high <= low:
+        high = low + 1
+    raw = (high - low) / _TICKS
+    power = 10.0 ** floor(log10(raw))
+    step = next(power * each for each in _STEPS if power * each >= raw)
+    first, last = floor(low / step), ceil(high / step)
+    return [step * number for number in range(first, last + 1)]
+
+
+def spread(count: int, wanted: int) -> list[int]:
+    """At most `wanted` places of `count`, the first and the last among them, evenly apart."""
+    if count <= wanted:
+        return list(range(count))
+    return [round(number * (count - 1) / (wanted - 1)) for number in range(wanted)]
