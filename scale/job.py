@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark import TaskContext
@@ -15,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as f
 
 from txnctl.spark import read_topic
 
-_SLOW_S = 6.0
+_SLOW_S = 120.0
 
 
 def main() -> None:
@@ -34,6 +35,7 @@ def _session(asked: dict[str, Any]) -> SparkSession:
     for name, value in {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
+        "spark.eventLog.compress": "false",
         "spark.eventLog.dir": asked["events"],
         "spark.eventLog.enabled": "true",
         "spark.executor.cores": "1",
@@ -101,21 +103,26 @@ def _copy(spark: SparkSession, asked: dict[str, Any], step: dict[str, Any]) -> N
     """Write a topic into another one; the first try of one task is slow, so that another one is started beside it."""
     rows = _messages(spark, asked, step).select("key", "value")
     if step.get("slow"):
-        rows = rows.mapInArrow(_slow_once, "key binary, value binary")
+        nothing = spark.sparkContext.parallelize([step["slow"]], 1).mapPartitions(_slow_once)
+        rows = spark.createDataFrame(nothing, "key binary, value binary").unionAll(rows)
     writer = rows.write.format("txnctl").mode("append")
     writer.option("path", asked["store"]).option("topic", step["to"]).option(
         "stagingPath", asked["staging"]
     ).option("writeId", step["writeId"]).save()
 
 
-def _slow_once(batches: Any) -> Any:
+def _slow_once(files: Iterable[str]) -> list[tuple[bytes, bytes]]:
+    """No rows, and at the first try no haste; the file says on which address that is."""
+    import os
     import time
+    from pathlib import Path
 
     context = TaskContext.get()
     assert context is not None, "a task has a context"
-    if context.partitionId() == 0 and context.attemptNumber() == 0:
+    if context.attemptNumber() == 0:
+        Path(next(iter(files))).write_text(os.environ["SPARK_LOCAL_IP"])
         time.sleep(_SLOW_S)
-    yield from batches
+    return []
 
 
 def _totals(spark: SparkSession, asked: dict[str, Any], step: dict[str, Any]) -> None:

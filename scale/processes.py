@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,15 +40,14 @@ def kill_tree(pid: int) -> int:
     return len(tree)
 
 
-def wait_until(is_so: object, seconds: float, what: str) -> None:
-    """Look every few milliseconds until something is so.
+def wait_until(is_so: Callable[[], bool], seconds: float, what: str) -> None:
+    """Look every millisecond until something is so.
 
     Raises:
         TimeoutError
     """
-    assert callable(is_so)
     until = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > until:
             raise TimeoutError(f"waited {seconds:g} s in vain until {what}")
-        time.sleep(0.005)
+        time.sleep(0.001)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -92,14 +92,16 @@ class Proof:
                 self._say_rate(how, answer["found"]["count"], time.monotonic() - answer["seconds"])
 
     def _lose_an_executor(self, store: Store, cluster: Cluster, produced: Produced) -> None:
-        """Copy the topic; one task is slow, so that it is started twice, and an executor is killed on the way."""
-        step = {"do": "copy", "topic": _SOURCE, "to": _COPY, "writeId": "copy-1", "slow": True}
+        """Copy the topic; one task is slow, so that it is started twice, and the other executor is killed."""
+        slow = self._directory / "slow"
+        step = {"do": "copy", "topic": _SOURCE, "to": _COPY, "writeId": "copy-1", "slow": str(slow)}
         with self._driver(cluster, [step]) as driver:
-            wait_until(lambda: self._staged() >= 1, _WAIT_S, "a task has staged its file")
-            (executor,) = cluster.executors(1)[:1]
+            driver.wait_until(lambda: self._staged() >= 1 and slow.exists(), "a task has staged its file")
+            worker = 1 - clusters.WORKERS.index(slow.read_text())
+            executor = cluster.executors(worker)[0]
             os.kill(executor, signal.SIGKILL)
             self._say(
-                f"killed the executor on {clusters.WORKERS[1]}, process {executor}, while tasks were staging"
+                f"killed the executor on {clusters.WORKERS[worker]}, process {executor}, while tasks were staging"
             )
             answer = next(driver)
         self._say_rate(
@@ -114,7 +116,7 @@ class Proof:
         """Kill the driver and all below it while it adopts; then run the same job again, and once more."""
         step = {"do": "copy", "topic": _SOURCE, "to": _SECOND, "writeId": "second-1"}
         with self._driver(cluster, [step], is_killed=True) as driver:
-            wait_until(lambda: _uncommitted(store, _SECOND) > 0, _WAIT_S, "the driver adopts what was staged")
+            driver.wait_until(lambda: _uncommitted(store, _SECOND) > 0, "the driver adopts what was staged")
             killed = driver.kill()
             self._say(f"killed the driver while it adopted, with all below it: {killed} processes")
         state = self._counted(store, _SECOND)["count"]
@@ -229,6 +231,18 @@ class Driver:
             return answer
         self.finish()
         raise Disagreement("the driver ended without an answer")
+
+    def wait_until(self, is_so: Callable[[], bool], what: str) -> None:
+        """Wait until something is so while it runs.
+
+        Raises:
+            Disagreement: it ended before.
+            TimeoutError
+        """
+        wait_until(lambda: is_so() or self._process.poll() is not None, _WAIT_S, what)
+        if self._process.poll() is not None:
+            self.finish()
+            raise Disagreement(f"the driver was done before one could see that {what}")
 
     def finish(self) -> None:
         """Wait for its end.
