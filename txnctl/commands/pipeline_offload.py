@@ -35,6 +35,9 @@ OFFLOADED = (
 )
 
 
+_SETUP = ("txnctl topics create orders --ledger-entries 1", "printf 'one\\ntwo\\n' | txnctl produce orders")
+
+
 class Counting:
     """The progress line of one count, as a context manager, begun when the job first says how much there is."""
 
@@ -74,7 +77,8 @@ class Counting:
 @reads_store
 @effect("writes")
 @output(OFFLOADED, name_field="place")
-@example("txnctl pipeline offload orders offloaded", "txnctl pipeline offload orders offloaded --verify")
+@example("txnctl pipeline offload orders offloaded", setup=_SETUP)
+@example("txnctl pipeline offload orders offloaded --verify", setup=_SETUP)
 def offload(context: Context, topic: str, destination: str, verify: bool, keep: int) -> None:
     """Write the closed ledgers of a topic to Parquet files.
 
