@@ -14,6 +14,7 @@ WORKERS ?= 2
 CRASH_ROUNDS ?= 500
 TRANSACTIONS ?= 100000
 TAKEOVERS ?= 10000
+MESSAGES ?= 10000000
 
 PIP_FAILED = { echo; \
 	echo "Installing failed; the lines above are pip's own. Mostly it is the network: pip needs to reach its"; \
@@ -23,7 +24,7 @@ PIP_FAILED = { echo; \
 
 .DELETE_ON_ERROR:
 .PHONY: help demo demo-spark test lint types imports generated pytest format generate bench crash-sweep serializability \
-	takeovers clean
+	takeovers scale clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
@@ -71,6 +72,9 @@ serializability: $(INSTALLED_DEV)  ## random transactions of processes that are 
 
 takeovers: $(INSTALLED_DEV)  ## eight processes fight for one topic until it had TAKEOVERS owners, without a time limit
 	TAKEOVERS=$(TAKEOVERS) $(BIN)/python -m pytest -q --timeout=0 tests/processes/test_takeovers.py
+
+scale: $(INSTALLED_DEV)  ## the proof beyond one machine: a Spark cluster, MESSAGES of them, processes killed on the way
+	$(BIN)/python -m scale --messages $(MESSAGES)
 
 clean:  ## remove all that make and Python have made
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -10,7 +10,7 @@
     │                         LostConflict · WriteTooOld · RequestTooOld · ConditionFailed · ReadOnlyTransaction
     ├── Busy (5)              WriterBusy · StoreInUse · ReadersFull
     ├── StoreInvalid (6)      StoreNotFound · NotAStore · UnknownFormat · CorruptStore · StoreFull · StoreUnsafe
-    │                         NotPermitted · StoreClosed · PlatformUnsupported
+    │                         NotPermitted · StoreClosed · PlatformUnsupported · OffloadInvalid
     ├── WaitTimeout (7)
     ├── Refused (9)           NeedsConfirmation · OwnerAlive
     ├── OutcomeUnknown (10)
@@ -340,6 +340,12 @@ class PlatformUnsupported(StoreInvalid):
     """This operating system lacks the kernel locks that the store needs."""
 
     code = "platform-unsupported"
+
+
+class OffloadInvalid(StoreInvalid):
+    """Offloaded ledgers cannot be used: a file is missing or damaged, or they are those of another store."""
+
+    code = "offload-invalid"
 
 
 class WaitTimeout(TxnctlError):

@@ -21,7 +21,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from a copy of the tree so that the tree stays as it is."""
     source = tmp_path_factory.mktemp("wheel") / "source"
     outside = shutil.ignore_patterns(
-        ".*", "build", "dist", "*.egg-info", "__pycache__", "tests", "benchmarks"
+        ".*", "build", "dist", "*.egg-info", "__pycache__", "tests", "benchmarks", "scale"
     )
     shutil.copytree(ROOT, source, ignore=outside)
     built = source.parent / "built"

@@ -20,6 +20,10 @@ They run in this process on all its cores, unless --master names a cluster.
             "txnctl.commands.pipeline_export:export",
             "Write a topic or a table to Parquet, CSV or JSON.",
         ),
+        "offload": (
+            "txnctl.commands.pipeline_offload:offload",
+            "Write the closed ledgers of a topic to Parquet files.",
+        ),
         "monitor": (
             "txnctl.commands.pipeline_monitor:monitor",
             "Watch the money of a topic as it is written, final or not.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def register(spark: SparkSession) -> None:
@@ -16,3 +16,17 @@ def register(spark: SparkSession) -> None:
     from txnctl.spark.data_source import TxnctlDataSource
 
     spark.dataSource.register(TxnctlDataSource)
+
+
+def read_topic(spark: SparkSession, **given: str) -> DataFrame:
+    """Topics that are offloaded, read by Spark's own Parquet reader: the fast way to read much (docs/SCALE.md).
+
+    Args:
+        given: the options of reading topics with `format("txnctl")`, `offloadPath` among them.
+
+    Raises:
+        StoreNotFound, TopicNotFound, InvalidValue, OffloadInvalid
+    """
+    from txnctl.spark.native_read import read_topic as read
+
+    return read(spark, **given)

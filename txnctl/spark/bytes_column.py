@@ -19,8 +19,15 @@ def bytes_column(values: Sequence[bytes | None], field: pa.Field, where: str) ->
         InvalidValue: text was asked for, and one of them is not UTF-8.
     """
     found = pa.array(values, pa.binary())
-    if field.type == pa.binary():
-        return found
+    return found if field.type == pa.binary() else as_text(found, field, where)
+
+
+def as_text(found: pa.Array, field: pa.Field, where: str) -> pa.Array:
+    """Bytes as the text that the field is.
+
+    Raises:
+        InvalidValue: one of them is not UTF-8.
+    """
     try:
         return found.cast(field.type)
     except pa.ArrowInvalid:

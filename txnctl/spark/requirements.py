@@ -51,10 +51,19 @@ def check() -> java.Java:
         ProgramMissing: names the first that is missing, and how to get it.
     """
     for package in PACKAGES:
-        problem = _problem(package)
-        if problem is not None:
-            raise problem
+        check_package(package)
     return java.needed()
+
+
+def check_package(package: str) -> None:
+    """See that one of `PACKAGES` is there, for what needs no more.
+
+    Raises:
+        ProgramMissing
+    """
+    problem = _problem(package)
+    if problem is not None:
+        raise problem
 
 
 def _version(package: str) -> str | None:

@@ -76,6 +76,21 @@ def arrow_schema(asked: StructType, known: Mapping[str, str]) -> pa.Schema:
     return to_arrow_schema(asked, timezone="UTC")
 
 
+def arrow_columns(types: Mapping[str, str]) -> pa.Schema:
+    """Arrow's schema of these columns, given as `MESSAGE_TYPES` and `ROW_TYPES` give them; PySpark is not needed."""
+    import pyarrow as pa
+
+    kinds = {
+        "binary": pa.binary(),
+        "string": pa.string(),
+        "bigint": pa.int64(),
+        "int": pa.int32(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "map<string,string>": pa.map_(pa.string(), pa.string()),
+    }
+    return pa.schema([(name, kinds[kind]) for name, kind in types.items()])
+
+
 def _near(name: str, known: Mapping[str, str]) -> str:
     from difflib import get_close_matches
 

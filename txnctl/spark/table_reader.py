@@ -7,7 +7,7 @@ every read-committed scan. With `asOf` all partitions show one moment.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from txnctl.spark import schemas
 from txnctl.spark.explained import explained
 from txnctl.spark.local_store import LocalStore
-from txnctl.spark.partition import batches
+from txnctl.spark.partition import Partition, batches
 from txnctl.spark.table_range import TableRange
 
 if TYPE_CHECKING:
@@ -52,11 +52,11 @@ class TableReader(DataSourceReader):
         return batches(partition, self._schema)
 
 
-def planned(wanted: TableRead) -> list[TableRange]:
-    """The ranges that a read of a table consists of.
+def planned(wanted: TableRead) -> Sequence[Partition]:
+    """The partitions of a read of a table: ranges of keys, or files where tasks cannot open the store.
 
     Raises:
-        StoreNotFound, TableNotFound
+        StoreNotFound, TableNotFound, OffloadInvalid
     """
     from storage import Store
 
@@ -65,7 +65,13 @@ def planned(wanted: TableRead) -> list[TableRange]:
         rows = table.stats()["rows"]
         by_size = max(-(-rows // RANGE_ROWS), min(os.cpu_count() or 1, -(-rows // SLOT_ROWS)))
         edges: list[bytes | None] = [b"", *table.split(max(by_size, wanted.minimum or 1)), None]
-        return [
+        ranges = [
             TableRange(place, table.name, table.table_id, start or b"", end, wanted.check, wanted.as_of)
             for start, end in pairwise(edges)
         ]
+        if wanted.offload is None:
+            return ranges
+        from storage.clock import SYSTEM_CLOCK
+        from txnctl.spark.ledger_files.table_plan import snapshot_pieces
+
+        return snapshot_pieces(ranges, wanted.offload, SYSTEM_CLOCK.wall_ms())

@@ -7,7 +7,7 @@ copy, are errors, never other messages at the same place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,12 +17,13 @@ from storage.position import MessageId, Position
 from txnctl.spark import topic_plan
 from txnctl.spark.edges import Word
 from txnctl.spark.local_store import LocalStore
-from txnctl.spark.topic_range import TopicRange, recreated, trimmed
+from txnctl.spark.topic_range import recreated, trimmed
 
 if TYPE_CHECKING:
     from storage import Store
     from storage.ops.extents import Extent
     from txnctl.spark.options import TopicStream
+    from txnctl.spark.partition import Partition
 
 _PROGRAM: Final = "Spark stream"
 """What others read as our name."""
@@ -93,11 +94,11 @@ class TopicProgress:
 
     def ranges(
         self, start: Mapping[str, Position], end: Mapping[str, Position], slots: int
-    ) -> list[TopicRange]:
-        """The partitions between two offsets.
+    ) -> Sequence[Partition]:
+        """The partitions between two offsets: ranges of the store, or of files where tasks cannot open it.
 
         Raises:
-            TopicNotFound, InvalidPosition
+            TopicNotFound, InvalidPosition, OffloadInvalid
         """
         store = self._reading()
         extents = self._same(store.extents([short_topic_name(topic) for topic in end]))
@@ -107,11 +108,16 @@ class TopicProgress:
             spans.append((after, max(after, self._checked(each, end[each.topic]))))
         shares = topic_plan.parts(list(zip(extents, spans, strict=True)), self._wanted.minimum, slots)
         level = self._wanted.level
-        return [
+        ranges = [
             each
             for extent, span, share in zip(extents, spans, shares, strict=True)
             for each in topic_plan.whole(place, extent, level, span, share)
         ]
+        if self._wanted.offload is None:
+            return ranges
+        from txnctl.spark.ledger_files.range_plan import file_pieces
+
+        return file_pieces(store, ranges, self._wanted.offload, self._wanted.minimum or slots)
 
     def acknowledge(self, end: Mapping[str, Position]) -> None:
         """Let the cursor of the subscription follow.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from storage import Store
     from txnctl.spark.options import TopicRead
+    from txnctl.spark.partition import Partition
     from txnctl.spark.topic_range import TopicRange
 
 
@@ -41,18 +43,36 @@ class TopicReader(DataSourceReader):
         return batches(partition, self._schema)
 
 
-def planned(wanted: TopicRead) -> list[TopicRange]:
-    """The ranges that a batch read consists of.
+def planned(wanted: TopicRead) -> Sequence[Partition]:
+    """The partitions that a batch read consists of: ranges of the store, or of files where tasks cannot open it.
 
     Raises:
-        StoreNotFound, TopicNotFound, InvalidValue
+        StoreNotFound, TopicNotFound, InvalidValue, OffloadInvalid
     """
     from storage import Store
+
+    with Store.open(wanted.path, read_only=True, program="Spark") as store:
+        slots = os.cpu_count() or 1
+        ranges = ranges_of(store, wanted, slots)
+        if wanted.offload is None:
+            return ranges
+        from txnctl.spark.ledger_files.range_plan import file_pieces
+
+        return file_pieces(store, ranges, wanted.offload, wanted.minimum or slots)
+
+
+def ranges_of(store: Store, wanted: TopicRead, slots: int) -> list[TopicRange]:
+    """The ranges of the store, those of one topic after each other.
+
+    Args:
+        slots: how many tasks may run at once.
+
+    Raises:
+        TopicNotFound, InvalidValue
+    """
     from txnctl.spark import topic_plan
     from txnctl.spark.local_store import LocalStore
 
-    with Store.open(wanted.path, read_only=True, program="Spark") as store:
-        names = None if wanted.topics.pattern is not None else [*map(short_topic_name, wanted.topics.names)]
-        extents = topic_plan.chosen(store.extents(names), wanted.topics)
-        slots = os.cpu_count() or 1
-        return topic_plan.ranges(LocalStore.of(store), extents, wanted, store.position_at, slots)
+    names = None if wanted.topics.pattern is not None else [*map(short_topic_name, wanted.topics.names)]
+    extents = topic_plan.chosen(store.extents(names), wanted.topics)
+    return topic_plan.ranges(LocalStore.of(store), extents, wanted, store.position_at, slots)

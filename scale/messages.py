@@ -1,0 +1,87 @@
+"""What is produced, and what every reader has to find of it: counts and checksums by isolation level."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from typing import Any
+from zlib import crc32
+
+from storage import Store, Transaction
+
+VALUE_BYTES = 100
+_NUMBER_BYTES = 12
+
+
+@dataclass
+class Checksum:
+    """Of messages in any order: how many, the sum of their CRC-32s, and all of these combined by exclusive or."""
+
+    count: int = 0
+    total: int = 0
+    parity: int = 0
+
+    def add(self, values: list[bytes]) -> None:
+        self.count += len(values)
+        for each in map(crc32, values):
+            self.total += each
+            self.parity ^= each
+
+    def fields(self) -> dict[str, int]:
+        return asdict(self)
+
+
+class Produced:
+    """A topic that was filled.
+
+    Attributes:
+        committed, uncommitted: what READ_COMMITTED and READ_UNCOMMITTED have to find.
+        accounts: of each key how many committed messages, and the sum of their CRC-32s.
+        open: the transaction that is held open at the end; messages stand in it and behind it.
+    """
+
+    def __init__(self) -> None:
+        self.committed = Checksum()
+        self.uncommitted = Checksum()
+        self.keys = 0
+        self.open: Transaction | None = None
+
+    def fields(self) -> dict[str, Any]:
+        return {"committed": self.committed.fields(), "uncommitted": self.uncommitted.fields()}
+
+
+def produce(store: Store, topic: str, messages: int, batch: int) -> Produced:
+    """Fill a topic: of ten batches one is in a transaction that commits, one in one that aborts."""
+    produced = Produced()
+    produced.keys = max(1, messages // 100)
+    store.create_topic(topic, ledger_entries_max=max(20, messages // batch // 8))
+    with store.create_producer(topic) as producer:
+        for number, first in enumerate(range(0, messages, batch)):
+            values = _values(first, min(batch, messages - first))
+            keys = [b"k%d" % (index % produced.keys) for index in range(first, first + len(values))]
+            produced.uncommitted.add(values)
+            if number % 10 == 9:
+                with_abort = store.transaction()
+                producer.send_batch(values, keys=keys, txn=with_abort)
+                with_abort.abort()
+                continue
+            produced.committed.add(values)
+            if number % 10 == 4:
+                with store.transaction() as txn:
+                    producer.send_batch(values, keys=keys, txn=txn)
+            else:
+                producer.send_batch(values, keys=keys)
+        produced.open = store.transaction(timeout=24 * 3600)
+        for end in (produced.open, None):
+            values = _values(messages, batch)
+            messages += batch
+            produced.uncommitted.add(values)
+            producer.send_batch(values, txn=end)
+    return produced
+
+
+def _values(first: int, count: int) -> list[bytes]:
+    """Messages that no other equals: a number and bytes that do not compress."""
+    width = VALUE_BYTES - _NUMBER_BYTES
+    noise = os.urandom(count * width)
+    return [b"%012d" % (first + index) + noise[index * width : (index + 1) * width] for index in range(count)]

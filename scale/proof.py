@@ -1,0 +1,269 @@
+"""The proof itself: a store is filled, a cluster reads and writes it, processes are killed, everything is counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from scale import cluster as clusters
+from scale.cluster import ROOT, Cluster
+from scale.messages import Checksum, Produced, produce
+from scale.processes import kill_tree, wait_until
+from storage import IsolationLevel, Store
+from txnctl.pipelines import offload
+
+_WAIT_S = 600.0
+_SOURCE, _COPY, _SECOND, _TOTALS = "source", "copy", "second", "totals"
+
+
+class Disagreement(Exception):
+    """What was found is not what was produced."""
+
+
+class Proof:
+    """One run, in a directory of its own."""
+
+    def __init__(self, directory: Path, messages: int, batch: int, out: TextIO) -> None:
+        self._directory = directory
+        self._messages = messages
+        self._batch = batch
+        self._out = out
+        self._began = time.monotonic()
+        self._checks = 0
+
+    def run(self) -> int:
+        """All of it; how many checks held.
+
+        Raises:
+            Disagreement, TimeoutError
+        """
+        path = self._directory / "bank.store"
+        Store.create(path)
+        (self._directory / "events").mkdir()
+        with Store.open(path, program="scale") as store:
+            produced = self._produce(store)
+            self._offload(store)
+            with clusters.running(self._directory) as cluster:
+                self._say(f"a cluster is up: {cluster.url}, with workers on {' and '.join(clusters.WORKERS)}")
+                self._read(cluster, produced)
+                self._lose_an_executor(store, cluster, produced)
+                self._lose_the_driver(store, cluster, produced)
+            self._finish(store)
+        return self._checks
+
+    def _produce(self, store: Store) -> Produced:
+        began = time.monotonic()
+        produced = produce(store, _SOURCE, self._messages, self._batch)
+        for topic in (_COPY, _SECOND):
+            store.create_topic(topic, ledger_entries_max=self._messages // self._batch)
+        store.create_table(_TOTALS)
+        self._say_rate("produced", self._messages, began, "in transactions and without, one in ten aborted")
+        return produced
+
+    def _offload(self, store: Store) -> None:
+        began = time.monotonic()
+        row = offload.run(store, _SOURCE, self._offloaded, is_verified=True, keep_ms=86_400_000)
+        what = f"{row['allLedgers']} ledgers in {row['files']} files, {row['allBytes']:,} bytes, verified"
+        self._say_rate("offloaded", row["messages"], began, what)
+
+    def _read(self, cluster: Cluster, produced: Produced) -> None:
+        """Both levels, through the data source and natively."""
+        levels = {"READ_COMMITTED": produced.committed, "READ_UNCOMMITTED": produced.uncommitted}
+        reads = [
+            {"do": "read", "topic": _SOURCE, "level": level, **way}
+            for level in levels
+            for way in ({}, {"schema": "value binary"}, {"native": True})
+        ]
+        with self._driver(cluster, [{"do": "where"}, *reads]) as driver:
+            where = next(driver)["found"]
+            self._check("tasks ran", where, [f"{each} without lmdb" for each in clusters.WORKERS])
+            for step, answer in zip(reads, driver, strict=True):
+                way = "natively" if step.get("native") else "with the data source"
+                how = f"read {step['level']} {way}" + (", values alone" if "schema" in step else "")
+                self._check(how, answer["found"], levels[str(step["level"])].fields())
+                self._say_rate(how, answer["found"]["count"], time.monotonic() - answer["seconds"])
+
+    def _lose_an_executor(self, store: Store, cluster: Cluster, produced: Produced) -> None:
+        """Copy the topic; one task is slow, so that it is started twice, and the other executor is killed."""
+        slow = self._directory / "slow"
+        step = {"do": "copy", "topic": _SOURCE, "to": _COPY, "writeId": "copy-1", "slow": str(slow)}
+        with self._driver(cluster, [step]) as driver:
+            driver.wait_until(lambda: self._staged() >= 1 and slow.exists(), "a task has staged its file")
+            worker = 1 - clusters.WORKERS.index(slow.read_text())
+            executor = cluster.executors(worker)[0]
+            os.kill(executor, signal.SIGKILL)
+            self._say(
+                f"killed the executor on {clusters.WORKERS[worker]}, process {executor}, while tasks were staging"
+            )
+            answer = next(driver)
+        self._say_rate(
+            "copied into another topic", produced.committed.count, time.monotonic() - answer["seconds"]
+        )
+        self._check("the copy", self._counted(store, _COPY), produced.committed.fields())
+        self._check(
+            "tasks were started twice, tasks were lost", [each > 0 for each in self._events()], [True, True]
+        )
+
+    def _lose_the_driver(self, store: Store, cluster: Cluster, produced: Produced) -> None:
+        """Kill the driver and all below it while it adopts; then run the same job again, and once more."""
+        step = {"do": "copy", "topic": _SOURCE, "to": _SECOND, "writeId": "second-1"}
+        with self._driver(cluster, [step], is_killed=True) as driver:
+            driver.wait_until(lambda: _uncommitted(store, _SECOND) > 0, "the driver adopts what was staged")
+            killed = driver.kill()
+            self._say(f"killed the driver while it adopted, with all below it: {killed} processes")
+        state = self._counted(store, _SECOND)["count"]
+        self._check("visible after the kill: nothing or all", state in (0, produced.committed.count), True)
+        again = [step, step, {"do": "totals", "topic": _SOURCE, "to": _TOTALS, "writeId": "totals-1"}]
+        with self._driver(cluster, again) as driver:
+            answers = list(driver)
+        self._say_rate(
+            "the same write again", produced.committed.count, time.monotonic() - answers[0]["seconds"]
+        )
+        self._say_rate("and once more", produced.committed.count, time.monotonic() - answers[1]["seconds"])
+        self._check("the second copy", self._counted(store, _SECOND), produced.committed.fields())
+        self._say_rate("totals into a table", produced.keys, time.monotonic() - answers[2]["seconds"])
+        totals = [row.value.split() for row in store.table(_TOTALS).scan()]
+        self._check("keys of the table", len(totals), produced.keys)
+        found = {"count": sum(int(each[0]) for each in totals), "total": sum(int(each[1]) for each in totals)}
+        wanted = produced.committed.fields()
+        self._check("totals of the table", found, {name: wanted[name] for name in found})
+
+    def _finish(self, store: Store) -> None:
+        store.gc()
+        self._check("problems in the store", store.verify(full=True), [])
+        self._say(f"{self._checks} checks, all of them held, in {time.monotonic() - self._began:.0f} s")
+
+    # -- what the steps share
+
+    @property
+    def _offloaded(self) -> str:
+        return (self._directory / "offloaded").as_uri()
+
+    @contextmanager
+    def _driver(
+        self, cluster: Cluster, steps: list[dict[str, Any]], *, is_killed: bool = False
+    ) -> Iterator[Driver]:
+        asked = {
+            "master": cluster.url, "store": str(self._directory / "bank.store"), "steps": steps,
+            "offloaded": self._offloaded, "staging": (self._directory / "staging").as_uri(),
+            "events": (self._directory / "events").as_uri(), "local": str(self._directory / "local"),
+        }  # fmt: skip
+        driver = Driver(cluster.home, asked, self._directory / "driver.log")
+        try:
+            yield driver
+            if not is_killed:
+                driver.finish()
+        finally:
+            driver.kill()
+
+    def _staged(self) -> int:
+        return sum(1 for _ in (self._directory / "staging").glob("**/*.batches"))
+
+    def _counted(self, store: Store, topic: str) -> dict[str, int]:
+        found = Checksum()
+        for entry in store.reader(topic, isolation_level=IsolationLevel.READ_COMMITTED).entries():
+            found.add([value for value in entry.values if value is not None])
+        return found.fields()
+
+    def _events(self) -> tuple[int, int]:
+        """From Spark's log of events: how many tasks were started beside others, and how many were lost."""
+        lines = [
+            json.loads(line)
+            for file in (self._directory / "events").rglob("*")
+            if file.is_file() and not file.name.startswith((".", "appstatus"))
+            for line in file.read_text().splitlines()
+        ]
+        beside = sum(
+            line["Event"] == "SparkListenerTaskStart" and line["Task Info"]["Speculative"] for line in lines
+        )
+        lost = sum(
+            line["Event"] == "SparkListenerTaskEnd"
+            and line["Task End Reason"]["Reason"] == "ExecutorLostFailure"
+            for line in lines
+        )
+        return beside, lost
+
+    def _check(self, what: str, found: object, wanted: object) -> None:
+        if found != wanted:
+            raise Disagreement(f"{what}: {found}, and not {wanted}")
+        self._checks += 1
+        self._say(f"ok: {what}: {found}")
+
+    def _say_rate(self, what: str, count: int, began: float, more: str = "") -> None:
+        seconds = max(time.monotonic() - began, 0.001)
+        rest = f": {more}" if more else ""
+        self._say(f"{what}: {count:,} in {seconds:.1f} s, {count / seconds:,.0f} a second{rest}")
+
+    def _say(self, line: str) -> None:
+        print(f"{time.monotonic() - self._began:6.1f} s  {line}", file=self._out, flush=True)
+
+
+class Driver:
+    """A driver as a process of its own; iterating gives what its steps found."""
+
+    def __init__(self, home: Path, asked: dict[str, Any], log: Path) -> None:
+        environment = {
+            **os.environ, "SPARK_HOME": str(home), "SPARK_CONF_DIR": str(home), "SPARK_LOCAL_IP": clusters.MASTER,
+            "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": str(ROOT),
+        }  # fmt: skip
+        self._log = log
+        with open(log, "ab") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "scale.job", json.dumps(asked)], cwd=ROOT, env=environment,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
+            )  # fmt: skip
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            yield json.loads(line)
+
+    def __next__(self) -> dict[str, Any]:
+        for answer in self:
+            return answer
+        self.finish()
+        raise Disagreement("the driver ended without an answer")
+
+    def wait_until(self, is_so: Callable[[], bool], what: str) -> None:
+        """Wait until something is so while it runs.
+
+        Raises:
+            Disagreement: it ended before.
+            TimeoutError
+        """
+        wait_until(lambda: is_so() or self._process.poll() is not None, _WAIT_S, what)
+        if self._process.poll() is not None:
+            self.finish()
+            raise Disagreement(f"the driver was done before one could see that {what}")
+
+    def finish(self) -> None:
+        """Wait for its end.
+
+        Raises:
+            Disagreement: it failed.
+        """
+        if self._process.wait(_WAIT_S):
+            tail = "\n".join(self._log.read_text(errors="replace").splitlines()[-25:])
+            raise Disagreement(f"the driver ended with {self._process.returncode}:\n{tail}")
+
+    def kill(self) -> int:
+        """End it and all below it; how many processes that were."""
+        if self._process.poll() is not None:
+            return 0
+        count = kill_tree(self._process.pid)
+        self._process.wait()
+        return count
+
+
+def _uncommitted(store: Store, topic: str) -> int:
+    """Messages of open transactions on a topic."""
+    found: int = store.topic_stats(topic)["uncommittedMessages"]
+    return found

@@ -1,0 +1,91 @@
+"""Entries of the store as rows of a Parquet file.
+
+The columns are those of a message (`schemas`), rows stand in the order of their positions, and `txnState` is what it
+was when they were written. Markers are left out; messages of aborted transactions are not, so that both isolation
+levels read the same file. Memory stays at one row group, whatever the size of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from storage import IsolationLevel, Position, Store, TransactionState
+from storage.names import short_topic_name
+from txnctl.spark import schemas
+from txnctl.spark.ledger_files.manifest import FileContent, Span
+from txnctl.spark.message_columns import Piece, record_batches
+
+if TYPE_CHECKING:
+    from storage.ledger.entry import Entry
+    from txnctl.spark.ledger_files.directory import Sink
+
+ROW_GROUP_ROWS = 131_072
+ROW_GROUP_BYTES = 64 * 1024 * 1024
+"""A row group ends at whichever it reaches first."""
+
+_REPEATING = ["topic", "key", "txnId", "txnState"]
+_WITH_STATISTICS = ["ledgerId", "entryId", "publishTime", "txnId", "txnState"]
+
+
+def export(
+    store: Store,
+    topic: str,
+    span: Span,
+    sink: Sink,
+    *,
+    open_txns: Container[int] = (),
+    progress: Callable[[int], None] | None = None,
+) -> FileContent:
+    """Write the messages of a range into a file.
+
+    Args:
+        span: entries after its first position, up to and including its second.
+        open_txns: transactions that are written as open, whatever became of them meanwhile.
+        progress: told how many messages more are written.
+
+    Raises:
+        TopicNotFound, CorruptStore, OSError
+    """
+    schema = schemas.arrow_columns(schemas.MESSAGE_TYPES)
+    rows = aborted = row_groups = 0
+    # The sink is closed by whoever opened it: its checksum is taken before.
+    with pq.ParquetWriter(
+        pa.PythonFile(sink, mode="w"), schema, compression="zstd", use_dictionary=_REPEATING,
+        write_statistics=_WITH_STATISTICS, sorting_columns=[pq.SortingColumn(3), pq.SortingColumn(4)],
+    ) as writer:  # fmt: skip
+        for entries in _row_groups(store, topic, span):
+            for entry in entries:
+                if entry.txn in open_txns:
+                    entry.txn_state = TransactionState.OPEN
+                elif entry.txn_state is TransactionState.ABORTED:
+                    aborted += entry.count
+            pieces = [Piece(entry, 0, entry.count) for entry in entries]
+            table = pa.Table.from_batches(record_batches(pieces, short_topic_name(topic), schema), schema)
+            writer.write_table(table, row_group_size=max(len(table), 1))
+            row_groups += 1
+            rows += len(table)
+            if progress is not None:
+                progress(len(table))
+    return FileContent(rows, aborted, row_groups, sink.size, sink.sha256)
+
+
+def _row_groups(store: Store, topic: str, span: Span) -> Iterator[list[Entry]]:
+    after, through = span
+    start = Position(after[0], after[1] + 1)
+    group: list[Entry] = []
+    rows = size = 0
+    with store.reader(topic, start=start, isolation_level=IsolationLevel.READ_UNCOMMITTED) as reader:
+        for entry in reader.entries():
+            if entry.position > through:
+                break
+            group.append(entry)
+            rows, size = rows + entry.count, size + entry.size
+            if rows >= ROW_GROUP_ROWS or size >= ROW_GROUP_BYTES:
+                yield group
+                group, rows, size = [], 0, 0
+    if group:
+        yield group
