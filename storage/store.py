@@ -649,6 +649,22 @@ class Store:
 
         return stats.internal(self.connection, topic)
 
+    def timeline(self, topic: str) -> dict[str, Any]:
+        """The model of a topic's positions: ledgers, open transactions and what they hold back, cursors.
+
+        Raises:
+            TopicNotFound
+        """
+        from storage.ops import timeline
+
+        return timeline.topic(self.connection, topic)
+
+    def timelines(self) -> list[dict[str, Any]]:
+        """The models of all topics, from one view."""
+        from storage.ops import timeline
+
+        return timeline.every(self.connection)
+
     def subscription_stats(self, topic: str, subscription: str) -> dict[str, Any]:
         """One subscription of `topic_stats`."""
         from storage.ops import stats
