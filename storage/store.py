@@ -575,6 +575,7 @@ class Store:
         if_version: int | None = None,
         force: bool = False,
         dry_run: bool = False,
+        fence: bool = False,
     ) -> dict[str, Any]:
         """Abort a transaction, one of somebody else too; what that changed.
 
@@ -582,6 +583,7 @@ class Store:
             if_version: only if it is still at this version.
             force: also if its owner is alive and used it within the last minute.
             dry_run: change nothing, and say what would change.
+            fence: end the sessions of the producers of its messages as well, so that they must connect anew.
 
         Raises:
             TransactionNotFound, TransactionNotOpen, TransactionChanged, OwnerAlive
@@ -589,7 +591,7 @@ class Store:
         from storage.ops import abort
         from storage.transaction import txn_number
 
-        return abort.run(self, txn_number(txn), reason, if_version, force, dry_run)
+        return abort.run(self, txn_number(txn), reason, if_version, force, dry_run, fence)
 
     def transactions(
         self, *, ended: bool = False, topic: str | None = None, limit: int | None = None
@@ -609,6 +611,27 @@ class Store:
         from storage.transaction import txn_number
 
         return transactions.show(self, txn_number(txn))
+
+    def explain_transaction(self, txn: Txn) -> dict[str, Any]:
+        """As `show_transaction`, with the evidence that its owner lives, whom it blocks, and what to do about it.
+
+        Raises:
+            TransactionNotFound
+        """
+        from storage.ops import explain
+        from storage.transaction import txn_number
+
+        return explain.run(self, txn_number(txn))
+
+    def blocked(self, topic: str | None = None) -> list[dict[str, Any]]:
+        """The open transactions of a topic, or of all, in the order in which they hold it, with what each frees.
+
+        Raises:
+            TopicNotFound
+        """
+        from storage.ops import timeline
+
+        return timeline.chains(self.connection, topic)
 
     def wait_transaction(self, txn: Txn, timeout: float | None = None) -> dict[str, Any]:
         """Wait until a transaction has ended; as `show_transaction`.

@@ -110,6 +110,20 @@ def _held(view: ReadView, head: TopicHead, subscription: Subscription, cursor: C
     return pending, in_flight
 
 
+def pending_in(view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor, txn: int) -> int:
+    """Messages that one transaction has pending on a subscription."""
+    cumulative = cursor.pending_cumulative
+    if cumulative is None or cumulative[0] != txn:
+        return pending_ack.part_of(view, txn, subscription).messages
+    total = _covered_count(view, head, subscription, cursor, cumulative)
+    for at, holder, messages in pending_ack.one_by_one(view, subscription.subscription_id):
+        found = deliveries.find(view, subscription.subscription_id, at)
+        if holder == txn and found is not None:
+            mine = message_set.decode(messages, found.count)
+            total += (mine & ~pending_ack.covered(cursor, at, found.count)).bit_count()
+    return total
+
+
 def _covered_count(
     view: ReadView,
     head: TopicHead,

@@ -20,6 +20,7 @@ from storage.ops.stats import owner_state
 from storage.position import Position
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn import record as records, runs
+from storage.txn.buffer import TopicPart
 from storage.txn.record import TransactionRecord
 from storage.txn_id import TxnID
 from storage.view import ReadView
@@ -45,6 +46,32 @@ def every(connection: Connection) -> list[dict[str, Any]]:
         return [model(view, locks, each) for each in topics.every(view)]
 
 
+def chains(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
+    """The open transactions of one topic, or of all, in the order in which they hold it; from one view.
+
+    Each row carries what its topic has blocked, and since when: `blockedMessages`, `oldestBlockedAt` and `-Ms`.
+
+    Raises:
+        TopicNotFound
+    """
+    rows = []
+    with connection.view() as view:
+        locks, now_ms = connection.environment.lock_file, view.clock.wall_ms()
+        for found in [topics.get(view, name)] if name is not None else list(topics.every(view)):
+            head = topic_head.load(view, found.topic_id)
+            chain = Chain(view, found.topic_id, head)
+            shared = {**both("asOf", now_ms), **_blocked(view, found, head, chain)}
+            rows += [{**each, **shared} for each in transactions(view, locks, found, head, chain)]
+    return rows
+
+
+def _blocked(view: ReadView, found: Topic, head: TopicHead, chain: Chain) -> dict[str, Any]:
+    """How many committed messages wait behind open transactions, and since when the first of them does."""
+    blocked = sum(link.frees for link in chain.links)
+    oldest = oldest_blocked_ms(view, found.topic_id, head) if blocked else None
+    return {"blockedMessages": blocked, **both("oldestBlocked", oldest)}
+
+
 def model(view: ReadView, locks: LockFile, found: Topic) -> dict[str, Any]:
     """One topic as a view shows it.
 
@@ -53,8 +80,6 @@ def model(view: ReadView, locks: LockFile, found: Topic) -> dict[str, Any]:
     """
     head = topic_head.load(view, found.topic_id)
     chain = Chain(view, found.topic_id, head)
-    blocked = sum(link.frees for link in chain.links)
-    oldest = oldest_blocked_ms(view, found.topic_id, head) if blocked else None
     first = managed_ledger.first_entry(view, found.topic_id)
     return {
         "topic": found.full_name, "name": found.name, **both("asOf", view.clock.wall_ms()),
@@ -64,7 +89,7 @@ def model(view: ReadView, locks: LockFile, found: Topic) -> dict[str, Any]:
         "msgCount": head.messages - head.messages_trimmed, "markerCount": head.markers,
         "ongoingTxnCount": head.open_txns, "abortedTxnCount": head.aborted_txns,
         "uncommittedMessages": head.uncommitted, "abortedMessages": head.aborted_messages,
-        "blockedMessages": blocked, **both("oldestBlocked", oldest),
+        **_blocked(view, found, head, chain),
         "ledgers": _ledgers(view, found, head),
         "openTransactions": transactions(view, locks, found, head, chain),
         "subscriptions": {
@@ -113,8 +138,18 @@ def _entries(view: ReadView, found: Topic, link: Link) -> dict[str, Any]:
         "messages": part.messages, "bytes": part.bytes,
         "firstPosition": str(link.first), "lastPosition": str(Position(*part.last)),
         "positions": [f"{a}" if a == b else f"{a}..{b}" for a, b in where],
-        "producers": sorted({name for name, _, _ in part.sequences}),
+        "producers": producers_of(view, found.topic_id, part),
     }  # fmt: skip
+
+
+def producers_of(view: ReadView, topic_id: int, part: TopicPart) -> list[str]:
+    """The producers of a transaction's messages on a topic: those whose sequence ids it keeps, and of its two ends."""
+    names = {name for name, _, _ in part.sequences}
+    for at in (part.first, part.last):
+        entry = managed_ledger.read(view, topic_id, at)
+        assert entry is not None, "an open transaction's messages are not trimmed"
+        names.add(entry.producer_name)
+    return sorted(names)
 
 
 def _if_ended(view: ReadView, head: TopicHead, chain: Chain, index: int) -> dict[str, Any]:

@@ -90,10 +90,11 @@ def _table_names(view: ReadView, record: TransactionRecord) -> list[str]:
 def show(store: Store, txn: int) -> dict[str, Any]:
     """All that is known of a transaction."""
     with store.connection.view() as view:
-        return _show(view, store, records.get(view, txn))
+        return described(view, store, records.get(view, txn))
 
 
-def _show(view: ReadView, store: Store, record: TransactionRecord) -> dict[str, Any]:
+def described(view: ReadView, store: Store, record: TransactionRecord) -> dict[str, Any]:
+    """All that is known of a transaction, in a view."""
     names = _topic_names(view)
     parts = store.coordinator.parts(view, record.least)
     for part in parts:
@@ -135,7 +136,7 @@ def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
             seen = view.commit
             record = records.get(view, txn)
             if record.state is not TransactionState.OPEN:
-                return _show(view, store, record)
+                return described(view, store, record)
             deadline_ns = reaper.next_deadline_ns(view)
             left_ns = 1 << 62 if deadline_ns is None else max(0, deadline_ns - view.now_ns)
             is_due = reaper.overdue(view, 1) or reaper.orphaned(view, connection.environment.lock_file)
