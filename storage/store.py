@@ -633,6 +633,43 @@ class Store:
 
         return timeline.chains(self.connection, topic)
 
+    def slow_transactions(self, over: float = 60.0) -> list[dict[str, Any]]:
+        """Transactions open for longer than `over` seconds, the oldest first, with what each holds back."""
+        from storage.clock import nanoseconds
+        from storage.ops import attention
+
+        return attention.slow(self, nanoseconds(over, "an age") // 1_000_000)
+
+    def orphans(self) -> list[dict[str, Any]]:
+        """Open transactions whose process is proven dead, with what each holds back."""
+        from storage.ops import attention
+
+        return attention.orphans(self)
+
+    def transaction_history(
+        self,
+        *,
+        topic: str | None = None,
+        reason: str | None = None,
+        since_ms: int | None = None,
+        limit: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """Transactions that have ended, the one that ended last first.
+
+        Args:
+            reason: only those aborted for it: asked, timed-out, owner-dead and so on.
+            since_ms: only those that ended then or later.
+
+        Raises:
+            TopicNotFound, InvalidValue
+        """
+        from storage.names import named
+        from storage.ops import transactions
+        from storage.txn_state import AbortReason
+
+        wanted = named(AbortReason, reason, "reason")
+        return transactions.history(self, topic=topic, reason=wanted, since_ms=since_ms, limit=limit)
+
     def wait_transaction(self, txn: Txn, timeout: float | None = None) -> dict[str, Any]:
         """Wait until a transaction has ended; as `show_transaction`.
 

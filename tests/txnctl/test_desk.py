@@ -21,8 +21,10 @@ from storage import EARLIEST, AccessMode, Store, SubscriptionType
 from storage.clock import Clock, ManualClock
 from storage.errors import ProducerFenced
 from txnctl.commands.transaction_abort import ABORTED
+from txnctl.commands.transaction_attention import HOLDING
 from txnctl.commands.transaction_blocked import BLOCKED
 from txnctl.commands.transaction_explain import EXPLAINED
+from txnctl.commands.transaction_fields import ROW
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -434,3 +436,109 @@ class TestRedelivered:
         row = run("transactions", "abort", "0:1", "--force", "-o", "json").json
         assert [effect["messages"] for effect in row["effects"]] == [before["pending"]] == [3]
         assert json.loads(json.dumps(row)) == row
+
+
+class TestAttention:
+    """`transactions slow` and `orphans`."""
+
+    @pytest.mark.usefixtures("stuck")
+    def test_the_oldest_first_with_what_waits_for_each(self, run: Run) -> None:
+        """And the command about the one that holds most."""
+        rows = run("transactions", "slow", "-o", "json").json
+        assert [(row["txnId"], row["frees"]) for row in rows] == [("0:1", 797), ("0:2", 403)]
+        assert not undeclared(rows[0], HOLDING)
+        out = run("transactions", "slow").out
+        assert squeezed(out)[0].startswith("TXN AGE IDLE DEADLINE ALIVE FREES OWNER")
+        assert out.endswith("Next: txnctl transactions explain 0:1\n")
+        assert run("transactions", "slow", "--exit-code").status == 8
+
+    @pytest.mark.usefixtures("stuck")
+    def test_only_those_over_the_given_age(self, run: Run) -> None:
+        """One of an hour ago is none of two hours; one of this moment is over nothing."""
+        run("transactions", "begin")
+        assert run("transactions", "slow", "--over", "59m", "-o", "name").out == "0:1\n0:2\n"
+        assert run("transactions", "slow", "--over", "0ms", "-o", "name").out == "0:1\n0:2\n0:3\n"
+        outcome = run("transactions", "slow", "--over", "2h")
+        assert (outcome.status, outcome.out) == (0, "")
+        assert "no transaction has been open for longer than 2h00m" in outcome.err
+
+    def test_an_orphan_is_listed_until_somebody_writes(self, run: Run, path: Path, owners: Any) -> None:
+        """With what it holds back; others are not."""
+        process = owners()
+        behind(path)
+        run("transactions", "begin")
+        assert run("transactions", "orphans", "-o", "json").json == []
+        assert "no open transaction has lost its process" in run("transactions", "orphans").err
+        process.kill()
+        process.communicate(timeout=30)
+        (row,) = run("transactions", "orphans", "-o", "json").json
+        assert (row["txnId"], row["frees"], row["orphaned"]) == ("0:1", 1, True)
+        assert run("transactions", "orphans").out.endswith("Next: txnctl transactions reap\n")
+        assert run("transactions", "orphans", "--exit-code").status == 8
+        assert run("transactions", "reap", "-o", "name").out == "0:1\n"
+        assert run("transactions", "orphans", "-o", "json").json == []
+
+
+class TestHistory:
+    """`transactions history`."""
+
+    @pytest.fixture
+    def ended(self, path: Path) -> None:
+        """Half an hour ago one timed out; since then one was committed and one aborted, which began before it."""
+        clock = an_hour_ago()
+        with Store.open(path, clock=clock) as store:
+            for _ in range(3):
+                store.begin(timeout=7200)
+            store.begin(timeout=60)
+            clock.advance(1800)
+            store.reap()
+        with Store.open(path) as store:
+            store.create_producer("orders").send(b"1", txn="0:2")
+            store.commit("0:2")
+            store.abort("0:1", reason="wrong file")
+
+    @pytest.mark.usefixtures("ended")
+    def test_the_one_that_ended_last_comes_first(self, run: Run) -> None:
+        """Outcome, reason, by whom, after how long; and how many in which way."""
+        rows = run("transactions", "history", "-o", "json").json
+        assert [(row["txnId"], row["state"], row["reason"]) for row in rows] == [
+            ("0:1", "ABORTED", "asked"),
+            ("0:2", "COMMITTED", None),
+            ("0:4", "ABORTED", "timed-out"),
+        ]
+        assert not undeclared(rows[0], ROW)
+        assert rows[2]["ageMs"] == 1_800_000
+        lines = squeezed(run("transactions", "history").out)
+        assert lines[0].startswith("TXN STATE ENDED OPEN FOR REASON BY ")
+        assert "1h00m asked: wrong file" in lines[1]
+        assert lines[-1] == "1 asked, 1 committed, 1 timed-out"
+
+    @pytest.mark.usefixtures("ended")
+    @pytest.mark.parametrize(
+        ("words", "found"),
+        [
+            (("--topic", "orders"), "0:2\n"),
+            (("--reason", "timed-out"), "0:4\n"),
+            (("--reason", "TIMED_OUT"), "0:4\n"),
+            (("--since", "10m"), "0:1\n0:2\n"),
+            (("--since", "2h", "-n", "1"), "0:1\n"),
+            (("--since", "2020-01-01T00:00:00Z"), "0:1\n0:2\n0:4\n"),
+            (("--since", "2100-01-01"), ""),
+        ],
+    )
+    def test_what_was_asked_for(self, run: Run, words: tuple[str, ...], found: str) -> None:
+        """By topic, reason, time, number."""
+        assert run("transactions", "history", *words, "-o", "name").out == found
+
+    @pytest.mark.parametrize(
+        ("words", "status"),
+        [(("--reason", "because"), 2), (("--since", "yesterday"), 2), (("--topic", "nowhere"), 3)],
+    )
+    def test_what_cannot_be_asked(self, run: Run, words: tuple[str, ...], status: int) -> None:
+        """Bad input, or not found."""
+        assert run("transactions", "history", *words).status == status
+
+    def test_nothing_is_success(self, run: Run) -> None:
+        """An empty array, or a note."""
+        assert run("transactions", "history", "-o", "json").json == []
+        assert "no transaction ended like that" in run("transactions", "history").err

@@ -43,6 +43,7 @@ _OPEN = (
     *_WHO,
     *_WHAT,
 )
+_HOLDING = (*_OPEN[:5], Field("frees", "integer", "What it holds back.", heading="FREES"), *_OPEN[5:])
 _ENDED = (
     Field("txnId", "id", "Id.", heading="TXN"),
     Field("state", "text", "State."),
@@ -87,10 +88,10 @@ def deadline(row: Row) -> str:
     return f"in {duration(row['deadlineInMs'])}"
 
 
-def open_list(context: Context, rows: Sequence[Row]) -> str:
-    """The unfinished ones."""
+def open_list(context: Context, rows: Sequence[Row], *, frees: bool = False) -> str:
+    """The unfinished ones; with what each of them holds back, where the rows say so."""
     cells = [{**_shortened(row), "deadline": deadline(row), "alive": alive(row)} for row in rows]
-    return alarmed(context, context.table_of(cells, _OPEN))
+    return alarmed(context, context.table_of(cells, _HOLDING if frees else _OPEN))
 
 
 def alarmed(context: Context, table: str) -> str:

@@ -48,9 +48,25 @@ transactions = Group(
             "txnctl.commands.transaction_explain:explain",
             "Explain a transaction: is its owner alive, whom does it hold up, what to do.",
         ),
+        "slow": (
+            "txnctl.commands.transaction_attention:slow",
+            "List transactions that have been open for long, and what each holds back.",
+        ),
+        "orphans": (
+            "txnctl.commands.transaction_attention:orphans",
+            "List open transactions whose process is dead.",
+        ),
         "reap": (
             "txnctl.commands.transaction_reap:reap",
             "Abort all transactions that are overdue, or whose process is dead.",
+        ),
+        "history": (
+            "txnctl.commands.transaction_history:history",
+            "Show how transactions ended: when, why, by whom, after how long.",
+        ),
+        "timeline": (
+            "txnctl.commands.transaction_timeline:timeline",
+            "Draw a topic: its ledgers, open transactions, cursors, and what is blocked.",
         ),
     },
 )
