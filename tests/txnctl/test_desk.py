@@ -419,6 +419,24 @@ class TestFence:
         assert ' --fence --reason "..."' in out
 
 
+class TestTwice:
+    """What happens on the way of a dry run happens on the way of the real one."""
+
+    def test_a_dead_owner_found_by_the_dry_run_is_found_again(self, path: Path, owners: Any) -> None:
+        """By the same handle, at once: the numbers are the same."""
+        process = owners()
+        with Store.open(path) as store:
+            store.create_producer("orders").send(b"half", txn=store.begin())
+        behind(path)
+        process.kill()
+        process.communicate(timeout=30)
+        with Store.open(path) as store:
+            dry, real = [store.abort("0:2", dry_run=dry_run)["effects"] for dry_run in (True, False)]
+        assert dry == real
+        assert real[0]["unblocks"]["billing"]["visibleAfter"] == 1
+        assert real[0]["blockedNext"] is None
+
+
 class TestRedelivered:
     """What an abort gives back is counted exactly."""
 
