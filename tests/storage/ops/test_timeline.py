@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
-from storage import Store
+from storage import EARLIEST, Store
 from storage.clock import ManualClock
 from storage.errors import TopicNotFound
+from storage.view import ReadView
 from tests.storage.ops.stuck import Script, play, recount, scripts
 
 
@@ -155,3 +156,41 @@ class TestCounts:
             assert before["blockedMessages"] - after["blockedMessages"] == first["frees"]
             following = after["openTransactions"]
             assert first["blockedNext"] == (following[0]["txnId"] if following else None)
+
+
+def test_what_is_blocked_is_not_read_to_be_counted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred times as much behind the same transactions costs as many look-ups, and not one more entry."""
+    producer, txns = store.create_producer("t"), [store.begin() for _ in range(5)]
+    store.admin.create_subscription("t", "billing", initial_position=EARLIEST)
+    for txn in txns:
+        producer.send_batch([b"half"] * 3, txn=txn)
+        producer.send(b"whole")
+    read = []
+    for name in ("get", "first", "last"):
+        whole = getattr(ReadView, name)
+
+        def count(view: ReadView, *args: Any, _whole: Any = whole, **rest: Any) -> Any:
+            read.append(1)
+            return _whole(view, *args, **rest)
+
+        monkeypatch.setattr(ReadView, name, count)
+    scan = ReadView.scan
+
+    def counted(view: ReadView, *args: Any, **rest: Any) -> Iterator[Any]:
+        for each in scan(view, *args, **rest):
+            read.append(1)
+            yield each
+
+    monkeypatch.setattr(ReadView, "scan", counted)
+
+    def cost(report: Callable[[], Any]) -> int:
+        read.clear()
+        report()
+        return len(read)
+
+    reports = (lambda: store.timeline("t"), store.blocked, lambda: store.explain_transaction("0:1"))
+    few = [cost(report) for report in reports]
+    for _ in range(500):
+        producer.send(b"whole")
+    assert store.timeline("t")["blockedMessages"] == 505
+    assert [cost(report) for report in reports] == few
