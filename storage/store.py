@@ -583,6 +583,7 @@ class Store:
         if_version: int | None = None,
         force: bool = False,
         dry_run: bool = False,
+        fence: bool = False,
     ) -> dict[str, Any]:
         """Abort a transaction, one of somebody else too; what that changed.
 
@@ -590,6 +591,7 @@ class Store:
             if_version: only if it is still at this version.
             force: also if its owner is alive and used it within the last minute.
             dry_run: change nothing, and say what would change.
+            fence: end the sessions of the producers of its messages as well, so that they must connect anew.
 
         Raises:
             TransactionNotFound, TransactionNotOpen, TransactionChanged, OwnerAlive
@@ -597,7 +599,7 @@ class Store:
         from storage.ops import abort
         from storage.transaction import txn_number
 
-        return abort.run(self, txn_number(txn), reason, if_version, force, dry_run)
+        return abort.run(self, txn_number(txn), reason, if_version, force, dry_run, fence)
 
     def transactions(
         self, *, ended: bool = False, topic: str | None = None, limit: int | None = None
@@ -617,6 +619,64 @@ class Store:
         from storage.transaction import txn_number
 
         return transactions.show(self, txn_number(txn))
+
+    def explain_transaction(self, txn: Txn) -> dict[str, Any]:
+        """As `show_transaction`, with the evidence that its owner lives, whom it blocks, and what to do about it.
+
+        Raises:
+            TransactionNotFound
+        """
+        from storage.ops import explain
+        from storage.transaction import txn_number
+
+        return explain.run(self, txn_number(txn))
+
+    def blocked(self, topic: str | None = None) -> list[dict[str, Any]]:
+        """The open transactions of a topic, or of all, in the order in which they hold it, with what each frees.
+
+        Raises:
+            TopicNotFound
+        """
+        from storage.ops import timeline
+
+        return timeline.chains(self.connection, topic)
+
+    def slow_transactions(self, over: float = 60.0) -> list[dict[str, Any]]:
+        """Transactions open for longer than `over` seconds, the oldest first, with what each holds back."""
+        from storage.clock import nanoseconds
+        from storage.ops import attention
+
+        return attention.slow(self, nanoseconds(over, "an age") // 1_000_000)
+
+    def orphans(self) -> list[dict[str, Any]]:
+        """Open transactions whose process is proven dead, with what each holds back."""
+        from storage.ops import attention
+
+        return attention.orphans(self)
+
+    def transaction_history(
+        self,
+        *,
+        topic: str | None = None,
+        reason: str | None = None,
+        since_ms: int | None = None,
+        limit: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """Transactions that have ended, the one that ended last first.
+
+        Args:
+            reason: only those aborted for it: asked, timed-out, owner-dead and so on.
+            since_ms: only those that ended then or later.
+
+        Raises:
+            TopicNotFound, InvalidValue
+        """
+        from storage.names import named
+        from storage.ops import transactions
+        from storage.txn_state import AbortReason
+
+        wanted = named(AbortReason, reason, "reason")
+        return transactions.history(self, topic=topic, reason=wanted, since_ms=since_ms, limit=limit)
 
     def wait_transaction(self, txn: Txn, timeout: float | None = None) -> dict[str, Any]:
         """Wait until a transaction has ended; as `show_transaction`.
@@ -656,6 +716,22 @@ class Store:
         from storage.ops import stats
 
         return stats.internal(self.connection, topic)
+
+    def timeline(self, topic: str) -> dict[str, Any]:
+        """The model of a topic's positions: ledgers, open transactions and what they hold back, cursors.
+
+        Raises:
+            TopicNotFound
+        """
+        from storage.ops import timeline
+
+        return timeline.topic(self.connection, topic)
+
+    def timelines(self) -> list[dict[str, Any]]:
+        """The models of all topics, from one view."""
+        from storage.ops import timeline
+
+        return timeline.every(self.connection)
 
     def subscription_stats(self, topic: str, subscription: str) -> dict[str, Any]:
         """One subscription of `topic_stats`."""

@@ -383,6 +383,21 @@ class Time(Grammar):
         return milliseconds(text)
 
 
+class AgeOrTime(Grammar):
+    """A point in time, said as one or as how long ago it was; as milliseconds."""
+
+    name = "time"
+    expected = f"a duration such as 2h, {Time.expected}"
+
+    def read(self, text: str) -> int | None:
+        """Milliseconds since 1970, or None."""
+        from storage.clock import SYSTEM_CLOCK
+        from txnctl.output.timestamp import milliseconds
+
+        age_ms = DURATION_MS.read(text)
+        return milliseconds(text) if age_ms is None else max(0, SYSTEM_CLOCK.wall_ms() - int(age_ms))
+
+
 class Moment(Grammar):
     """A point in the history of tables: a time, up to the end of its millisecond, or the version of a row."""
 
@@ -442,6 +457,7 @@ SESSION = SessionToken()
 KEY_VALUE = KeyValue()
 TIME = Time()
 MOMENT = Moment()
+AGE_OR_TIME = AgeOrTime()
 ISOLATION_LEVEL = NamedConstant(
     "isolation level", ("read-committed", "read-uncommitted"), "storage:IsolationLevel"
 )
@@ -460,3 +476,7 @@ CHECK_MODE = NamedConstant("check mode", ("minimal", "full", "none"), "storage:C
 PRIORITY = NamedConstant("priority", ("highest", "high", "medium", "low", "lowest"), "storage:Priority")
 EXCLUSIVE_MODE = NamedConstant("access mode", ACCESS_MODE.names[1:], "storage:AccessMode")
 """The modes that make an owner."""
+ABORT_REASON = NamedConstant(
+    "reason",
+    ("asked", "timed-out", "owner-dead", "lost-conflict", "refused-write", "fenced", "incarnation"),
+)

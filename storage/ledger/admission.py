@@ -180,14 +180,19 @@ class Admission:
         self._grant(mine, spare)
         return mine
 
-    def fence(self, by: Owner, how: str) -> tuple[list[ProducerSession], list[int]]:
+    def fence(
+        self, by: Owner, how: str, *, spares_waiting: bool = False
+    ) -> tuple[list[ProducerSession], list[int]]:
         """Evict everybody, as an owner that leaves at once; who they were, and which transactions were aborted.
 
         Args:
             how: `fence` for an operator, `restore` for a new incarnation of the store.
+            spares_waiting: those who wait keep their place: the next of them may have the topic.
         """
-        evicted = list(self.there)
+        waiting = [each for each in self.there if spares_waiting and each.is_waiting]
+        evicted = self.there = [each for each in self.there if each not in waiting]
         self._evict("fenced" if how == "fence" else "restored")
+        self.there = waiting
         aborted = self._raise_epoch(f"{how} by {by}", 0)
         self.head.owner_session = 0
         owners.grant(self._batch, self._topic_id, self.head, None, how, by, len(aborted))

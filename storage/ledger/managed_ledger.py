@@ -64,6 +64,15 @@ def _is_due_to_roll(head: TopicHead, now_ms: int) -> bool:
     )
 
 
+def next_position(head: TopicHead, now_ms: int) -> Position:
+    """Where an entry that is appended now goes."""
+    return (
+        Position(head.ledger_id + 1, 0)
+        if _is_due_to_roll(head, now_ms)
+        else Position(head.ledger_id, head.next_entry)
+    )
+
+
 def _roll(batch: WriteBatch, topic_id: int, head: TopicHead, now_ms: int) -> None:
     """Close the open ledger and open the next. A ledger is never closed empty."""
     record = [

@@ -8,45 +8,64 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from storage import audit_trail
-from storage.lease import LockFile
-from storage.ledger import topic as topics, topic_head
+from storage.ledger import admission, refusals, session as sessions, topic as topics, topic_head
+from storage.ledger.admission import Admission
+from storage.ledger.session import ProducerSession
+from storage.ledger.topic import Topic
 from storage.names import short_topic_name
 from storage.ops import backlog, tables
+from storage.ops.backlog import Backlog
 from storage.ops.owner_state import owner_state
+from storage.ops.timeline import holder, producers_of
 from storage.ops.transactions import DELETED
+from storage.owner import Owner
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn import buffer, record as records
-from storage.txn.coordinator import check_owner_idle
+from storage.txn.coordinator import Ended, check_owner_idle
+from storage.txn.fence import Fence
+from storage.txn.record import TransactionRecord
+from storage.txn_id import TxnID
 from storage.txn_state import AbortReason, TransactionState
 from storage.view import ReadView, WriteBatch
 
 if TYPE_CHECKING:
     from storage.store import Store
 
+Counts = dict[str, Backlog]
+"""The backlog of each subscription of a topic, by name."""
+
 
 def run(
-    store: Store, txn: int, reason: str | None, if_version: int | None, force: bool, dry_run: bool
+    store: Store,
+    txn: int,
+    reason: str | None,
+    if_version: int | None,
+    force: bool,
+    dry_run: bool,
+    fence: bool,
 ) -> dict[str, Any]:
-    """Abort, or say what aborting would do."""
+    """Abort, or say what aborting would do.
+
+    Args:
+        fence: end the sessions of the producers of its messages as well.
+    """
     connection = store.connection
-    locks, by = connection.environment.lock_file, connection.owner
+    by = connection.owner
 
     def change(batch: WriteBatch) -> dict[str, Any]:
         record = records.get(batch, txn)
-        state = owner_state(batch, locks, record)
-        if record.state is TransactionState.OPEN and not force and record.owner_fields != by.fields():
-            check_owner_idle(batch, record, state in ("alive", "stopped"))
-        summary = {
-            "txnId": str(record.id), "stateBefore": record.state.value, "version": record.version,
-            "owner": str(record.owner), "ownerState": state,
-            "idleMs": max(0, (batch.now_ns - record.used_ns) // 1_000_000),
-            "deadlineInMs": (record.deadline_ns - batch.now_ns) // 1_000_000,
-        }  # fmt: skip
-        touched = [part["topicId"] for part in store.coordinator.parts(batch, txn) if part["kind"] == "topic"]
-        before = {each: _visible(batch, each) for each in touched if record.state is TransactionState.OPEN}
+        summary = _summary(batch, record)
+        is_open = record.state is TransactionState.OPEN
+        if is_open and not force and record.owner_fields != by.fields():
+            check_owner_idle(batch, record, summary["ownerState"] in ("alive", "stopped"))
+        parts = store.coordinator.parts(batch, txn) if is_open else []
+        touched = {part["topicId"] for part in parts if "topicId" in part}
+        before = {each: _counts(batch, each) for each in touched}
+        producers = _producers(batch, txn, touched) if fence else []
         ended = store.coordinator.abort(batch, txn, by, AbortReason.ASKED, reason, if_version)
-        effects = [_effect(batch, locks, effect, before) for effect in ended.effects]
-        result = {**summary, "already": ended.already, "dryRun": dry_run, "effects": effects}
+        fenced = [_fence(store, batch, by, *each) for each in producers]
+        effects = _effects(batch, ended, before) + fenced
+        result = {**summary, "already": ended.already, "dryRun": dry_run, "fence": fence, "effects": effects}
         if not ended.already:
             audit_trail.record(batch, by, "transactions abort", str(record.id), reason, result)
         return result
@@ -54,47 +73,93 @@ def run(
     return connection.write(change, naming=txn, dry_run=dry_run)
 
 
-def _visible(view: ReadView, topic_id: int) -> dict[str, tuple[int, int]]:
-    """Visible and blocked messages of each subscription."""
+def _summary(batch: WriteBatch, record: TransactionRecord) -> dict[str, Any]:
+    """The transaction as it was looked at."""
+    return {
+        "txnId": str(record.id), "stateBefore": record.state.value, "version": record.version,
+        "owner": str(record.owner), "ownerState": owner_state(batch, batch.lock_file, record),
+        "idleMs": max(0, (batch.now_ns - record.used_ns) // 1_000_000),
+        "deadlineInMs": (record.deadline_ns - batch.now_ns) // 1_000_000,
+    }  # fmt: skip
+
+
+def _counts(view: ReadView, topic_id: int) -> Counts:
     head = topic_head.load(view, topic_id)
-    found = {}
-    for each in subscriptions.every(view, topic_id):
-        count = backlog.count(view, head, each, cursors.load(view, each.subscription_id))
-        found[each.name] = (count.visible, count.blocked)
+    return {
+        each.name: backlog.count(view, head, each, cursors.load(view, each.subscription_id))
+        for each in subscriptions.every(view, topic_id)
+    }
+
+
+def _producers(view: ReadView, txn: int, touched: set[int]) -> list[tuple[Topic, ProducerSession]]:
+    """The sessions by which the transaction's messages were sent, as far as they are still connected."""
+    found = []
+    for topic in topics.every(view):
+        part = buffer.part_of(view, txn, topic.topic_id) if topic.topic_id in touched else None
+        names = producers_of(view, topic.topic_id, part) if part is not None else []
+        there = list(sessions.every(view, topic.topic_id)) if names else []
+        found += [(topic, each) for each in there if each.name in names and not each.is_waiting]
     return found
 
 
-def _effect(
-    view: ReadView, locks: LockFile, effect: dict[str, Any], before: dict[int, dict[str, tuple[int, int]]]
+def _fence(
+    store: Store, batch: WriteBatch, by: Owner, topic: Topic, session: ProducerSession
 ) -> dict[str, Any]:
-    """One part's effect with names, and for a topic what it unblocks and who blocks next."""
-    if effect["kind"] == "table":
-        table_id = effect.pop("tableId")
-        effect["table"] = tables.table_names(view).get(table_id, "(deleted)")
-        return effect
-    topic_id = effect.pop("topicId")
-    names = {each.topic_id: each.full_name for each in topics.every(view)}
-    effect["topic"] = names.get(topic_id, DELETED)
-    effect["name"] = short_topic_name(effect["topic"])
-    if effect["kind"] != "topic":
-        return effect
-    after = _visible(view, topic_id)
+    """End a producer's session. An owner's takes the epoch with it: who waits for the topic is next."""
+    before, aborted = topic_head.load(batch, topic.topic_id).epoch, list[int]()
+    if session.is_owner:
+        door = Admission(batch, topic.topic_id, topic.name, Fence(store.coordinator, by))
+        _, aborted = door.fence(by, "fence", spares_waiting=True)
+    else:
+        admission.leave(batch, session)
+    after = topic_head.load(batch, topic.topic_id).epoch
+    return {
+        "kind": "producer", "topic": topic.full_name, "name": topic.name, "producerName": session.name,
+        "accessMode": session.mode.value, "owner": str(session.owner),
+        "topicEpochBefore": refusals.shown_epoch(before), "topicEpochAfter": refusals.shown_epoch(after),
+        "transactionsAborted": [str(TxnID(each)) for each in aborted],
+    }  # fmt: skip
+
+
+def _effects(batch: WriteBatch, ended: Ended, before: dict[int, Counts]) -> list[dict[str, Any]]:
+    """What it changed, part by part, with names; counted when all of it is done."""
+    after = {topic_id: _counts(batch, topic_id) for topic_id in before}
+    names = {each.topic_id: each.full_name for each in topics.every(batch)}
+    found = []
+    for effect in ended.effects:
+        if effect["kind"] == "table":
+            table_id = effect.pop("tableId")
+            found.append({**effect, "table": tables.table_names(batch).get(table_id, "(deleted)")})
+            continue
+        topic_id = effect.pop("topicId")
+        effect["topic"] = names.get(topic_id, DELETED)
+        effect["name"] = short_topic_name(effect["topic"])
+        if effect["kind"] == "subscription":
+            mine = effect["subscription"]
+            effect["messages"] = before[topic_id][mine].pending - after[topic_id][mine].pending
+        else:
+            _add_released(batch, topic_id, effect, before[topic_id], after[topic_id])
+        found.append(effect)
+    return found
+
+
+def _add_released(
+    batch: WriteBatch, topic_id: int, effect: dict[str, Any], before: Counts, after: Counts
+) -> None:
+    """What a topic's subscriptions may be handed now, and who blocks next."""
+    effect["maxReadPositionAfter"] = str(topic_head.load(batch, topic_id).max_read_position)
     effect["unblocks"] = {
         name: {
-            "visibleBefore": before[topic_id][name][0], "visibleAfter": visible,
-            "blockedBefore": before[topic_id][name][1], "blockedAfter": blocked,
+            "visibleBefore": before[name].visible, "visibleAfter": now.visible,
+            "blockedBefore": before[name].blocked, "blockedAfter": now.blocked,
         }
-        for name, (visible, blocked) in after.items()
+        for name, now in after.items()
     }  # fmt: skip
-    following = buffer.first_open(view, topic_id)
-    effect["blockedNext"] = _blocker(view, locks, following[0]) if following else None
-    return effect
+    following = buffer.first_open(batch, topic_id)
+    effect["blockedNext"] = _following(batch, records.get(batch, following[0])) if following else None
 
 
-def _blocker(view: ReadView, locks: LockFile, txn: int) -> dict[str, Any]:
+def _following(batch: WriteBatch, record: TransactionRecord) -> dict[str, Any]:
     """Who blocks next, for the last line of the dry run."""
-    record = records.get(view, txn)
-    return {
-        "txnId": str(record.id), "owner": str(record.owner), "ownerState": owner_state(view, locks, record),
-        "idleMs": max(0, (view.now_ns - record.used_ns) // 1_000_000), "labels": record.labels,
-    }  # fmt: skip
+    row = holder(batch, batch.lock_file, record)
+    return {name: row[name] for name in ("txnId", "owner", "ownerState", "idleMs", "labels")}

@@ -22,6 +22,9 @@ from storage.txn import aborted, buffer, record as records, runs
 from storage.txn_state import TransactionState
 from storage.view import ReadView
 
+Taken = tuple[tuple[int, int], int, int]
+"""Messages that are acknowledged ahead or pending: first position, last entry, which ones (0: whole entries)."""
+
 
 class Backlog:
     """Messages after markDeletePosition, by class; `in_flight` is part of `visible`."""
@@ -55,18 +58,18 @@ def count(view: ReadView, head: TopicHead, subscription: Subscription, cursor: C
     topic_id, subscription_id = subscription.topic_id, subscription.subscription_id
     backlog, through = Backlog(), managed_ledger.messages_through
     backlog.stored = head.messages - through(view, topic_id, head, cursor.mark_delete)
-    taken = list(_taken(view, subscription, cursor))
+    reserved = list(taken(view, subscription, cursor))
     backlog.acknowledged = cursors.acknowledged_count(view, topic_id, subscription_id)
     backlog.pending, backlog.in_flight = _held(view, head, subscription, cursor)
     if subscription.level is IsolationLevel.READ_COMMITTED:
         # Dispatch has acknowledged every aborted message it passed, so that aborted ones count from there on; what
         # was acknowledged or is pending beyond is looked at, entry by entry. markDeletePosition may lie beyond
         # maxReadPosition, after a seek or a change of the level.
-        covered = _covered_whole(cursor)
+        covered = covered_whole(cursor)
         passed, last = max(cursor.read, cursor.mark_delete, covered), head.last_confirmed
         waiting = max(head.max_read, cursor.mark_delete, covered)
-        beyond = _classes_of(view, head, subscription, passed, taken)
-        late = beyond if waiting <= passed else _classes_of(view, head, subscription, waiting, taken)
+        beyond = _classes_of(view, head, subscription, passed, reserved)
+        late = beyond if waiting <= passed else _classes_of(view, head, subscription, waiting, reserved)
         aborted_between = aborted.messages_between
         backlog.aborted = aborted_between(view, topic_id, head, passed, last) - beyond["aborted"]
         uncommitted = head.uncommitted - _uncommitted_through(view, head, topic_id, waiting)
@@ -107,6 +110,20 @@ def _held(view: ReadView, head: TopicHead, subscription: Subscription, cursor: C
     return pending, in_flight
 
 
+def pending_in(view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor, txn: int) -> int:
+    """Messages that one transaction has pending on a subscription."""
+    cumulative = cursor.pending_cumulative
+    if cumulative is None or cumulative[0] != txn:
+        return pending_ack.part_of(view, txn, subscription).messages
+    total = _covered_count(view, head, subscription, cursor, cumulative)
+    for at, holder, messages in pending_ack.one_by_one(view, subscription.subscription_id):
+        found = deliveries.find(view, subscription.subscription_id, at)
+        if holder == txn and found is not None:
+            mine = message_set.decode(messages, found.count)
+            total += (mine & ~pending_ack.covered(cursor, at, found.count)).bit_count()
+    return total
+
+
 def _covered_count(
     view: ReadView,
     head: TopicHead,
@@ -139,7 +156,7 @@ def _covered_count(
     return total
 
 
-def _covered_whole(cursor: Cursor) -> tuple[int, int]:
+def covered_whole(cursor: Cursor) -> tuple[int, int]:
     """The last entry of which a pending cumulative acknowledgement covers every message."""
     if cursor.pending_cumulative is None:
         return cursor.mark_delete
@@ -147,9 +164,7 @@ def _covered_whole(cursor: Cursor) -> tuple[int, int]:
     return (ledger_id, entry_id if index < 0 else entry_id - 1)
 
 
-def _taken(
-    view: ReadView, subscription: Subscription, cursor: Cursor
-) -> Iterator[tuple[tuple[int, int], int, int]]:
+def taken(view: ReadView, subscription: Subscription, cursor: Cursor) -> Iterator[Taken]:
     """What is acknowledged ahead or pending one by one: first position, last entry, messages (0: whole entries)."""
     subscription_id, cumulative = subscription.subscription_id, cursor.pending_cumulative
     for first, last, messages in cursors.ranges(view, subscription_id):
@@ -176,7 +191,7 @@ def _classes_of(
     head: TopicHead,
     subscription: Subscription,
     after: tuple[int, int],
-    taken: list[tuple[tuple[int, int], int, int]],
+    taken: list[Taken],
 ) -> dict[str, int]:
     """Of the messages taken beyond `after`: how many are aborted, uncommitted, or blocked."""
     found = {"aborted": 0, "uncommitted": 0, "blocked": 0}

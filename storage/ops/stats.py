@@ -6,7 +6,6 @@ Names are Apache Pulsar's wherever it has one, so that jq scripts written for `p
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any
 
 from storage.connection import Connection
@@ -15,7 +14,7 @@ from storage.ledger import managed_ledger, topic as topics, topic_head
 from storage.ledger.topic import Topic
 from storage.ledger.topic_head import TopicHead
 from storage.moment import both
-from storage.ops import backlog as backlogs, producers
+from storage.ops import backlog as backlogs, chain, producers
 from storage.ops.owner_state import owner_state
 from storage.position import Position
 from storage.subscription import cursor as cursors, subscription as subscriptions
@@ -23,11 +22,7 @@ from storage.subscription.cursor import Cursor
 from storage.subscription.subscription import Subscription
 from storage.txn import aborted, buffer, record as records
 from storage.txn_id import TxnID
-from storage.txn_state import TransactionState
 from storage.view import ReadView
-
-_OLDEST_SCAN_ENTRIES = 1000
-"""How far to look for the oldest blocked message before its age is called unknown."""
 
 
 def topic_rows(connection: Connection) -> list[dict[str, Any]]:
@@ -50,7 +45,7 @@ def topic(connection: Connection, name: str) -> dict[str, Any]:
         head = topic_head.load(view, found.topic_id)
         locks = connection.environment.lock_file
         rows = {
-            each.name: _subscription(view, locks, found, head, each)
+            each.name: subscription_row(view, locks, found, head, each)
             for each in subscriptions.every(view, found.topic_id)
         }
         return {
@@ -90,22 +85,13 @@ def _readable(view: ReadView, found: Topic, head: TopicHead) -> dict[str, Any]:
     skipped = aborted.messages_between(view, topic_id, head, (0, -1), head.max_read)
     beyond = head.messages - below - head.uncommitted
     beyond -= aborted.messages_between(view, topic_id, head, head.max_read, last)
-    oldest = _oldest_blocked_ms(view, topic_id, head) if beyond else None
+    oldest = chain.oldest_blocked_ms(view, topic_id, head) if beyond else None
     return {
         "readableMessages": below - head.messages_trimmed - skipped,
         "skippedMessages": skipped,
         "blockedMessages": beyond,
         **both("oldestBlocked", oldest),
     }
-
-
-def _oldest_blocked_ms(view: ReadView, topic_id: int, head: TopicHead) -> int | None:
-    """When the first committed message behind maxReadPosition was published; None if it is not near."""
-    blocked = managed_ledger.scan(view, topic_id, head.max_read, head.last_confirmed)
-    for entry in islice(blocked, _OLDEST_SCAN_ENTRIES):
-        if entry.count and (not entry.txn or records.state_of(view, entry.txn) is TransactionState.COMMITTED):
-            return entry.publish_time
-    return None
 
 
 def _blocker(view: ReadView, locks: LockFile, found: Topic) -> dict[str, Any] | None:
@@ -130,7 +116,7 @@ def subscription(connection: Connection, name: str, subscription_name: str) -> d
         locks = connection.environment.lock_file
         return {
             **_named(found, mine, connection.clock.wall_ms()),
-            **_subscription(view, locks, found, head, mine),
+            **subscription_row(view, locks, found, head, mine),
             "maxReadPosition": str(head.max_read_position),
             "lastConfirmedEntry": str(head.last_confirmed_position),
             "blockedBy": _blocker(view, locks, found),
@@ -147,7 +133,7 @@ def subscription_rows(connection: Connection, name: str | None = None) -> list[d
             rows += [
                 {
                     **_named(found, mine, connection.clock.wall_ms()),
-                    **_subscription(view, locks, found, head, mine),
+                    **subscription_row(view, locks, found, head, mine),
                 }
                 for mine in subscriptions.every(view, found.topic_id)
             ]
@@ -158,9 +144,10 @@ def _named(found: Topic, mine: Subscription, now_ms: int) -> dict[str, Any]:
     return {"topic": found.full_name, "subscription": mine.name, **both("asOf", now_ms)}
 
 
-def _subscription(
+def subscription_row(
     view: ReadView, locks: LockFile, found: Topic, head: TopicHead, mine: Subscription
 ) -> dict[str, Any]:
+    """Level, cursor, backlog by class, verdict and consumers of a subscription."""
     cursor = cursors.load(view, mine.subscription_id)
     backlog = backlogs.count(view, head, mine, cursor)
     attached = subscriptions.consumers(view, mine.subscription_id)
@@ -202,7 +189,7 @@ def internal(connection: Connection, name: str) -> dict[str, Any]:
             "totalSize": head.bytes - head.bytes_trimmed,
             "currentLedgerEntries": head.next_entry, "currentLedgerSize": head.bytes - head.ledger_bytes_before,
             "lastConfirmedEntry": str(head.last_confirmed_position), "maxReadPosition": str(head.max_read_position),
-            "ledgers": [_ledger(each) for each in managed_ledger.ledgers(view, found.topic_id, head)],
+            "ledgers": [ledger_row(each) for each in managed_ledger.ledgers(view, found.topic_id, head)],
             "cursors": {
                 each.name: _cursor(view, each.subscription_id) for each in subscriptions.every(view, found.topic_id)
             },
@@ -214,7 +201,8 @@ def internal(connection: Connection, name: str) -> dict[str, Any]:
         }  # fmt: skip
 
 
-def _ledger(each: managed_ledger.LedgerInfo) -> dict[str, Any]:
+def ledger_row(each: managed_ledger.LedgerInfo) -> dict[str, Any]:
+    """A ledger: what it holds, and when it was open."""
     return {
         "ledgerId": each.ledger_id, "entries": each.entries, "messages": each.messages, "size": each.bytes,
         **both("opened", each.opened_ms), **both("closed", each.closed_ms),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from storage.txn import reaper, record as records
 from storage.txn.coordinator import Ended, touches
 from storage.txn.record import TransactionRecord
 from storage.txn_id import TxnID
-from storage.txn_state import TransactionState
+from storage.txn_state import AbortReason, TransactionState
 from storage.view import ReadView, WriteBatch
 
 if TYPE_CHECKING:
@@ -38,15 +39,47 @@ def rows(
     with store.connection.view() as view:
         names = _topic_names(view)
         wanted = topics.get(view, topic).topic_id if topic is not None else None
-        if ended:
-            found = [int.from_bytes(key, "big") for key in view.keys(TXNS)]
-            found = [
-                txn for txn in reversed(found) if records.state_of(view, txn) is not TransactionState.OPEN
-            ]
-        else:
-            found = sorted(int.from_bytes(key[8:], "big") for key in view.keys(TXN_DEADLINES))
+        found = _ended_ones(view) if ended else iter(open_ones(view))
         chosen = (txn for txn in found if wanted is None or wanted in touches(view, txn, PART_TOPIC))
         return [row(view, store, records.get(view, txn), names) for txn in islice(chosen, limit)]
+
+
+def open_ones(view: ReadView) -> list[int]:
+    """Open transactions, the oldest first."""
+    return sorted(int.from_bytes(key[8:], "big") for key in view.keys(TXN_DEADLINES))
+
+
+def _ended_ones(view: ReadView) -> Iterator[int]:
+    """Committed and aborted transactions whose outcome is still kept, the one begun last first."""
+    for key, _ in view.scan_back(TXNS, b"", b"\xff" * 9):
+        txn = int.from_bytes(key, "big")
+        if records.state_of(view, txn) is not TransactionState.OPEN:
+            yield txn
+
+
+def history(
+    store: Store, *, topic: str | None, reason: AbortReason | None, since_ms: int | None, limit: int | None
+) -> list[dict[str, Any]]:
+    """Transactions that have ended, the one that ended last first.
+
+    Args:
+        topic: only those that produced to it.
+        reason: only those aborted for it.
+        since_ms: only those that ended then or later.
+        limit: at most so many, the newest.
+    """
+    with store.connection.view() as view:
+        names = _topic_names(view)
+        wanted = topics.get(view, topic).topic_id if topic is not None else None
+        found = [
+            record
+            for record in (records.get(view, txn) for txn in _ended_ones(view))
+            if (reason is None or record.reason is reason)
+            and (since_ms is None or (record.ended_ms or 0) >= since_ms)
+            and (wanted is None or wanted in touches(view, record.least, PART_TOPIC))
+        ]
+        found.sort(key=lambda record: (record.ended_ms or 0, record.least), reverse=True)
+        return [row(view, store, record, names) for record in found[:limit]]
 
 
 def _topic_names(view: ReadView) -> dict[int, str]:
@@ -90,10 +123,11 @@ def _table_names(view: ReadView, record: TransactionRecord) -> list[str]:
 def show(store: Store, txn: int) -> dict[str, Any]:
     """All that is known of a transaction."""
     with store.connection.view() as view:
-        return _show(view, store, records.get(view, txn))
+        return described(view, store, records.get(view, txn))
 
 
-def _show(view: ReadView, store: Store, record: TransactionRecord) -> dict[str, Any]:
+def described(view: ReadView, store: Store, record: TransactionRecord) -> dict[str, Any]:
+    """All that is known of a transaction, in a view."""
     names = _topic_names(view)
     parts = store.coordinator.parts(view, record.least)
     for part in parts:
@@ -135,7 +169,7 @@ def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
             seen = view.commit
             record = records.get(view, txn)
             if record.state is not TransactionState.OPEN:
-                return _show(view, store, record)
+                return described(view, store, record)
             deadline_ns = reaper.next_deadline_ns(view)
             left_ns = 1 << 62 if deadline_ns is None else max(0, deadline_ns - view.now_ns)
             is_due = reaper.overdue(view, 1) or reaper.orphaned(view, connection.environment.lock_file)

@@ -187,5 +187,5 @@ class TransactionBuffer:
         return {
             "kind": "topic", "topicId": object_id, "messages": mine.messages, "bytes": mine.bytes,
             "firstPosition": str(Position(*mine.first)), "lastPosition": str(Position(*mine.last)),
-            "positions": [f"{a}" if a == b else f"{a}..{b}" for a, b in runs.ranges(view, object_id, txn)[:100]],
+            "positions": [f"{a}" if a == b else f"{a}..{b}" for a, b in runs.ranges(view, object_id, txn, 100)],
         }  # fmt: skip

@@ -76,7 +76,9 @@ class Reaper:
         if batch.head.reap_policy == ReapPolicy.OVERDUE:
             return
         if self._looked_ns is None or now_ns - self._looked_ns >= REAP_EVERY_NS:
-            self._looked_ns = now_ns
+            if not batch.dry_run:
+                # What a dry run ends is there again: the next batch, which may be the real one, has to look itself.
+                self._looked_ns = now_ns
             self._end_orphaned(batch, REAP_PER_WRITE_MAX)
 
     def run(self, batch: WriteBatch, limit: int) -> list[Ended]:

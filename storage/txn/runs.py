@@ -6,6 +6,8 @@ blocked is counted exactly without a scan, also where a transaction lies on both
 
 from __future__ import annotations
 
+from itertools import islice
+
 from storage.codec import U64X2, key2, key4
 from storage.ledger import managed_ledger
 from storage.position import Position
@@ -56,10 +58,18 @@ def messages_through(view: ReadView, topic_id: int, txn: int, position: tuple[in
     return int(total - (end.messages_through - here.messages_through))
 
 
-def ranges(view: ReadView, topic_id: int, txn: int) -> list[tuple[Position, Position]]:
-    """First and last position of every run, in order."""
+def ranges(
+    view: ReadView, topic_id: int, txn: int, limit: int | None = None
+) -> list[tuple[Position, Position]]:
+    """First and last position of every run, or of the first ones, in order."""
     found = []
-    for key, payload in view.scan(TXN_RUNS, key2(topic_id, txn)):
+    for key, payload in islice(view.scan(TXN_RUNS, key2(topic_id, txn)), limit):
         ledger_id, first = int.from_bytes(key[16:24], "big"), int.from_bytes(key[24:], "big")
         found.append((Position(ledger_id, first), Position(ledger_id, U64X2.unpack(payload)[0])))
     return found
+
+
+def end_of_run(view: ReadView, topic_id: int, txn: int, position: Position) -> Position:
+    """The last entry of the run in which an entry of the transaction stands."""
+    found = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, *position))
+    return position if found is None else Position(position.ledger_id, U64X2.unpack(found[1])[0])

@@ -200,7 +200,7 @@ class TestLag:
             out = run("subscriptions", "lag", "orders", "billing").out
             assert f"billing waits behind transaction {txn}: open for " in out
             assert "held by no process; it holds everything from 1:5 on." in out
-            assert out.endswith(f"Next: txnctl transactions show {txn}\n")
+            assert out.endswith(f"Next: txnctl transactions explain {txn}\n")
             store.abort(txn)
             consumer.acknowledge(consumer.receive_batch(5, timeout=0))
             row = lag(run)

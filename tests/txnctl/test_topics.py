@@ -207,7 +207,7 @@ class TestStats:
             "no-consumer",
         ]
         assert monitor.split() == ["monitor", "Excl.", "READ_UNCOMMITTED", "1:8", "0", "0", "0", "0", "ok"]
-        assert following == f"Next: txnctl transactions show {stuck['first']}"
+        assert following == f"Next: txnctl transactions explain {stuck['first']}"
 
     @pytest.mark.usefixtures("stuck")
     def test_the_next_command_is_one_that_exists(self, run: Any) -> None:

@@ -51,4 +51,4 @@ class Hidden:
             what = (
                 f"{plural(blocked.uncommitted, 'uncommitted message')} not shown, the first of {transaction}"
             )
-        self._context.note(f"{how}: {what}; see `txnctl transactions show {blocked.txn_id}`")
+        self._context.note(f"{how}: {what}; see `txnctl transactions explain {blocked.txn_id}`")

@@ -149,4 +149,4 @@ def explanation(context: Context, rows: Sequence[Row], blocker: Row | None, as_o
         f"everything from {blocker['firstPosition']} on."
     )
     yield ""
-    yield f"Next: {context.style('txnctl transactions show ' + blocker['txnId'], 'cyan')}"
+    yield f"Next: {context.style('txnctl transactions explain ' + blocker['txnId'], 'cyan')}"

@@ -121,7 +121,7 @@ def _screen(context: Context, row: Row) -> Iterator[str]:
 def _advice(row: Row) -> str | None:
     """The next command: about what holds readers up, else about what holds producers up."""
     if row["blockedMessages"]:
-        return f"txnctl transactions show {row['blockedBy']['txnId']}"
+        return f"txnctl transactions explain {row['blockedBy']['txnId']}"
     if row["waitingPublishers"]:
         return f"txnctl producers show {row['name']}"
     return None

@@ -31,10 +31,12 @@ ABORTED = (
     Field(
         "ownerState", "text", "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it."
     ),
+    Field("fence", "boolean", "Whether the producers of its messages lose their sessions too."),
     Field(
         "effects",
         "list",
-        "For each topic, subscription and table that it touched, what the abort changes there.",
+        "For each topic, subscription and table that it touched, what the abort changes there; with --fence, each "
+        "producer whose session is ended.",
     ),
     Field("endedAt", "time", "When it was aborted; null in a dry run."),
     Field("endedMs", "timeMs", "The same as an integer."),
@@ -52,6 +54,11 @@ _ENDED = ("endedAt", "endedMs", "endedBy", "reason", "reasonText")
     metavar="N",
     help="Only if it is still at this version: the one that was looked at.",
 )
+@option(
+    "--fence",
+    is_flag=True,
+    help="End the sessions of the producers of its messages too: they must connect anew.",
+)
 @changes_store()
 @administrative
 @forcible("Abort it although its owner is alive and used it within the last 60 seconds.")
@@ -61,7 +68,7 @@ _ENDED = ("endedAt", "endedMs", "endedBy", "reason", "reasonText")
     "txnctl transactions abort 0:1 --if-version 1 --reason 'stuck since the deploy'",
     setup="txnctl transactions begin",
 )
-def abort(context: Context, txn: TxnID | None, if_version: int | None) -> None:
+def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bool) -> None:
     """Abort a transaction, of somebody else too: all of it is dropped.
 
     Its messages are never seen at READ_COMMITTED, its acknowledgements are taken back and those messages delivered
@@ -71,6 +78,10 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None) -> None:
     It is refused (exit code 9) while the process that owns the transaction is alive and used it within the last 60
     seconds; --force overrides that. One that TXNCTL_TXN names is your own: it is not asked after its owner.
     Repeating an abort succeeds and says when, why and by whom it was done.
+
+    With --fence the producers that sent its messages, as far as they are connected, lose their sessions: none of them
+    publishes again without connecting anew. One that owned its topic takes the epoch with it, and who waits for the
+    topic is next. Other producers stay.
     """
     from txnctl.commands.current_transaction import named_or_current
 
@@ -81,6 +92,7 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None) -> None:
         if_version=if_version,
         force=context.force or txn is None,
         dry_run=context.dry_run,
+        fence=fence,
     )
     _complete(context.store, row)
     context.show(row, table=lambda shown: _report(context, shown))
@@ -143,8 +155,24 @@ def _effects(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
         if each["kind"] == "table":
             noun = "write intent" if each["intents"] == 1 else "write intents"
             yield "releases", each["intents"], noun, each["table"]
+    producers = [effect for effect in row["effects"] if effect["kind"] == "producer"]
+    for each in producers:
+        yield "fences", None, "", _fenced(each)
+    if row["fence"] and not producers:
+        yield "fences", None, "", "nobody: no producer of its messages is connected"
     for each in topics:
         yield from _released(each)
+
+
+def _fenced(effect: Row) -> str:
+    """`loader (Exclusive, anna@db-2:48211) on orders, epoch 7 -> 8; aborts 0:9 too`."""
+    text = f"{effect['producerName']} ({effect['accessMode']}, {str(effect['owner']).partition(' (')[0]}) "
+    text += f"on {effect['name']}"
+    if effect["topicEpochBefore"] != effect["topicEpochAfter"]:
+        text += f", epoch {effect['topicEpochBefore']} -> {effect['topicEpochAfter']}"
+    if effect["transactionsAborted"]:
+        text += f"; aborts {', '.join([str(each) for each in effect['transactionsAborted']])} too"
+    return text
 
 
 def _released(effect: Row) -> Iterator[tuple[str, int | None, str, str]]:
@@ -190,8 +218,12 @@ def _aligned(lines: list[tuple[str, int | None, str, str]]) -> Iterator[str]:
 
 def _advice(row: Row) -> str | None:
     if row["dryRun"]:
-        return f'Run: txnctl transactions abort {row["txnId"]} --if-version {row["version"]} --reason "..."'
+        fence = " --fence" if row["fence"] else ""
+        return f'Run: txnctl transactions abort {row["txnId"]} --if-version {row["version"]}{fence} --reason "..."'
     for effect in row["effects"]:
-        if effect["kind"] == "topic" and effect["blockedNext"] is not None:
-            return f"Next: txnctl transactions show {effect['blockedNext']['txnId']}"
+        blocked = effect["kind"] == "topic" and any(
+            each["blockedAfter"] for each in effect["unblocks"].values()
+        )
+        if blocked and effect["blockedNext"] is not None:
+            return f"Next: txnctl transactions explain {effect['blockedNext']['txnId']}"
     return None

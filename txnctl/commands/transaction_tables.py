@@ -43,6 +43,7 @@ _OPEN = (
     *_WHO,
     *_WHAT,
 )
+_HOLDING = (*_OPEN[:5], Field("frees", "integer", "What it holds back.", heading="FREES"), *_OPEN[5:])
 _ENDED = (
     Field("txnId", "id", "Id.", heading="TXN"),
     Field("state", "text", "State."),
@@ -87,11 +88,17 @@ def deadline(row: Row) -> str:
     return f"in {duration(row['deadlineInMs'])}"
 
 
-def open_list(context: Context, rows: Sequence[Row]) -> str:
-    """The unfinished ones."""
+def open_list(context: Context, rows: Sequence[Row], *, frees: bool = False) -> str:
+    """The unfinished ones; with what each of them holds back, where the rows say so."""
     cells = [{**_shortened(row), "deadline": deadline(row), "alive": alive(row)} for row in rows]
-    table = context.table_of(cells, _OPEN)
-    # Coloured when the columns are in line: within a cell the codes would be escaped.
+    return alarmed(context, context.table_of(cells, _HOLDING if frees else _OPEN))
+
+
+def alarmed(context: Context, table: str) -> str:
+    """A table in which what needs attention is coloured.
+
+    That is done when the columns are in line: within a cell the codes would be escaped.
+    """
     for word, *styles in _ALARMS:
         table = table.replace(f"  {word}", f"  {context.style(word, *styles)}")
     return table
@@ -137,6 +144,15 @@ def mode(row: Row) -> str:
 
 def one(context: Context, row: Row) -> Iterator[str]:
     """All that is known of one, and what to do next."""
+    yield from told(context, row)
+    advice = _advice(row) if row["state"] == "OPEN" else None
+    if advice is not None:
+        yield ""
+        yield f"Next: {context.style(advice, 'cyan')}"
+
+
+def told(context: Context, row: Row) -> Iterator[str]:
+    """Its facts, and what it touched."""
     from txnctl.commands.topic_stats import heading
 
     is_open = row["state"] == "OPEN"
@@ -149,10 +165,6 @@ def one(context: Context, row: Row) -> Iterator[str]:
         yield from [f"  {line}" for line in context.table_of(parts, _PARTS, indent=2).splitlines()]
     else:
         yield "  It has touched nothing yet." if is_open else "  It touched nothing."
-    advice = _advice(row) if is_open else None
-    if advice is not None:
-        yield ""
-        yield f"Next: {context.style(advice, 'cyan')}"
 
 
 def _facts(context: Context, row: Row, is_open: bool) -> Iterator[tuple[str, str]]:

@@ -11,9 +11,9 @@ from txnctl.params import TOPIC, TXN_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-    from storage import Store
     from storage.txn_id import TxnID
     from txnctl.context import Context
 
@@ -40,9 +40,33 @@ transactions = Group(
             "txnctl.commands.transaction_wait:wait",
             "Wait until a transaction is committed or aborted.",
         ),
+        "blocked": (
+            "txnctl.commands.transaction_blocked:blocked",
+            "Show behind which open transactions committed messages wait.",
+        ),
+        "explain": (
+            "txnctl.commands.transaction_explain:explain",
+            "Explain a transaction: is its owner alive, whom does it hold up, what to do.",
+        ),
+        "slow": (
+            "txnctl.commands.transaction_attention:slow",
+            "List transactions that have been open for long, and what each holds back.",
+        ),
+        "orphans": (
+            "txnctl.commands.transaction_attention:orphans",
+            "List open transactions whose process is dead.",
+        ),
         "reap": (
             "txnctl.commands.transaction_reap:reap",
             "Abort all transactions that are overdue, or whose process is dead.",
+        ),
+        "history": (
+            "txnctl.commands.transaction_history:history",
+            "Show how transactions ended: when, why, by whom, after how long.",
+        ),
+        "timeline": (
+            "txnctl.commands.transaction_timeline:timeline",
+            "Draw a topic: its ledgers, open transactions, cursors, and what is blocked.",
         ),
     },
 )
@@ -94,20 +118,20 @@ def show(context: Context, txn: TxnID | None) -> None:
     from txnctl.commands import transaction_tables
     from txnctl.commands.current_transaction import named_or_current
 
-    row = with_keys(_found(context, context.store, named_or_current(txn)))
+    row = with_keys(found_by_prefix(context, named_or_current(txn), context.store.show_transaction))
     context.show(row, table=lambda shown: transaction_tables.one(context, shown))
 
 
-def _found(context: Context, store: Store, txn: TxnID) -> Row:
-    """The transaction of that id; if there is none, the only one whose id begins like that."""
+def found_by_prefix(context: Context, txn: TxnID, show_one: Callable[[TxnID | str], Row]) -> Row:
+    """What `show_one` tells of the transaction of that id; if there is none, of the only one whose id begins so."""
     from storage.errors import TransactionNotFound
 
     try:
-        return store.show_transaction(txn)
+        return show_one(txn)
     except TransactionNotFound:
-        rows = store.transactions() + store.transactions(ended=True)
+        rows = context.store.transactions() + context.store.transactions(ended=True)
         longer = [str(row["txnId"]) for row in rows if str(row["txnId"]).startswith(str(txn))]
         if len(longer) != 1:
             raise
     context.note(f"{txn} is taken for {longer[0]}, the only transaction whose id begins so")
-    return store.show_transaction(longer[0])
+    return show_one(longer[0])

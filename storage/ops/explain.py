@@ -1,0 +1,116 @@
+"""A transaction explained: facts, the evidence that its owner lives, what it touched, whom it blocks, and advice.
+
+Everything is of one view, but for the evidence of the process table, which is of the moment.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from storage.ledger import topic as topics, topic_head
+from storage.ops import advice, backlog, timeline, transactions
+from storage.ops.advice import Situation
+from storage.ops.chain import Chain
+from storage.owner import started
+from storage.schema import PART_SUBSCRIPTION, PART_TOPIC
+from storage.subscription import cursor as cursors, subscription as subscriptions
+from storage.txn import record as records
+from storage.txn.coordinator import touches
+from storage.txn.record import TransactionRecord
+from storage.txn_state import TransactionState
+from storage.view import ReadView
+
+if TYPE_CHECKING:
+    from storage.store import Store
+
+
+def run(store: Store, txn: int) -> dict[str, Any]:
+    """All that `transactions show` tells of a transaction, with `evidence`, `blocks`, `pending` and `advice`.
+
+    Raises:
+        TransactionNotFound
+    """
+    with store.connection.view() as view:
+        record = records.get(view, txn)
+        row = transactions.described(view, store, record)
+        is_open = record.state is TransactionState.OPEN
+        blocks = held_by(view, store, record) if is_open else []
+        pending = _pending(view, record) if is_open else []
+        return {
+            **row,
+            "evidence": evidence(view, record, row["ownerState"]) if is_open else None,
+            "blocks": blocks, "pending": pending,
+            **advice.judge(_situation(row, blocks, pending)),
+        }  # fmt: skip
+
+
+def held_by(view: ReadView, store: Store, record: TransactionRecord) -> list[dict[str, Any]]:
+    """What an open transaction holds back, topic by topic: its row in the chain, and who comes first there."""
+    locks, wanted = store.connection.environment.lock_file, touches(view, record.least, PART_TOPIC)
+    found = []
+    for topic in topics.every(view) if wanted else ():
+        if topic.topic_id not in wanted:
+            continue
+        head = topic_head.load(view, topic.topic_id)
+        rows = timeline.transactions(view, locks, topic, head, Chain(view, topic.topic_id, head))
+        mine = next(row for row in rows if row["txnId"] == str(record.id))
+        found.append({name: mine[name] for name in _HELD} | {"first": rows[0]["txnId"]})
+    return found
+
+
+_HELD = (
+    "topic", "name", "place", "messages", "holdsFrom", "holdsThrough", "frees", "unblocks", "ifEnded", "blockedNext",
+)  # fmt: skip
+
+
+def _pending(view: ReadView, record: TransactionRecord) -> list[dict[str, Any]]:
+    """Messages that go to nobody on a subscription until the transaction ends."""
+    wanted = set(touches(view, record.least, PART_SUBSCRIPTION))
+    found = []
+    for topic in topics.every(view) if wanted else ():
+        for each in subscriptions.every(view, topic.topic_id):
+            if each.subscription_id in wanted:
+                head, cursor = (
+                    topic_head.load(view, topic.topic_id),
+                    cursors.load(view, each.subscription_id),
+                )
+                count = backlog.pending_in(view, head, each, cursor, record.least)
+                found.append(
+                    {
+                        "topic": topic.full_name,
+                        "name": topic.name,
+                        "subscription": each.name,
+                        "messages": count,
+                    }
+                )
+    return found
+
+
+def evidence(view: ReadView, record: TransactionRecord, state: str) -> dict[str, Any]:
+    """What is proven of the process that began a transaction, and what the process table shows beside it.
+
+    `lockHeld` is the proof, null for a detached one; a pid is evidence for people only: `processRunning` is null
+    where it says nothing, on another machine or boot, and `pidReused` that another process has that number now.
+    """
+    owner = record.owner
+    is_here = owner.host == os.uname().nodename and owner.boot_id == view.clock.boot_id()
+    start = started(owner.pid) if is_here else 0
+    return {
+        "state": state,
+        "lockHeld": None if state == "detached" else state in ("alive", "stopped"),
+        "sameHost": owner.host == os.uname().nodename, "sameBoot": owner.boot_id == view.clock.boot_id(),
+        "processRunning": start == owner.started and start > 0 if is_here else None,
+        "pidReused": 0 < start != owner.started if is_here else None,
+    }  # fmt: skip
+
+
+def _situation(row: dict[str, Any], blocks: list[dict[str, Any]], pending: list[dict[str, Any]]) -> Situation:
+    frees = sum(each["ifEnded"]["frees"] for each in blocks)
+    waiting = [each for each in blocks if each["place"] > 1 and each["frees"]]
+    keys = any(part["kind"] == "table" and part["keys"] for part in row["parts"])
+    return Situation(
+        row["txnId"], row["state"], row["ownerState"], row["ownerDetails"]["pid"], bool(row["overdue"]),
+        row["idleMs"] or 0, frees, waiting[0]["first"] if waiting else None,
+        bool(frees or pending or keys),
+    )  # fmt: skip

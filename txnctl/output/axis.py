@@ -1,0 +1,71 @@
+"""Positions of a topic on a line of so many columns.
+
+Entries are dense within a ledger, so a position is a number of entries before it. Where what is stuck would be a
+speck at the end of a long topic, the part before it is drawn on a smaller scale: at most a quarter of the line.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    Row = dict[str, Any]
+
+_BEFORE = 4
+"""The part before the focus takes at most one in so many columns."""
+
+
+class Axis:
+    """A line on which the entries of a topic lie.
+
+    Attributes:
+        columns: of the line.
+        total: entries on it.
+        join: the column from which on the scale is the larger one; 0 if it is the same everywhere.
+    """
+
+    __slots__ = ("_focus", "_ledgers", "columns", "join", "total")
+
+    total: int
+
+    def __init__(self, ledgers: Sequence[Row], columns: int, focus: str | None = None) -> None:
+        """Args:
+        ledgers: in order, each with ledgerId, entries and entriesBefore.
+        focus: the position from which on to draw large.
+        """
+        self._ledgers = ledgers
+        self.columns = columns
+        self.total = sum(each["entries"] for each in ledgers)
+        self._focus = self.join = 0
+        entries = self.through(focus) if focus is not None else 0
+        if self.total > columns and entries * _BEFORE > self.total:
+            self._focus, self.join = entries, columns // _BEFORE
+
+    def through(self, position: str) -> int:
+        """Entries up to and including a position."""
+        ledger_id, entry_id = [int(part) for part in position.split(":")]
+        found = 0
+        for ledger in self._ledgers:
+            if ledger["ledgerId"] <= ledger_id:
+                entries: int = ledger["entries"]
+                inside = entries if ledger["ledgerId"] < ledger_id else min(entry_id + 1, entries)
+                found = ledger["entriesBefore"] + inside
+        return found
+
+    def column(self, entries: int) -> int:
+        """Where the entry lies that has so many before it; `columns` for the end of the line."""
+        if entries >= self.total:
+            return self.columns
+        if entries < self._focus:
+            return entries * self.join // self._focus
+        return self.join + (entries - self._focus) * (self.columns - self.join) // (self.total - self._focus)
+
+    def end(self, position: str) -> int:
+        """The column after a position, so that what lies at or below it is drawn before."""
+        return self.column(self.through(position))
+
+    def cell(self, position: str) -> int:
+        """The column in which the entry at a position lies."""
+        return min(self.column(max(0, self.through(position) - 1)), max(0, self.columns - 1))

@@ -1,0 +1,162 @@
+"""The drawing of a topic's positions, for a terminal: a line each for ledgers, what is readable, transactions, cursors.
+
+It draws the model of `Store.timeline`, which the report draws as well. Pure: text in, text out.
+"""
+
+from __future__ import annotations
+
+from txnctl.output.axis import Axis
+from txnctl.output.human import UNKNOWN, duration, plural
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    Row = dict[str, Any]
+
+_NAME_MAX = 20
+_COLUMNS_MIN = 20
+SHOWN = 12
+"""Open transactions that are drawn."""
+_SUBSCRIPTIONS_MAX = 20
+
+_UNICODE = {
+    "ledger": "├", "rule": "─", "join": "≈", "readable": "█", "blocked": "░", "own": "●", "stretch": "━", "after": "·",
+    "acknowledged": "═", "handed": "▒", "visible": "╌", "mark": "▲",
+}  # fmt: skip
+_ASCII = {
+    "ledger": "|", "rule": "-", "join": "~", "readable": "#", "blocked": ":", "own": "o", "stretch": "=", "after": ".",
+    "acknowledged": "=", "handed": "+", "visible": "-", "mark": "^",
+}  # fmt: skip
+
+
+class Drawing:
+    """The lines of one model.
+
+    Args:
+        width: columns that may be used.
+        plain: draw with ASCII alone.
+    """
+
+    def __init__(self, model: Row, width: int, *, plain: bool) -> None:
+        self._model = model
+        self._signs = _ASCII if plain else _UNICODE
+        self._ends = "..." if plain else "…"
+        self._name_max = min(_NAME_MAX, max(len("readable"), width - _COLUMNS_MIN - 4))
+        self._open = model["openTransactions"][:SHOWN]
+        self._subscriptions = list(model["subscriptions"].items())[:_SUBSCRIPTIONS_MAX]
+        names = ["readable", *[str(each["txnId"]) for each in self._open]]
+        names += [self._short(name) for name, _ in self._subscriptions]
+        self._label = max(map(len, names))
+        columns = max(_COLUMNS_MIN, width - self._label - 4)
+        focus = model["maxReadPosition"] if model["openTransactions"] else None
+        self._axis = Axis(model["ledgers"], columns, focus)
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """What each line is of, to be styled, and the line."""
+        yield "ledgers", self._line("ledgers", self._ledgers())
+        yield "readable", self._line("readable", self._readable())
+        for each in self._open:
+            alarm = each["orphaned"] or each["overdue"]
+            yield "alarm" if alarm else "transaction", self._line(str(each["txnId"]), self._transaction(each))
+        left = len(self._model["openTransactions"]) - len(self._open)
+        if left:
+            yield "note", f"  {plural(left, 'more open transaction')}"
+        for name, row in self._subscriptions:
+            yield "subscription", self._line(self._short(name), self._subscription(row))
+        left = len(self._model["subscriptions"]) - len(self._subscriptions)
+        if left:
+            yield "note", f"  {plural(left, 'more subscription')}"
+        yield "mark", self._line("", self._mark())
+
+    def legend(self) -> str:
+        """What the signs mean."""
+        signs = self._signs
+        words = [f"{signs['readable']} readable"]
+        if self._open:
+            words += [
+                f"{signs['blocked']} blocked", f"{signs['own']} its messages",
+                f"{signs['stretch']} waits for it", f"{signs['after']} and after it",
+            ]  # fmt: skip
+        if self._subscriptions:
+            words += [
+                f"{signs['acknowledged']} acknowledged", f"{signs['handed']} in flight", f"{signs['visible']} ready",
+            ]  # fmt: skip
+        if self._axis.join:
+            words.append(f"{signs['join']} smaller scale before")
+        return "   ".join(words)
+
+    def _short(self, name: str) -> str:
+        if len(name) <= self._name_max:
+            return name
+        return name[: self._name_max - len(self._ends)] + self._ends
+
+    def _line(self, name: str, drawn: str) -> str:
+        return f"  {name:{self._label}}  {drawn}".rstrip()
+
+    def _stretch(self, *parts: tuple[str, int]) -> str:
+        """Signs one after the other, each up to its column; the rest is blank."""
+        drawn = ""
+        for sign, end in parts:
+            drawn += (self._signs.get(sign, " ")) * (end - len(drawn))
+        return drawn.ljust(self._axis.columns)
+
+    def _ledgers(self) -> str:
+        """`├12────├13──`; a ledger that begins where another one's name stands has none."""
+        drawn = list(self._signs["rule"] * self._axis.columns)
+        free = 0
+        for each in self._model["ledgers"]:
+            at = self._axis.column(each["entriesBefore"])
+            if at < free or at >= len(drawn):
+                continue
+            name = f"{self._signs['ledger']}{each['ledgerId']}"
+            drawn[at : at + len(name)] = name
+            free = at + len(name)
+        if self._axis.join:
+            drawn[self._axis.join] = self._signs["join"]
+        return "".join(drawn)[: self._axis.columns]
+
+    def _readable(self) -> str:
+        through = self._axis.end(self._model["maxReadPosition"])
+        return self._stretch(("readable", through), ("blocked", self._axis.columns))
+
+    def _transaction(self, each: Row) -> str:
+        begin, end = self._axis.cell(each["holdsFrom"]), self._axis.end(each["holdsThrough"])
+        drawn = list(self._stretch((" ", begin), ("stretch", end), ("after", self._axis.columns)))
+        for run in each["positions"]:
+            first, _, last = run.partition("..")
+            for at in range(self._axis.cell(first), self._axis.cell(last or first) + 1):
+                drawn[at] = self._signs["own"]
+        return "".join(drawn)
+
+    def _subscription(self, row: Row) -> str:
+        acknowledged = self._axis.end(row["markDeletePosition"])
+        handed = max(acknowledged, self._axis.end(row["readPosition"]))
+        reads_all = row["subscriptionIsolationLevel"] == "READ_UNCOMMITTED"
+        bound = self._model["lastConfirmedEntry" if reads_all else "maxReadPosition"]
+        visible = max(handed, self._axis.end(bound))
+        return self._stretch(
+            ("acknowledged", acknowledged), ("handed", handed if row["unackedMessages"] else acknowledged),
+            ("visible", visible), ("blocked", self._axis.columns),
+        )  # fmt: skip
+
+    def _mark(self) -> str:
+        """Where maxReadPosition is, named on the side where there is room."""
+        at = min(self._axis.end(self._model["maxReadPosition"]), self._axis.columns - 1)
+        name = f"maxReadPosition {self._model['maxReadPosition']}"
+        if at + 2 + len(name) <= self._axis.columns:
+            return f"{' ' * at}{self._signs['mark']} {name}"
+        before = f"{name} " if len(name) + 1 <= at else ""
+        return f"{before}{self._signs['mark']}".rjust(at + 1)
+
+
+def facts(each: Row) -> str:
+    """`0:1187 from 12:4472: 15 own, frees 797; alive, idle 46m58s; job=loader`."""
+    labels = " ".join([f"{name}={value}" for name, value in each["labels"].items()])
+    owner = labels or str(each["owner"]).partition(" (")[0] or UNKNOWN
+    overdue = "OVERDUE, " if each["overdue"] else ""
+    return (
+        f"{each['txnId']} from {each['holdsFrom']}: {each['messages']:,} own, frees {each['frees']:,}; "
+        f"{overdue}{each['ownerState']}, idle {duration(each['idleMs'])}; {owner}"
+    )
