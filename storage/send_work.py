@@ -116,7 +116,10 @@ class SendWork(LazyTransaction):
         """Store what is kept for somebody who wants to know where it went, or say why it never will be."""
         with self._lock:
             self._enter()
-            self._store()
+            if self._sends:
+                self._store()
+            else:
+                self.see_usable()
 
     def _store(self, timeout_s: float | None = None) -> None:
         def change(batch: WriteBatch, record: TransactionRecord) -> None:
