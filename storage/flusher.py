@@ -35,7 +35,7 @@ class Keeper(Protocol):
 class Flusher:
     """The watch over the keepers of one store in one process."""
 
-    __slots__ = ("_busy", "_clock", "_idle", "_is_stopped", "_is_watching", "_lock", "_watched")
+    __slots__ = ("_busy", "_clock", "_due", "_idle", "_is_stopped", "_is_watching", "_lock", "_watched")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -43,18 +43,23 @@ class Flusher:
 
     def _begin(self) -> None:
         self._watched: dict[Keeper, int] = {}
+        self._due: list[Keeper] = []
         self._lock = threading.Lock()
         self._busy = threading.RLock()
         self._is_watching = self._is_stopped = False
         self._idle = 0
 
-    def watch(self, keeper: Keeper, since_ns: int) -> None:
-        """A keeper keeps something since a moment of the boot clock."""
+    def watch(self, keeper: Keeper, since_ns: int) -> bool:
+        """A keeper is to keep something since a moment of the boot clock; False if nobody can watch over it."""
         with self._lock:
+            if not self._is_watching:
+                try:
+                    self._clock.every(LOOK_S, self._look)
+                except RuntimeError:
+                    return False  # the process may have no more threads
+                self._is_watching = True
             self._watched[keeper] = since_ns
-            starts, self._is_watching = not self._is_watching, True
-        if starts:
-            self._clock.every(LOOK_S, self._look)
+            return True
 
     def leave(self, keeper: Keeper) -> None:
         """It keeps nothing any more."""
@@ -68,9 +73,10 @@ class Flusher:
                 return False
             now_ns = self._clock.boot_ns()
             with self._lock:
-                due = [each for each, since_ns in self._watched.items() if now_ns - since_ns >= KEPT_NS]
-            for keeper in due:
+                self._due = [each for each, since_ns in self._watched.items() if now_ns - since_ns >= KEPT_NS]
+            for keeper in self._due:
                 keeper.write_overdue()
+            self._due = []
             with self._lock:
                 self._idle = 0 if self._watched else self._idle + 1
                 self._is_watching = self._idle < _IDLE_LOOKS
@@ -84,7 +90,7 @@ class Flusher:
 
     def forked(self) -> None:
         """This is the child of a fork."""
-        keepers = list(self._watched)
+        keepers = {*self._watched, *self._due}
         self._begin()
         for keeper in keepers:
             keeper.forked()

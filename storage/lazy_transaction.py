@@ -290,6 +290,9 @@ class LazyTransaction:
         """The transaction's state now."""
         if self._ended is not None:
             return self._ended
+        if not self.least and self._tried is not None:
+            with self._lock:
+                self._find_tried()
         if not self.least:
             return TransactionState.OPEN
         with self._connection.view() as view:

@@ -58,7 +58,7 @@ class SendWork(LazyTransaction):
     def keep(
         self, appender: Appender, columns: Columns, sizes: Sequence[int], ids: Sequence[int] | None
     ) -> BatchReceipt | None:
-        """Keep messages that were checked; None if they are so many that they have to be stored at once.
+        """Keep messages that were checked; None if they have to be stored at once.
 
         Raises:
             TransactionNotOpen, TransactionTimedOut, and as `write_sends` if others are in the way.
@@ -73,7 +73,8 @@ class SendWork(LazyTransaction):
                     return None
             if not self._sends:
                 self._sends.since_ns = self._connection.clock.boot_ns()
-                self._flusher.watch(self, self._sends.since_ns)
+                if not self._flusher.watch(self, self._sends.since_ns):
+                    return None
             return self._sends.add(appender, columns, sizes, ids, self._locate)
 
     def write_sends(self) -> None:
@@ -115,7 +116,10 @@ class SendWork(LazyTransaction):
         """Store what is kept for somebody who wants to know where it went, or say why it never will be."""
         with self._lock:
             self._enter()
-            self._store()
+            if self._sends:
+                self._store()
+            else:
+                self.see_usable()
 
     def _store(self, timeout_s: float | None = None) -> None:
         def change(batch: WriteBatch, record: TransactionRecord) -> None:

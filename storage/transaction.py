@@ -12,8 +12,10 @@ read-committed one only reads tables: it has no record, no number, and writes no
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from storage.connection import Connection
-from storage.errors import InvalidTxnId
+from storage.errors import InvalidTxnId, TransactionNotOpen
 from storage.lazy_transaction import Begun
 from storage.table_work import TableWork
 from storage.txn.coordinator import Coordinator, read_only
@@ -165,7 +167,8 @@ class Transaction:
             raise
         except BaseException as interrupt:
             if self.state is TransactionState.OPEN:
-                self.abort(f"{type(interrupt).__name__} in its commit")
+                with suppress(TransactionNotOpen):
+                    self.abort(f"{type(interrupt).__name__} in its commit")
             raise
 
 

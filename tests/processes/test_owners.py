@@ -251,7 +251,7 @@ def test_two_handles_of_one_process_have_a_lease_each(path: str):
     """Closing one handle orphans its transaction and leaves the other handle's alone."""
     with Store.open(path) as one:
         other = Store.open(path)
-        mine, others = one.transaction(), other.transaction()
+        mine, others = one.transaction(), other.transaction().id
         other.close()
         one.create_producer("t").send(b"x")
         one.reap()

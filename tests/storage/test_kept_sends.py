@@ -593,6 +593,26 @@ class TestInterrupts:
         assert found == [(b"0", ids[0]), (b"1", ids[1])]
         assert store.info()["transactions"] == 1
 
+    def test_a_block_interrupted_after_its_commit_is_committed(
+        self, store: Store, producer: Producer
+    ) -> None:
+        """It is the interrupt that is raised, and nothing is undone."""
+
+        def interrupt() -> None:
+            faults.disarm()
+            raise KeyboardInterrupt
+
+        def run(txn: Transaction) -> None:
+            with txn:
+                producer.send(b"x", txn=txn)
+                faults.arm("environment.after_commit", interrupt)
+
+        txn = store.transaction()
+        with pytest.raises(KeyboardInterrupt):
+            run(txn)
+        assert txn.state is TransactionState.COMMITTED
+        assert values(store) == [b"x"]
+
     def test_a_block_interrupted_in_its_commit_leaves_nothing_open(
         self, store: Store, producer: Producer
     ) -> None:
