@@ -486,6 +486,7 @@ class Administration:
         Raises:
             TopicNotFound, SubscriptionNotFound
             InvalidValue: the subscription is Shared or Key_Shared.
+            MessageNotFound: there is no such position.
             TransactionConflict: an open transaction holds some of it.
         """
 

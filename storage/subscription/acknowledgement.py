@@ -140,6 +140,7 @@ class Acknowledger:
 
         Raises:
             InvalidValue: the subscription is Shared or Key_Shared.
+            MessageNotFound: there is no such position, neither an entry nor `L:-1`.
             TransactionConflict
         """
         mine = self._subscription
@@ -148,6 +149,8 @@ class Acknowledger:
         through = min(position, bound(mine.level, head.max_read, head.last_confirmed))
         cursor = cursors.load(batch, mine.subscription_id)
         if through > cursor.mark_delete:
+            if through[1] >= 0 and managed_ledger.read(batch, mine.topic_id, through) is None:
+                raise _missing(through)
             holding = pending_ack.holders_through(batch, mine.subscription_id, cursor, (*through, -1))
             if holding:
                 why = f"covers what is pending in transaction {TxnID(holding[0])}"

@@ -157,6 +157,7 @@ def test_the_end_of_what_is_available_now_is_noted_at_the_beginning(store: Store
     second = stream.latestOffset(first, limit)
     assert (first, second) == ({"t1": "1:1"}, {"t1": "1:2"})
     assert stream.latestOffset(second, limit) == second
+    assert stream.latestOffset({**second, "t2": "1:-1"}, limit) == {**second, "t2": "1:-1"}
 
 
 def test_limits_are_shared_among_topics_and_what_one_leaves_goes_to_the_others(

@@ -68,13 +68,15 @@ class TopicProgress:
         """How far the next batch reads: with so many messages and bytes at the most, shared among the topics.
 
         Args:
-            target: read no further than this, and no other topics.
+            target: read no further than this, and nothing of other topics.
 
         Raises:
             TopicNotFound: a topic was deleted, or deleted and created again.
             InvalidPosition: the store is an older copy of the one that was read.
         """
-        extents = [each for each in self._extents() if target is None or each.topic in target]
+        extents = [
+            each for each in self._extents() if target is None or each.topic in target or each.topic in start
+        ]
         self._keep_subscriptions(extents, start)
         # Spark asks what comes next when all before is done. It says so too, but for the last batch only with the next.
         self.acknowledge({each.topic: start[each.topic] for each in extents if each.topic in start})
@@ -82,7 +84,7 @@ class TopicProgress:
         for extent in extents:
             after = self._checked(extent, start.get(extent.topic, extent.before))
             bound = extent.bound(self._wanted.level)
-            through = bound if target is None else min(bound, target[extent.topic])
+            through = bound if target is None else min(bound, target.get(extent.topic, after))
             spans[extent.topic] = (after, max(after, through))
         if messages is None and size is None:
             return {topic: through for topic, (_, through) in spans.items()}

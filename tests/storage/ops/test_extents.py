@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from storage import IsolationLevel, Store, TxnID
-from storage.errors import TopicNotFound
+from storage.errors import InvalidValue, MessageNotFound, TopicNotFound, TransactionConflict
 from storage.position import Position
 
 
@@ -113,6 +113,25 @@ def test_acknowledge_through_passes_markers_and_aborted_messages_and_never_goes_
     held = store.begin()
     producer.send(b"3", txn=held)
     assert store.admin.acknowledge_through("a", "s", Position(1, 9))["markDeletePosition"] == str(last)
+
+
+def test_acknowledge_through_refuses_what_is_no_position_or_is_held(store: Store) -> None:
+    """An entry that a closed ledger does not have; what an open transaction has pending; a shared subscription."""
+    store.create_topic("a", ledger_entries_max=2)
+    for name, kind in (("s", "Exclusive"), ("shared", "Shared")):
+        store.admin.create_subscription("a", name, subscription_type=kind)  # type: ignore[arg-type]
+    producer = store.create_producer("a")
+    first = producer.send(b"1")
+    for _ in range(3):
+        producer.send(b"more")
+    with pytest.raises(MessageNotFound):
+        store.admin.acknowledge_through("a", "s", Position(1, 7))
+    with pytest.raises(InvalidValue, match="is Shared"):
+        store.admin.acknowledge_through("a", "shared", Position(1, 1))
+    store.admin.acknowledge("a", "s", [first], txn=store.begin())
+    with pytest.raises(TransactionConflict, match="covers what is pending"):
+        store.admin.acknowledge_through("a", "s", Position(1, 1))
+    assert store.subscription_stats("a", "s")["markDeletePosition"] == "1:-1"
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 7, 100])
