@@ -22,6 +22,7 @@ from pyspark.sql.datasource import (
 
 from storage.errors import InvalidValue
 from txnctl.spark import options, task_writer
+from txnctl.spark.explained import explained
 from txnctl.spark.sink_columns import sink_columns
 from txnctl.spark.staged_file import StagedFile
 from txnctl.spark.staging import Staging, write_name
@@ -100,9 +101,10 @@ class _Write:
         context = TaskContext.get()
         assert context is not None, "Spark runs this in a task"
         partition, chance = context.partitionId(), token_hex(_CHANCE_BYTES)
-        file = task_writer.stage(
-            batches, self._sink, self._staging(), self._write, partition, context.taskAttemptId(), chance
-        )
+        with explained():
+            file = task_writer.stage(
+                batches, self._sink, self._staging(), self._write, partition, context.taskAttemptId(), chance
+            )
         return Staged(partition, context.getLocalProperty("sql.streaming.queryId"), file)
 
     def _adopt(self, messages: Sequence[Staged], sink: str | None, batch_id: int) -> None:
@@ -112,7 +114,7 @@ class _Write:
         ordered = sorted(messages, key=lambda each: each.partition)
         files = [each.file for each in ordered if each.file is not None]
         batch = adoption.Batch(files, self._asked.table, self._asked.producer, sink, batch_id)
-        with self._open() as store:
+        with explained(), self._open() as store:
             adoption.adopt(store, self._staging(), batch)
             adoption.clean_up(store, self._staging(), [self._write, *(file.write for file in files)])
 

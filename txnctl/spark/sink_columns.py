@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from storage.errors import BadInput, InvalidValue
 from storage.ledger.entry import Columns
-from storage.limits import TABLE_KEY_BYTES_MAX
+from storage.limits import MESSAGE_BYTES_MAX, TABLE_KEY_BYTES_MAX
 from storage.names import full_topic_name
 from storage.outgoing import columns_of, commits_of
 
@@ -100,12 +100,14 @@ def messages_of(batch: pa.RecordBatch, sink: SinkColumns, where: str, before: in
         _properties(batch, sink.at.get("properties")),
         _times(batch, sink.at.get("eventTime")),
     ]
+    # A message cannot be larger than all of them.
+    sizes = batch.nbytes > MESSAGE_BYTES_MAX
     try:
-        return _checked(fields, sink)
+        return _checked(fields, sink, sizes)
     except BadInput as whole:
         for row in range(batch.num_rows):
             try:
-                _checked([None if each is None else each[row : row + 1] for each in fields], sink)
+                _checked([None if each is None else each[row : row + 1] for each in fields], sink, sizes)
             except BadInput as error:
                 size = error.details.get("bytes")
                 said = (
@@ -118,9 +120,10 @@ def messages_of(batch: pa.RecordBatch, sink: SinkColumns, where: str, before: in
         raise whole
 
 
-def _checked(fields: list[Any], sink: SinkColumns) -> Columns:
+def _checked(fields: list[Any], sink: SinkColumns, sizes: bool) -> Columns:
     columns = columns_of(*fields)
-    commits_of(columns)
+    if sizes:
+        commits_of(columns)
     if sink.table is not None:
         for key in fields[1]:
             if not key or len(key) > TABLE_KEY_BYTES_MAX:
