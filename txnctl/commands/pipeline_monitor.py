@@ -86,7 +86,7 @@ def monitor(context: Context, topic: str, **how: Any) -> None:
     )
     check_topic(context, topic)
     with (
-        session(context, "monitor", how["master"], how["conf"]) as spark,
+        session("monitor", how["master"], how["conf"]) as spark,
         checkpoint(how["checkpoint"]) as place,
     ):
         from txnctl.pipelines import monitor as job
