@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from storage import Store
 from txnctl.pipelines import monitor
 from txnctl.pipelines.monitor import Monitor, Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.needs_program("java")
 
 JANUARY, FEBRUARY = 1_704_067_200_000, 1_706_745_600_000
 

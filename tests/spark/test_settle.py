@@ -15,6 +15,8 @@ from txnctl.pipelines.settle import Settler
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.needs_program("java")
+
 TOPIC = "persistent://public/default/requests"
 
 

@@ -9,6 +9,7 @@ import pytest
 from txnctl.bank import spark_story
 
 
+@pytest.mark.needs_program("java")
 def test_every_check_of_the_story_holds(capsys: pytest.CaptureFixture[str]) -> None:
     """With a driver that is killed in the middle, in six acts; nothing that was started is left."""
     status = spark_story.main(["--accounts", "12"])

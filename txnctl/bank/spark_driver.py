@@ -40,7 +40,8 @@ def drive(store_path: str, directory: str, messages: str) -> None:
     watch = monitor.Watch()
 
     def seen(view: View) -> None:
-        tell(seen=view.total["messages"], uncommitted=view.total["uncommitted"], reserves=view.reserves)
+        if view.total:
+            tell(seen=view.total["messages"], uncommitted=view.total["uncommitted"], reserves=view.reserves)
 
     with (
         Store.open(store_path, program="demo on Spark") as store,

@@ -98,7 +98,7 @@ def settle(context: Context, topic: str, table: str, **how: Any) -> None:
         assert isinstance(store, Store)
         store.table(table)
         with (
-            session(context, "settle", how["master"], how["conf"]) as spark,
+            session("settle", how["master"], how["conf"]) as spark,
             checkpoint(how["checkpoint"]) as place,
             context.progress("Settle", unit="requests") as bar,
         ):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Batch = Callable[[DataFrame, int], None]
 
 _LOOK_S = 0.25
-_STARTS_MAX = 5
+_STARTS_MAX = 12
 _TOO_BUSY = "Python worker failed to connect back"
 """Spark gives a Python process ten seconds to start, which no option changes: on a busy machine that is too few."""
 

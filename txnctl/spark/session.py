@@ -49,18 +49,13 @@ _TAIL_LINES = 5
 
 @contextmanager
 def spark_session(
-    name: str,
-    *,
-    master: str = MASTER_DEFAULT,
-    conf: Sequence[tuple[str, str]] = (),
-    look: Callable[[], None] = lambda: None,
+    name: str, *, master: str = MASTER_DEFAULT, conf: Sequence[tuple[str, str]] = ()
 ) -> Iterator[SparkSession]:
     """A session, while the block runs. Its JVM is stopped at the end, and killed when the block raises.
 
     Args:
         name: of the application, as a cluster shows it.
         conf: options of Spark, which go before ours.
-        look: called several times a second while the JVM starts.
 
     Raises:
         ProgramMissing: no Java, no PySpark.
@@ -72,7 +67,7 @@ def spark_session(
     jvm: Popen[bytes] | None = None
     try:
         options = {**_options(name, master, scratch), **dict(conf)}
-        jvm = _launch(options, java, scratch, look)
+        jvm = _launch(options, java, scratch)
         _silence_pyspark()
         spark = _connect(jvm, options, scratch)
         _leave_at_once(interrupt)
@@ -110,7 +105,7 @@ def _options(name: str, master: str, scratch: str) -> dict[str, str]:
     return options
 
 
-def _launch(options: dict[str, str], java: Java, scratch: str, look: Callable[[], None]) -> Popen[bytes]:
+def _launch(options: dict[str, str], java: Java, scratch: str) -> Popen[bytes]:
     """Start the JVM; it is ready when it has written its port."""
     from pyspark.find_spark_home import _find_spark_home
 
@@ -136,7 +131,6 @@ def _launch(options: dict[str, str], java: Java, scratch: str, look: Callable[[]
         while not os.path.exists(connection):
             if jvm.poll() is not None:
                 raise _did_not_start(scratch)
-            look()
             sleep(_LOOK_S)
     except BaseException:
         _kill(jvm)
