@@ -27,6 +27,9 @@ from storage.view import ReadView
 _OLDEST_STEPS = 1000
 """Runs and markers to pass in search of the oldest blocked message before its age is called unknown."""
 
+_RUNS_SUMMED_UP = 100
+"""Runs of one transaction that are read; one that has more is looked up where it is asked for."""
+
 
 class Link:
     """An open transaction with messages on a topic, and the stretch that it holds.
@@ -69,17 +72,34 @@ class Chain:
 
     def _count(self) -> None:
         """Committed messages of every stretch: those stored there, but for aborted and uncommitted ones."""
-        reaching: list[Link] = []
-        ended = below = 0
-        for link in self.links:
-            reaching.append(link)
-            ended += sum(each.part.messages for each in reaching if each.part.last <= link.through)
-            reaching = [each for each in reaching if each.part.last > link.through]
-            uncommitted = ended + sum(self._through(each, link.through) for each in reaching)
-            link.frees = committed_between(
-                self._view, self._topic_id, self._head, link.after, link.through
-            ) - (uncommitted - below)
+        below = 0
+        for link, uncommitted in zip(self.links, self._uncommitted_at_ends(), strict=True):
+            stored = committed_between(self._view, self._topic_id, self._head, link.after, link.through)
+            link.frees = stored - (uncommitted - below)
             below = uncommitted
+
+    def _uncommitted_at_ends(self) -> list[int]:
+        """Messages of open transactions up to the end of each stretch.
+
+        No run lies across such an end, as the first message of another transaction follows it: whole runs are summed
+        up on the way, and only transactions of very many runs are looked up for each end.
+        """
+        runs_ends: list[tuple[tuple[int, int], int]] = []
+        scattered: list[Link] = []
+        for link in self.links:
+            known = runs.ends(self._view, self._topic_id, link.txn, _RUNS_SUMMED_UP + 1)
+            if len(known) > _RUNS_SUMMED_UP:
+                scattered.append(link)
+            else:
+                runs_ends += known
+        runs_ends.sort(reverse=True)
+        found, total = [], 0
+        for link in self.links:
+            while runs_ends and runs_ends[-1][0] <= link.through:
+                total += runs_ends.pop()[1]
+            reached = [each for each in scattered if each.first <= link.through]
+            found.append(total + sum(self._through(each, link.through) for each in reached))
+        return found
 
     def _through(self, link: Link, at: tuple[int, int]) -> int:
         return runs.messages_through(self._view, self._topic_id, link.txn, at)

@@ -18,6 +18,7 @@ from storage.subscription import cursor as cursors, subscription as subscription
 from storage.txn import record as records
 from storage.txn.coordinator import touches
 from storage.txn.record import TransactionRecord
+from storage.txn_id import TxnID
 from storage.txn_state import TransactionState
 from storage.view import ReadView
 
@@ -53,9 +54,9 @@ def held_by(view: ReadView, store: Store, record: TransactionRecord) -> list[dic
         if topic.topic_id not in wanted:
             continue
         head = topic_head.load(view, topic.topic_id)
-        rows = timeline.transactions(view, locks, topic, head, Chain(view, topic.topic_id, head))
-        mine = next(row for row in rows if row["txnId"] == str(record.id))
-        found.append({name: mine[name] for name in _HELD} | {"first": rows[0]["txnId"]})
+        chain = Chain(view, topic.topic_id, head)
+        (mine,) = timeline.transactions(view, locks, topic, head, chain, only=record.least)
+        found.append({name: mine[name] for name in _HELD} | {"first": str(TxnID(chain.links[0].txn))})
     return found
 
 
@@ -69,21 +70,14 @@ def _pending(view: ReadView, record: TransactionRecord) -> list[dict[str, Any]]:
     wanted = set(touches(view, record.least, PART_SUBSCRIPTION))
     found = []
     for topic in topics.every(view) if wanted else ():
+        head = topic_head.load(view, topic.topic_id)
         for each in subscriptions.every(view, topic.topic_id):
             if each.subscription_id in wanted:
-                head, cursor = (
-                    topic_head.load(view, topic.topic_id),
-                    cursors.load(view, each.subscription_id),
-                )
+                cursor = cursors.load(view, each.subscription_id)
                 count = backlog.pending_in(view, head, each, cursor, record.least)
-                found.append(
-                    {
-                        "topic": topic.full_name,
-                        "name": topic.name,
-                        "subscription": each.name,
-                        "messages": count,
-                    }
-                )
+                found.append({
+                    "topic": topic.full_name, "name": topic.name, "subscription": each.name, "messages": count,
+                })  # fmt: skip
     return found
 
 
@@ -94,14 +88,16 @@ def evidence(view: ReadView, record: TransactionRecord, state: str) -> dict[str,
     where it says nothing, on another machine or boot, and `pidReused` that another process has that number now.
     """
     owner = record.owner
-    is_here = owner.host == os.uname().nodename and owner.boot_id == view.clock.boot_id()
-    start = started(owner.pid) if is_here else 0
+    same_host, same_boot = owner.host == os.uname().nodename, owner.boot_id == view.clock.boot_id()
+    # A start time of 0 is that of a system which does not tell.
+    tells = same_host and same_boot and owner.started > 0
+    start = started(owner.pid) if tells else 0
     return {
         "state": state,
         "lockHeld": None if state == "detached" else state in ("alive", "stopped"),
-        "sameHost": owner.host == os.uname().nodename, "sameBoot": owner.boot_id == view.clock.boot_id(),
-        "processRunning": start == owner.started and start > 0 if is_here else None,
-        "pidReused": 0 < start != owner.started if is_here else None,
+        "sameHost": same_host, "sameBoot": same_boot,
+        "processRunning": start == owner.started if tells else None,
+        "pidReused": 0 < start != owner.started if tells else None,
     }  # fmt: skip
 
 

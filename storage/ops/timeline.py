@@ -108,24 +108,31 @@ def _ledgers(view: ReadView, found: Topic, head: TopicHead) -> list[dict[str, An
 
 
 def transactions(
-    view: ReadView, locks: LockFile, found: Topic, head: TopicHead, chain: Chain
+    view: ReadView, locks: LockFile, found: Topic, head: TopicHead, chain: Chain, only: int | None = None
 ) -> list[dict[str, Any]]:
-    """The open transactions of a topic, the one that holds maxReadPosition first; who they are, and what they hold."""
+    """The open transactions of a topic, the one that holds maxReadPosition first; who they are, and what they hold.
+
+    Args:
+        only: the row of this one alone.
+    """
     waiting = {
         each.name: chain.unblocks(each, cursors.load(view, each.subscription_id))
         for each in subscriptions.every(view, found.topic_id)
     }
-    links = chain.links
+    total = sum(link.frees for link in chain.links)
     rows = []
-    for index, link in enumerate(links):
-        following = str(TxnID(links[index + 1].txn)) if index + 1 < len(links) else None
+    for index, link in enumerate(chain.links):
+        if only not in (None, link.txn):
+            continue
+        following = chain.links[index + 1 : index + 2]
         rows.append({
             **holder(view, locks, records.get(view, link.txn)),
             "topic": found.full_name, "name": found.name, "place": index + 1,
             **_entries(view, found, link),
             "holdsFrom": str(link.first), "holdsThrough": str(link.through), "frees": link.frees,
             "unblocks": {name: counts[index] for name, counts in waiting.items()},
-            "ifEnded": _if_ended(view, head, chain, index), "blockedNext": following,
+            "ifEnded": _if_ended(view, head, chain, index, total),
+            "blockedNext": str(TxnID(following[0].txn)) if following else None,
         })  # fmt: skip
     return rows
 
@@ -152,7 +159,7 @@ def producers_of(view: ReadView, topic_id: int, part: TopicPart) -> list[str]:
     return sorted(names)
 
 
-def _if_ended(view: ReadView, head: TopicHead, chain: Chain, index: int) -> dict[str, Any]:
+def _if_ended(view: ReadView, head: TopicHead, chain: Chain, index: int, total: int) -> dict[str, Any]:
     """Where maxReadPosition goes, and how many messages that frees, if this one ended now and no other did.
 
     If another comes before it, nothing moves. If it is the only one, its own marker becomes the end of the topic.
@@ -164,7 +171,6 @@ def _if_ended(view: ReadView, head: TopicHead, chain: Chain, index: int) -> dict
         after, frees = links[0].through, links[0].frees
     else:
         after, frees = managed_ledger.next_position(head, view.clock.wall_ms()), links[0].frees
-    total = sum(link.frees for link in links)
     return {
         "maxReadPositionBefore": str(now), "maxReadPositionAfter": str(after), "frees": frees,
         "staysBlocked": total - frees,

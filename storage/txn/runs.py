@@ -69,6 +69,16 @@ def ranges(
     return found
 
 
+def ends(view: ReadView, topic_id: int, txn: int, limit: int) -> list[tuple[tuple[int, int], int]]:
+    """Where the first runs end, and how many messages each has, in order."""
+    found, before = [], 0
+    for key, payload in islice(view.scan(TXN_RUNS, key2(topic_id, txn)), limit):
+        last, total = U64X2.unpack(payload)
+        found.append(((int.from_bytes(key[16:24], "big"), last), total - before))
+        before = total
+    return found
+
+
 def end_of_run(view: ReadView, topic_id: int, txn: int, position: Position) -> Position:
     """The last entry of the run in which an entry of the transaction stands."""
     found = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, *position))
