@@ -206,7 +206,7 @@ class Producer:
         """Store messages now, in as many commits as their sizes ask for."""
         appender, entries = self._appender, list[StoredEntry]()
         for start, stops in commits_of(sizes):
-            progress = appender.progress.copy()
+            progress = appender.progress
 
             def change(batch: WriteBatch, start: int, stops: list[int]) -> list[StoredEntry]:
                 nonlocal progress
