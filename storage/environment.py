@@ -407,7 +407,7 @@ class Environment:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
         try:
             self.lock_file.enter_gate(timeout_s, on_wait)
-            self.look_in_place()
+            self.check_in_place()
             while True:
                 try:
                     return self._write_once(change, naming, dry_run)
@@ -491,19 +491,23 @@ class Environment:
             raise StoreClosed(f"this handle of {self.path} cannot be used: {self._failed}")
 
     def look_in_place(self) -> None:
-        """Look, once a second, whether the store is still at its path.
+        """For whoever waits: `check_in_place`, once a second.
 
-        What is written into removed files nobody would ever read, and nobody else would ever commit to them.
+        Raises:
+            StoreNotFound
+        """
+        now_ns = self.clock.boot_ns()
+        if now_ns - self._in_place_ns >= _IN_PLACE_NS:
+            self._in_place_ns = now_ns
+            self.check_in_place()
+
+    def check_in_place(self) -> None:
+        """What is written into removed files nobody would ever read, and nobody else would ever commit to them.
 
         Raises:
             StoreNotFound: the store was removed, moved or replaced since it was opened.
         """
-        now_ns = self.clock.boot_ns()
-        if now_ns - self._in_place_ns < _IN_PLACE_NS:
-            return
-        if self.lock_file.is_in_place():
-            self._in_place_ns = now_ns
-        else:
+        if not self.lock_file.is_in_place():
             raise StoreNotFound(
                 f"the store at {self.path} was removed, moved or replaced while it was open",
                 hint="What is at that path now, if anything, is another store: open it anew.",

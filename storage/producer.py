@@ -236,7 +236,7 @@ class Producer:
         """Store messages now."""
         appender, entries = self._appender, list[StoredEntry]()
         for start, stops in commits:
-            progress = appender.progress.copy()
+            progress = appender.progress
 
             def change(batch: WriteBatch, start: int, stops: list[int]) -> list[StoredEntry]:
                 nonlocal progress
