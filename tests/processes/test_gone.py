@@ -20,7 +20,8 @@ WAITS = {
             store.reader("t").read_next(timeout=60)
     """,
     "looking reader": """
-                with Store.open(path, read_only=True) as store:
+        import time
+        with Store.open(path, read_only=True) as store:
             reader = store.reader("t")
             say("waits")
             for _ in range(6000):
