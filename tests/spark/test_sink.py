@@ -122,7 +122,7 @@ class TestRefusals:
             ("key value", {"table": "none"}, "there is no table none"),
             ("value", {}, "it is not said where the rows go"),
             ("body", {"topic": "t"}, "a topic takes no column body"),
-            ("value:int", {"topic": "t"}, "column value is int"),
+            ("value:integer", {"topic": "t"}, "column value is int"),
             ("value", {"topic": "t", "stagingPath": "rel"}, "rel is no place for staged files"),
             ("value", {"topic": "t", "path": "/nowhere"}, "there is no store at /nowhere"),
             ("value", {"topic": "t", "tpoic": "t"}, "tpoic is not an option of writing"),
