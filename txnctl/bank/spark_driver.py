@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from threading import Thread
 from time import sleep
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ def drive(store_path: str, directory: str, messages: str) -> None:
     from txnctl.pipelines import monitor, settle
     from txnctl.spark.session import spark_session
 
+    # What a killed driver leaves is removed with the directory.
+    tempfile.tempdir = directory
     topic = full_topic_name(REQUESTS)
     options = {"path": store_path, "topic": topic, "startingPosition": "earliest"}
     watch = monitor.Watch()
