@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from storage import IsolationLevel, Store
-from storage.errors import InvalidValue, ProducerBusy, TableNotFound, TopicNotFound
-from storage.limits import WRITE_BYTES_TARGET
+from storage.clock import ManualClock
+from storage.errors import InvalidValue, ProducerBusy, RequestTooOld, TableNotFound, TopicNotFound
+from storage.limits import TABLE_RETENTION_MS, WRITE_BYTES_TARGET
 from storage.outgoing import columns_of, entries_of
 from tests.processes.child import Child
 from txnctl.spark import sink_progress
@@ -230,6 +231,36 @@ class TestRefusals:
         ):
             adopt(store, staging, Batch(files, sink=QUERY))
         self.check_nothing(store)
+
+    def test_what_no_message_names(self, store: Store, staging: Staging, tmp_path: Path) -> None:
+        """Of two attempts of one task only the one whose message came is stored, and the files of both go."""
+        overtaken, counted = staged(staging, {T: [b"overtaken"]}, {T: [b"counted"]})
+        assert (tmp_path / "staging" / WRITE / overtaken.name).exists()
+        adopt(store, staging, Batch([counted]))
+        clean_up(store, staging, [counted.write])
+        assert values(store, "t") == [b"counted"]
+        assert list((tmp_path / "staging").iterdir()) == []
+
+    def test_slower_than_versions_are_kept(self, tmp_path: Path, staging: Staging) -> None:
+        """What counts as table work and takes longer than the window is refused at once: again it would take as long."""
+        clock, place = ManualClock(), str(tmp_path / "slow")
+        Store.create(place, clock=clock)
+        files = staged(staging, {T: [b"1"], U: [b"2"]})
+        told: list[int] = []
+
+        def take_long(done: int, _rows: int) -> None:
+            told.append(done)
+            clock.advance(TABLE_RETENTION_MS / 1000 + 1)
+
+        with Store.open(place, clock=clock) as slow:
+            for topic in "tu":
+                slow.create_topic(topic)
+            with pytest.raises(RequestTooOld):
+                adopt(slow, staging, Batch(files, sink=QUERY), take_long)
+            assert told == [1, 2]
+            self.check_nothing(slow)
+            assert adopt(slow, staging, Batch(files), take_long).rows == 2
+            assert slow.verify(full=True) == []
 
     def test_cleaning_up(self, store: Store, staging: Staging, tmp_path: Path) -> None:
         """The files of a write go, also those that no message names."""

@@ -8,11 +8,12 @@ of the store aborts what it has begun, as with every attached transaction.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from storage.errors import Conflict, InvalidValue, WaitTimeout
+from storage.errors import Conflict, InvalidValue, LostConflict, TransactionNotFound, WaitTimeout, WriteTooOld
 from storage.ledger.entry import PackedColumns
 from storage.limits import TRANSACTION_TIMEOUT_MS_MAX, WRITE_BYTES_TARGET
 from storage.moment import rfc3339
@@ -85,6 +86,7 @@ def adopt(store: Store, staging: Staging, batch: Batch, on_progress: OnProgress 
         NotFound, InvalidValue: a staged file is not there, or not what was staged; nothing was stored.
         ProducerBusy, ProducerFenced: a topic has an exclusive owner.
         LostConflict, WriteTooOld: again and again others were in the way.
+        RequestTooOld: it took longer than versions of tables are kept, and would again.
     """
     if batch.sink is not None:
         sink_progress.make_table(store)
@@ -93,8 +95,8 @@ def adopt(store: Store, staging: Staging, batch: Batch, on_progress: OnProgress 
     for attempt in range(1, ATTEMPTS_MAX + 1):
         try:
             return _Adoption(store, staging, batch, on_progress).run(attempt)
-        except Conflict as error:
-            if not error.retryable or attempt == ATTEMPTS_MAX:
+        except (LostConflict, WriteTooOld) as error:
+            if attempt == ATTEMPTS_MAX:
                 raise
             _let_finish(store, error)
     raise AssertionError("the last attempt returns or raises")
@@ -111,10 +113,8 @@ def _let_finish(store: Store, error: Conflict) -> None:
     """Whoever won is let finish: it may be storing this very batch, and two that retry would abort each other."""
     winner = error.details.get("winner")
     if winner is not None:
-        try:
+        with suppress(WaitTimeout, TransactionNotFound):
             store.wait_transaction(winner, timeout=LOCK_TIMEOUT_S)
-        except WaitTimeout:
-            return
 
 
 class _Adoption:
