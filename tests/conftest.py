@@ -19,7 +19,7 @@ import pytest
 STRICT = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 # A program and the package that brings it, where that has another name.
-PACKAGES = {"man": "man-db", "redis-server": "redis"}
+PACKAGES = {"java": "openjdk-17-jre-headless", "man": "man-db", "redis-server": "redis"}
 
 
 # Under nohup this signal is ignored, and so it would be in every command that a test starts.

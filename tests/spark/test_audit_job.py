@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from storage import Store
 from txnctl.bank.generator import generate
 from txnctl.bank.hellers import format_hellers
@@ -15,6 +17,8 @@ from txnctl.pipelines.audit import Day
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.needs_program("java")
 
 MONEY = ("amount", "balance", "delta")
 

@@ -20,6 +20,8 @@ from txnctl.pipelines import export
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.needs_program("java")
+
 VALUES = [b"text", b"", None, b"\xff\x00\xfe", 'quote " and \\ , \n line ü \x00'.encode(), b" blank "]
 KEYS = [b"k", None, b"\xc3", b"", b"a,b", "ž".encode()]
 PROPERTIES = [{"a": 'b"c'}, {}, {}, {}, {}, {}]

@@ -16,6 +16,8 @@ from txnctl.pipelines.ingest import Columns
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.needs_program("java")
+
 DAY_MS = 86_400_000
 
 

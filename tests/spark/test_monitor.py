@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from storage import Store
 from txnctl.pipelines import monitor
 from txnctl.pipelines.monitor import Monitor, Watch
-from txnctl.pipelines.streaming import wait
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.needs_program("java")
 
 JANUARY, FEBRUARY = 1_704_067_200_000, 1_706_745_600_000
 
@@ -31,7 +34,7 @@ def test_everything_is_counted_as_it_is_written(
         what = Watch(outsized=1_000_00)
         taking = Monitor(what, str(tmp_path / "out"))
         options = {"path": path, "topic": "requests", "startingPosition": "earliest"}
-        wait(monitor.run(spark, taking, what, options, str(tmp_path / "checkpoint")), None)
+        monitor.run(spark, taking, what, options, str(tmp_path / "checkpoint")).wait()
         return taking.view
 
     send("1", "500.00", JANUARY)

@@ -88,6 +88,7 @@ def test_a_missing_or_old_pyspark_is_asked_for(
     assert "txnctl[spark]" in (caught.value.hint or "")
 
 
+@pytest.mark.needs_program("java")
 def test_what_is_here_will_do() -> None:
     """The machine that runs these tests has all of it."""
     assert [row["what"] for row in requirements.describe() if row["ok"]] == ["Java", "PySpark", "PyArrow"]

@@ -11,10 +11,11 @@ from storage import MessageId, Store
 from storage.errors import BadInput
 from txnctl.pipelines import settle
 from txnctl.pipelines.settle import Settler
-from txnctl.pipelines.streaming import wait
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.needs_program("java")
 
 TOPIC = "persistent://public/default/requests"
 
@@ -50,7 +51,7 @@ def messages(spark: SparkSession, path: str) -> DataFrame:
 
 
 def settle_once(spark: SparkSession, settler: Settler, path: str, checkpoint: Path) -> None:
-    wait(settle.run(spark, settler, options(path), str(checkpoint)), None)
+    settle.run(spark, settler, options(path), str(checkpoint)).wait()
 
 
 def test_committed_requests_are_applied_and_open_ones_wait(

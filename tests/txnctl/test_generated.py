@@ -118,7 +118,12 @@ class TestExamples:
 
     @pytest.mark.parametrize(
         "example",
-        [example for _, example in examples()],
+        [
+            pytest.param(example, marks=pytest.mark.needs_program("java"))
+            if title.startswith("txnctl pipeline")
+            else example
+            for title, example in examples()
+        ],
         ids=[f"{title}: {example.lines[0]}" for title, example in examples()],
     )
     def test_it_ends_as_it_says(self, example: Any, tmp_path: Path) -> None:

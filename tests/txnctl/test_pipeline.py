@@ -125,6 +125,7 @@ def test_help_loads_no_spark(words: tuple[str, ...]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.needs_program("java")
 def test_doctor_says_what_is_there_and_what_is_missing(run: Any, path: str, tmp_path: Path) -> None:
     """The same rows as JSON and as a table; exit code 8 on request."""
     rows = run("doctor", "-o", "json").json
@@ -158,6 +159,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
+@pytest.mark.needs_program("java")
 @pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
 def test_ctrl_c_ends_a_job_and_its_jvm_at_once(
     start: Any, path: str, tmp_path: Path, monkeypatch: Any
@@ -185,6 +187,7 @@ def test_ctrl_c_ends_a_job_and_its_jvm_at_once(
         assert accounts.get(b"B1") == b"1.50"
 
 
+@pytest.mark.needs_program("java")
 def test_an_error_within_spark_is_told_as_ours(start: Any, path: str, tmp_path: Path) -> None:
     """Raised in a process of Spark's, it reaches the user as that one error, with its code and no trace."""
     job = tmp_path / "job.py"

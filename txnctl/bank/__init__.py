@@ -12,6 +12,9 @@
     narrator      how the story is told and its checks are kept
     story         the acts of `txnctl demo`, in order
     audit         what must be true at the end, read from the store anew
+    spark_story   the same story on Spark: two streaming queries with different isolation levels
+    spark_driver  the driver of these queries, which is killed in the middle
+    spark_watch   that driver as the story sees it
 
 Nothing here knows of click, and nothing outside the demo, examples/settlement, the benchmarks and the tests imports it.
 """

@@ -1,7 +1,8 @@
 """The driver of the story on Spark: `monitor` and `settle` as two streaming queries of one session, on one topic.
 
-`python -m txnctl.bank.spark_driver STORE DIRECTORY` runs until its standard input ends. It prints a line of JSON when
-it begins, with the pid of its JVM, and one for each micro-batch of monitor, with what that has seen so far.
+`python -m txnctl.bank.spark_driver STORE DIRECTORY MESSAGES` runs until its standard input ends; MESSAGES is the size
+of a micro-batch of `settle`. It prints a line of JSON when it begins, with the pid of its JVM, and one for each
+micro-batch of `monitor`, with what that has seen so far.
 """
 
 from __future__ import annotations
@@ -9,17 +10,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from threading import Thread
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
-
     from txnctl.pipelines.monitor import View
-
-BATCH = 400
-"""Messages in a micro-batch of `settle`: few, so that there is a middle of its work to be killed in."""
+    from txnctl.pipelines.streaming import Stream
 
 _EVERY_S = 0.2
 _LOOK_S = 0.2
@@ -30,7 +28,7 @@ def tell(**facts: Any) -> None:
     print(json.dumps(facts), flush=True)
 
 
-def drive(store_path: str, directory: str) -> None:
+def drive(store_path: str, directory: str, messages: str) -> None:
     """Run both queries until standard input ends, or one of them fails."""
     from storage import Store
     from storage.names import full_topic_name
@@ -38,23 +36,26 @@ def drive(store_path: str, directory: str) -> None:
     from txnctl.pipelines import monitor, settle
     from txnctl.spark.session import spark_session
 
+    # What a killed driver leaves is removed with the directory.
+    tempfile.tempdir = directory
     topic = full_topic_name(REQUESTS)
     options = {"path": store_path, "topic": topic, "startingPosition": "earliest"}
     watch = monitor.Watch()
 
     def seen(view: View) -> None:
-        tell(seen=view.total["messages"], uncommitted=view.total["uncommitted"], reserves=view.reserves)
+        if view.total:
+            tell(seen=view.total["messages"], uncommitted=view.total["uncommitted"], reserves=view.reserves)
 
     with (
         Store.open(store_path, program="demo on Spark") as store,
         spark_session("txnctl demo", conf=[("spark.driver.memory", "1g")]) as spark,
     ):
         tell(jvm=spark.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]
-        queries = [
+        streams = [
             settle.run(
                 spark,
                 settle.Settler(store, topic, ACCOUNTS),
-                {**options, "subscription": "settle", "maxMessagesPerTrigger": str(BATCH)},
+                {**options, "subscription": "settle", "maxMessagesPerTrigger": messages},
                 os.path.join(directory, "settle"),
                 every=_EVERY_S,
             ),
@@ -67,32 +68,27 @@ def drive(store_path: str, directory: str) -> None:
                 every=_EVERY_S,
             ),
         ]
-        _until_told(queries)
+        _until_told(streams)
 
 
-def _until_told(queries: list[StreamingQuery]) -> None:
+def _until_told(streams: list[Stream]) -> None:
     """Wait for the end of standard input.
 
     Raises:
         TxnctlError: what one of the queries failed with.
     """
-    from txnctl.pipelines.streaming import wait
-
     end = Thread(target=sys.stdin.read, daemon=True)
     end.start()
-    while end.is_alive():
-        for query in queries:
-            if not query.isActive:
-                wait(query, 0)
+    while end.is_alive() and not any(stream.has_ended() for stream in streams):
         sleep(_LOOK_S)
-    for query in queries:
-        query.stop()
+    for stream in streams:
+        stream.stop()
 
 
 if __name__ == "__main__":
     from storage.errors import TxnctlError
 
     try:
-        drive(sys.argv[1], sys.argv[2])
+        drive(*sys.argv[1:])
     except TxnctlError as error:
         sys.exit(f"txnctl: error: {error.message}")

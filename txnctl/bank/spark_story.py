@@ -35,6 +35,7 @@ from txnctl.bank.spark_watch import Driver
 from txnctl.bank.transaction import COLUMNS, DEBIT, REMITTANCE, BankTransaction
 
 ACCOUNTS_OF_STORY = 40
+_BATCHES = 25
 _TRANSFER_MESSAGES = 2
 _FALSE_TRANSFER_HELLERS = 1_000_000_00
 _MONEY = ("amount", "balance", "delta")
@@ -53,7 +54,8 @@ class Stage:
         store.create_topic(REQUESTS)
         store.create_table(ACCOUNTS)
         self.a2 = ClientA2(store)
-        self.driver = Driver(store, directory)
+        # Few in a micro-batch, so that catching up has a middle to be killed in.
+        self.driver = Driver(store, directory, messages=len(script.lines) // _BATCHES + 1)
 
     def send(self, lines: list[BankTransaction]) -> int:
         """Let A1 and A2 send lines, both at the same time; give the number of requests."""

@@ -33,7 +33,9 @@ class Driver:
         reserves: what the customers have, as monitor sees it, in hellers.
     """
 
-    def __init__(self, store: Store, directory: str) -> None:
+    def __init__(self, store: Store, directory: str, messages: int) -> None:
+        """Of a store, with its checkpoints in a directory; so many messages are in a micro-batch of settle."""
+        self._messages = messages
         self._store = store
         self._directory = directory
         self._process: Popen[bytes] | None = None
@@ -42,7 +44,8 @@ class Driver:
     def start(self) -> None:
         """Start it, and wait until its queries run."""
         self.jvm = 0
-        process = child.start("txnctl.bank.spark_driver", self._store.path, self._directory, stdin=PIPE)
+        words = (self._store.path, self._directory, str(self._messages))
+        process = child.start("txnctl.bank.spark_driver", *words, stdin=PIPE)
         self._process, self.pid = process, process.pid
         Thread(target=self._listen, args=(process,), daemon=True).start()
         self._wait(lambda: self.jvm != 0)

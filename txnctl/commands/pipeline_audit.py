@@ -95,7 +95,7 @@ def audit(context: Context, topic: str, table: str, **how: Any) -> None:
         store.table(table)
     of_topic = options_of(context, topic=topic, offloadPath=how["offload_path"])
     of_table = options_of(context, table=table, offloadPath=how["offload_path"])
-    with session(context, "audit", how["master"], how["conf"]) as spark:
+    with session("audit", how["master"], how["conf"]) as spark:
         from txnctl.pipelines import audit as job
 
         with watched_tasks(context, "Audit", spark):

@@ -83,7 +83,7 @@ def export(context: Context, topic: str, destination: str | None, table: str | N
 
     if not how["overwrite"]:
         files.check_free(destination)
-    with session(context, "export", how["master"], how["conf"]) as spark:
+    with session("export", how["master"], how["conf"]) as spark:
         from txnctl.pipelines import export as job
 
         with watched_tasks(context, "Export", spark):

@@ -79,7 +79,7 @@ def ingest(context: Context, file: Sequence[str], topic: str, create: bool, **ho
         context, topic=full_topic_name(topic), stagingPath=how["staging_path"], writeId=how["write_id"]
     )
     _see_to_topic(context, topic, create)
-    with session(context, "ingest", how["master"], how["conf"]) as spark:
+    with session("ingest", how["master"], how["conf"]) as spark:
         from txnctl.pipelines import ingest as job
 
         columns = job.Columns(how["value"], how["key"], how["event_time"])

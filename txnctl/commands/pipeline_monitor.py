@@ -86,17 +86,19 @@ def monitor(context: Context, topic: str, **how: Any) -> None:
     )
     check_topic(context, topic)
     with (
-        session(context, "monitor", how["master"], how["conf"]) as spark,
+        session("monitor", how["master"], how["conf"]) as spark,
         checkpoint(how["checkpoint"]) as place,
     ):
         from txnctl.pipelines import monitor as job
-        from txnctl.pipelines.streaming import wait
 
         watch = job.Watch(how["period"], how["time_"], outsized, overdraft, how["amount"])
         with live(context, name) as told:
             taking = job.Monitor(watch, how["to"], told)
-            wait(job.run(spark, taking, watch, options, place, every=every), seconds)
-    row = {**row_of(name, taking.view), "elapsedMs": int((perf_counter() - began) * 1000)}
+            job.run(spark, taking, watch, options, place, every=every).wait(seconds)
+    row = {
+        **row_of(name, taking.view, goes_on=how["checkpoint"] is not None),
+        "elapsedMs": int((perf_counter() - began) * 1000),
+    }
     context.show(row, table=lambda shown: report(context, shown))
 
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 FIELDS = (
     Field("topic", "id", "The full name of the topic."),
     Field("batches", "integer", "Micro-batches that were looked at."),
-    Field("messages", "integer", "Messages so far."),
+    Field(
+        "messages", "integer", "Messages so far; like the sums null where nothing is new since the last run."
+    ),
     Field("uncommitted", "integer", "Of them in a transaction that was open when they were read."),
     Field("aborted", "integer", "Of them known to be aborted when they were read; no sum has them."),
     Field("skipped", "integer", "Of them no requests."),
@@ -54,21 +56,30 @@ ANOMALIES = (
 )
 
 _SHOWN = 12
+_COUNTS = ("messages", "uncommitted", "aborted", "skipped")
 
 
-def row_of(topic: str, view: View) -> Row:
-    """The result: what is known after the last micro-batch."""
+def row_of(topic: str, view: View, *, goes_on: bool = False) -> Row:
+    """The result: what is known after the last micro-batch.
+
+    Args:
+        goes_on: an earlier run has counted too; before the first micro-batch of this one its sums are not known.
+    """
     from txnctl.bank.hellers import format_hellers
 
-    total = view.total
-    counts = {name: total.get(name, 0) for name in ("messages", "uncommitted", "aborted", "skipped")}
-    return {
+    known = {**dict.fromkeys((*_COUNTS, "inflow", "outflow"), 0), **view.total}
+    row: Row = {
         "topic": topic,
         "batches": view.batches,
-        **counts,
+        **{name: known[name] for name in _COUNTS},
         "reserves": format_hellers(view.reserves),
-        "inflow": format_hellers(total.get("inflow", 0)),
-        "outflow": format_hellers(total.get("outflow", 0)),
+        "inflow": format_hellers(known["inflow"]),
+        "outflow": format_hellers(known["outflow"]),
+    }
+    if goes_on and not view.total:
+        row |= dict.fromkeys((*_COUNTS, "reserves", "inflow", "outflow"))
+    return {
+        **row,
         "periods": [_period(view.periods[name]) for name in sorted(view.periods)],
         "anomalies": _anomalies(view),
     }
@@ -110,6 +121,8 @@ def _anomalies(view: View) -> list[Row]:
 
 def report(context: Context, row: Row) -> list[str]:
     """The result for people: the totals, the last periods, the first anomalies."""
+    if row["messages"] is None:
+        return ["Nothing new since the last run."]
     uncommitted = f", {row['uncommitted']:,} uncommitted when read" if row["uncommitted"] else ""
     aborted = f", {row['aborted']:,} aborted" if row["aborted"] else ""
     skipped = f", {row['skipped']:,} no requests" if row["skipped"] else ""

@@ -45,7 +45,7 @@ def run(
 
     path = os.path.abspath(context.store_path)
     os.environ["TXNCTL_STORE"] = path
-    with session(context, f"run {os.path.basename(file)}", master, conf) as spark:
+    with session(f"run {os.path.basename(file)}", master, conf) as spark:
         status = _run(file, list(arguments), {"spark": spark, "store": path})
     context.exit(status)
 

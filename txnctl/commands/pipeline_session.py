@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 from txnctl.options import option
@@ -54,9 +54,7 @@ def reaches_staging(function: F) -> F:
 
 
 @contextmanager
-def session(
-    context: Context, job: str, master: str | None, conf: Sequence[tuple[str, str]]
-) -> Iterator[SparkSession]:
+def session(job: str, master: str | None, conf: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
     """A session of this job, while the block runs; what Spark raises in it is raised as errors of txnctl.
 
     Raises:
@@ -68,14 +66,29 @@ def session(
     from txnctl.spark.job_errors import told_as_ours
     from txnctl.spark.session import MASTER_DEFAULT, spark_session
 
-    with (
-        context.progress(f"Start Spark for {job}", unit="") as starting,
-        spark_session(
-            f"txnctl {job}", master=master or MASTER_DEFAULT, conf=conf, look=lambda: starting.advance(0)
-        ) as spark,
-        told_as_ours(),
-    ):
+    with ExitStack() as stack:
+        with _said("Starting Spark ..."):
+            spark = stack.enter_context(
+                spark_session(f"txnctl {job}", master=master or MASTER_DEFAULT, conf=conf)
+            )
+        stack.enter_context(told_as_ours())
         yield spark
+
+
+@contextmanager
+def _said(text: str) -> Iterator[None]:
+    """Show a text on standard error while the block runs, if that is a terminal."""
+    import sys
+    from os import environ
+
+    if not sys.stderr.isatty() or environ.get("TERM") == "dumb":
+        yield
+        return
+    print(text, end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -98,12 +98,11 @@ def settle(context: Context, topic: str, table: str, **how: Any) -> None:
         assert isinstance(store, Store)
         store.table(table)
         with (
-            session(context, "settle", how["master"], how["conf"]) as spark,
+            session("settle", how["master"], how["conf"]) as spark,
             checkpoint(how["checkpoint"]) as place,
             context.progress("Settle", unit="requests") as bar,
         ):
             from txnctl.pipelines import settle as job
-            from txnctl.pipelines.streaming import wait
 
             def told(done: Settlement) -> None:
                 bar.advance(done.requests)
@@ -111,7 +110,7 @@ def settle(context: Context, topic: str, table: str, **how: Any) -> None:
             settler = job.Settler(
                 store, name, table, amount=how["amount"], skip=how["on_error"] == "skip", told=told
             )
-            wait(job.run(spark, settler, options, place, every=every), seconds)
+            job.run(spark, settler, options, place, every=every).wait(seconds)
     done = settler.total
     row = {
         "topic": name,

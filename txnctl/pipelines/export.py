@@ -118,8 +118,10 @@ def _write(frame: DataFrame, place: str, format_: str, mode: str) -> None:
     elif format_ == "json":
         writer.text(place)
     else:
-        whole = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False, "emptyValue": '""'}
-        writer.options(header=True, escape='"', **whole).csv(place)
+        writer = writer.option("header", True).option("escape", '"').option("emptyValue", '""')
+        for side in ("Leading", "Trailing"):
+            writer = writer.option(f"ignore{side}WhiteSpace", False)
+        writer.csv(place)
 
 
 def read_topic(spark: SparkSession, options: dict[str, str]) -> DataFrame:

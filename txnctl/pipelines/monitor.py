@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from txnctl.pipelines import files
 from txnctl.pipelines.money import AMOUNT_DEFAULT, REQUEST, is_customer, requests
-from txnctl.pipelines.streaming import started
+from txnctl.pipelines.streaming import Stream
 from txnctl.spark import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 PERIODS = ("minute", "hour", "day", "week", "month", "year")
 TIMES = {"event": "eventTime", "publish": "publishTime"}
@@ -192,7 +191,7 @@ def run(
     checkpoint: str,
     *,
     every: float | None = None,
-) -> StreamingQuery:
+) -> Stream:
     """Start watching.
 
     Args:
@@ -205,4 +204,4 @@ def run(
         .options(**options, isolationLevel="READ_UNCOMMITTED")
         .load()
     )
-    return started(transform(messages, watch), monitor.take, checkpoint, every, mode="update")
+    return Stream(transform(messages, watch), monitor.take, checkpoint, every, mode="update")

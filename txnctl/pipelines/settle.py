@@ -18,12 +18,11 @@ from storage import MessageId, Store
 from storage.errors import BadInput, Conflict, LostConflict
 from txnctl.bank.hellers import format_hellers, parse_hellers
 from txnctl.pipelines.money import AMOUNT_DEFAULT, REQUEST, requests
-from txnctl.pipelines.streaming import started
+from txnctl.pipelines.streaming import Stream
 from txnctl.spark import schemas, sink_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
     from storage import Transaction
 
@@ -213,7 +212,7 @@ def run(
     checkpoint: str,
     *,
     every: float | None = None,
-) -> StreamingQuery:
+) -> Stream:
     """Start settling.
 
     Args:
@@ -227,4 +226,4 @@ def run(
         .options(**options, isolationLevel="READ_COMMITTED")
         .load()
     )
-    return started(messages, settler.settle, checkpoint, every)
+    return Stream(messages, settler.settle, checkpoint, every)

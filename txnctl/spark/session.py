@@ -16,16 +16,21 @@ from contextlib import contextmanager, suppress
 from struct import unpack
 from subprocess import PIPE, Popen, TimeoutExpired
 from tempfile import mkdtemp
+from threading import current_thread, main_thread
 from time import sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from storage.errors import InvalidValue, TxnctlError
 from txnctl.spark import requirements
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from pyspark.sql import SparkSession
 
     from txnctl.spark.java import Java
+
+    Handler = Callable[[int, FrameType | None], Any] | int | None
 
 MASTER_DEFAULT = "local[*]"
 _CONNECTION_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
@@ -44,18 +49,13 @@ _TAIL_LINES = 5
 
 @contextmanager
 def spark_session(
-    name: str,
-    *,
-    master: str = MASTER_DEFAULT,
-    conf: Sequence[tuple[str, str]] = (),
-    look: Callable[[], None] = lambda: None,
+    name: str, *, master: str = MASTER_DEFAULT, conf: Sequence[tuple[str, str]] = ()
 ) -> Iterator[SparkSession]:
     """A session, while the block runs. Its JVM is stopped at the end, and killed when the block raises.
 
     Args:
         name: of the application, as a cluster shows it.
         conf: options of Spark, which go before ours.
-        look: called several times a second while the JVM starts.
 
     Raises:
         ProgramMissing: no Java, no PySpark.
@@ -67,12 +67,10 @@ def spark_session(
     jvm: Popen[bytes] | None = None
     try:
         options = {**_options(name, master, scratch), **dict(conf)}
-        jvm = _launch(options, java, scratch, look)
+        jvm = _launch(options, java, scratch)
         _silence_pyspark()
         spark = _connect(jvm, options, scratch)
-        if interrupt is not None:
-            # PySpark's own handler first asks the JVM to cancel what it does. We leave at once.
-            signal.signal(signal.SIGINT, interrupt)
+        _leave_at_once(interrupt)
         yield spark
         with suppress(Exception):
             spark.stop()
@@ -80,6 +78,8 @@ def spark_session(
     finally:
         if jvm is not None:
             _kill(jvm)
+        if current_thread() is main_thread() and interrupt is not None:
+            signal.signal(signal.SIGINT, interrupt)
         shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -105,7 +105,7 @@ def _options(name: str, master: str, scratch: str) -> dict[str, str]:
     return options
 
 
-def _launch(options: dict[str, str], java: Java, scratch: str, look: Callable[[], None]) -> Popen[bytes]:
+def _launch(options: dict[str, str], java: Java, scratch: str) -> Popen[bytes]:
     """Start the JVM; it is ready when it has written its port."""
     from pyspark.find_spark_home import _find_spark_home
 
@@ -131,7 +131,6 @@ def _launch(options: dict[str, str], java: Java, scratch: str, look: Callable[[]
         while not os.path.exists(connection):
             if jvm.poll() is not None:
                 raise _did_not_start(scratch)
-            look()
             sleep(_LOOK_S)
     except BaseException:
         _kill(jvm)
@@ -145,6 +144,23 @@ def _path() -> str:
 
     root = os.path.dirname(os.path.dirname(os.path.abspath(txnctl.__file__)))
     return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def _leave_at_once(interrupt: Handler) -> None:
+    """Put the handler of Ctrl-C back in its place.
+
+    PySpark's own first asks the JVM to cancel what it does. And py4j logs an interrupt, with a trace.
+    """
+    import logging
+
+    if not callable(interrupt) or current_thread() is not main_thread():
+        return
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        logging.disable()
+        interrupt(number, frame)
+
+    signal.signal(signal.SIGINT, leave)
 
 
 def _silence_pyspark() -> None:
