@@ -16,7 +16,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m scale", description="Prove Spark beyond one machine.")
     parser.add_argument("--messages", type=int, default=10_000_000, help="how many [default: 10,000,000]")
     parser.add_argument(
-        "--dir", type=Path, help="where; needs about 500 bytes a message on a disk [default: TMPDIR]"
+        "--dir", type=Path, help="where; needs about 600 bytes a message on a disk [default: TMPDIR]"
     )
     options = parser.parse_args(arguments)
     # SIGTERM ends it like Ctrl-C does: with all its processes gone, and its files too.
