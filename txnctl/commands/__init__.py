@@ -23,6 +23,7 @@ COMMANDS = {
         "Read a topic, or take messages from a subscription of it.",
     ),
     "tables": ("txnctl.commands.tables:tables", "Tables: keys and values, with serializable transactions."),
+    "status": ("txnctl.commands.status:status", "Show the health of the store on one screen."),
     "demo": (
         "txnctl.commands.demo:demo",
         "Tell the bank's story in a store of its own, and check every balance.",
