@@ -24,6 +24,10 @@ COMMANDS = {
     ),
     "tables": ("txnctl.commands.tables:tables", "Tables: keys and values, with serializable transactions."),
     "status": ("txnctl.commands.status:status", "Show the health of the store on one screen."),
+    "doctor": (
+        "txnctl.commands.doctor:doctor",
+        "Say in plain words what is wrong, why, and what to type next.",
+    ),
     "demo": (
         "txnctl.commands.demo:demo",
         "Tell the bank's story in a store of its own, and check every balance.",
