@@ -92,9 +92,8 @@ def _late(facts: Facts) -> Iterator[Row]:
     kinds = [f"{orphaned} left behind by a process that is gone"] if orphaned else []
     if len(late) > orphaned:
         kinds.append(f"{len(late) - orphaned} past the deadline")
-    what = (
-        f"{_several(len(late), 'open transaction')} can never commit: {_some([row['txnId'] for row in late])}"
-    )
+    verb, names = "is" if len(late) == 1 else "are", _some([row["txnId"] for row in late])
+    what = f"{_several(len(late), 'open transaction')} {verb} late: {names}"
     why = f"{' and '.join(kinds)}. The next writer ends them"
     if facts["store"]["reapPolicy"] != "all":
         why += f", as far as the store's reap policy ({facts['store']['reapPolicy']}) lets it"

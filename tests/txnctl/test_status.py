@@ -74,7 +74,7 @@ def test_what_is_wrong_comes_first(run: Callable[..., Any]) -> None:
     """Then the next command, then the parts of the store."""
     lines = run("status").out.splitlines()
     assert " ".join(lines[0].split()[:4]) == "bank.store WARNING: 3 findings"
-    assert lines[2] == "  ! 1 open transaction can never commit: 0:2"
+    assert lines[2] == "  ! 1 open transaction is late: 0:2"
     assert lines[3].endswith(
         "3 committed messages of orders wait behind transaction 0:1; billing cannot read on"
     )

@@ -68,7 +68,7 @@ def waiting(state: str, owned: bool = True) -> dict[str, Any]:
 
 
 def late(*orphaned: bool) -> dict[str, Any]:
-    """Open transactions that can never commit."""
+    """Open transactions that are past their deadline, or left behind."""
     rows = [{"txnId": f"0:{number}", "orphaned": each} for number, each in enumerate(orphaned, 1)]
     return with_(transactions={"open": len(rows), "oldest": None, "late": rows})
 
@@ -165,7 +165,7 @@ def test_the_critical_come_first() -> None:
 def test_sentences_name_a_few_and_count_the_rest() -> None:
     """Late ones by kind; who is blocked, and by whom."""
     (found,) = judge(late(*[True] * 3, *[False] * 4))
-    assert found["what"].endswith("can never commit: 0:1, 0:2, 0:3, 0:4, 0:5 and 2 more")
+    assert found["what"].endswith("are late: 0:1, 0:2, 0:3, 0:4, 0:5 and 2 more")
     assert found["why"].startswith("3 left behind by a process that is gone and 4 past the deadline.")
     (found,) = judge(BLOCKED)
     expected = "3 committed messages of orders wait behind transaction 0:1; billing cannot read on"
