@@ -75,13 +75,14 @@ def _clock_skew_ms(view: ReadView) -> int | None:
 
 
 def _topic(model: dict[str, Any]) -> dict[str, Any]:
-    """A topic; `blockedBy` is the transaction that holds its maxReadPosition, if anything waits for it."""
+    """A topic; `blockedBy` is the transaction that holds its maxReadPosition, if anything waits for it, and its age."""
     blocked = model["openTransactions"] if model["blockedMessages"] else []
     return {
         **{name: model[name] for name in _TOPIC},
         "subscriptions": len(model["subscriptions"]),
         "visible": max((each["visible"] for each in model["subscriptions"].values()), default=0),
         "blockedBy": blocked[0]["txnId"] if blocked else None,
+        "blockedByAgeMs": blocked[0]["ageMs"] if blocked else None,
     }
 
 

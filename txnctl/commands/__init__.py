@@ -28,6 +28,10 @@ COMMANDS = {
         "txnctl.commands.doctor:doctor",
         "Say in plain words what is wrong, why, and what to type next.",
     ),
+    "check": (
+        "txnctl.commands.check:check",
+        "Measure the store for monitoring, and judge it by thresholds.",
+    ),
     "demo": (
         "txnctl.commands.demo:demo",
         "Tell the bank's story in a store of its own, and check every balance.",
