@@ -805,6 +805,12 @@ class Store:
 
         return audit.rows(self.connection, limit)
 
+    def overview(self) -> dict[str, Any]:
+        """All that `txnctl status`, `doctor` and `check` look at, from one view, with what is wrong as `findings`."""
+        from storage.ops import overview
+
+        return overview.run(self)
+
     def info(self) -> dict[str, Any]:
         """What the store is: format, identity, sizes, counts."""
         from storage.ops import inspection

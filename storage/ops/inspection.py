@@ -16,27 +16,52 @@ from storage.place import DATA
 from storage.schema import FORMAT_NUMBER, LEASES, STORE, TXN_DEADLINES, TXNS
 from storage.store_head import ReapPolicy
 from storage.table import table as tables
+from storage.view import ReadView
 
 
 def info(connection: Connection) -> dict[str, Any]:
     """What the store is: format, identity, sizes, counts."""
-    figures = connection.environment.info()
     with connection.view() as view:
-        payload = view.get(STORE, b"format")
-        assert payload is not None, "an open store has a format record"
-        _, store_id, created_ms = unpack(payload)[:3]
-        head = view.head
-        return {
-            "path": connection.path, "format": FORMAT_NUMBER, "storeId": store_id.hex(),
-            **both("created", created_ms), "incarnation": head.incarnation, "commits": head.commits,
-            "topics": sum(1 for _ in topics.every(view)), "tables": sum(1 for _ in tables.every(view)),
-            "openTransactions": view.count(TXN_DEADLINES),
-            "transactions": view.count(TXNS), "lastTimestamp": str(head.last_timestamp),
-            "reapPolicy": ReapPolicy(head.reap_policy).name.lower(), "tableRetentionMs": head.table_retention_ms,
-            "dataBytes": os.stat(os.path.join(connection.path, DATA)).st_size,
-            "usedBytes": (figures["last_pgno"] + 1) * figures["psize"], "mapBytes": figures["map_size"],
-            "readersInUse": figures["num_readers"], "readersMax": READERS_MAX,
-        }  # fmt: skip
+        return info_in(view, connection)
+
+
+def info_in(view: ReadView, connection: Connection) -> dict[str, Any]:
+    """The same, as a view shows it."""
+    figures = connection.environment.info()
+    payload = view.get(STORE, b"format")
+    assert payload is not None, "an open store has a format record"
+    _, store_id, created_ms = unpack(payload)[:3]
+    head = view.head
+    return {
+        "path": connection.path, "format": FORMAT_NUMBER, "storeId": store_id.hex(),
+        **both("created", created_ms), "incarnation": head.incarnation, "commits": head.commits,
+        "topics": sum(1 for _ in topics.every(view)), "tables": sum(1 for _ in tables.every(view)),
+        "openTransactions": view.count(TXN_DEADLINES),
+        "transactions": view.count(TXNS), "lastTimestamp": str(head.last_timestamp),
+        "reapPolicy": ReapPolicy(head.reap_policy).name.lower(), "tableRetentionMs": head.table_retention_ms,
+        "dataBytes": os.stat(os.path.join(connection.path, DATA)).st_size,
+        "usedBytes": (figures["last_pgno"] + 1) * figures["psize"], "mapBytes": figures["map_size"],
+        "readersInUse": figures["num_readers"], "readersMax": READERS_MAX,
+    }  # fmt: skip
+
+
+def gate(connection: Connection) -> dict[str, Any] | None:
+    """Who is in the writer gate at this moment: pid, holder in words, `held` or `stopped`; None if it is free."""
+    connection.environment.check_usable()
+    lock_file = connection.environment.lock_file
+    if not lock_file.gate_is_held():
+        return None
+    signature = lock_file.gate_signature() or (0, 0)
+    return {
+        "pid": signature[0] or None, "holder": describe(*signature),
+        "state": "stopped" if is_stopped(*signature) else "held",
+    }  # fmt: skip
+
+
+def disk(connection: Connection) -> dict[str, Any]:
+    """What the file system of the store has left for its user, and what it holds in all."""
+    found = os.statvfs(connection.path)
+    return {"diskFreeBytes": found.f_bavail * found.f_frsize, "diskBytes": found.f_blocks * found.f_frsize}
 
 
 def identity(connection: Connection) -> str:
@@ -49,14 +74,11 @@ def identity(connection: Connection) -> str:
 
 def locks(connection: Connection) -> list[dict[str, Any]]:
     """Who holds the writer gate, leases, and the store open."""
-    connection.environment.check_usable()
-    lock_file, rows = connection.environment.lock_file, []
-    if lock_file.gate_is_held():
-        signature = lock_file.gate_signature() or (0, 0)
-        rows.append({
-            "lock": "writer gate", "pid": signature[0] or None, "holder": describe(*signature),
-            "state": "stopped" if is_stopped(*signature) else "held",
-        })  # fmt: skip
+    rows: list[dict[str, Any]] = []
+    writing = gate(connection)
+    if writing is not None:
+        rows.append({"lock": "writer gate", **writing})
+    lock_file = connection.environment.lock_file
     with connection.view() as view:
         for key, payload in view.scan(LEASES):
             owner = Owner.of(unpack(payload))

@@ -27,10 +27,11 @@ def rows(connection: Connection, name: str | None) -> list[dict[str, Any]]:
     with connection.view() as view:
         found = [topics.get(view, name)] if name is not None else list(topics.every(view))
         locks = connection.environment.lock_file
-        return [row for topic in found for row in _rows(view, locks, topic)]
+        return [row for topic in found for row in rows_of(view, locks, topic)]
 
 
-def _rows(view: ReadView, locks: LockFile, topic: Topic) -> list[dict[str, Any]]:
+def rows_of(view: ReadView, locks: LockFile, topic: Topic) -> list[dict[str, Any]]:
+    """The sessions of one topic in a view, in the same order."""
     head = topic_head.load(view, topic.topic_id)
     there = list(sessions.every(view, topic.topic_id))
     there.sort(key=lambda each: (each.is_waiting, each.number))
@@ -101,7 +102,7 @@ def show(connection: Connection, name: str) -> dict[str, Any]:
     """Why a producer can or cannot connect to a topic."""
     with connection.view() as view:
         topic, locks = topics.get(view, name), connection.environment.lock_file
-        head, found = topic_head.load(view, topic.topic_id), _rows(view, locks, topic)
+        head, found = topic_head.load(view, topic.topic_id), rows_of(view, locks, topic)
         connected = [each for each in found if not each["isWaiting"]]
         waiting = [each for each in found if each["isWaiting"]]
         return {

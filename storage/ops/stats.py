@@ -173,7 +173,8 @@ def _consumer(view: ReadView, locks: LockFile, each: subscriptions.AttachedConsu
     owner = each.owner
     state = locks.state(each.lease, owner, view.clock.boot_id())
     return {
-        "consumerName": each.name, "owner": str(owner), "state": state, **both("connectedSince", each.connected_ms)
+        "consumerName": each.name, "owner": str(owner), "pid": owner.pid, "state": state,
+        **both("connectedSince", each.connected_ms)
     }  # fmt: skip
 
 

@@ -42,8 +42,12 @@ def topic(connection: Connection, name: str) -> dict[str, Any]:
 def every(connection: Connection) -> list[dict[str, Any]]:
     """The models of all topics, from one view."""
     with connection.view() as view:
-        locks = connection.environment.lock_file
-        return [model(view, locks, each) for each in topics.every(view)]
+        return every_in(view, connection.environment.lock_file)
+
+
+def every_in(view: ReadView, locks: LockFile) -> list[dict[str, Any]]:
+    """The models of all topics, in a view."""
+    return [model(view, locks, each) for each in topics.every(view)]
 
 
 def chains(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:

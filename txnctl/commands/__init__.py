@@ -27,9 +27,14 @@ COMMANDS = {
         "txnctl.commands.pipeline:pipeline",
         "Jobs on Apache Spark: files in and out, settling, watching, auditing.",
     ),
+    "status": ("txnctl.commands.status:status", "Show the health of the store on one screen."),
     "doctor": (
         "txnctl.commands.doctor:doctor",
-        "Say what is there of all that txnctl can use, and how to get the rest.",
+        "Say in plain words what is wrong, why, and what to type next.",
+    ),
+    "check": (
+        "txnctl.commands.check:check",
+        "Measure the store for monitoring, and judge it by thresholds.",
     ),
     "demo": (
         "txnctl.commands.demo:demo",

@@ -1,68 +1,135 @@
-"""`txnctl doctor`: what is there of all that txnctl can use, and how to get the rest."""
+"""`txnctl doctor`: what is wrong, why, and the command to type next."""
 
 from __future__ import annotations
 
+from txnctl.commands.overview_fields import AS_OF, FINDINGS, VERDICT
 from txnctl.declaration import command
 from txnctl.options import example, names_store, option, output
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
     from typing import Any
 
+    from storage.errors import TxnctlError
     from txnctl.context import Context
 
     Row = dict[str, Any]
 
-FIELDS = (
-    Field("what", "text", "The store, or a program or library."),
-    Field("ok", "boolean", "Whether it is there and will do."),
-    Field("needed", "text", "always, or the commands that need it."),
-    Field("version", "text", "Its version, or null; of a store the number of its format."),
-    Field("place", "text", "Where it is, or null."),
-    Field("hint", "text", "What to do where it will not do, or null.", heading=""),
+DIAGNOSIS = (
+    VERDICT,
+    *AS_OF,
+    Field("path", "text", "The store."),
+    FINDINGS,
+    Field("programs", "list", "What only `pipeline` needs: what, ok, version, place, hint (null where unknown)."),
+)  # fmt: skip
+
+_SETUP = (
+    "txnctl topics create orders",
+    "txnctl subscriptions create orders billing",
+    "txnctl transactions begin",
+    "txnctl produce orders -m half --txn 0:1",
+    "txnctl produce orders -m whole",
 )
 
 
 @command
-@option("--exit-code", is_flag=True, help="Exit with 8 where something will not do.")
+@option("--exit-code", is_flag=True, help="End with 8 if anything is found.")
 @names_store(effect="reads")
-@output(FIELDS, name_field="what")
-@example("txnctl doctor")
-@example("txnctl doctor --exit-code -o json")
+@output(DIAGNOSIS, name_field="verdict")
+@example("txnctl doctor", setup=_SETUP)
+@example("txnctl doctor --exit-code", setup=_SETUP, exit_code=8)
+@example("txnctl doctor -o json", setup=_SETUP)
 def doctor(context: Context, exit_code: bool) -> None:
-    """Say what is there of all that txnctl can use, and how to get the rest.
+    """Say in plain words what is wrong, why, and what to type next.
 
-    Looked at are the store, and what only `txnctl pipeline` needs: Java, PySpark and PyArrow. Nothing is changed.
+    It looks whether the store can be opened and is private, at the disk, the writer gate, LMDB's readers, late and
+    orphaned transactions, what is blocked and by whom, backlogs without a consumer, stopped processes and who waits for
+    them, keys of tables that are held, versions that gc would remove, and clocks that disagree. Of the commands that
+    it names, those that change something tell with --dry-run what that would be.
+
+    A store that cannot be opened is a finding too. Java and PySpark, which only `pipeline` needs, are no findings.
     """
     from txnctl.spark import requirements
 
-    rows = [_store(context), *({**row, "needed": "pipeline"} for row in requirements.describe())]
-    context.show_list(rows, table=lambda shown: _report(context, shown))
-    if exit_code and not all(row["ok"] for row in rows):
-        from txnctl.exit_codes import CONDITION_FOUND
+    found = {**_diagnosis(context), "programs": requirements.describe()}
+    context.show(found, table=lambda shown: _report(context, shown))
+    if exit_code and found["findings"]:
+        from txnctl import exit_codes
 
-        context.exit(CONDITION_FOUND)
+        context.exit(exit_codes.CONDITION_FOUND)
 
 
-def _store(context: Context) -> Row:
-    """The store, looked at as every command opens it."""
-    from storage.errors import TxnctlError
+def _diagnosis(context: Context) -> Row:
+    from storage.errors import Busy, StoreInvalid
 
-    row: Row = {"what": "store", "ok": True, "needed": "always", "version": None, "place": context.store_path}
     try:
         with context.open_store(context.store_path, read_only=True) as store:
-            row |= {"version": str(store.info()["format"]), "hint": None}
-    except TxnctlError as error:
-        row |= {"ok": False, "hint": f"{error.message}. {error.hint or ''}".strip()}
-    return row
+            facts = store.overview()
+    except (Busy, StoreInvalid) as error:
+        return _unusable(context.store_path, error)
+    wanted = [field.name for field in (VERDICT, *AS_OF)]
+    path = facts["store"]["path"]
+    return {**{name: facts[name] for name in wanted}, "path": path, "findings": facts["findings"]}
 
 
-def _report(context: Context, rows: Sequence[Row]) -> list[str]:
-    """A line for each, and what to do under the table."""
-    lines = [context.table_of(rows, FIELDS)]
-    for row in rows:
-        if row["hint"]:
-            lines += ["", f"{context.style(row['what'], 'bold')}: {row['hint']}"]
-    return lines
+def _unusable(path: str, error: TxnctlError) -> Row:
+    """A store that cannot be opened, or read, as the one finding."""
+    from shlex import quote
+
+    from storage.clock import SYSTEM_CLOCK
+    from storage.moment import both
+    from storage.ops.findings import finding, verdict
+
+    commands = {
+        "store-not-found": f"txnctl store init {quote(path)}",
+        "corrupt-store": f"txnctl store verify --full --store {quote(path)}",
+        "store-unsafe": f"ls -ld {quote(path)}",
+        "not-permitted": f"ls -ld {quote(path)}",
+    }
+    command = commands.get(error.code, f"txnctl errors explain {error.code}")
+    why = error.hint or "It was left as it is."
+    wrong = [finding(error.code, "store", error.message, why, command, "critical")]
+    now = both("asOf", SYSTEM_CLOCK.wall_ms())
+    return {"verdict": verdict(wrong), **now, "path": path, "findings": wrong}
+
+
+def _report(context: Context, row: Row) -> Iterator[str]:
+    from txnctl.commands.status_screen import headline
+
+    yield headline(context, row["path"], row)
+    for each in row["findings"]:
+        yield ""
+        yield from _finding(context, each)
+    yield ""
+    if not row["findings"]:
+        yield "Nothing is wrong."
+    for program in row["programs"]:
+        yield context.style(f"{program['what']}: {_presence(program)}", "dim")
+
+
+def _finding(context: Context, found: Row) -> Iterator[str]:
+    """What, why, and the command, which stays in one piece."""
+    from textwrap import wrap
+
+    from txnctl.commands.status_screen import VERDICT_STYLES
+    from txnctl.commands.topic_stats import WIDTH
+
+    style = VERDICT_STYLES[found["severity"]]
+    first, *rest = wrap(_sentence(found["what"]), WIDTH - 2, break_on_hyphens=False)
+    yield f"{context.style('!', *style)} {context.style(first, 'bold')}"
+    for line in rest:
+        yield f"  {context.style(line, 'bold')}"
+    yield from [f"  {line}" for line in wrap(found["why"], WIDTH - 2, break_on_hyphens=False)]
+    yield f"  Next: {context.style(found['command'], 'cyan')}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _presence(program: Row) -> str:
+    version = program["version"] or "not found"
+    place = f" in {program['place']}" if program["place"] else ""
+    return f"{version}{place}" if program["ok"] else f"{version}; only `pipeline` needs it. {program['hint']}"

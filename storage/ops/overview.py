@@ -1,0 +1,146 @@
+"""The health of a whole store: what `status`, `doctor` and `check` look at, and what is wrong with it.
+
+Topics, transactions, producers and tables are of one view, by the model of `timeline.py`: nothing that is blocked is
+read. The writer gate, LMDB's readers and the disk are of the moment; readers are looked at before the view is opened,
+so that it is not among them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from storage.lease import LockFile
+from storage.ledger import topic as topics
+from storage.limits import READERS_MAX
+from storage.moment import both
+from storage.ops import findings, inspection, producers, timeline, transactions
+from storage.ops.stats import owner_state
+from storage.schema import PART_TABLE
+from storage.table import table as tables, table_head
+from storage.table.table_head import TableHead
+from storage.txn import reaper, record as records
+from storage.txn.coordinator import touches
+from storage.view import ReadView
+
+if TYPE_CHECKING:
+    from storage.store import Store
+
+_TOPIC = (
+    "topic", "name", "msgCount", "maxReadPosition", "lastConfirmedEntry", "topicEpoch", "ongoingTxnCount",
+    "blockedMessages", "oldestBlockedAt", "oldestBlockedMs", "uncommittedMessages",
+)  # fmt: skip
+_SUBSCRIPTION = (
+    "type", "subscriptionIsolationLevel", "onOpen", "visible", "blocked", "uncommitted", "pending",
+    "unackedMessages", "verdict", "consumers",
+)  # fmt: skip
+
+
+def run(store: Store) -> dict[str, Any]:
+    """The store as it is now: `store`, `writerGate`, `readers`, `topics`, `subscriptions`, `transactions`,
+    `producers`, `tables`, `clockSkewMs`, and `findings` (what is wrong, the worst first) with their `verdict`."""
+    connection = store.connection
+    reading, writing = inspection.readers(connection), inspection.gate(connection)
+    with connection.view() as view:
+        models = timeline.every_in(view, connection.environment.lock_file)
+        found = {
+            **both("asOf", view.clock.wall_ms()),
+            "store": {**inspection.info_in(view, connection), **inspection.disk(connection)},
+            "writerGate": writing,
+            "readers": _readers(reading),
+            "clockSkewMs": _clock_skew_ms(view),
+            "topics": [_topic(each) for each in models],
+            "subscriptions": [row for each in models for row in _subscriptions(each)],
+            "transactions": _transactions(view, store),
+            "producers": _producers(view, connection.environment.lock_file),
+            "tables": _tables(view, connection.environment.lock_file),
+        }
+    wrong = findings.judge(found)
+    return {"verdict": findings.verdict(wrong), **found, "findings": wrong}
+
+
+def _readers(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """How full the table is, and the reader whose view is the oldest."""
+    reading = [row for row in rows if row["behind"] is not None]
+    return {
+        "inUse": len(rows), "max": READERS_MAX, "reading": len(reading),
+        "oldest": max(reading, key=lambda row: int(row["behind"]), default=None),
+    }  # fmt: skip
+
+
+def _clock_skew_ms(view: ReadView) -> int | None:
+    """By how much the wall clock has moved against the boot clock; None before this boot's first commit."""
+    if view.head.boot_id != view.clock.boot_id():
+        return None
+    return (view.clock.wall_ns() - view.now_ns - view.head.wall_offset_ns) // 1_000_000
+
+
+def _topic(model: dict[str, Any]) -> dict[str, Any]:
+    """A topic; `blockedBy` is the transaction that holds its maxReadPosition, if anything waits for it, and its age."""
+    blocked = model["openTransactions"] if model["blockedMessages"] else []
+    return {
+        **{name: model[name] for name in _TOPIC},
+        "subscriptions": len(model["subscriptions"]),
+        "visible": max((each["visible"] for each in model["subscriptions"].values()), default=0),
+        "blockedBy": blocked[0]["txnId"] if blocked else None,
+        "blockedByAgeMs": blocked[0]["ageMs"] if blocked else None,
+    }
+
+
+def _subscriptions(model: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "topic": model["topic"], "name": model["name"], "subscription": name,
+            **{field: each[field] for field in _SUBSCRIPTION},
+        }
+        for name, each in model["subscriptions"].items()
+    ]  # fmt: skip
+
+
+def _transactions(view: ReadView, store: Store) -> dict[str, Any]:
+    """How many are open, the oldest of them, and those that are late: overdue, or left behind by a dead process."""
+    locks, begun = store.connection.environment.lock_file, transactions.open_ones(view)
+    names = {each.topic_id: each.full_name for each in topics.every(view)}
+    orphans = [txn for txn in reaper.orphaned(view, locks) if txn in set(begun)]
+    late = sorted({*reaper.overdue(view), *orphans})
+    rows = {txn: transactions.row(view, store, records.get(view, txn), names) for txn in {*late, *begun[:1]}}
+    return {
+        "open": len(begun), "oldest": rows[begun[0]] if begun else None, "late": [rows[txn] for txn in late]
+    }  # fmt: skip
+
+
+def _producers(view: ReadView, locks: LockFile) -> list[dict[str, Any]]:
+    """Topics on which a living producer waits: who owns the topic, and who is next."""
+    found = []
+    for topic in topics.every(view):
+        there = [row for row in producers.rows_of(view, locks, topic) if row["alive"]]
+        waiting = [row for row in there if row["isWaiting"]]
+        if waiting:
+            found.append({
+                "topic": topic.full_name, "name": topic.name, "waiting": len(waiting), "next": waiting[0],
+                "before": next((row for row in there if not row["isWaiting"]), None),
+            })  # fmt: skip
+    return found
+
+
+def _tables(view: ReadView, locks: LockFile) -> list[dict[str, Any]]:
+    """Tables, with the open transactions that hold keys of each."""
+    holders: dict[int, list[dict[str, Any]]] = {}
+    for txn in transactions.open_ones(view):
+        for table_id in touches(view, txn, PART_TABLE):
+            holders.setdefault(table_id, []).append(_holder(view, locks, txn))
+    rows = []
+    for each in tables.every(view):
+        head = table_head.find(view, each.table_id) or TableHead()
+        rows.append({
+            "table": each.name, "keys": head.keys, "versions": head.versions, "intents": head.intents,
+            "heldBy": holders.get(each.table_id, []),
+        })  # fmt: skip
+    return rows
+
+
+def _holder(view: ReadView, locks: LockFile, txn: int) -> dict[str, Any]:
+    record = records.get(view, txn)
+    return {
+        "txnId": str(record.id), "owner": str(record.owner), "ownerState": owner_state(view, locks, record),
+        "idleMs": max(0, (view.now_ns - record.used_ns) // 1_000_000), "overdue": record.deadline_ns <= view.now_ns,
+    }  # fmt: skip

@@ -1,0 +1,164 @@
+"""`txnctl doctor` over real stores, stuck processes and paths that are no store."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage import EARLIEST, Store
+from storage.clock import Clock, ManualClock
+from txnctl.commands.doctor import DIAGNOSIS
+from txnctl.spark import java
+from txnctl.output.field import undeclared
+
+Run = Callable[..., Any]
+
+
+def an_hour_ago() -> Clock:
+    """This boot's clocks as they stood an hour ago."""
+    now = Clock()
+    clock = ManualClock(now.wall_ms(), now.boot_id())
+    clock.boot_now_ns = now.boot_ns()
+    clock.advance(-3600)
+    return clock
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store with the topic `orders`, to which `billing` subscribes, and the table `balances`."""
+    at = tmp_path / "bank.store"
+    Store.create(at, clock=an_hour_ago())
+    with Store.open(at, clock=an_hour_ago()) as store:
+        store.create_topic("orders")
+        store.admin.create_subscription("orders", "billing", initial_position=EARLIEST)
+        store.create_table("balances")
+    monkeypatch.setenv("TXNCTL_STORE", str(at))
+    return at
+
+
+@pytest.fixture
+def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine without Java: what looks for it finds nothing."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(java, "_PLACES", ())
+
+
+@pytest.fixture
+def stopped(path: Path) -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
+    """Starts processes that come to a point with the store and are stopped there."""
+    processes = []
+
+    def start(body: str) -> subprocess.Popen[bytes]:
+        program = f"import sys\nfrom storage import Store\nstore = Store.open(sys.argv[1])\n{body}\n"
+        ready = "def ready(*_):\n    print('ready', flush=True)\n    sys.stdin.read()\n"
+        process = subprocess.Popen(
+            [sys.executable, "-c", ready + program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        processes.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        os.kill(process.pid, signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate(timeout=30)
+
+
+def diagnosis(run: Run, *words: str) -> dict[str, Any]:
+    """`doctor` as JSON; its fields are declared."""
+    row: dict[str, Any] = run("doctor", *words, "-o", "json").json
+    assert not undeclared(row, DIAGNOSIS)
+    return row
+
+
+def codes(row: dict[str, Any]) -> list[str]:
+    """What was found."""
+    return [each["code"] for each in row["findings"]]
+
+
+@pytest.mark.usefixtures("path", "no_java")
+def test_nothing_is_wrong_with_a_new_store(run: Run) -> None:
+    """In so many words, and a missing Java is no finding."""
+    outcome = run("doctor", "--exit-code")
+    assert outcome.status == 0
+    assert "\nNothing is wrong.\n" in outcome.out
+    assert "Java: not found; only `pipeline` needs it. Install a Java runtime of version 17" in outcome.out
+    row = diagnosis(run)
+    assert (row["verdict"], row["findings"]) == ("ok", [])
+    assert row["programs"][0] == {
+        "what": "Java", "ok": False, "version": None, "place": None, "hint": java.HINT,
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("no_java")
+def test_every_command_it_names_runs_as_it_stands(run: Run, path: Path) -> None:
+    """A store stuck in several ways: what, why and the next command of each; typed, each of them works."""
+    with Store.open(path, clock=an_hour_ago()) as store:
+        producer = store.create_producer("orders")
+        store.admin.create_subscription("orders", "idle", initial_position=EARLIEST)
+        producer.send(b"plain")
+        txn = store.begin(timeout=7200)
+        producer.send(b"half", txn=txn)
+        producer.send(b"whole")
+        store.table("balances").put(b"B1", b"100", txn=txn)
+        producer.close()
+        store.begin(timeout=60)
+    row = diagnosis(run)
+    assert codes(row) == ["late-transactions", "blocked", "no-consumer", "no-consumer", "intents-held"]
+    out = " ".join(run("doctor").out.split())
+    for each in row["findings"]:
+        assert each["what"][1:] in out
+        assert f"{each['why']} Next: {each['command']}" in out
+        words = shlex.split(each["command"])
+        assert words[0] == "txnctl"
+        assert run(*words[1:]).status == 0
+    assert run("doctor", "--exit-code").status == 8
+    assert "late-transactions" not in codes(diagnosis(run))
+
+
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize(
+    ("body", "code", "severity"),
+    [
+        ("consumer = store.subscribe('orders', 'billing')\nready()", "consumer-stopped", "warning"),
+        ("store.connection.write(ready)", "gate-stopped", "critical"),
+    ],
+)
+def test_a_stopped_process_is_named_and_continued(
+    run: Run, stopped: Any, body: str, code: str, severity: str
+) -> None:
+    """Its command continues it; then it is no finding any more."""
+    process = stopped(body)
+    (found,) = diagnosis(run)["findings"]
+    assert (found["code"], found["severity"]) == (code, severity)
+    assert found["command"] == f"kill -CONT {process.pid}"
+    subprocess.run(["sh", "-c", found["command"]], check=True)
+    os.waitpid(process.pid, os.WCONTINUED)
+    assert diagnosis(run)["findings"] == []
+
+
+def test_a_store_that_cannot_be_opened_is_a_finding(run: Run, path: Path, tmp_path: Path) -> None:
+    """None there, not private, not a store: one critical finding, and nothing is created or changed."""
+    missing, other = tmp_path / "missing", tmp_path / "other"
+    other.mkdir()
+    (other / "notes.txt").write_text("mine")
+    path.chmod(0o777)
+    for at, code in ((missing, "store-not-found"), (other, "not-a-store"), (path, "store-unsafe")):
+        row = diagnosis(run, "--store", str(at))
+        assert (row["verdict"], codes(row), row["path"]) == ("critical", [code], str(at))
+        assert row["findings"][0]["severity"] == "critical"
+    assert not missing.exists()
+    assert run("doctor", "--exit-code").status == 8
+    assert run("doctor").out.splitlines()[0].split()[1:4] == ["CRITICAL:", "1", "finding"]

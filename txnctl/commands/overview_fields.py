@@ -1,0 +1,31 @@
+"""The fields of what `txnctl status` and `doctor` print."""
+
+from __future__ import annotations
+
+from txnctl.output.field import Field
+
+AS_OF = (
+    Field("asOfAt", "time", "The moment of which the report speaks."),
+    Field("asOfMs", "timeMs", "The same as an integer."),
+)
+VERDICT = Field("verdict", "text", "ok, warning or critical: as the worst finding.")
+FINDINGS = Field(
+    "findings",
+    "list",
+    "What is wrong, the worst first: code, severity, about, what, why, and command, the one to type next.",
+)
+
+OVERVIEW = (
+    VERDICT,
+    *AS_OF,
+    Field("store", "map", "As `store info`, with diskFreeBytes and diskBytes of its file system."),
+    Field("writerGate", "map", "Who writes at this moment: pid, holder, state (held, stopped); null if nobody."),
+    Field("readers", "map", "LMDB's reader table: places inUse of max, views held (reading), the oldest of them."),
+    Field("clockSkewMs", "duration", "By how much the wall clock was set; null before the first commit of this boot."),
+    Field("topics", "list", "Topics: blockedMessages, blockedBy, uncommittedMessages, visible (the largest lag)."),
+    Field("subscriptions", "list", "Subscriptions: visible, blocked, uncommitted, verdict, consumers."),
+    Field("transactions", "map", "How many are open, the oldest, and the late ones: overdue or orphaned."),
+    Field("producers", "list", "Topics on which producers wait: how many, who is before them, who is next."),
+    Field("tables", "list", "Tables: keys, versions, intents, and the open transactions that hold keys (heldBy)."),
+    FINDINGS,
+)  # fmt: skip
