@@ -14,7 +14,7 @@ from storage.ledger import topic as topics
 from storage.limits import READERS_MAX
 from storage.moment import both
 from storage.ops import findings, inspection, producers, timeline, transactions
-from storage.ops.stats import owner_state
+from storage.ops.owner_state import owner_state
 from storage.schema import PART_TABLE
 from storage.table import table as tables, table_head
 from storage.table.table_head import TableHead

@@ -16,8 +16,8 @@ import pytest
 from storage import EARLIEST, Store
 from storage.clock import Clock, ManualClock
 from txnctl.commands.doctor import DIAGNOSIS
-from txnctl.spark import java
 from txnctl.output.field import undeclared
+from txnctl.spark import java
 
 Run = Callable[..., Any]
 
