@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 MESSAGES = 200_000
 
@@ -24,6 +26,7 @@ def processes_of(place: Path) -> list[str]:
     return found
 
 
+@pytest.mark.needs_program("java")
 def test_a_cluster_without_lmdb_reads_and_writes_exactly_what_was_produced(tmp_path: Path):
     """An executor and the driver are killed on the way; every check holds, and no process and no file is left."""
     place = tmp_path / "scale"

@@ -14,6 +14,8 @@ from txnctl.spark import read_topic
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.needs_program("java")
+
 LEVELS = ["READ_COMMITTED", "READ_UNCOMMITTED"]
 
 
