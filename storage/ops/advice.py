@@ -1,6 +1,6 @@
 """What to do about a transaction: one piece of advice, with the command to type. Pure.
 
-The first that fits is given: what has ended needs nothing; what nobody can go on with is reaped; who is stopped is
+The first that fits is given: what has ended needs nothing; what its process has left is reaped; who is stopped is
 continued; who is at work is waited for; what would free nothing leads to the one that would; then comes ending it,
 which begins with a look at what that changes; and what holds nobody up is left alone.
 """
@@ -47,7 +47,8 @@ class Situation:
 def judge(found: Situation) -> dict[str, Any]:
     """The advice: a stable word for it, whether ending the transaction now is safe, why, and the command.
 
-    `safe` is true where nobody can go on with it, false where somebody may, null where that cannot be told.
+    `safe` is true where its deadline has passed or its process is gone, false where somebody is there to go on with
+    it, null where that cannot be told.
     """
     advice, safe, why, command = _judge(found)
     return {"advice": advice, "safeToEnd": safe, "because": why, "command": command}
@@ -78,7 +79,10 @@ def _reap(found: Situation) -> tuple[str, bool | None, str, str | None]:
             "Its deadline has passed: it can never commit any more. The next writer aborts it; so does this."
         )
     else:
-        why = "Its process is gone: nobody can go on with it. The next writer aborts it, all of it; so does this."
+        why = (
+            "Its process is gone. The next writer aborts it, all of it, unless somebody commits it by its id before; "
+            "this aborts it now."
+        )
     return "reap", True, why, "txnctl transactions reap"
 
 

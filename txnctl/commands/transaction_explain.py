@@ -40,7 +40,7 @@ EXPLAINED = (
     Field(
         "safeToEnd",
         "boolean",
-        "true: nobody can go on with it; false: somebody may; null: that cannot be told.",
+        "true: its time is over or its process gone; false: somebody may go on; null: unknown.",
     ),
     Field("because", "text", "Why that is the advice."),
     Field("command", "text", "The command to type next; null if there is nothing to do."),
