@@ -73,12 +73,16 @@ def round_ticks(low: float, high: float) -> list[float]:
     """Round numbers from at or below `low` to at or above `high`, a handful, evenly apart."""
     from math import ceil, floor, log10
 
-    if high <= low:
-        high = low + 1
+    # Values closer together than numbers of their size can be told apart are one value.
+    closest = max(1.0, abs(low), abs(high)) * 1e-9
+    if high - low < closest:
+        high = low + max(1.0, closest)
     raw = (high - low) / _TICKS
     power = 10.0 ** floor(log10(raw))
     step = next(power * each for each in _STEPS if power * each >= raw)
     first, last = floor(low / step), ceil(high / step)
+    # Dividing has rounded: the outer ticks enclose the values all the same.
+    first, last = first - (step * first > low), last + (step * last < high)
     return [step * number for number in range(first, last + 1)]
 
 
