@@ -78,7 +78,7 @@ def history(
             and (since_ms is None or (record.ended_ms or 0) >= since_ms)
             and (wanted is None or wanted in touches(view, record.least, PART_TOPIC))
         ]
-        found.sort(key=lambda record: (record.ended_ms or 0, record.least), reverse=True)
+        found.sort(key=lambda record: record.ended_timestamp or 0, reverse=True)
         return [row(view, store, record, names) for record in found[:limit]]
 
 

@@ -15,7 +15,6 @@ from typing import Any
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
 from storage.clock import ManualClock
 from storage.errors import TxnctlError
-from storage.ops import verify
 from tests.processes.parent import say
 
 TOPICS = ("letters", "numbers")
@@ -98,7 +97,7 @@ def answers(path: str) -> dict[str, Any]:
             except TxnctlError as error:
                 found[name] = error
         try:
-            problems = verify.run(store.connection, full=True)
+            problems = store.verify(full=True)
             found["verify"] = problems[0]["message"] if problems else None
         except TxnctlError as error:
             found["verify"] = error.message

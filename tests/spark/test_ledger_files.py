@@ -48,6 +48,7 @@ def fill(store: Store, entries: int = 23, topic: str = "t") -> None:
                 continue
             txn = store.transaction()
             producer.send_batch(values, event_times=[number] * len(values), txn=txn)
+            txn.flush()
             txn.commit() if number % 8 == 3 else txn.abort()
 
 

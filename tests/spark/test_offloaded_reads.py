@@ -30,6 +30,7 @@ def filled(store: Store) -> Store:
                 txn = store.transaction() if number % 3 == 2 else None
                 producer.send_batch(values, keys=["k"] * 3, properties=[{"n": str(number)}] * 3, txn=txn)
                 if txn is not None:
+                    txn.flush()
                     txn.commit() if number % 2 else txn.abort()
             producer.send(b"open", txn=store.transaction())
     store.create_table("accounts")

@@ -83,6 +83,7 @@ def owners(path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
             f"{body}\n"
             "txn = store.transaction(timeout=3600)\n"
             "store.create_producer('orders').send(b'half', txn=txn)\n"
+            "txn.flush()\n"
             "print('ready', flush=True)\n"
             "sys.stdin.read()\n"
             "txn.commit()\n"
