@@ -81,10 +81,13 @@ ORPHANED_CHILD = """
     txn = store.transaction()
     store.create_producer("t").send(b"of the parent", txn=txn)
     number = txn.id
+    ready, told = os.pipe()
     child = os.fork()
     if child == 0:
+        os.write(told, b"1")
         time.sleep(600)
         os._exit(0)
+    os.read(ready, 1)
 
     def hold(batch):
         say("forked", child, number)

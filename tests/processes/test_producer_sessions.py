@@ -84,10 +84,13 @@ FORKED = """
 ORPHANED_CHILD = """
     store = Store.open(path)
     owner = store.create_producer("t", access_mode="Exclusive")
+    ready, told = os.pipe()
     child = os.fork()
     if child == 0:
+        os.write(told, b"1")
         time.sleep(600)
         os._exit(0)
+    os.read(ready, 1)
     say("owns", 0, owner.session)
     say("forked", child)
     hear()
