@@ -63,6 +63,7 @@ def produce(store: Store, topic: str, messages: int, batch: int) -> Produced:
             if number % 10 == 9:
                 with_abort = store.transaction()
                 producer.send_batch(values, keys=keys, txn=with_abort)
+                with_abort.flush()
                 with_abort.abort()
                 continue
             produced.committed.add(values)

@@ -39,6 +39,7 @@ class Driver:
         self._store = store
         self._directory = directory
         self._process: Popen[bytes] | None = None
+        self._listener: Thread | None = None
         self.pid = self.jvm = self.seen = self.uncommitted = self.reserves = 0
 
     def start(self) -> None:
@@ -47,7 +48,8 @@ class Driver:
         words = (self._store.path, self._directory, str(self._messages))
         process = child.start("txnctl.bank.spark_driver", *words, stdin=PIPE)
         self._process, self.pid = process, process.pid
-        Thread(target=self._listen, args=(process,), daemon=True).start()
+        self._listener = Thread(target=self._listen, args=(process,), daemon=True)
+        self._listener.start()
         self._wait(lambda: self.jvm != 0)
 
     def _listen(self, process: Popen[bytes]) -> None:
@@ -95,16 +97,28 @@ class Driver:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
+        self._hang_up()
         return self.pid
 
     def stop(self) -> None:
         """Let it end in order, if it runs."""
         process = self._process
-        if process is None or process.poll() is not None:
+        if process is None:
             return
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            process.wait(_STOP_S)
-        except TimeoutExpired:
-            self.kill()
+        if process.poll() is None:
+            assert process.stdin is not None
+            process.stdin.close()
+            try:
+                process.wait(_STOP_S)
+            except TimeoutExpired:
+                self.kill()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        """Close the pipes of a driver that has ended."""
+        assert self._process is not None and self._listener is not None
+        self._listener.join(_STOP_S)
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
