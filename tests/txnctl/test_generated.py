@@ -153,7 +153,7 @@ class TestExamples:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=400,
             check=False,
         )
         assert done.returncode == example.exit_code, f"{script_text}\n{done.stdout}\n{done.stderr}"

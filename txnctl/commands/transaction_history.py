@@ -21,7 +21,13 @@ _LIMIT = 50
 
 
 @option("--topic", type=TOPIC, help="Only those that produced to this topic.")
-@option("--reason", type=ABORT_REASON, help="Only those that were aborted for this reason.")
+@option(
+    "--reason",
+    type=ABORT_REASON,
+    metavar="REASON",
+    help="Only those aborted for this reason: asked, timed-out, owner-dead, lost-conflict, refused-write, fenced "
+    "or incarnation.",
+)
 @option("--since", type=AGE_OR_TIME, help="Only those that ended since: `2h` ago, or a point in time.")
 @option(
     "-n",
