@@ -70,7 +70,7 @@ def test_reports_name_topics_alike(title: str, example: Example, tmp_path: Path)
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "TXNCTL_STORE": str(tmp_path / "store")}
     done = subprocess.run(
         ["sh", "-c", script], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, timeout=120, check=False,
+        text=True, timeout=400, check=False,
     )  # fmt: skip
     for line in (done.stdout, *done.stdout.splitlines(), *done.stderr.splitlines()):
         try:
