@@ -312,7 +312,7 @@ class TestHeldGate:
             wait_for(lambda: values(path, level=level) == [b"a"], "the first line is sent")
             with self._held(path):
                 process.stdin.write(b"b\n")
-                process.stdin.flush()
+                process.stdin.close()
                 assert b"waiting for the writer lock" in process.stderr.readline()
                 began = time.monotonic()
                 process.send_signal(signal.SIGINT)
