@@ -93,12 +93,8 @@ class ManualClock(Clock):
         self._calls.append((self.boot_now_ns + int(seconds * 1e9), seconds, action))
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass on every clock; with a negative number they are set back."""
+        """Let `seconds` pass on every clock."""
         until_ns = self.boot_now_ns + int(seconds * 1e9)
-        if seconds < 0:
-            self.wall_now_ns += until_ns - self.boot_now_ns
-            self.boot_now_ns = until_ns
-            return
         while due := [each for each in self._calls if each[0] <= until_ns]:
             call = min(due, key=lambda each: each[0])
             self._calls.remove(call)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Store
-from storage.clock import Clock, ManualClock
+from tests.txnctl.an_hour_ago import an_hour_ago
 from txnctl.commands.check_formats import nagios
 from txnctl.commands.check_measures import MEASURES, judge, thresholds, worst
 from txnctl.output.prometheus import Metric
@@ -22,15 +22,6 @@ _VALUE = r"-?\d+(?:\.\d+)?"
 PERFORMANCE = re.compile(rf"([a-z_]+)=({_VALUE})(s|B)?;({_VALUE}:?)?;({_VALUE}:?)?;({_VALUE})?")
 SAMPLE = re.compile(rf"([a-z_]+)(?:\{{(.*)\}})? ({_VALUE})")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)')
-
-
-def an_hour_ago() -> Clock:
-    """This boot's clocks as they stood an hour ago."""
-    now = Clock()
-    clock = ManualClock(now.wall_ms(), now.boot_id())
-    clock.boot_now_ns = now.boot_ns()
-    clock.advance(-3600)
-    return clock
 
 
 @pytest.fixture

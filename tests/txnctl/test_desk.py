@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, AccessMode, Store, SubscriptionType
-from storage.clock import Clock, ManualClock
 from storage.errors import ProducerFenced
+from tests.txnctl.an_hour_ago import an_hour_ago
 from txnctl.commands.transaction_abort import ABORTED
 from txnctl.commands.transaction_attention import HOLDING
 from txnctl.commands.transaction_blocked import BLOCKED
@@ -60,14 +60,6 @@ def stuck(path: Path) -> None:
         producer.send_batch([b"next"] * 4, txn=second)
         producer.send_batch([b"plain"] * 403)
         producer.close()
-
-
-def an_hour_ago() -> Clock:
-    """This boot's clocks as they stood an hour ago."""
-    now = Clock()
-    clock = ManualClock(now.wall_ms() - 3_600_000, now.boot_id())
-    clock.boot_now_ns = now.boot_ns() - 3_600_000_000_000
-    return clock
 
 
 @pytest.fixture

@@ -13,20 +13,11 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, Store
-from storage.clock import Clock, ManualClock
+from tests.txnctl.an_hour_ago import an_hour_ago
 from txnctl.commands.overview_fields import OVERVIEW
 from txnctl.output.field import undeclared
 
 CHECKOUT = Path(__file__).parents[2]
-
-
-def an_hour_ago() -> Clock:
-    """This boot's clocks as they stood an hour ago."""
-    now = Clock()
-    clock = ManualClock(now.wall_ms(), now.boot_id())
-    clock.boot_now_ns = now.boot_ns()
-    clock.advance(-3600)
-    return clock
 
 
 @pytest.fixture

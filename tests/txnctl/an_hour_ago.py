@@ -1,0 +1,13 @@
+"""Clocks for stores in which something has been going on for a while."""
+
+from __future__ import annotations
+
+from storage.clock import Clock, ManualClock
+
+
+def an_hour_ago() -> ManualClock:
+    """This boot's clocks as they stood an hour ago."""
+    now = Clock()
+    clock = ManualClock(now.wall_ms() - 3_600_000, now.boot_id())
+    clock.boot_now_ns = now.boot_ns() - 3_600_000_000_000
+    return clock
