@@ -2,7 +2,7 @@
 
 Wall time is recorded and shown, and never expires anybody. Deadlines, leases and delays run on the *store clock*:
 nanoseconds that grow while the machine runs (CLOCK_BOOTTIME) and go on from the last recorded reading after a
-reboot, so that what remained of a deadline remains. `environment.py` keeps the reading; here is the machine's part.
+reboot, so that what remained of a deadline remains. `store_head.py` keeps the reading; here is the machine's part.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from typing import TypeVar
 from storage import place
 from storage.clock import Clock
 from storage.codec import key1, pack
-from storage.environment import Environment, OnWait
+from storage.environment.data_map import OnWait
+from storage.environment.environment import Environment
 from storage.errors import StoreClosed, StoreInvalid, WriterBusy
 from storage.limits import WAKE_S
 from storage.owner import Owner, this_process
@@ -95,7 +96,7 @@ class Connection:
         dry_run: bool = False,
         timeout_s: float | None = None,
     ) -> T:
-        """One durable store transaction; see `Environment.write`."""
+        """One durable store transaction; see `Writer.write`."""
         self.check_writable()
         if self._overdue:
             self._catch_up(self.lock_timeout_s)
@@ -121,7 +122,7 @@ class Connection:
         self.environment.check_usable()
 
     def recorded_view(self, record: Callable[[ReadView], None]) -> AbstractContextManager[ReadView]:
-        """A view for a serializable read; see `Environment.recorded_view`."""
+        """A view for a serializable read; see `Writer.recorded_view`."""
         if self._closed:
             raise StoreClosed(f"this handle of {self.path} is closed")
         return self.environment.recorded_view(record, self.lock_timeout_s, self.on_wait)

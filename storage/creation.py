@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from storage import environment, faults, place
+from storage import faults, place
 from storage.aside import directory, is_aside
 from storage.clock import Clock
 from storage.codec import pack, seal
+from storage.environment import data_file
 from storage.errors import AlreadyExists, NotPermitted, StoreFull, StoreInvalid
 from storage.lease import FILE_NAME, check_platform
 from storage.limits import READERS_MAX
@@ -40,7 +41,7 @@ def create(path: str, clock: Clock) -> None:
     with building(path) as aside:
         place.check_local(aside, os.stat(aside).st_dev)
         _reserve(os.path.join(aside, place.LMDB_LOCK))
-        environment.create(aside, clock, _first_records)
+        data_file.create(aside, clock, _first_records)
         write_lock_file(os.path.join(aside, FILE_NAME))
         install(aside, path)
 

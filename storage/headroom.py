@@ -43,7 +43,8 @@ class Headroom:
             self._left = end - used - wanted
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and forget what was known of it."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+        self._left = 0

@@ -24,7 +24,14 @@ from typing import Final
 
 from storage import owner
 from storage.clock import Clock
-from storage.errors import PlatformUnsupported, StoreInUse, WriterBusy
+from storage.errors import (
+    NotAStore,
+    NotPermitted,
+    PlatformUnsupported,
+    StoreInUse,
+    StoreNotFound,
+    WriterBusy,
+)
 from storage.limits import LOCK_NOTE_S
 
 GATE: Final = 0
@@ -84,12 +91,20 @@ class LockFile:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def is_in_place(self) -> bool:
-        """Whether what is open is still at its path: false when the store was removed, moved or replaced."""
-        try:
-            return os.path.samestat(self._status, os.stat(self._path))
-        except OSError:
-            return False
+    def check_in_place(self) -> None:
+        """What is written into removed files nobody would ever read, and nobody else would ever commit to them.
+
+        Raises:
+            StoreNotFound: the store was removed, moved or replaced since it was opened.
+        """
+        is_in_place = False
+        with suppress(OSError):
+            is_in_place = os.path.samestat(self._status, os.stat(self._path))
+        if not is_in_place:
+            raise StoreNotFound(
+                f"the store at {os.path.dirname(self._path)} was removed, moved or replaced while it was open",
+                hint="What is at that path now, if anything, is another store: open it anew.",
+            )
 
     def _try(self, kind: int, byte: int) -> bool:
         try:
@@ -230,6 +245,21 @@ class LockFile:
         """The last process that passed the gate, in words."""
         signature = self.gate_signature()
         return owner.describe(*signature) if signature else "an unknown process"
+
+
+def open_locks(path: str, clock: Clock, *, read_only: bool) -> LockFile:
+    """The lock file of the store at `path`.
+
+    Raises:
+        NotAStore, NotPermitted
+    """
+    lock_path = os.path.join(path, FILE_NAME)
+    try:
+        return LockFile(lock_path, clock, writable=not read_only)
+    except FileNotFoundError:
+        raise NotAStore(f"{path} is not a whole store: {FILE_NAME} is missing") from None
+    except OSError as error:
+        raise NotPermitted(f"cannot open {lock_path}: {error.strerror}") from None
 
 
 def _is_file(descriptor: os.DirEntry[str], wanted: os.stat_result) -> bool:

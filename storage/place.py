@@ -130,20 +130,21 @@ def make_reader_table(path: str) -> None:
     """As root, make LMDB's lock file if it is missing: made by LMDB itself it would be root's, in a user's store.
 
     Raises:
-        OSError
+        NotPermitted
     """
     if os.geteuid() != _ROOT:
         return
+    file = os.path.join(path, LMDB_LOCK)
     try:
-        descriptor = os.open(
-            os.path.join(path, LMDB_LOCK), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
-        )
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            give_to_owner(descriptor, path)
+        finally:
+            os.close(descriptor)
     except FileExistsError:
         return
-    try:
-        give_to_owner(descriptor, path)
-    finally:
-        os.close(descriptor)
+    except OSError as error:
+        raise NotPermitted(f"cannot create {file}: {error.strerror}") from None
 
 
 def _check_private(path: str, status: os.stat_result) -> None:

@@ -31,7 +31,7 @@ from storage.txn_options import CheckMode, Priority, TransactionIsolation, Trans
 
 if TYPE_CHECKING:
     from storage.consumer import Consumer
-    from storage.environment import OnWait
+    from storage.environment.data_map import OnWait
     from storage.ledger.topic import Topic
     from storage.message import Message
     from storage.open_table import Table
@@ -57,8 +57,8 @@ class Store:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self._aborted_sets: dict[int, AbortedSet] = {}
-        if not connection.read_only and connection.environment.prologue is None:
-            connection.environment.prologue = self.reaper.pass_by
+        if not connection.read_only and connection.environment.writer.prologue is None:
+            connection.environment.writer.prologue = self.reaper.pass_by
 
     @cached_property
     def coordinator(self) -> Coordinator:

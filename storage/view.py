@@ -1,8 +1,7 @@
 """Views and write batches: what the engine sees of LMDB.
 
 A `ReadView` is one consistent state of the store, a `WriteBatch` a view that changes. They are LMDB's transactions
-under names of our own, as *transaction* is ours (docs/ARCHITECTURE.md, "Words"). `environment.py` makes and ends
-them.
+under names of our own, as *transaction* is ours (docs/ARCHITECTURE.md, "Words"). `environment/` makes and ends them.
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ class ReadView:
 
 
 class WriteBatch(ReadView):
-    """A view that changes: one durable commit or nothing. Made by `Environment.write` alone."""
+    """A view that changes: one durable commit or nothing. Made by `Writer.write` alone."""
 
     __slots__ = ("bytes", "dry_run", "lock_file", "naming", "read_cache")
 

@@ -11,8 +11,8 @@ from storage.errors import StoreClosed, StoreFull
 from tests.processes.child import Children
 
 SMALL_MAPS = """
-    from storage import environment
-    environment.MAP_BYTES_WANTED = environment.MAP_BYTES_FALLBACK = environment.MAP_BYTES_SPARE = 1 << 20
+    from storage.environment import data_file
+    data_file.MAP_BYTES_WANTED = data_file.MAP_BYTES_FALLBACK = data_file.MAP_BYTES_SPARE = 1 << 20
 """
 
 WRITER = (

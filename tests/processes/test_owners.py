@@ -189,9 +189,12 @@ def forge(store: Store, txn: str, pid: int) -> None:
         batch.put(LEASES, key1(record.lease), pack(fields))
         records.save(batch, record)
 
-    prologue, store.connection.environment.prologue = store.connection.environment.prologue, None
+    prologue, store.connection.environment.writer.prologue = (
+        store.connection.environment.writer.prologue,
+        None,
+    )
     store.connection.write(change)
-    store.connection.environment.prologue = prologue
+    store.connection.environment.writer.prologue = prologue
 
 
 def test_a_pid_that_lives_again_does_not_revive_an_owner(path: str, children: Children):

@@ -258,9 +258,12 @@ def forge(store: Store, pid: int) -> None:
         sessions.save(batch, mine)
         batch.put(LEASES, key1(mine.lease), pack(fields))
 
-    prologue, store.connection.environment.prologue = store.connection.environment.prologue, None
+    prologue, store.connection.environment.writer.prologue = (
+        store.connection.environment.writer.prologue,
+        None,
+    )
     store.connection.write(change)
-    store.connection.environment.prologue = prologue
+    store.connection.environment.writer.prologue = prologue
 
 
 class TestForks:

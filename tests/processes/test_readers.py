@@ -14,8 +14,8 @@ SLOTS = 6
 
 VIEWS = """
     from contextlib import ExitStack
-    from storage import environment
-    environment.READERS_MAX = int(sys.argv[2])
+    from storage.environment import data_file
+    data_file.READERS_MAX = int(sys.argv[2])
     with Store.open(path, read_only=True) as store, ExitStack() as views:
         try:
             for number in range(int(sys.argv[3])):
@@ -85,8 +85,8 @@ def test_dead_readers_do_not_fill_the_table(path: str, children: Children):
     """Every slot belongs to killed processes: a process that has the store open frees them when it wants one."""
     survivor = children.run(
         """
-        from storage import environment
-        environment.READERS_MAX = int(sys.argv[2])
+        from storage.environment import data_file
+        data_file.READERS_MAX = int(sys.argv[2])
         with Store.open(path, read_only=True) as store:
             say("open")
             hear()

@@ -6,8 +6,8 @@ from hypothesis import given, strategies as st
 
 from storage import Position, Store
 from storage.clock import ManualClock
-from storage.environment import WriteBatch
 from storage.ledger import managed_ledger
+from storage.view import WriteBatch
 from tests.storage.conftest import Scratch
 from tests.storage.written_log import Step, WrittenLog, steps
 

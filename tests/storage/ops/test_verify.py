@@ -10,7 +10,6 @@ import pytest
 from storage import EARLIEST, Store
 from storage.clock import ManualClock
 from storage.codec import U64X2, key1, key2, key3, pack
-from storage.environment import WriteBatch
 from storage.ledger import topic_head
 from storage.ledger.topic_head import TopicHead
 from storage.schema import (
@@ -29,6 +28,7 @@ from storage.schema import (
 )
 from storage.subscription import cursor as cursors
 from storage.subscription.cursor import Cursor
+from storage.view import WriteBatch
 
 TOPIC, SUBSCRIPTION = 1, 1
 COMMITTED, ABORTED_TXN, OPEN = 1, 2, 3

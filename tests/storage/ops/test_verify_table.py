@@ -10,12 +10,12 @@ import pytest
 from storage import Store
 from storage.clock import ManualClock
 from storage.codec import key1, key2, pack, part_key
-from storage.environment import WriteBatch
 from storage.schema import PART_TABLE, ROWS, TABLE_PURGES, TABLES, TXN_KEYS, TXN_PARTS, TXNS, VERSIONS
 from storage.table import conflict as conflicts, row as rows, table_head
 from storage.table.table_head import TableHead
 from storage.table.visibility import Row, Version
 from storage.txn import record as records
+from storage.view import WriteBatch
 
 Break = Callable[[WriteBatch], object]
 TABLE = 1
