@@ -1,237 +1,58 @@
-"""Connecting a producer: at once, or after waiting for its turn.
-
-Who waits holds no view and no lock of the store meanwhile: it sleeps until somebody commits, looks every half second
-for the death of those before it, and promotes itself in one store transaction when nobody is before it any more.
-However the waiting ends, by an interrupt too, nothing of it stays behind.
-"""
+"""Making producers: one that connects, one that is connected during its sends only, one by the session of another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
-
-from storage.clock import nanoseconds
+from storage.connecting import Ask, check_is_of, connect
 from storage.connection import Connection
-from storage.errors import InvalidValue, SessionNotFound, TxnctlError, WaitTimeout
-from storage.ledger import admission, owners, refusals, session as sessions, topic as topics, topic_head
-from storage.ledger.access import AccessMode
-from storage.ledger.admission import Admission, Hold, Request
-from storage.ledger.publisher import Borrowed
+from storage.errors import InvalidValue, SessionNotFound
+from storage.ledger import owners, refusals, session as sessions, topic as topics, topic_head
+from storage.ledger.publisher import Borrowed, Connected, Passing
 from storage.ledger.session import ProducerSession, Token
-from storage.ledger.topic import LedgerLimits, Topic
-from storage.limits import DEATH_CHECK_S, SESSION_LEASE_MS_MAX
-from storage.producer import check_given_name
-from storage.txn import reaper, record as records
+from storage.ledger.topic import Topic
+from storage.producer import Producer
 from storage.txn.coordinator import Coordinator
 from storage.txn.fence import Fence
-from storage.view import ReadView, WriteBatch
-
-OnTurn = Callable[[list[str]], None]
-"""Told once, when a producer begins to wait, who is before it."""
-
-_LEAVE_S = 0.5
-"""Who gives up waits no longer than this for the writer gate to give its place back."""
-
-_LOOK_S = 0.02
-"""A busy store commits often: a waiting producer looks no oftener than this."""
+from storage.view import ReadView
 
 
-class Ask:
-    """What a producer asks of a topic, checked.
+def create(connection: Connection, coordinator: Coordinator, ask: Ask) -> Producer:
+    """A producer that is connected as asked.
 
-    Attributes:
-        lease_ms: of a session for the shell; 0 for one that is attached to this process.
-        create_topic: create the topic if it is missing.
+    Raises:
+        as `connect`
     """
-
-    __slots__ = ("create_topic", "lease_ms", "on_wait", "request", "timeout", "topic")
-
-    def __init__(
-        self,
-        topic: str,
-        mode: AccessMode,
-        *,
-        name: str | None = None,
-        epoch: int | None = None,
-        resume: str | None = None,
-        spare: int = 0,
-        lease: float | None = None,
-        timeout: float | None = None,
-        create_topic: bool = False,
-        on_wait: OnTurn | None = None,
-    ) -> None:
-        """Raises:
-        InvalidName, InvalidValue
-        """
-        if not mode.is_exclusive and (epoch is not None or resume is not None):
-            raise InvalidValue(
-                "a Shared producer brings no epoch and resumes no session: it just connects again",
-                hint="Epoch and session belong to the exclusive access modes.",
-            )
-        if epoch is not None and (type(epoch) is not int or not 0 <= epoch < 1 << 62):
-            raise InvalidValue(f"a topic's epoch is a whole number of 0 or more, not {epoch!r}")
-        if resume is not None and name is not None:
-            raise InvalidValue(
-                "a session that is resumed keeps its name", hint="Leave the producer's name out."
-            )
-        self.topic = topic
-        self.request = Request(
-            mode,
-            None if name is None else check_given_name(name),
-            epoch,
-            None if resume is None else Token(resume),
-            spare,
-        )
-        self.lease_ms = 0 if lease is None else _lease_ms(lease)
-        self.timeout = timeout
-        self.create_topic = create_topic
-        self.on_wait = on_wait
+    topic, session = connect(connection, coordinator, ask)
+    return Producer(connection, coordinator, topic, Connected(topic, session))
 
 
-def connect(connection: Connection, coordinator: Coordinator, ask: Ask) -> tuple[Topic, ProducerSession]:
-    """Connect a producer as asked; topic and session.
+def create_passing(connection: Connection, coordinator: Coordinator, ask: Ask) -> Producer:
+    """A Shared producer that is connected during each send and not in between.
 
     Raises:
         TopicNotFound, InvalidName, InvalidValue
-        ProducerBusy, ProducerFenced
-        TransactionNotFound, TransactionNotOpen, TransactionTimedOut: the one to be spared cannot be used.
-        WaitTimeout: its turn did not come in time.
     """
-    return _Connecting(connection, coordinator, ask).run()
+    mode, name = ask.request.mode, ask.request.name
+    if mode.is_exclusive:
+        raise InvalidValue(f"access mode {mode.value} needs a producer that stays connected")
+    with connection.view() as view:
+        topic = topics.find(view, ask.topic) if ask.create_topic else topics.get(view, ask.topic)
+    topic = topic or connection.write(ask.topic_in)
+    return Producer(connection, coordinator, topic, Passing(topic, name))
 
 
-class _Connecting:
-    """One attempt: asks once, then waits if it has to."""
-
-    def __init__(self, connection: Connection, coordinator: Coordinator, ask: Ask) -> None:
-        self._connection = connection
-        self._coordinator = coordinator
-        self._ask = ask
-        self._fence = Fence(coordinator, connection.owner)
-        self._made: list[ProducerSession] = []
-        """What this attempt has put into the store, or has tried to."""
-
-    def run(self) -> tuple[Topic, ProducerSession]:
-        connection, ask = self._connection, self._ask
-        until_ns = connection.clock.boot_ns() + nanoseconds(ask.timeout, "a timeout")
-        try:
-            topic, session = connection.write(self._admit, naming=ask.request.spare)
-            if session.is_waiting:
-                session = self._wait(topic, session, until_ns)
-        except BaseException:
-            self._withdraw()
-            raise
-        return topic, session
-
-    def _withdraw(self) -> None:
-        """Whether it was connected, promoted or not; if the gate is held, our next write does it, or our death."""
-        for session in self._made:
-            with suppress(TxnctlError):
-                self._connection.write_sometime(partial(admission.leave, mine=session), _LEAVE_S)
-
-    def _hold(self, batch: WriteBatch, *, attached: bool) -> Hold:
-        if self._ask.lease_ms and not attached:
-            return Hold(self._connection.owner, lease_ms=self._ask.lease_ms)
-        return Hold(self._connection.owner, lease=self._connection.lease(batch))
-
-    def _check_spare(self, batch: WriteBatch) -> None:
-        spare = self._ask.request.spare
-        if spare:
-            records.save(batch, self._coordinator.use(batch, spare, self._connection.owner))
-
-    def _admit(self, batch: WriteBatch) -> tuple[Topic, ProducerSession]:
-        ask, request = self._ask, self._ask.request
-        if ask.create_topic and topics.find(batch, ask.topic) is None:
-            topics.create(batch, ask.topic, LedgerLimits())
-        topic = topics.get(batch, ask.topic)
-        if request.resume is not None:
-            _check_is_of(batch, topic, request.resume)
-        self._check_spare(batch)
-        is_shared = not request.mode.is_exclusive
-        door = Admission(batch, topic.topic_id, topic.name, self._fence, is_shared=is_shared)
-        # Who may have to wait does so as long as its process lives.
-        waits = request.mode.waits and bool(door.there)
-        session = door.admit(request, self._hold(batch, attached=waits))
-        self._made.append(session)
-        return topic, session
-
-    def _wait(self, topic: Topic, session: ProducerSession, until_ns: int) -> ProducerSession:
-        """Wait until a session is promoted; the session as it is then."""
-        connection, clock, spare = self._connection, self._connection.clock, self._ask.request.spare
-        is_told = self._ask.on_wait is None
-        while True:
-            seen, before, is_work_left = self._look(topic, session)
-            if not before:
-                session = connection.write(partial(self._promote, topic=topic, mine=session), naming=spare)
-                if not session.is_waiting:
-                    return session
-            elif is_work_left:
-                connection.write(lambda _: None)
-            if not is_told and self._ask.on_wait is not None:
-                is_told = True
-                self._ask.on_wait(self._described(before))
-            now_ns = clock.boot_ns()
-            if now_ns >= until_ns:
-                first = self._described(before[:1]) or ["nobody"]
-                raise WaitTimeout(
-                    f"topic {topic.name} did not become free within {self._ask.timeout:g} s: {first[0]} is before us",
-                    hint=f"`txnctl producers show {topic.name}` says who has it; ExclusiveWithFencing takes it over.",
-                    topic=topic.name,
-                )
-            connection.wait_for_commit(seen, min(until_ns, now_ns + int(DEATH_CHECK_S * 1e9)))
-            clock.sleep(_LOOK_S)
-
-    def _described(self, before: list[ProducerSession]) -> list[str]:
-        with self._connection.view() as view:
-            locks = self._connection.environment.lock_file
-            return [refusals.described(view, locks, each) for each in before]
-
-    def _look(self, topic: Topic, mine: ProducerSession) -> tuple[int, list[ProducerSession], bool]:
-        """The commit that is seen, who is before us, and whether there are transactions to reap.
-
-        Nobody is before one that was evicted: promoting it says so.
-        """
-        locks = self._connection.environment.lock_file
-        with self._connection.view() as view:
-            _check_there(view, topic)
-            there = sessions.living(view, topic.topic_id, locks)
-            is_there = any(each.number == mine.number for each in there)
-            before = [
-                each for each in there if is_there and (not each.is_waiting or each.number < mine.number)
-            ]
-            return view.commit, before, bool(reaper.overdue(view, 1) or reaper.orphaned(view, locks))
-
-    def _promote(self, batch: WriteBatch, topic: Topic, mine: ProducerSession) -> ProducerSession:
-        _check_there(batch, topic)
-        if sessions.find(batch, topic.topic_id, mine.number) is not None:
-            self._check_spare(batch)
-        door = Admission(batch, topic.topic_id, topic.name, self._fence)
-        session = door.promote(mine.number, self._hold(batch, attached=False), self._ask.request.spare)
-        self._made.append(session)
-        return session
-
-
-def _check_there(view: ReadView, topic: Topic) -> None:
-    """Raises:
-    TopicNotFound, ProducerFenced: the topic was deleted while we waited, and perhaps created again.
-    """
-    found = topics.get(view, topic.full_name)
-    if found.topic_id != topic.topic_id:
-        raise refusals.recreated(topic.name, None, None)
-
-
-def borrow(connection: Connection, coordinator: Coordinator, topic: Topic, text: str) -> Borrowed:
-    """To publish through a session that somebody else holds.
+def borrow(connection: Connection, coordinator: Coordinator, name: str, text: str) -> Producer:
+    """A producer that publishes through a session of a topic which somebody else holds.
 
     Raises:
+        TopicNotFound
         InvalidValue: it is no token.
         SessionNotFound: no such session was ever on this topic.
         ProducerFenced: it has ended.
     """
     token = Token(text)
     with connection.view() as view:
-        _check_is_of(view, topic, token)
+        topic = topics.get(view, name)
+        check_is_of(view, topic, token)
         session = sessions.find(view, topic.topic_id, token.number) or _past(view, topic, token)
         if session is None and token.number <= view.head.last_producer:
             head = topic_head.load(view, topic.topic_id)
@@ -255,24 +76,8 @@ def borrow(connection: Connection, coordinator: Coordinator, topic: Topic, text:
             f"session {session.number} belongs to a nameless Shared producer: only its own process publishes by it",
             hint="Give that producer a name, or open a session with `txnctl producers open`.",
         )
-    return Borrowed(topic, token, session, connection.owner, Fence(coordinator, connection.owner))
-
-
-def _check_is_of(view: ReadView, topic: Topic, token: Token) -> None:
-    """Raises:
-    SessionNotFound: the token is one of another store or topic.
-    ProducerFenced: its topic was deleted, and created again.
-    """
-    if token.is_of(view) and token.topic_id == topic.topic_id:
-        return
-    was = next((each.name for each in topics.every(view) if each.topic_id == token.topic_id), None)
-    if token.is_of(view) and was is None and token.topic_id <= view.head.last_topic:
-        raise refusals.recreated(topic.name, f"of session {token.number}", None)
-    raise SessionNotFound(
-        f"session {token.number} is not one of topic {topic.name}",
-        hint=f"It is one of {was}." if token.is_of(view) and was else "It is one of another store.",
-        topic=topic.name,
-    )
+    lent = Borrowed(topic, token, session, connection.owner, Fence(coordinator, connection.owner))
+    return Producer(connection, coordinator, topic, lent)
 
 
 def _past(view: ReadView, topic: Topic, token: Token) -> ProducerSession | None:
@@ -281,10 +86,3 @@ def _past(view: ReadView, topic: Topic, token: Token) -> ProducerSession | None:
         if token.names(ownership.session):
             return ownership.session
     return None
-
-
-def _lease_ms(seconds: float) -> int:
-    lease_ms = nanoseconds(seconds, "a lease") // 1_000_000
-    if not 0 < lease_ms <= SESSION_LEASE_MS_MAX:
-        raise InvalidValue(f"a lease of {seconds:g} s is not between 1 ms and 24 h", leaseMs=lease_ms)
-    return lease_ms

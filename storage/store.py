@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from storage.clock import SYSTEM_CLOCK, Clock, nanoseconds
@@ -30,6 +30,7 @@ from storage.txn_id import TxnID
 from storage.txn_options import CheckMode, Priority, TransactionIsolation, TransactionOptions
 
 if TYPE_CHECKING:
+    from storage.connecting import OnTurn
     from storage.consumer import Consumer
     from storage.environment.data_map import OnWait
     from storage.ledger.topic import Topic
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from storage.ops.administration import Administration
     from storage.ops.extents import Extent, Reached
     from storage.producer import Producer
-    from storage.producing import OnTurn
     from storage.reader import Reader
     from storage.subscription.subscription import AttachedConsumer, Subscription
     from storage.transaction import Transaction
@@ -222,27 +222,14 @@ class Store:
             ProducerFenced: the epoch or session it brings is over.
             WaitTimeout
         """
-        from storage import producing
-        from storage.ledger.publisher import Connected, Passing
-        from storage.producer import Producer, check_given_name
+        from storage import connecting, producing
 
-        mode = named(AccessMode, access_mode, "access mode") or AccessMode.SHARED
-        ask = producing.Ask(
-            topic, mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=_number(txn), timeout=timeout,
+        ask = connecting.Ask(
+            topic, access_mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=txn, timeout=timeout,
             create_topic=create_topic, on_wait=on_wait,
         )  # fmt: skip
-        if connected:
-            found, session = producing.connect(self.connection, self.coordinator, ask)
-            return Producer(self.connection, self.coordinator, found, Connected(found, session))
-        if mode.is_exclusive:
-            raise InvalidValue(f"access mode {mode.value} needs a producer that stays connected")
-        if create_topic and not self.has_topic(topic):
-            self.connection.write(
-                lambda batch: topics.find(batch, topic) or topics.create(batch, topic, topics.LedgerLimits())
-            )
-        found = self._topic(topic)
-        name = None if producer_name is None else check_given_name(producer_name)
-        return Producer(self.connection, self.coordinator, found, Passing(found, name))
+        create = producing.create if connected else producing.create_passing
+        return create(self.connection, self.coordinator, ask)
 
     def session_producer(self, topic: str, session: str) -> Producer:
         """A producer that publishes through a session which somebody else holds: `open_session`, `producers lead`.
@@ -251,11 +238,8 @@ class Store:
             TopicNotFound, InvalidValue, SessionNotFound, ProducerFenced
         """
         from storage import producing
-        from storage.producer import Producer
 
-        found = self._topic(topic)
-        lent = producing.borrow(self.connection, self.coordinator, found, session)
-        return Producer(self.connection, self.coordinator, found, lent)
+        return producing.borrow(self.connection, self.coordinator, topic, session)
 
     def open_session(
         self,
@@ -280,15 +264,14 @@ class Store:
         Raises:
             as `create_producer`
         """
-        from storage import producing
+        from storage import connecting
         from storage.ops import producers
 
-        mode = named(AccessMode, access_mode, "access mode") or AccessMode.EXCLUSIVE
-        ask = producing.Ask(
-            topic, mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=_number(txn), lease=lease,
+        ask = connecting.Ask(
+            topic, access_mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=txn, lease=lease,
             timeout=timeout, create_topic=create_topic, on_wait=on_wait,
         )  # fmt: skip
-        return producers.granted(self, *producing.connect(self.connection, self.coordinator, ask))
+        return producers.granted(self, *connecting.connect(self.connection, self.coordinator, ask))
 
     def close_session(
         self, session: str, *, dry_run: bool = False, reason: str | None = None
@@ -517,7 +500,7 @@ class Store:
         from storage.lazy_transaction import Begun
         from storage.transaction import Transaction
 
-        begun = Begun(_timeout_ms(timeout), labels, _options(isolation, check, priority))
+        begun = Begun(_timeout_ms(timeout), labels, TransactionOptions(isolation, check, priority))
         return Transaction.begin(self.connection, self.coordinator, begun)
 
     def begin(
@@ -534,7 +517,7 @@ class Store:
         Args and raises:
             as `transaction`
         """
-        timeout_ms, options = _timeout_ms(timeout), _options(isolation, check, priority)
+        timeout_ms, options = _timeout_ms(timeout), TransactionOptions(isolation, check, priority)
         owner = self.connection.owner
         return self.connection.write(
             lambda batch: self.coordinator.begin(batch, owner, 0, timeout_ms, labels, options)
@@ -546,13 +529,9 @@ class Store:
         Raises:
             TransactionNotFound, TransactionNotOpen, TransactionTimedOut
         """
-        from storage.transaction import txn_number
-        from storage.txn import record as records
+        from storage import transaction
 
-        least, owner = txn_number(txn), self.connection.owner
-        self.connection.write(
-            lambda batch: records.save(batch, self.coordinator.use(batch, least, owner)), naming=least
-        )
+        transaction.use(self.connection, self.coordinator, txn)
 
     def commit(self, txn: Txn) -> bool:
         """Commit a transaction; False if it was committed before.
@@ -560,20 +539,9 @@ class Store:
         Raises:
             TransactionNotFound, TransactionNotOpen, TransactionTimedOut, LostConflict, RequestTooOld
         """
-        from storage.table.writing import commit_in
-        from storage.transaction import Transaction, txn_number
+        from storage import transaction
 
-        if isinstance(txn, Transaction):
-            if txn.work is None:
-                was_open = txn.is_open_reader
-                txn.commit()
-                return was_open
-            ended = txn.work.commit()
-            return ended is None or not ended.already
-        least, owner = txn_number(txn), self.connection.owner
-        return not self.connection.write(
-            lambda batch: commit_in(self.coordinator, batch, least, owner), naming=least
-        ).already
+        return transaction.commit(self.connection, self.coordinator, txn)
 
     def abort(
         self,
@@ -868,9 +836,7 @@ class Store:
         """
         from storage.ops import backup
 
-        def open_store(path: str, read_only: bool) -> Store:
-            return cls.open(path, read_only=read_only, program=program)
-
+        open_store = partial(cls.open, program=program)
         return backup.restore(
             os.fspath(source), os.fspath(destination), open_store, progress, dry_run, reason
         )
@@ -921,34 +887,10 @@ class Store:
         return verify.run(self.connection, self.table, full=full, progress=progress, checked=checked)
 
 
-def _options(
-    isolation: TransactionIsolation | str, check: CheckMode | str | None, priority: Priority | str
-) -> TransactionOptions:
-    """Options however they are written.
-
-    Raises:
-        InvalidValue
-    """
-    return TransactionOptions(
-        named(TransactionIsolation, isolation, "transaction isolation") or TransactionIsolation.SERIALIZABLE,
-        named(CheckMode, check, "check mode"),
-        named(Priority, priority, "priority") or Priority.MEDIUM,
-    )
-
-
 def _timeout_ms(seconds: float | None) -> int:
     if seconds is None:
         return TRANSACTION_TIMEOUT_MS
     return nanoseconds(seconds, "a transaction's timeout") // 1_000_000
-
-
-def _number(txn: Txn | None) -> int:
-    """The number of a transaction that is named, 0 for none."""
-    if txn is None:
-        return 0
-    from storage.transaction import txn_number
-
-    return txn_number(txn)
 
 
 class _Wanted:

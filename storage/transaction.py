@@ -17,7 +17,9 @@ from contextlib import suppress
 from storage.connection import Connection
 from storage.errors import InvalidTxnId, TransactionNotOpen
 from storage.lazy_transaction import Begun
+from storage.table.writing import commit_in
 from storage.table_work import TableWork
+from storage.txn import record as records
 from storage.txn.coordinator import Coordinator, read_only
 from storage.txn_id import TxnID
 from storage.txn_options import CheckMode, Priority, TransactionIsolation
@@ -170,6 +172,27 @@ class Transaction:
                 with suppress(TransactionNotOpen):
                     self.abort(f"{type(interrupt).__name__} in its commit")
             raise
+
+
+def use(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> None:
+    """See that a transaction is open, however it is named; see `Store.use_transaction`."""
+    least, owner = txn_number(txn), connection.owner
+    connection.write(lambda batch: records.save(batch, coordinator.use(batch, least, owner)), naming=least)
+
+
+def commit(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> bool:
+    """Commit a transaction, however it is named; see `Store.commit`."""
+    if isinstance(txn, Transaction):
+        if txn.work is None:
+            was_open = txn.is_open_reader
+            txn.commit()
+            return was_open
+        ended = txn.work.commit()
+        return ended is None or not ended.already
+    least, owner = txn_number(txn), connection.owner
+    return not connection.write(
+        lambda batch: commit_in(coordinator, batch, least, owner), naming=least
+    ).already
 
 
 def work_of(txn: Transaction) -> TableWork:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 
 from storage.errors import InvalidValue
+from storage.names import named
 
 
 class TransactionIsolation(Enum):
@@ -40,20 +41,26 @@ class Priority(Enum):
 
 
 class TransactionOptions:
-    """The three together, as a caller asked for them.
+    """The three together, as a caller asked for them, by value or name.
 
     Raises:
-        InvalidValue: a check mode on a serializable transaction, which has none.
+        InvalidValue: no such constant; a check mode on a serializable transaction, which has none.
     """
 
     __slots__ = ("check", "isolation", "priority")
 
     def __init__(
         self,
-        isolation: TransactionIsolation = TransactionIsolation.SERIALIZABLE,
-        check: CheckMode | None = None,
-        priority: Priority = Priority.MEDIUM,
+        isolation: TransactionIsolation | str = TransactionIsolation.SERIALIZABLE,
+        check: CheckMode | str | None = None,
+        priority: Priority | str = Priority.MEDIUM,
     ) -> None:
+        isolation = (
+            named(TransactionIsolation, isolation, "transaction isolation")
+            or TransactionIsolation.SERIALIZABLE
+        )
+        check = named(CheckMode, check, "check mode")
+        self.priority = named(Priority, priority, "priority") or Priority.MEDIUM
         if check is not None and isolation is TransactionIsolation.SERIALIZABLE:
             raise InvalidValue(
                 "a serializable transaction has no check mode: it pushes what it meets",
@@ -63,7 +70,6 @@ class TransactionOptions:
         self.check = check
         if isolation is TransactionIsolation.READ_COMMITTED and check is None:
             self.check = CheckMode.MINIMAL
-        self.priority = priority
 
 
 SERIALIZABLE = TransactionOptions()

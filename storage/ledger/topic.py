@@ -131,6 +131,15 @@ def create(
     return topic
 
 
+def find_or_create(batch: WriteBatch, name: str) -> Topic:
+    """The topic of that name; a new one with the usual limits if it is missing.
+
+    Raises:
+        InvalidName
+    """
+    return find(batch, name) or create(batch, name, LedgerLimits())
+
+
 def delete(batch: WriteBatch, topic: Topic, head: TopicHead) -> None:
     """Remove the name and the head; `purge` removes the rest. Nothing may hold the topic any more."""
     assert not head.open_txns, "no open transaction holds a topic that is deleted"

@@ -56,7 +56,7 @@ def backup(store: Store, destination: str, progress: Progress | None = None) -> 
 def restore(
     source: str,
     destination: str,
-    open_store: Callable[[str, bool], Store],
+    open_store: Callable[..., Store],
     progress: Progress | None = None,
     dry_run: bool = False,
     reason: str | None = None,
@@ -64,17 +64,17 @@ def restore(
     """A new store at `destination` from a backup, as a new incarnation; from a store in use it takes one view.
 
     Args:
-        open_store: opens a store, for reading only or not.
+        open_store: opens a store, as `Store.open`.
         dry_run: everything but putting it in its place.
 
     Raises:
         AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
     """
     destination = resolved(destination, os.path.abspath)
-    with open_store(source, True) as backed_up, building(destination) as aside:
+    with open_store(source, read_only=True) as backed_up, building(destination) as aside:
         _copy(backed_up, aside, progress)
         write_lock_file(os.path.join(aside, FILE_NAME))
-        with open_store(aside, False) as store:
+        with open_store(aside) as store:
             result = store.connection.write(lambda batch: _reincarnate(batch, store, reason), naming=EVERY)
         if not dry_run:
             install(aside, destination)
