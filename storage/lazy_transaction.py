@@ -21,7 +21,8 @@ from storage.limits import TIMESTAMP_RESERVE_NS
 from storage.schema import TABLES
 from storage.table.writing import begin_use
 from storage.txn import record as records
-from storage.txn.coordinator import Coordinator, Ended, Started, check_begin
+from storage.txn.beginning import Started, check_begin
+from storage.txn.coordinator import Coordinator, Ended
 from storage.txn.record import TransactionRecord
 from storage.txn_options import SERIALIZABLE, TransactionOptions
 from storage.txn_state import TransactionState

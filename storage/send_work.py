@@ -21,7 +21,8 @@ from storage.ledger.entry import Columns
 from storage.limits import WRITE_BYTES_TARGET
 from storage.receipt import BatchReceipt
 from storage.txn import record as records
-from storage.txn.coordinator import Coordinator, Started
+from storage.txn.beginning import Started
+from storage.txn.coordinator import Coordinator
 from storage.txn.record import TransactionRecord
 from storage.txn_state import TransactionState
 from storage.view import WriteBatch

@@ -150,7 +150,7 @@ def _check_readable(view: ReadView, least: int) -> None:
     """
     record = records.get(view, least)
     if record.state_code != OPEN:
-        from storage.txn.coordinator import not_open
+        from storage.txn.refusals import not_open
 
         raise not_open(record, "used")
     if view.now_ns >= record.deadline_ns:

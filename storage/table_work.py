@@ -32,7 +32,8 @@ from storage.table.writing import (
     push_for_read,
 )
 from storage.txn import record as records
-from storage.txn.coordinator import Coordinator, Ended, Started
+from storage.txn.beginning import Started
+from storage.txn.coordinator import Coordinator, Ended
 from storage.txn.record import TransactionRecord
 from storage.txn_options import TransactionIsolation
 from storage.txn_state import AbortReason, TransactionState

@@ -20,7 +20,8 @@ from storage.lazy_transaction import Begun
 from storage.table.writing import commit_in
 from storage.table_work import TableWork
 from storage.txn import record as records
-from storage.txn.coordinator import Coordinator, read_only
+from storage.txn.coordinator import Coordinator
+from storage.txn.refusals import read_only
 from storage.txn_id import TxnID
 from storage.txn_options import CheckMode, Priority, TransactionIsolation
 from storage.txn_state import TransactionState

@@ -21,9 +21,10 @@ from storage.ops.transactions import DELETED
 from storage.owner import Owner
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn import buffer, record as records
-from storage.txn.coordinator import Ended, check_owner_idle
+from storage.txn.coordinator import Ended
 from storage.txn.fence import Fence
 from storage.txn.record import TransactionRecord
+from storage.txn.refusals import check_owner_idle
 from storage.txn_id import TxnID
 from storage.txn_state import AbortReason, TransactionState
 from storage.view import ReadView, WriteBatch
