@@ -70,6 +70,12 @@ def disarmed() -> Iterator[None]:
     faults.disarm()
 
 
+def interrupt() -> None:
+    """Ctrl-C at a point that was armed."""
+    faults.disarm()
+    raise KeyboardInterrupt
+
+
 def values(
     store: Store, level: IsolationLevel = IsolationLevel.READ_COMMITTED, topic: str = "t"
 ) -> list[Any]:
@@ -578,10 +584,6 @@ class TestInterrupts:
     ) -> None:
         """Whether the interrupted call was committed or not, the transaction goes on to be committed."""
 
-        def interrupt() -> None:
-            faults.disarm()
-            raise KeyboardInterrupt
-
         txn = store.transaction()
         ids = [producer.send(b"%d" % number, txn=txn) for number in range(2)]
         faults.arm(point, interrupt)
@@ -598,10 +600,6 @@ class TestInterrupts:
     ) -> None:
         """It is the interrupt that is raised, and nothing is undone."""
 
-        def interrupt() -> None:
-            faults.disarm()
-            raise KeyboardInterrupt
-
         def run(txn: Transaction) -> None:
             with txn:
                 producer.send(b"x", txn=txn)
@@ -617,10 +615,6 @@ class TestInterrupts:
         self, store: Store, producer: Producer
     ) -> None:
         """It was not committed, so it is aborted; nobody behind it is blocked."""
-
-        def interrupt() -> None:
-            faults.disarm()
-            raise KeyboardInterrupt
 
         def run(txn: Transaction) -> None:
             with txn:

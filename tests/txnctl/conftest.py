@@ -7,12 +7,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from storage import EARLIEST, Store
+from tests.txnctl.an_hour_ago import an_hour_ago
 from txnctl.cli import main
+from txnctl.commands import COMMANDS
 
 
 class Outcome:
@@ -64,6 +70,47 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
 
 
 @pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where every command of the test is told that the store is."""
+    monkeypatch.setenv("TXNCTL_STORE", str(tmp_path / "bank.store"))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    return tmp_path / "bank.store"
+
+
+@pytest.fixture
+def path(told: Path) -> Iterator[Path]:
+    """Where an empty store lies, which every command is told of; it is verified in full when the test is over."""
+    Store.create(told)
+    yield told
+    with Store.open(told) as store:
+        assert store.verify() == []
+
+
+@pytest.fixture
+def hour_old(told: Path) -> Path:
+    """A store made an hour ago, with the topic `orders`, to which `billing` subscribes, and the table `balances`."""
+    Store.create(told, clock=an_hour_ago())
+    with Store.open(told, clock=an_hour_ago()) as store:
+        store.create_topic("orders")
+        store.admin.create_subscription("orders", "billing", initial_position=EARLIEST)
+        store.create_table("balances")
+    return told
+
+
+@pytest.fixture
+def add(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """Put a command or group into the tree, as `txnctl probe`."""
+
+    def put(found: Any) -> None:
+        module = types.ModuleType("probe_of_a_test")
+        module.__dict__["probe"] = found
+        monkeypatch.setitem(sys.modules, "probe_of_a_test", module)
+        monkeypatch.setitem(COMMANDS, "probe", ("probe_of_a_test:probe", "A probe."))
+
+    return put
+
+
+@pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
     """Run a command line in this process: `run("topics", "list", "-o", "json").json`.
 
@@ -86,11 +133,23 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
 
 
 @pytest.fixture
-def start() -> Callable[..., subprocess.Popen[bytes]]:
-    """Start a command line as a process of its own, its three streams pipes unless said otherwise."""
+def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Start a command line as a process of its own, its three streams pipes unless said otherwise.
+
+    Nothing of what was started is left when the test is over.
+    """
+    started: list[subprocess.Popen[bytes]] = []
 
     def start_line(*words: str, **options: Any) -> subprocess.Popen[bytes]:
         streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | options
-        return subprocess.Popen([sys.executable, "-m", "txnctl", *words], **streams)
+        started.append(subprocess.Popen([sys.executable, "-m", "txnctl", *words], **streams))
+        return started[-1]
 
-    return start_line
+    yield start_line
+    for process in started:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None and not stream.closed:
+                with suppress(BrokenPipeError):
+                    stream.close()

@@ -13,11 +13,9 @@ from txnctl.output.field import undeclared
 
 
 @pytest.fixture(autouse=True)
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def path(path: Path) -> Path:
     """A store in which two topics were deleted, one of them with a reason that would drive a terminal."""
-    at = tmp_path / "bank.store"
-    Store.create(at)
-    with Store.open(at, program="a test") as store:
+    with Store.open(path, program="a test") as store:
         for name in ("first", "second"):
             store.create_topic(name)
         with store.create_producer("first") as producer:
@@ -25,8 +23,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         store.admin.delete_topic("first", reason="moved\x1b[2J")
         store.admin.delete_topic("second", dry_run=True)
         store.admin.delete_topic("second")
-    monkeypatch.setenv("TXNCTL_STORE", str(at))
-    return at
+    return path
 
 
 def test_the_newest_change_comes_first(run: Any) -> None:

@@ -80,18 +80,16 @@ WRITES: list[tuple[str, ...]] = [
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def path(told: Path) -> Path:
     """A store with twenty messages in `orders` and a subscription, which every command of the test is told of."""
-    at = tmp_path / "bank.store"
-    Store.create(at)
-    with Store.open(at) as store:
+    Store.create(told)
+    with Store.open(told) as store:
         store.create_topic("orders")
         store.create_producer("orders", producer_name="p").send_batch(VALUES[:10])
         with store.transaction() as txn:
             store.create_producer("orders", producer_name="q").send_batch(VALUES[10:], txn=txn)
         store.subscribe("orders", "billing").close()
-    monkeypatch.setenv("TXNCTL_STORE", str(at))
-    return at
+    return told
 
 
 @pytest.fixture

@@ -25,22 +25,14 @@ LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)'
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def path(hour_old: Path) -> Path:
     """A store with the topic `orders`: `billing` reads what is committed, `monitor` everything."""
-    at = tmp_path / "bank.store"
-    Store.create(at, clock=an_hour_ago())
-    with Store.open(at, clock=an_hour_ago()) as store:
-        store.create_topic("orders")
-        store.admin.create_subscription("orders", "billing", initial_position=EARLIEST)
+    level = IsolationLevel.READ_UNCOMMITTED
+    with Store.open(hour_old, clock=an_hour_ago()) as store:
         store.admin.create_subscription(
-            "orders",
-            "monitor",
-            initial_position=EARLIEST,
-            subscription_isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            "orders", "monitor", initial_position=EARLIEST, subscription_isolation_level=level
         )
-        store.create_table("balances")
-    monkeypatch.setenv("TXNCTL_STORE", str(at))
-    return at
+    return hour_old
 
 
 @pytest.fixture

@@ -8,8 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-import types
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +22,6 @@ from txnctl.options import argument, effect, option, output, passes_arguments
 from txnctl.output.field import Field
 
 FIELDS = (Field("name", "text", "A name."),)
-
-
-@pytest.fixture
-def add(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
-    """Put a command or group into the tree, as `txnctl probe`."""
-
-    def put(found: Any) -> None:
-        module = types.ModuleType("probe_of_a_test")
-        module.__dict__["probe"] = found
-        monkeypatch.setitem(sys.modules, "probe_of_a_test", module)
-        monkeypatch.setitem(COMMANDS, "probe", ("probe_of_a_test:probe", "A probe."))
-
-    return put
 
 
 def failing_with(error: BaseException) -> Any:

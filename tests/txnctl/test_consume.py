@@ -9,53 +9,26 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from storage import EARLIEST, Store, SubscriptionType
+from tests.txnctl.patience import wait_for
 from txnctl.output.field import undeclared
 from txnctl.output.messages import DELIVERED_FIELDS, MESSAGE_FIELDS
 
 pytestmark = pytest.mark.usefixtures("path")
 
-CHECKOUT = Path(__file__).parents[2]
-
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def path(path: Path) -> Path:
     """A store that every command of the test is told of, verified in full when the test is over."""
-    at = tmp_path / "bank.store"
-    Store.create(at)
-    with Store.open(at) as store:
+    with Store.open(path) as store:
         store.create_topic("orders")
-    monkeypatch.setenv("TXNCTL_STORE", str(at))
-    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
-    yield at
-    with Store.open(at) as store:
-        assert store.verify() == []
-
-
-@pytest.fixture
-def start(start: Callable[..., subprocess.Popen[bytes]]) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """As everywhere; nothing of what was started is left when the test is over."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start_line(*words: str, **options: Any) -> subprocess.Popen[bytes]:
-        started.append(start(*words, **options))
-        return started[-1]
-
-    yield start_line
-    for process in started:
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream is not None and not stream.closed:
-                with suppress(BrokenPipeError):
-                    stream.close()
+    return path
 
 
 def send(path: Path, *values: bytes | None, topic: str = "orders", **common: Any) -> None:
@@ -76,14 +49,6 @@ def backlog(path: Path, name: str = "s") -> int:
     """Messages of the subscription that are not acknowledged."""
     with Store.open(path, read_only=True) as store:
         return int(store.subscription_stats("orders", name)["msgBacklog"])
-
-
-def wait_for(true: Callable[[], bool], what: str) -> None:
-    """Until it is so; not for long."""
-    until = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < until, what
-        time.sleep(0.01)
 
 
 class TestFormats:

@@ -29,22 +29,14 @@ from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
 
-CHECKOUT = Path(__file__).parents[2]
 Run = Callable[..., Any]
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A store with the topic `orders`, to which `billing` subscribes; verified in full when the test is over."""
-    at = tmp_path / "bank.store"
-    Store.create(at, clock=an_hour_ago())
-    with Store.open(at, clock=an_hour_ago()) as store:
-        store.create_topic("orders")
-        store.admin.create_subscription("orders", "billing", initial_position=EARLIEST)
-    monkeypatch.setenv("TXNCTL_STORE", str(at))
-    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
-    yield at
-    with Store.open(at) as store:
+def path(hour_old: Path) -> Iterator[Path]:
+    """The store of an hour ago; verified in full when the test is over."""
+    yield hour_old
+    with Store.open(hour_old) as store:
         assert store.verify() == []
 
 

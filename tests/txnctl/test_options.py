@@ -8,8 +8,6 @@ import pty
 import select
 import subprocess
 import sys
-import types
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ import pytest
 from storage import Store
 from storage.errors import StoreClosed
 from txnctl import exit_codes
-from txnctl.commands import COMMANDS
 from txnctl.context import Context
 from txnctl.declaration import Declaration, command, declaration_of
 from txnctl.options import (
@@ -36,19 +33,6 @@ from txnctl.options import (
 from txnctl.output.field import Field
 
 FIELDS = (Field("name", "text", "A name."), Field("text", "text", "Another."))
-
-
-@pytest.fixture
-def add(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
-    """Put a command into the tree, as `txnctl probe`."""
-
-    def put(found: Any) -> None:
-        module = types.ModuleType("probe_of_a_test")
-        module.__dict__["probe"] = found
-        monkeypatch.setitem(sys.modules, "probe_of_a_test", module)
-        monkeypatch.setitem(COMMANDS, "probe", ("probe_of_a_test:probe", "A probe."))
-
-    return put
 
 
 @pytest.fixture

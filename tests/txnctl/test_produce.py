@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 
 from storage import EARLIEST, IsolationLevel, Message, Store
 from storage.limits import MESSAGE_BYTES_MAX
+from tests.txnctl.patience import wait_for
 from txnctl.commands import produce_source
 from txnctl.commands.produce import FIELDS
 from txnctl.commands.produce_source import LineReader, Source
@@ -24,40 +25,13 @@ from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
 
-CHECKOUT = Path(__file__).parents[2]
-
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def path(path: Path) -> Path:
     """A store that every command of the test is told of, verified in full when the test is over."""
-    at = tmp_path / "bank.store"
-    Store.create(at)
-    with Store.open(at) as store:
+    with Store.open(path) as store:
         store.create_topic("orders")
-    monkeypatch.setenv("TXNCTL_STORE", str(at))
-    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
-    yield at
-    with Store.open(at) as store:
-        assert store.verify() == []
-
-
-@pytest.fixture
-def start(start: Callable[..., subprocess.Popen[bytes]]) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """As everywhere; nothing of what was started is left when the test is over."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start_line(*words: str, **options: Any) -> subprocess.Popen[bytes]:
-        started.append(start(*words, **options))
-        return started[-1]
-
-    yield start_line
-    for process in started:
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream is not None and not stream.closed:
-                with suppress(BrokenPipeError):
-                    stream.close()
+    return path
 
 
 def stored(
@@ -70,14 +44,6 @@ def stored(
 
 def values(path: Path, topic: str = "orders") -> list[bytes | None]:
     return [message.value for message in stored(path, topic)]
-
-
-def wait_for(true: Callable[[], bool], what: str) -> None:
-    """Until it is so; not for long."""
-    until = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < until, what
-        time.sleep(0.01)
 
 
 class TestGivenMessages:

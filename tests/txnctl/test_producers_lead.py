@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from storage import AccessMode, Store
+from tests.txnctl.patience import wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
 
-CHECKOUT = Path(__file__).parents[2]
 PYTHON = [sys.executable, "-m", "txnctl"]
 TXNCTL = f"{sys.executable} -m txnctl"
 LEAD = ("producers", "lead", "orders")
@@ -28,26 +28,12 @@ READY = ("sh", "-c", "echo ready; cat")
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def path(path: Path) -> Path:
     """A store that every command of the test is told of, verified in full when the test is over."""
-    at = tmp_path / "bank.store"
-    Store.create(at)
-    with Store.open(at) as store:
+    with Store.open(path) as store:
         store.create_topic("orders")
         store.create_topic("payments")
-    monkeypatch.setenv("TXNCTL_STORE", str(at))
-    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
-    yield at
-    with Store.open(at) as store:
-        assert store.verify() == []
-
-
-def wait_for(true: Callable[[], bool], what: str) -> None:
-    """Until it is so; not for long."""
-    until = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < until, what
-        time.sleep(0.01)
+    return path
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

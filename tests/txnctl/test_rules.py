@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,25 +27,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from storage import EARLIEST, IsolationLevel, Store
+from tests.txnctl.patience import wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
 
-CHECKOUT = Path(__file__).parents[2]
 TXNCTL = f"{sys.executable} -m txnctl"
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def path(path: Path) -> Path:
     """A store that every command of the test is told of, verified in full when the test is over."""
-    at = tmp_path / "bank.store"
-    Store.create(at)
-    with Store.open(at) as store:
+    with Store.open(path) as store:
         store.create_topic("orders")
-    monkeypatch.setenv("TXNCTL_STORE", str(at))
-    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
-    yield at
-    with Store.open(at) as store:
-        assert store.verify() == []
+    return path
 
 
 @contextmanager
@@ -74,14 +68,6 @@ def values(
 ) -> list[bytes | None]:
     with Store.open(path, read_only=True) as store:
         return [message.value for message in store.reader(topic, start=EARLIEST, isolation_level=level)]
-
-
-def wait_for(true: Callable[[], bool], what: str) -> None:
-    """Until it is so; not for long."""
-    until = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < until, what
-        time.sleep(0.005)
 
 
 def identity(path: Path, topic: str) -> list[Any]:

@@ -12,26 +12,16 @@ from typing import Any
 
 import pytest
 
-from storage import EARLIEST, Store
+from storage import Store
 from tests.txnctl.an_hour_ago import an_hour_ago
 from txnctl.commands.overview_fields import OVERVIEW
 from txnctl.output.field import undeclared
 
-CHECKOUT = Path(__file__).parents[2]
-
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def path(hour_old: Path) -> Path:
     """A store with the topic `orders`, to which `billing` subscribes, and the table `balances`."""
-    at = tmp_path / "bank.store"
-    Store.create(at, clock=an_hour_ago())
-    with Store.open(at, clock=an_hour_ago()) as store:
-        store.create_topic("orders")
-        store.admin.create_subscription("orders", "billing", initial_position=EARLIEST)
-        store.create_table("balances")
-    monkeypatch.setenv("TXNCTL_STORE", str(at))
-    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
-    return at
+    return hour_old
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +32,13 @@ HOSTILE = b"a\x1b[31mred\n\xc2\x9b"
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def path(path: Path) -> Path:
     """A store with three accounts, which every command is told of, verified in full when the test is over."""
-    at = tmp_path / "bank.store"
-    Store.create(at)
-    with Store.open(at) as store:
+    with Store.open(path) as store:
         store.create_table("accounts")
         for number in (1, 2, 3):
             store.table("accounts").put(b"B%d" % number, b"%d00" % number)
-    monkeypatch.setenv("TXNCTL_STORE", str(at))
-    yield at
-    with Store.open(at) as store:
-        assert store.verify() == []
+    return path
 
 
 def files(path: Path) -> dict[str, bytes]:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,12 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from storage import Store
 from storage.limits import BUFFER_KEYS_MAX, TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
+from tests.txnctl.patience import wait_for
 from txnctl.commands.table_import import IMPORTED
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
 
-CHECKOUT = Path(__file__).parents[2]
 FORMATS = ("ndjson", "csv")
 AWKWARD = {
     b"\n": b"\r\n",
@@ -41,18 +40,12 @@ AWKWARD = {
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def path(path: Path) -> Path:
     """A store with three accounts, which every command is told of, verified in full when the test is over."""
-    at = tmp_path / "bank.store"
-    Store.create(at)
-    with Store.open(at) as store:
+    with Store.open(path) as store:
         store.create_table("accounts")
         store.table("accounts").import_rows((b"B%d" % number, b"%d00" % number) for number in (1, 2, 3))
-    monkeypatch.setenv("TXNCTL_STORE", str(at))
-    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
-    yield at
-    with Store.open(at) as store:
-        assert store.verify() == []
+    return path
 
 
 def rows(path: Path, table: str = "accounts") -> dict[bytes, bytes]:
@@ -65,14 +58,6 @@ def started(*words: str, **streams: Any) -> subprocess.Popen[bytes]:
     """`txnctl tables` with these words, its streams pipes unless said otherwise."""
     given = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | streams
     return subprocess.Popen([sys.executable, "-m", "txnctl", "tables", *words], **given)
-
-
-def wait_for(true: Callable[[], bool], what: str) -> None:
-    """Until it is so; not for long."""
-    until = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < until, what
-        time.sleep(0.005)
 
 
 class TestIdentity:

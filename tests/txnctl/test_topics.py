@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +21,6 @@ from txnctl.output.field import undeclared
 from txnctl.output.messages import MESSAGE_FIELDS
 
 pytestmark = pytest.mark.usefixtures("path")
-
-
-@pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A store that every command of the test is told of, verified in full when the test is over."""
-    at = tmp_path / "bank.store"
-    Store.create(at)
-    monkeypatch.setenv("TXNCTL_STORE", str(at))
-    yield at
-    with Store.open(at) as store:
-        assert store.verify() == []
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
+from tests.txnctl.patience import wait_for
 from txnctl.commands.transaction_abort import ABORTED
 from txnctl.commands.transaction_commit import COMMITTED
 from txnctl.commands.transaction_fields import FIELDS, ROW
@@ -23,21 +23,14 @@ from txnctl.output.field import undeclared
 pytestmark = pytest.mark.usefixtures("path")
 
 PYTHON = [sys.executable, "-m", "txnctl"]
-CHECKOUT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def path(path: Path) -> Path:
     """A store that every command of the test is told of, verified in full when the test is over."""
-    at = tmp_path / "bank.store"
-    Store.create(at)
-    with Store.open(at) as store:
+    with Store.open(path) as store:
         store.create_topic("orders")
-    monkeypatch.setenv("TXNCTL_STORE", str(at))
-    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
-    yield at
-    with Store.open(at) as store:
-        assert store.verify() == []
+    return path
 
 
 @pytest.fixture
@@ -67,14 +60,6 @@ def stuck(path: Path) -> str:
         orders.send_batch([b"plain"] * 403)
         loader.close()
         return str(txn)
-
-
-def wait_for(true: Callable[[], bool], what: str) -> None:
-    """Until it is so; not for long."""
-    until = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < until, what
-        time.sleep(0.005)
 
 
 def started(*words: str, **options: Any) -> subprocess.Popen[bytes]:

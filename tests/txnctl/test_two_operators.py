@@ -6,7 +6,6 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from storage import EARLIEST, Store
 
 pytestmark = pytest.mark.usefixtures("path")
 
-CHECKOUT = Path(__file__).parents[2]
 PYTHON = [sys.executable, "-m", "txnctl"]
 
 SEEK = ("subscriptions", "seek", "orders", "billing", "latest")
@@ -27,19 +25,13 @@ DESTRUCTIVE = [SEEK, SKIP, CLEAR, DELETE]
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def path(path: Path) -> Path:
     """A store in which `billing` has three messages before it; verified in full when the test is over."""
-    at = tmp_path / "bank.store"
-    Store.create(at)
-    with Store.open(at) as store:
+    with Store.open(path) as store:
         store.create_topic("orders")
         store.admin.create_subscription("orders", "billing", initial_position=EARLIEST)
         store.create_producer("orders").send_batch([b"a", b"b", b"c"])
-    monkeypatch.setenv("TXNCTL_STORE", str(at))
-    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
-    yield at
-    with Store.open(at) as store:
-        assert store.verify() == []
+    return path
 
 
 def both(*lines: tuple[str, ...]) -> list[tuple[int, str, str]]:
