@@ -63,12 +63,7 @@ class ReadView:
         """Keys with `prefix`, from `start` on, up to and including `stop`, in order."""
         length = len(prefix)
         with self._raw.cursor(db=self._databases[database.name]) as cursor:
-            found = (
-                cursor.set_range(start if start is not None else prefix)
-                if (start or prefix)
-                else cursor.first()
-            )
-            if not found:
+            if not _seek(cursor, prefix, start):
                 return
             for key, data in cursor.iternext():
                 if key[:length] != prefix or (stop is not None and key > stop):
@@ -92,12 +87,7 @@ class ReadView:
         """Keys with `prefix`, from `start` on, in order; their values are not read."""
         length = len(prefix)
         with self._raw.cursor(db=self._databases[database.name]) as cursor:
-            found = (
-                cursor.set_range(start if start is not None else prefix)
-                if (start or prefix)
-                else cursor.first()
-            )
-            if not found:
+            if not _seek(cursor, prefix, start):
                 return
             for key in cursor.iternext(values=False):
                 if key[:length] != prefix:
@@ -147,6 +137,13 @@ class ReadView:
     def now_ns(self) -> int:
         """The store clock: it stands still after a reboot until somebody writes."""
         return self.head.now_ns(self.clock)
+
+
+def _seek(cursor: Any, prefix: bytes, start: bytes | None) -> bool:
+    """Go to the first key with `prefix`, from `start` on; False if nothing comes behind."""
+    if not (start or prefix):
+        return bool(cursor.first())
+    return bool(cursor.set_range(prefix if start is None else start))
 
 
 class WriteBatch(ReadView):

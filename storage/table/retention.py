@@ -7,8 +7,10 @@ wall clock and the boot clock disagree by more than a minute.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
+from typing import Literal
 
 from storage.codec import U64, U64X2, key1
 from storage.limits import CLOCKS_DISAGREE_NS, GC_LOOK_RECORDS, GC_STEP_BYTES, GC_STEP_RECORDS
@@ -83,6 +85,15 @@ def _collect_to(batch: WriteBatch, start: int) -> None:
         trust_clocks(batch)
 
 
+def _note_removed(batch: WriteBatch, keys: list[bytes], what: Literal["versions", "rows"]) -> int:
+    """Count removed versions, or rows, in the heads of their tables; how many."""
+    for table_id, count in Counter(U64.unpack(key[:8])[0] for key in keys).items():
+        writer = RowWriter(batch, table_id)
+        writer.note_removed(**{what: count})
+        writer.finish()
+    return len(keys)
+
+
 class Sweep:
     """One pass of gc over versions and deleted keys, in steps of a bounded size.
 
@@ -127,16 +138,8 @@ class Sweep:
     def remove_versions(self, batch: WriteBatch, keys: list[bytes]) -> int:
         """Remove what was found, as a version that could go then can go now; how many."""
         _collect_to(batch, self.start)
-        counts: dict[int, int] = {}
-        for key in keys:
-            if batch.delete(VERSIONS, key):
-                table_id = U64.unpack(key[:8])[0]
-                counts[table_id] = counts.get(table_id, 0) + 1
-        for table_id, count in counts.items():
-            writer = RowWriter(batch, table_id)
-            writer.note_removed(versions=count)
-            writer.finish()
-        return sum(counts.values())
+        gone = [key for key in keys if batch.delete(VERSIONS, key)]
+        return _note_removed(batch, gone, "versions")
 
     def find_tombstones(self, view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
         """Rows that say only that a key was deleted before the window, and where to go on looking."""
@@ -144,11 +147,13 @@ class Sweep:
         for seen, (key, payload) in enumerate(view.scan(ROWS, start=after or b"\0")):
             if seen >= GC_LOOK_RECORDS or len(found) >= GC_STEP_RECORDS:
                 return found, key
-            if payload[0] == rows.COMMITTED | rows.COMMITTED_DELETED and self._is_done(view, key, payload):
+            if self._is_done(view, key, payload):
                 found.append(key)
         return found, None
 
-    def _is_done(self, view: ReadView, key: bytes, payload: memoryview) -> bool:
+    def _is_done(self, view: ReadView, key: bytes, payload: memoryview | None) -> bool:
+        if payload is None or payload[0] != rows.COMMITTED | rows.COMMITTED_DELETED:
+            return False
         committed = rows.decode(key, payload).committed
         assert committed is not None, "the flags say so"
         table_id, name = U64.unpack(key[:8])[0], key[8:]
@@ -158,20 +163,10 @@ class Sweep:
     def remove_tombstones(self, batch: WriteBatch, keys: list[bytes]) -> int:
         """Remove what was found and is still so; how many."""
         _collect_to(batch, self.start)
-        counts: dict[int, int] = {}
-        for key in keys:
-            payload = batch.get(ROWS, key)
-            if payload is None or payload[0] != rows.COMMITTED | rows.COMMITTED_DELETED:
-                continue
-            if self._is_done(batch, key, payload):
-                batch.delete(ROWS, key)
-                table_id = U64.unpack(key[:8])[0]
-                counts[table_id] = counts.get(table_id, 0) + 1
-        for table_id, count in counts.items():
-            writer = RowWriter(batch, table_id)
-            writer.note_removed(rows=count)
-            writer.finish()
-        return sum(counts.values())
+        gone = [
+            key for key in keys if self._is_done(batch, key, batch.get(ROWS, key)) and batch.delete(ROWS, key)
+        ]
+        return _note_removed(batch, gone, "rows")
 
     # What it will come to
 

@@ -23,7 +23,7 @@ from storage.txn import record as records
 from storage.txn.coordinator import Coordinator, Ended
 from storage.txn.record import TransactionRecord
 from storage.txn_state import AbortReason
-from storage.view import ReadView, WriteBatch
+from storage.view import DurableRefusal, ReadView, WriteBatch
 
 KEYS_SHOWN_MAX = 20
 """Keys that the record of a transaction keeps where no intents of it tell them."""
@@ -256,14 +256,9 @@ def check_window(batch: WriteBatch, coordinator: Coordinator, record: Transactio
     """
     if record.timestamp >= retention.window_start(batch):
         return
-    _doom_too_old(batch, coordinator, record, by)
-    raise batch.refuse(
-        conflicts.too_old(
-            record,
-            "is older than the versions that are kept",
-            "Begin a new one; `txnctl store config` shows how long versions are kept.",
-        )
-    )
+    why = "is older than the versions that are kept"
+    hint = "Begin a new one; `txnctl store config` shows how long versions are kept."
+    raise _doomed_too_old(batch, coordinator, record, by, why, hint)
 
 
 def begin_use(batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: Owner) -> None:
@@ -273,19 +268,18 @@ def begin_use(batch: WriteBatch, coordinator: Coordinator, record: TransactionRe
         RequestTooOld: it has consumed a message that is newer than itself; it is doomed, durably.
     """
     if not record.uses_tables and record.consumed > record.timestamp:
-        _doom_too_old(batch, coordinator, record, by)
-        raise batch.refuse(
-            conflicts.too_old(
-                record,
-                "began before a message that it consumed was there to be read, so tables cannot be used in it",
-                "Begin the transaction after receiving.",
-            )
-        )
+        why = "began before a message that it consumed was there to be read, so tables cannot be used in it"
+        hint = "Begin the transaction after receiving."
+        raise _doomed_too_old(batch, coordinator, record, by, why, hint)
     record.uses_tables = True
 
 
-def _doom_too_old(batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: Owner) -> None:
+def _doomed_too_old(
+    batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: Owner, why: str, hint: str
+) -> DurableRefusal:
+    """The refusal of a transaction that is doomed for its age."""
     doom(batch, coordinator, by, record, AbortReason.REFUSED_WRITE, Conflict(conflicts.TOO_OLD, "", b""))
+    return batch.refuse(conflicts.too_old(record, why, hint))
 
 
 def commit_in(
