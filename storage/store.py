@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from storage.ledger.topic import Topic
     from storage.message import Message
     from storage.open_table import Table
-    from storage.ops.administration import Administration
+    from storage.ops.admin import Administration
     from storage.ops.extents import Extent, Reached
     from storage.producer import Producer
     from storage.reader import Reader
@@ -148,7 +148,7 @@ class Store:
     @property
     def admin(self) -> Administration:
         """What operators do: delete, seek, skip, evict and the like."""
-        from storage.ops.administration import Administration
+        from storage.ops.admin import Administration
 
         return Administration(self)
 

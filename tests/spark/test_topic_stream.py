@@ -309,7 +309,7 @@ def test_a_busy_store_does_not_end_a_stream(store: Store, path: str, monkeypatch
     stream.initialOffset()
     send(store, "t", b"1")
     from storage.errors import WriterBusy
-    from storage.ops.administration import Administration
+    from storage.ops.admin import Administration
 
     def busy(*_: object) -> None:
         raise WriterBusy("the writer gate is held")

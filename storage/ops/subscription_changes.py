@@ -1,29 +1,22 @@
-"""What operators do to topics and subscriptions: seek, skip, evict, delete and the like.
-
-Each is one store transaction (deleting and skipping much: several, resumable), has a dry run that is the same code up
-to the commit, and leaves a record in the audit trail. Open transactions that hold something refuse it; `force` aborts
-them first, in the same store transaction.
-"""
+"""What operators do to subscriptions: create, change, seek, skip, acknowledge, evict and the like."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storage import audit_trail
 from storage.clock import nanoseconds
 from storage.codec import key1
-from storage.errors import ConsumerNotFound, InvalidValue, ObjectHeld
-from storage.ledger import managed_ledger, refusals, session as sessions, topic as topics, topic_head
-from storage.ledger.admission import Admission
+from storage.errors import ConsumerNotFound, InvalidValue
+from storage.ledger import managed_ledger, topic as topics, topic_head
 from storage.ledger.topic import Topic
-from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
 from storage.names import named
-from storage.ops import audit, producers, skip
+from storage.ops import audit, skip
+from storage.ops.changes import Changes
 from storage.position import LATEST, Extreme, MessageId, Position, start_of
 from storage.reader import subscription_start
 from storage.schema import ACKS, DELIVERIES
-from storage.store_head import ReapPolicy
 from storage.subscription import (
     change as changes,
     cursor as cursors,
@@ -37,182 +30,17 @@ from storage.subscription.acknowledgement import Acknowledger, add_item, item_of
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel, SubscriptionType
 from storage.subscription.subscription import AttachedConsumer, Subscription
-from storage.table import table as tables, table_head
 from storage.transaction import Transaction, txn_number
-from storage.txn import buffer, record as records
-from storage.txn.fence import Fence
+from storage.txn import record as records
 from storage.txn_id import TxnID
-from storage.txn_state import AbortReason, TransactionState
+from storage.txn_state import TransactionState
 from storage.view import WriteBatch
-
-if TYPE_CHECKING:
-    from storage.store import Store
 
 Start = Position | MessageId | Extreme
 
 
-class Administration:
-    """`store.admin`. Every method returns what it changed, or would change with `dry_run`."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._connection = store.connection
-
-    # Topics
-
-    def delete_topic(
-        self, name: str, *, force: bool = False, dry_run: bool = False, reason: str | None = None
-    ) -> dict[str, Any]:
-        """Delete a topic with its subscriptions. Its ledger ids and epoch go on counting if it is created again.
-
-        Raises:
-            TopicNotFound
-            ObjectHeld: open transactions, producers or consumers hold it; `force` aborts and evicts them first.
-        """
-
-        def change(batch: WriteBatch) -> dict[str, Any]:
-            topic = topics.get(batch, name)
-            mine = list(subscriptions.every(batch, topic.topic_id))
-            holders = sorted(
-                {txn for txn, _ in buffer.open_transactions(batch, topic.topic_id)}.union(
-                    *(self._holders(batch, each) for each in mine)
-                )
-            )
-            producers_there = [each.name for each in sessions.living(batch, topic.topic_id, batch.lock_file)]
-            consumers = [c.name for each in mine for c in subscriptions.consumers(batch, each.subscription_id)
-                         if batch.lock_file.is_held(c.lease)]  # fmt: skip
-            if not force:
-                _check_unheld(topic, consumers, producers_there, holders)
-            self._end_holders(batch, f"topic {topic.name}", holders, force)
-            head = topic_head.load(batch, topic.topic_id)
-            for each in mine:
-                subscriptions.delete(batch, each)
-            topics.delete(batch, topic, head)
-            return {
-                "topic": topic.full_name, "messages": head.messages - head.messages_trimmed,
-                "bytes": head.bytes - head.bytes_trimmed, "subscriptions": [each.name for each in mine],
-                "consumersEvicted": consumers,
-                "producersEvicted": producers_there,
-                "transactionsAborted": [str(TxnID(txn)) for txn in holders],
-            }  # fmt: skip
-
-        result = self._change("topics delete", name, change, dry_run, reason)
-        if not dry_run:
-            self.purge()
-        return result
-
-    def purge(self) -> int:
-        """Remove what deleted topics and tables left, in bounded steps; how many. A killed one is resumed."""
-        steps = 0
-        while self._connection.write(topics.purge_step) or self._connection.write(tables.purge_step):
-            steps += 1
-        return steps
-
-    # Producers
-
-    def fence_producers(
-        self, topic: str, *, dry_run: bool = False, reason: str | None = None
-    ) -> dict[str, Any]:
-        """Evict all producers of a topic, waiting ones too, as an owner that leaves at once: the epoch grows by one.
-
-        Open transactions with messages on the topic are aborted.
-
-        Raises:
-            TopicNotFound
-        """
-        by = self._connection.owner
-
-        def change(batch: WriteBatch) -> dict[str, Any]:
-            found = topics.get(batch, topic)
-            door = Admission(batch, found.topic_id, found.name, Fence(self._store.coordinator, by))
-            before, locks = door.head, batch.lock_file
-            rows = [producers.row(batch, locks, found, before, each, None) for each in door.there]
-            epoch = refusals.shown_epoch(before.epoch)
-            _, aborted = door.fence(by, "fence")
-            return {
-                "topic": found.full_name, "name": found.name, "topicEpochBefore": epoch,
-                "topicEpoch": door.head.epoch, "evicted": rows,
-                "transactionsAborted": [str(TxnID(txn)) for txn in aborted],
-            }  # fmt: skip
-
-        return self._change("producers fence", topic, change, dry_run, reason)
-
-    # Tables
-
-    def delete_table(
-        self, name: str, *, force: bool = False, dry_run: bool = False, reason: str | None = None
-    ) -> dict[str, Any]:
-        """Delete a table.
-
-        Raises:
-            TableNotFound
-            ObjectHeld: open transactions have write intents in it; `force` aborts them first.
-        """
-
-        def change(batch: WriteBatch) -> dict[str, Any]:
-            table = tables.get(batch, name)
-            holders = tables.holders(batch, table.table_id)
-            aborted = self._end_holders(batch, f"table {name}", holders, force)
-            head = table_head.find(batch, table.table_id)
-            tables.delete(batch, table)
-            return {
-                "table": name, "tableId": table.table_id, "rows": head.rows if head is not None else 0,
-                "transactionsAborted": aborted,
-            }  # fmt: skip
-
-        result = self._change("tables delete", name, change, dry_run, reason)
-        if not dry_run:
-            self.purge()
-        return result
-
-    def set_table_retention(
-        self, retention_ms: int, *, dry_run: bool = False, reason: str | None = None
-    ) -> dict[str, Any]:
-        """How far back versions of table rows are kept, for reads in the past and for long transactions.
-
-        Raises:
-            InvalidValue
-        """
-        if (
-            type(retention_ms) is not int
-            or not TABLE_RETENTION_MS_MIN <= retention_ms <= TABLE_RETENTION_MS_MAX
-        ):
-            raise InvalidValue(
-                f"table versions are kept for {TABLE_RETENTION_MS_MIN} to {TABLE_RETENTION_MS_MAX} ms, "
-                f"not {retention_ms!r}",
-                hint="Transactions older than that can no longer use tables.",
-            )
-
-        def change(batch: WriteBatch) -> dict[str, Any]:
-            before, batch.head.table_retention_ms = batch.head.table_retention_ms, retention_ms
-            return {"tableRetentionMsBefore": before, "tableRetentionMs": retention_ms}
-
-        return self._change("store config", "table-retention", change, dry_run, reason)
-
-    # The store
-
-    def set_reap_policy(
-        self, policy: str, *, dry_run: bool = False, reason: str | None = None
-    ) -> dict[str, Any]:
-        """Which transactions the next writer ends on its way.
-
-        Args:
-            policy: `all` (overdue ones and those of dead owners), `overdue`, or `manual`.
-
-        Raises:
-            InvalidValue
-        """
-        names = {each.name.lower(): each for each in ReapPolicy}
-        if policy not in names:
-            raise InvalidValue(f"{policy!r} is no reap policy", hint=f"One of {', '.join(names)}.")
-
-        def change(batch: WriteBatch) -> dict[str, Any]:
-            before, batch.head.reap_policy = ReapPolicy(batch.head.reap_policy), names[policy]
-            return {"reapPolicyBefore": before.name.lower(), "reapPolicy": policy}
-
-        return self._change("store config", "reap-policy", change, dry_run, reason)
-
-    # Subscriptions
+class SubscriptionChanges(Changes):
+    """See the module. Every method returns what it changed, or would change with `dry_run`."""
 
     def create_subscription(
         self,
@@ -629,65 +457,9 @@ class Administration:
 
         return self._change(action, f"{topic} {name}", whole, dry_run, reason)
 
-    def _change(
-        self,
-        action: str,
-        target: str,
-        change: Callable[[WriteBatch], dict[str, Any]],
-        dry_run: bool,
-        reason: str | None,
-    ) -> dict[str, Any]:
-        def audited(batch: WriteBatch) -> dict[str, Any]:
-            result = change(batch)
-            audit_trail.record(batch, self._connection.owner, action, target, reason, result)
-            return {**result, "dryRun": dry_run}
-
-        audit.check_reason(reason)
-        return self._connection.write(audited, dry_run=dry_run)
-
-    def _holders(self, batch: WriteBatch, mine: Subscription) -> list[int]:
-        return changes.transactions_holding(batch, mine, cursors.load(batch, mine.subscription_id))
-
-    def _end_holders(self, batch: WriteBatch, what: str, holders: list[int], force: bool) -> list[str]:
-        """Abort the open transactions that hold an object, or refuse."""
-        ids = [str(TxnID(txn)) for txn in holders]
-        if holders and not force:
-            raise ObjectHeld(
-                f"{what} is held by open transactions: {', '.join(ids[:5])}",
-                hint="Wait for them to end, or use --force to abort them first.",
-                transactions=ids,
-            )
-        for txn in holders:
-            self._store.coordinator.abort(
-                batch, txn, self._connection.owner, AbortReason.ASKED, f"{what} was changed by force"
-            )
-        return ids
-
     def _living(self, batch: WriteBatch, mine: Subscription) -> list[AttachedConsumer]:
         return [
             each
             for each in subscriptions.consumers(batch, mine.subscription_id)
             if batch.lock_file.is_held(each.lease)
         ]
-
-
-def _check_unheld(topic: Topic, consumers: list[str], producers_there: list[str], holders: list[int]) -> None:
-    """Raises:
-    ObjectHeld: naming all that holds the topic.
-    """
-    ids = [str(TxnID(txn)) for txn in holders]
-    found = [
-        f"{what}: {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
-        for what, names in (
-            ("consumers attached", consumers), ("producers connected", producers_there), ("open transactions", ids)
-        )
-        if names
-    ]  # fmt: skip
-    if found:
-        raise ObjectHeld(
-            f"topic {topic.name} has {'; '.join(found)}",
-            hint="Close them, and let the transactions end; or use --force, which evicts and aborts them.",
-            consumers=consumers,
-            producers=producers_there,
-            transactions=ids,
-        )

@@ -1,0 +1,11 @@
+"""What operators do, put together: `store.admin`."""
+
+from __future__ import annotations
+
+from storage.ops.store_changes import StoreChanges
+from storage.ops.subscription_changes import SubscriptionChanges
+from storage.ops.topic_changes import TopicChanges
+
+
+class Administration(TopicChanges, SubscriptionChanges, StoreChanges):
+    """Every method returns what it changed, or would change with `dry_run`."""

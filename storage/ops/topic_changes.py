@@ -1,0 +1,111 @@
+"""What operators do to topics and to the producers that are connected to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from storage.errors import ObjectHeld
+from storage.ledger import refusals, session as sessions, topic as topics, topic_head
+from storage.ledger.admission import Admission
+from storage.ledger.topic import Topic
+from storage.ops import producers
+from storage.ops.changes import Changes
+from storage.subscription import subscription as subscriptions
+from storage.txn import buffer
+from storage.txn.fence import Fence
+from storage.txn_id import TxnID
+from storage.view import WriteBatch
+
+
+class TopicChanges(Changes):
+    """See the module. Every method returns what it changed, or would change with `dry_run`."""
+
+    def delete_topic(
+        self, name: str, *, force: bool = False, dry_run: bool = False, reason: str | None = None
+    ) -> dict[str, Any]:
+        """Delete a topic with its subscriptions. Its ledger ids and epoch go on counting if it is created again.
+
+        Raises:
+            TopicNotFound
+            ObjectHeld: open transactions, producers or consumers hold it; `force` aborts and evicts them first.
+        """
+
+        def change(batch: WriteBatch) -> dict[str, Any]:
+            topic = topics.get(batch, name)
+            mine = list(subscriptions.every(batch, topic.topic_id))
+            holders = sorted(
+                {txn for txn, _ in buffer.open_transactions(batch, topic.topic_id)}.union(
+                    *(self._holders(batch, each) for each in mine)
+                )
+            )
+            producers_there = [each.name for each in sessions.living(batch, topic.topic_id, batch.lock_file)]
+            consumers = [c.name for each in mine for c in subscriptions.consumers(batch, each.subscription_id)
+                         if batch.lock_file.is_held(c.lease)]  # fmt: skip
+            if not force:
+                _check_unheld(topic, consumers, producers_there, holders)
+            self._end_holders(batch, f"topic {topic.name}", holders, force)
+            head = topic_head.load(batch, topic.topic_id)
+            for each in mine:
+                subscriptions.delete(batch, each)
+            topics.delete(batch, topic, head)
+            return {
+                "topic": topic.full_name, "messages": head.messages - head.messages_trimmed,
+                "bytes": head.bytes - head.bytes_trimmed, "subscriptions": [each.name for each in mine],
+                "consumersEvicted": consumers,
+                "producersEvicted": producers_there,
+                "transactionsAborted": [str(TxnID(txn)) for txn in holders],
+            }  # fmt: skip
+
+        result = self._change("topics delete", name, change, dry_run, reason)
+        if not dry_run:
+            self.purge()
+        return result
+
+    def fence_producers(
+        self, topic: str, *, dry_run: bool = False, reason: str | None = None
+    ) -> dict[str, Any]:
+        """Evict all producers of a topic, waiting ones too, as an owner that leaves at once: the epoch grows by one.
+
+        Open transactions with messages on the topic are aborted.
+
+        Raises:
+            TopicNotFound
+        """
+        by = self._connection.owner
+
+        def change(batch: WriteBatch) -> dict[str, Any]:
+            found = topics.get(batch, topic)
+            door = Admission(batch, found.topic_id, found.name, Fence(self._store.coordinator, by))
+            before, locks = door.head, batch.lock_file
+            rows = [producers.row(batch, locks, found, before, each, None) for each in door.there]
+            epoch = refusals.shown_epoch(before.epoch)
+            _, aborted = door.fence(by, "fence")
+            return {
+                "topic": found.full_name, "name": found.name, "topicEpochBefore": epoch,
+                "topicEpoch": door.head.epoch, "evicted": rows,
+                "transactionsAborted": [str(TxnID(txn)) for txn in aborted],
+            }  # fmt: skip
+
+        return self._change("producers fence", topic, change, dry_run, reason)
+
+
+def _check_unheld(topic: Topic, consumers: list[str], producers_there: list[str], holders: list[int]) -> None:
+    """Raises:
+    ObjectHeld: naming all that holds the topic.
+    """
+    ids = [str(TxnID(txn)) for txn in holders]
+    found = [
+        f"{what}: {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+        for what, names in (
+            ("consumers attached", consumers), ("producers connected", producers_there), ("open transactions", ids)
+        )
+        if names
+    ]  # fmt: skip
+    if found:
+        raise ObjectHeld(
+            f"topic {topic.name} has {'; '.join(found)}",
+            hint="Close them, and let the transactions end; or use --force, which evicts and aborts them.",
+            consumers=consumers,
+            producers=producers_there,
+            transactions=ids,
+        )
