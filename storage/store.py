@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from storage.clock import SYSTEM_CLOCK, Clock, nanoseconds
 from storage.connection import Connection
 from storage.errors import InvalidValue
-from storage.ledger import topic as topics, topic_head
+from storage.ledger import topic as topics
 from storage.ledger.access import AccessMode
 from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, SESSION_LEASE_MS, TRANSACTION_TIMEOUT_MS
 from storage.names import named
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from storage.ops.extents import Extent, Reached
     from storage.producer import Producer
     from storage.reader import Reader
-    from storage.subscription.subscription import AttachedConsumer, Subscription
     from storage.transaction import Transaction
     from storage.txn.aborted import AbortedSet
     from storage.txn.coordinator import Coordinator
@@ -360,64 +359,17 @@ class Store:
             TopicNotFound, InvalidName
             SubscriptionBusy: consumers attached ask for another type or level, or it is Exclusive.
         """
+        from storage import consuming
         from storage.consumer import Consumer
-        from storage.subscription import subscription as subscriptions
 
         if receiver_queue_size < 1:
             raise InvalidValue(f"a receiver queue holds at least 1 message, not {receiver_queue_size}")
-        if max_redeliver_count is not None and max_redeliver_count < 0:
-            raise InvalidValue(f"a redelivery count is 0 or more, not {max_redeliver_count}")
-        initial_position = start_of(initial_position)
-        wanted = _Wanted(
-            named(SubscriptionType, subscription_type, "subscription type"),
-            named(IsolationLevel, subscription_isolation_level, "isolation level"),
-            dead_letter_topic,
-            max_redeliver_count,
-        )
-
-        def attach(batch: WriteBatch) -> tuple[Topic, Subscription, AttachedConsumer]:
-            found = topics.get(batch, topic)
-            subscription = self._subscription(batch, found, subscription_name, wanted, initial_position)
-            lease = self.connection.lease(batch)
-            attached = subscriptions.attach(batch, subscription, consumer_name, lease, self.connection.owner)
-            return found, subscription, attached
-
-        return Consumer(
-            self.connection, self.coordinator, *self.connection.write(attach), receiver_queue_size
-        )
-
-    def _subscription(
-        self, batch: WriteBatch, topic: Topic, name: str, wanted: _Wanted, initial_position: Start
-    ) -> Subscription:
-        """The subscription that a consumer asks for: found and changed where it may be, or created."""
-        from storage.reader import subscription_start
-        from storage.subscription import change, cursor as cursors, dead_letter, subscription as subscriptions
-
-        subscription = subscriptions.find(batch, topic, name)
-        if subscription is None:
-            level = wanted.level or IsolationLevel.READ_COMMITTED
-            after, inside = subscription_start(
-                topic_head.load(batch, topic.topic_id), initial_position, level
-            )
-            dead_letter.check_policy(topic, name, wanted.dead_letter_topic, wanted.max_redeliver_count)
-            return subscriptions.create(
-                batch, topic, name, wanted.type or SubscriptionType.EXCLUSIVE, level, after, inside,
-                wanted.dead_letter_topic, wanted.max_redeliver_count,
-            )  # fmt: skip
-        living = subscriptions.sweep(batch, subscription, self.end_owned)
-        cursor = cursors.load(batch, subscription.subscription_id)
-        subscriptions.check_mode(topic, subscription, living, wanted.type, wanted.level)
-        change.update(batch, subscription, cursor, wanted.type, wanted.level)
-        if wanted.dead_letter_topic is not None:
-            subscription.dead_letter_topic = wanted.dead_letter_topic
-        if wanted.max_redeliver_count is not None:
-            subscription.max_redeliver_count = wanted.max_redeliver_count
-        dead_letter.check_policy(
-            topic, name, subscription.dead_letter_topic, subscription.max_redeliver_count
-        )
-        subscriptions.save(batch, subscription)
-        cursors.save(batch, subscription.subscription_id, cursor)
-        return subscription
+        ask = consuming.Ask(
+            topic, subscription_name, type_=subscription_type, level=subscription_isolation_level,
+            start=initial_position, dead_letter_topic=dead_letter_topic, max_redeliver_count=max_redeliver_count,
+        )  # fmt: skip
+        attached = consuming.attach(self.connection, self.coordinator, ask, consumer_name)
+        return Consumer(self.connection, self.coordinator, *attached, receiver_queue_size)
 
     # Tables
 
@@ -891,21 +843,3 @@ def _timeout_ms(seconds: float | None) -> int:
     if seconds is None:
         return TRANSACTION_TIMEOUT_MS
     return nanoseconds(seconds, "a transaction's timeout") // 1_000_000
-
-
-class _Wanted:
-    """What a consumer names of its subscription; None is taken from the subscription."""
-
-    __slots__ = ("dead_letter_topic", "level", "max_redeliver_count", "type")
-
-    def __init__(
-        self,
-        type_: SubscriptionType | None,
-        level: IsolationLevel | None,
-        dead_letter_topic: str | None,
-        max_redeliver_count: int | None,
-    ) -> None:
-        self.type = type_
-        self.level = level
-        self.dead_letter_topic = dead_letter_topic
-        self.max_redeliver_count = max_redeliver_count

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from storage import audit_trail
+from storage import audit_trail, consuming
 from storage.clock import nanoseconds
 from storage.codec import key1
 from storage.errors import ConsumerNotFound, InvalidValue
 from storage.ledger import managed_ledger, topic as topics, topic_head
 from storage.ledger.topic import Topic
-from storage.names import named
 from storage.ops import audit, skip
 from storage.ops.changes import Changes
 from storage.position import LATEST, Extreme, MessageId, Position, start_of
@@ -59,25 +58,17 @@ class SubscriptionChanges(Changes):
         Raises:
             TopicNotFound, AlreadyExists, InvalidName
         """
-
-        level = (
-            named(IsolationLevel, subscription_isolation_level, "isolation level")
-            or IsolationLevel.READ_COMMITTED
-        )
-        type_ = named(SubscriptionType, subscription_type, "subscription type") or SubscriptionType.EXCLUSIVE
+        ask = consuming.Ask(
+            topic, name, type_=subscription_type, level=subscription_isolation_level, start=initial_position,
+            dead_letter_topic=dead_letter_topic, max_redeliver_count=max_redeliver_count,
+        )  # fmt: skip
 
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
-            head = topic_head.load(batch, found.topic_id)
-            after, inside = subscription_start(head, start_of(initial_position), level)
-            dead_letter.check_policy(found, name, dead_letter_topic, max_redeliver_count)
-            made = subscriptions.create(
-                batch, found, name, type_, level, after, inside,
-                dead_letter_topic, max_redeliver_count,
-            )  # fmt: skip
+            made = consuming.create(batch, found, ask)
             return {
                 "topic": found.full_name, "subscription": made.name, "type": made.type.value,
-                "subscriptionIsolationLevel": made.level.value, "markDeletePosition": str(Position(*after)),
+                "subscriptionIsolationLevel": made.level.value, "markDeletePosition": str(Position(*made.start)),
             }  # fmt: skip
 
         return self._connection.write(change, dry_run=dry_run)
