@@ -13,15 +13,19 @@ read-committed one only reads tables: it has no record, no number, and writes no
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from storage.connection import Connection
 from storage.errors import InvalidTxnId, TransactionNotOpen
-from storage.lazy_transaction import Begun
-from storage.table_work import TableWork
-from storage.txn.coordinator import Coordinator, read_only
+from storage.txn.coordinator import read_only
 from storage.txn_id import TxnID
 from storage.txn_options import CheckMode, Priority, TransactionIsolation
 from storage.txn_state import TransactionState
+
+if TYPE_CHECKING:
+    from storage.connection import Connection
+    from storage.lazy_transaction import Begun
+    from storage.table_work import TableWork
+    from storage.txn.coordinator import Coordinator
 
 
 class Transaction:
@@ -49,6 +53,8 @@ class Transaction:
             InvalidValue, InvalidName
         """
         if begun.options.isolation is TransactionIsolation.SERIALIZABLE:
+            from storage.table_work import TableWork
+
             return cls(begun, TableWork.begin(connection, coordinator, begun))
         with connection.view() as view:
             issued = connection.environment.read_cache.peek_issued(view.head)
