@@ -20,6 +20,7 @@ from storage.limits import TABLE_KEY_BYTES_MAX
 from storage.schema import ROWS
 from storage.table import row as rows
 from storage.table.key_range import KeyRange
+from storage.table.row import COMMITTED, VALUE_AT
 from storage.table.table import TableEntry
 from storage.table.visibility import Version
 from storage.table_reader import AtVersion, ReadCommitted, Reader, committed_value
@@ -61,7 +62,7 @@ class Table:
         self._coordinator = coordinator
         self._entry = entry
         self._prefix = key1(entry.table_id)
-        self._fetch = connection.environment.fetch
+        self._fetch = connection.environment.fetcher(ROWS, rows.COMMITTED, rows.holder_of)
 
     @property
     def name(self) -> str:
@@ -94,13 +95,17 @@ class Table:
             RequestTooOld: `at`, or the transaction, is older than what is kept.
             LostConflict, TransactionNotOpen, TransactionTimedOut: of the transaction.
         """
-        is_reader = at is None and (txn is None or getattr(txn, "is_open_reader", False))
-        if is_reader and type(key) is bytes and 0 < len(key) <= TABLE_KEY_BYTES_MAX:
-            payload, record = self._fetch(ROWS, self._prefix + key, rows.COMMITTED, rows.holder_of)
+        if (
+            at is None
+            and (txn is None or getattr(txn, "is_open_reader", False))
+            and type(key) is bytes
+            and 0 < len(key) <= TABLE_KEY_BYTES_MAX
+        ):
+            payload, record = self._fetch(self._prefix + key)
             # Most rows have one finalised version and nothing else: then no mode has anything to look up.
             if payload is not None:
-                if payload[0] == rows.COMMITTED:
-                    return payload[rows.VALUE_AT :]
+                if payload[0] == COMMITTED:
+                    return payload[VALUE_AT:]
                 return committed_value(payload, record, txn, check)  # type: ignore[arg-type]
         found = self._find(key, txn, at, check)
         return None if found is None else found.value

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from storage.clock import SYSTEM_CLOCK, Clock, nanoseconds
@@ -25,6 +25,7 @@ from storage.ledger.access import AccessMode
 from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, SESSION_LEASE_MS, TRANSACTION_TIMEOUT_MS
 from storage.names import named
 from storage.position import EARLIEST, LATEST, Extreme, MessageId, Position, start_of
+from storage.schema import PART_SUBSCRIPTION, PART_TOPIC
 from storage.subscription.isolation import IsolationLevel, SubscriptionType
 from storage.txn_id import TxnID
 from storage.txn_options import CheckMode, Priority, TransactionIsolation, TransactionOptions
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from storage.open_table import Table
     from storage.ops.admin import Administration
     from storage.ops.extents import Extent, Reached
+    from storage.participant import Participant
     from storage.producer import Producer
     from storage.reader import Reader
     from storage.transaction import Transaction
@@ -62,12 +64,9 @@ class Store:
     @cached_property
     def coordinator(self) -> Coordinator:
         """The coordinator, with topics, subscriptions and tables as its participants."""
-        from storage.subscription.pending_ack import PendingAcks
-        from storage.table.intent import TableIntents
-        from storage.txn.buffer import TransactionBuffer
         from storage.txn.coordinator import Coordinator
 
-        return Coordinator([TransactionBuffer(), PendingAcks(), TableIntents()])
+        return Coordinator(_participant)
 
     @cached_property
     def reaper(self) -> Reaper:
@@ -843,3 +842,19 @@ def _timeout_ms(seconds: float | None) -> int:
     if seconds is None:
         return TRANSACTION_TIMEOUT_MS
     return nanoseconds(seconds, "a transaction's timeout") // 1_000_000
+
+
+@cache
+def _participant(kind: int) -> Participant:
+    """What takes part in transactions, by the kind of its parts; few commands meet all three."""
+    if kind == PART_TOPIC:
+        from storage.txn.buffer import TransactionBuffer
+
+        return TransactionBuffer()
+    if kind == PART_SUBSCRIPTION:
+        from storage.subscription.pending_ack import PendingAcks
+
+        return PendingAcks()
+    from storage.table.intent import TableIntents
+
+    return TableIntents()

@@ -13,18 +13,20 @@ read-committed one only reads tables: it has no record, no number, and writes no
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from storage.connection import Connection
 from storage.errors import InvalidTxnId, TransactionNotOpen
-from storage.lazy_transaction import Begun
-from storage.table.writing import commit_in
-from storage.table_work import TableWork
 from storage.txn import record as records
-from storage.txn.coordinator import Coordinator
 from storage.txn.refusals import read_only
 from storage.txn_id import TxnID
 from storage.txn_options import CheckMode, Priority, TransactionIsolation
 from storage.txn_state import TransactionState
+
+if TYPE_CHECKING:
+    from storage.connection import Connection
+    from storage.lazy_transaction import Begun
+    from storage.table_work import TableWork
+    from storage.txn.coordinator import Coordinator
 
 
 class Transaction:
@@ -52,6 +54,8 @@ class Transaction:
             InvalidValue, InvalidName
         """
         if begun.options.isolation is TransactionIsolation.SERIALIZABLE:
+            from storage.table_work import TableWork
+
             return cls(begun, TableWork.begin(connection, coordinator, begun))
         with connection.view() as view:
             issued = connection.environment.read_cache.peek_issued(view.head)
@@ -190,6 +194,8 @@ def commit(connection: Connection, coordinator: Coordinator, txn: Transaction | 
             return was_open
         ended = txn.work.commit()
         return ended is None or not ended.already
+    from storage.table.writing import commit_in
+
     least, owner = txn_number(txn), connection.owner
     return not connection.write(
         lambda batch: commit_in(coordinator, batch, least, owner), naming=least

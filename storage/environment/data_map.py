@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
+from zlib import crc32
 
 import lmdb
 
@@ -94,47 +95,53 @@ class DataMap:
         """`with data_map.view() as view:` one consistent view."""
         return _CountedView(self)
 
-    def fetch(
-        self, database: Database, key: bytes, alone: int, follow: Follow
-    ) -> tuple[bytes | None, bytes | None]:
-        """A record and the one that it refers to, from one view of their own, checked.
+    def fetcher(
+        self, database: Database, alone: int, follow: Follow
+    ) -> Callable[[bytes], tuple[bytes | None, bytes | None]]:
+        """What fetches the record under a key and the one that it refers to, from one view of their own, checked.
 
-        As `with view() as v: v.get(...)`, at a third of its cost.
+        As `with view() as v: v.get(...)`, at a fifth of its cost.
 
         Args:
             alone: the first byte of records that refer to no other.
             follow: where the second one is, given the first.
 
-        Raises:
+        The function raises:
             StoreClosed, CorruptStore, ReadersFull
         """
-        if self.failed is not None:
-            self.check_usable()
-        # While the lock is held the map cannot change, nor the process fork: the view need not be counted.
-        with self._lock:
-            if not self._changes:
-                try:
-                    raw = self.raw.begin()
+        name, seed, lock = database.name, database.seed, self._lock
+
+        def fetch(key: bytes) -> tuple[bytes | None, bytes | None]:
+            # While the lock is held the map cannot change, nor the process fork: the view need not be counted.
+            with lock:
+                if self.failed is None and not self._changes:
                     try:
-                        data = raw.get(key, db=self.databases[database.name])
-                        if data is None:
-                            return None, None
-                        first = unsealed(database, key, data)
-                        if first[0] == alone:
-                            return first, None
-                        return first, self._fetch_second(raw, follow(first))
-                    finally:
-                        raw.abort()
-                except lmdb.Error:
-                    pass  # a change of the map, or something damaged: the long way says which
-        with self.view() as view:
-            payload = view.get(database, key)
-            if payload is None:
-                return None, None
-            first = bytes(payload)
-            where = follow(first)
-            second = None if where is None else view.get(*where)
-            return first, None if second is None else bytes(second)
+                        raw = self.raw.begin()
+                        try:
+                            data = raw.get(key, None, self.databases[name])
+                            if data is None:
+                                return None, None
+                            first = data[4:]
+                            # `unsealed`, written out; what is damaged goes the long way, which says so.
+                            if first and data[:4] == crc32(first, crc32(key, seed)).to_bytes(4, "big"):
+                                if first[0] == alone:
+                                    return first, None
+                                return first, self._fetch_second(raw, follow(first))
+                        finally:
+                            raw.abort()
+                    except lmdb.Error:
+                        pass  # a change of the map, or something damaged: the long way says which
+            self.check_usable()
+            with self.view() as view:
+                payload = view.get(database, key)
+                if payload is None:
+                    return None, None
+                first = bytes(payload)
+                where = follow(first)
+                second = None if where is None else view.get(*where)
+                return first, None if second is None else bytes(second)
+
+        return fetch
 
     def _fetch_second(self, raw: Any, where: tuple[Database, bytes] | None) -> bytes | None:
         if where is None:

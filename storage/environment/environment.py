@@ -29,7 +29,7 @@ class Environment:
     """Shared by all handles and threads of this process.
 
     Attributes:
-        view, fetch, check_usable: those of its `DataMap`.
+        view, fetcher, check_usable: those of its `DataMap`.
         writer: whose are `write` and `recorded_view`.
     """
 
@@ -50,7 +50,7 @@ class Environment:
         self._headroom = Headroom(os.path.join(path, place.DATA))
         self._map = DataMap(path, clock)
         self.writer = Writer(self._map, self._headroom, self.read_cache)
-        self.view, self.fetch, self.check_usable = self._map.view, self._map.fetch, self._map.check_usable
+        self.view, self.fetcher, self.check_usable = self._map.view, self._map.fetcher, self._map.check_usable
         self.write, self.recorded_view = self.writer.write, self.writer.recorded_view
         self._is_still = False
         self._in_place_ns = 0

@@ -43,8 +43,8 @@ class Ended:
 class Coordinator:
     """See the module. Every method takes the write batch of the store transaction it is part of."""
 
-    def __init__(self, participants: list[Participant]) -> None:
-        self._participants = {participant.kind: participant for participant in participants}
+    def __init__(self, participant: Callable[[int], Participant]) -> None:
+        self._participant = participant
 
     def begin(
         self,
@@ -137,7 +137,7 @@ class Coordinator:
     def _refusal(self, view: ReadView, least: int) -> TxnctlError | None:
         """Why the transaction must not be committed, as the first of its participants says."""
         for key, part in view.scan(TXN_PARTS, key1(least)):
-            found = self._participants[key[8]].refusal(view, least, int.from_bytes(key[9:17], "big"), part)
+            found = self._participant(key[8]).refusal(view, least, int.from_bytes(key[9:17], "big"), part)
             if found is not None:
                 return found
         return None
@@ -198,7 +198,7 @@ class Coordinator:
         faults.reach("txn.before_parts")
         effects = []
         for key, part in list(batch.scan(TXN_PARTS, key1(record.least))):
-            participant = self._participants[key[8]]
+            participant = self._participant(key[8])
             object_id = int.from_bytes(key[9:17], "big")
             effects.append(
                 participant.decide(batch, record.least, object_id, part, state is TransactionState.COMMITTED)
@@ -221,7 +221,7 @@ class Coordinator:
     def parts(self, view: ReadView, least: int) -> list[dict[str, Any]]:
         """What a transaction touched, for reports."""
         return [
-            self._participants[key[8]].describe(view, least, int.from_bytes(key[9:17], "big"), part)
+            self._participant(key[8]).describe(view, least, int.from_bytes(key[9:17], "big"), part)
             for key, part in view.scan(TXN_PARTS, key1(least))
         ]
 
