@@ -14,9 +14,9 @@ from storage import audit_trail
 from storage.errors import ObjectHeld
 from storage.ledger import topic as topics
 from storage.ops import audit
-from storage.subscription import cursor as cursors
+from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.subscription.change import transactions_holding
-from storage.subscription.subscription import Subscription
+from storage.subscription.subscription import AttachedConsumer, Subscription
 from storage.table import table as tables
 from storage.txn_id import TxnID
 from storage.txn_state import AbortReason
@@ -58,6 +58,13 @@ class Changes:
 
     def _holders(self, batch: WriteBatch, mine: Subscription) -> list[int]:
         return transactions_holding(batch, mine, cursors.load(batch, mine.subscription_id))
+
+    def _living(self, batch: WriteBatch, mine: Subscription) -> list[AttachedConsumer]:
+        return [
+            each
+            for each in subscriptions.consumers(batch, mine.subscription_id)
+            if batch.lock_file.is_held(each.lease)
+        ]
 
     def _end_holders(self, batch: WriteBatch, what: str, holders: list[int], force: bool) -> list[str]:
         """Abort the open transactions that hold an object, or refuse."""

@@ -39,8 +39,7 @@ class TopicChanges(Changes):
                 )
             )
             producers_there = [each.name for each in sessions.living(batch, topic.topic_id, batch.lock_file)]
-            consumers = [c.name for each in mine for c in subscriptions.consumers(batch, each.subscription_id)
-                         if batch.lock_file.is_held(c.lease)]  # fmt: skip
+            consumers = [attached.name for each in mine for attached in self._living(batch, each)]
             if not force:
                 _check_unheld(topic, consumers, producers_there, holders)
             self._end_holders(batch, f"topic {topic.name}", holders, force)

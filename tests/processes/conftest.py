@@ -12,16 +12,22 @@ from tests.processes.child import Children
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Iterator[str]:
-    """Where a store with the empty topic `t` lies. It is verified at the end, whatever was done to it."""
+def empty(tmp_path: Path) -> Iterator[str]:
+    """Where an empty store lies. It is verified at the end, whatever was done to it."""
     place = str(tmp_path / "store")
     Store.create(place)
-    with Store.open(place) as store:
-        store.create_topic("t")
     yield place
     with Store.open(place) as store:
         problems = store.verify(full=True)
     assert problems == []
+
+
+@pytest.fixture
+def path(empty: str) -> str:
+    """Where that store lies, with the empty topic `t`."""
+    with Store.open(empty) as store:
+        store.create_topic("t")
+    return empty
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from storage import Store
+
 _MEMORY = "/dev/shm"
 _ROOM_BYTES = 2 * 1024**3
 
@@ -23,3 +25,14 @@ def directory_in_memory() -> Iterator[str]:
         has_room = figures.f_bavail * figures.f_frsize >= _ROOM_BYTES
     with tempfile.TemporaryDirectory(prefix="tables-", dir=_MEMORY if has_room else None) as place:
         yield place
+
+
+@contextmanager
+def store_in_memory() -> Iterator[str]:
+    """Where a new store lies in such a directory; it is verified at the end."""
+    with directory_in_memory() as directory:
+        place = f"{directory}/store"
+        Store.create(place)
+        yield place
+        with Store.open(place) as store:
+            assert store.verify(full=True) == []

@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import pytest
 
-from storage import EARLIEST, IsolationLevel, Message, Store, SubscriptionType, environment
+from storage import EARLIEST, IsolationLevel, Message, Store, SubscriptionType
 from storage.clock import ManualClock
+from storage.environment import data_file
 from storage.errors import AlreadyExists, InvalidName, InvalidValue, StoreClosed, StoreNotFound, TopicNotFound
 
 RU = IsolationLevel.READ_UNCOMMITTED
@@ -214,7 +215,7 @@ class TestGrowth:
     @pytest.fixture(autouse=True)
     def _small_map(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("MAP_BYTES_WANTED", "MAP_BYTES_FALLBACK", "MAP_BYTES_SPARE"):
-            monkeypatch.setattr(environment, name, 1 << 20)
+            monkeypatch.setattr(data_file, name, 1 << 20)
 
     def test_a_write_that_does_not_fit_is_done_again(self, path: str, clock: ManualClock) -> None:
         """Nothing is lost or stored twice, also in the midst of a transaction."""

@@ -29,11 +29,10 @@ from storage.schema import (
 from storage.subscription import cursor as cursors
 from storage.subscription.cursor import Cursor
 from storage.view import WriteBatch
+from tests.storage.damage import Break, damage
 
 TOPIC, SUBSCRIPTION = 1, 1
 COMMITTED, ABORTED_TXN, OPEN = 1, 2, 3
-
-Break = Callable[[WriteBatch], object]
 
 
 @pytest.fixture
@@ -57,12 +56,6 @@ def written(tmp_path: Path) -> Iterator[Store]:
         consumer.acknowledge(messages[2], txn=txns[2])
         assert store.verify(full=True) == []
         yield store
-
-
-def damage(store: Store, change: Break) -> list[tuple[int | None, str]]:
-    """Break the store; the problems that verify finds, as invariant and message."""
-    store.connection.write(change)
-    return [(problem["invariant"], problem["message"]) for problem in store.verify(full=True)]
 
 
 def with_head(change: Callable[[TopicHead], None]) -> Break:

@@ -24,6 +24,7 @@ from storage.table.visibility import Row, Version
 from storage.txn import record as records
 from storage.txn.record import TransactionRecord
 from storage.view import WriteBatch
+from tests.storage.damage import broken_by
 
 TABLE = 1
 FIRST, SECOND, OPEN, LOSER, REFUSED = 1, 2, 3, 4, 5
@@ -50,12 +51,6 @@ def written(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def damage(store: Store, change: Callable[[WriteBatch], object]) -> set[int | None]:
-    """Break the store; the invariants that verify finds broken."""
-    store.connection.write(change)
-    return {problem["invariant"] for problem in store.verify(full=True)}
-
-
 def alter(store: Store, txn: int, change: Callable[[TransactionRecord], object]) -> set[int | None]:
     """Break the record of a transaction."""
 
@@ -64,7 +59,7 @@ def alter(store: Store, txn: int, change: Callable[[TransactionRecord], object])
         change(record)
         records.save(batch, record)
 
-    return damage(store, alter_record)
+    return broken_by(store, alter_record)
 
 
 def test_an_update_that_was_lost_is_found(written: Store) -> None:
@@ -75,7 +70,7 @@ def test_an_update_that_was_lost_is_found(written: Store) -> None:
         first.ended_timestamp = batch.timestamp()
         records.save(batch, first)
 
-    assert damage(written, commit_last) == {12}
+    assert broken_by(written, commit_last) == {12}
 
 
 def test_it_is_found_in_a_commit_that_is_not_finalised(written: Store) -> None:
@@ -92,7 +87,7 @@ def test_it_is_found_in_a_commit_that_is_not_finalised(written: Store) -> None:
         second.ended_timestamp = batch.timestamp()
         records.save(batch, second)
 
-    assert damage(written, commit_last) == {12}
+    assert broken_by(written, commit_last) == {12}
 
 
 def test_a_timestamp_of_two_transactions_is_found(written: Store) -> None:
@@ -102,7 +97,7 @@ def test_a_timestamp_of_two_transactions_is_found(written: Store) -> None:
         version = records.get(batch, SECOND).timestamp
         batch.put(ROWS, key1(TABLE) + b"c", rows.encode(Row(Version(version, 99, b"x"), None)))
 
-    assert damage(written, change) == {12}
+    assert broken_by(written, change) == {12}
 
 
 def test_a_transaction_with_two_timestamps_is_found(written: Store) -> None:
@@ -113,7 +108,7 @@ def test_a_transaction_with_two_timestamps_is_found(written: Store) -> None:
             version = Version(records.get(batch, SECOND).timestamp + number, 99, b"x")
             batch.put(ROWS, key1(TABLE) + key, rows.encode(Row(version, None)))
 
-    assert damage(written, change) == {12}
+    assert broken_by(written, change) == {12}
 
 
 def test_a_transaction_that_was_decided_before_it_began_is_found(written: Store) -> None:
@@ -142,7 +137,7 @@ def test_a_refusal_in_favour_of_an_older_transaction_is_found(written: Store, ki
         lost = Conflict(kind, "accounts", b"a", FIRST, winner.timestamp)
         conflicts.note(batch, records.get(batch, REFUSED), lost)
 
-    assert damage(written, change) == {12}
+    assert broken_by(written, change) == {12}
 
 
 def test_a_refusal_for_a_version_that_nobody_committed_is_found(written: Store) -> None:
@@ -153,7 +148,7 @@ def test_a_refusal_for_a_version_that_nobody_committed_is_found(written: Store) 
         lost = Conflict(conflicts.VERSION, "accounts", b"a", REFUSED, winner.timestamp)
         conflicts.note(batch, records.get(batch, LOSER), lost)
 
-    assert damage(written, change) == {12}
+    assert broken_by(written, change) == {12}
 
 
 def test_a_conflict_that_names_another_timestamp_is_found(written: Store) -> None:
@@ -162,7 +157,7 @@ def test_a_conflict_that_names_another_timestamp_is_found(written: Store) -> Non
     def change(batch: WriteBatch) -> None:
         conflicts.note(batch, records.get(batch, LOSER), Conflict(conflicts.PUSH, "accounts", b"b", OPEN, 7))
 
-    assert damage(written, change) == {12}
+    assert broken_by(written, change) == {12}
 
 
 def test_a_watermark_that_was_never_issued_is_found(written: Store) -> None:
@@ -172,7 +167,7 @@ def test_a_watermark_that_was_never_issued_is_found(written: Store) -> None:
         batch.head.read_watermark = batch.head.last_timestamp + 1
         batch.head.changes += 1
 
-    assert damage(written, change) == {12}
+    assert broken_by(written, change) == {12}
 
 
 class _Spoiled(Table):

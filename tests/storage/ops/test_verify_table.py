@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,8 @@ from storage.table.table_head import TableHead
 from storage.table.visibility import Row, Version
 from storage.txn import record as records
 from storage.view import WriteBatch
+from tests.storage.damage import broken_by
 
-Break = Callable[[WriteBatch], object]
 TABLE = 1
 FIRST, SECOND, OPEN, ABORTED = 1, 2, 3, 4
 
@@ -43,12 +43,6 @@ def written(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def damage(store: Store, change: Break) -> set[int | None]:
-    """Break the store; the invariants that verify finds broken."""
-    store.connection.write(change)
-    return {problem["invariant"] for problem in store.verify(full=True)}
-
-
 def row_of(batch: WriteBatch, key: bytes) -> Row:
     stored = key1(TABLE) + key
     payload = batch.get(ROWS, stored)
@@ -71,7 +65,7 @@ def test_a_counter_that_is_off_is_found(written: Store, counter: str) -> None:
         head.rows += counter == "keys"
         table_head.save(batch, TABLE, head)
 
-    assert damage(written, change) == {23}
+    assert broken_by(written, change) == {23}
 
 
 def test_an_intent_that_is_older_than_a_version_is_found(written: Store) -> None:
@@ -82,18 +76,18 @@ def test_an_intent_that_is_older_than_a_version_is_found(written: Store) -> None
         payload[1:9] = (11).to_bytes(8, "big")
         batch.put(ROWS, key1(TABLE) + b"b", bytes(payload))
 
-    assert 18 in damage(written, change)
+    assert 18 in broken_by(written, change)
 
 
 def test_an_intent_found_one_way_only_is_found(written: Store) -> None:
     """Without its key in the transaction's list, or a key in the list without it."""
-    assert 18 in damage(written, lambda batch: batch.delete(TXN_KEYS, key2(OPEN, TABLE) + b"b"))
-    assert 18 in damage(written, lambda batch: batch.put(TXN_KEYS, key2(OPEN, TABLE) + b"x", b""))
+    assert 18 in broken_by(written, lambda batch: batch.delete(TXN_KEYS, key2(OPEN, TABLE) + b"b"))
+    assert 18 in broken_by(written, lambda batch: batch.put(TXN_KEYS, key2(OPEN, TABLE) + b"x", b""))
 
 
 def test_an_intent_of_nobody_is_found(written: Store) -> None:
     """Its transaction has no record."""
-    assert 18 in damage(written, lambda batch: batch.delete(TXNS, key1(OPEN)))
+    assert 18 in broken_by(written, lambda batch: batch.delete(TXNS, key1(OPEN)))
 
 
 def test_an_intent_at_another_timestamp_is_found(written: Store) -> None:
@@ -104,7 +98,7 @@ def test_an_intent_at_another_timestamp_is_found(written: Store) -> None:
         assert intent is not None
         put_row(batch, b"b", Row(None, Version(intent.version + 1, OPEN, b"3")))
 
-    assert damage(written, change) == {18}
+    assert broken_by(written, change) == {18}
 
 
 @pytest.mark.parametrize("txn", [OPEN, ABORTED])
@@ -114,7 +108,7 @@ def test_a_version_of_a_transaction_that_did_not_commit_is_found(written: Store,
     def change(batch: WriteBatch) -> None:
         put_row(batch, b"a", Row(Version(records.get(batch, txn).timestamp, txn, b"x"), None))
 
-    assert damage(written, change) == {14}
+    assert broken_by(written, change) == {14}
 
 
 def test_a_version_that_was_never_issued_is_found(written: Store) -> None:
@@ -123,7 +117,7 @@ def test_a_version_that_was_never_issued_is_found(written: Store) -> None:
     def change(batch: WriteBatch) -> None:
         put_row(batch, b"a", Row(Version(1 << 62, 99, b"x"), None))
 
-    assert damage(written, change) == {16}
+    assert broken_by(written, change) == {16}
 
 
 def test_a_superseded_version_that_is_not_older_is_found(written: Store) -> None:
@@ -135,31 +129,31 @@ def test_a_superseded_version_that_is_not_older_is_found(written: Store) -> None
         key = rows.old_key(TABLE, b"a", committed.version)
         batch.put(VERSIONS, key, rows.encode_old(committed))
 
-    assert {18, 23} == damage(written, change)
+    assert {18, 23} == broken_by(written, change)
 
 
 def test_a_count_of_keys_that_is_off_is_found(written: Store) -> None:
     """What a transaction wrote is counted with it; and that part cannot be missing."""
     part = part_key(OPEN, PART_TABLE, TABLE)
-    assert damage(written, lambda batch: batch.put(TXN_PARTS, part, pack([2]))) == {23}
-    assert damage(written, lambda batch: batch.delete(TXN_PARTS, part)) == {6}
+    assert broken_by(written, lambda batch: batch.put(TXN_PARTS, part, pack([2]))) == {23}
+    assert broken_by(written, lambda batch: batch.delete(TXN_PARTS, part)) == {6}
 
 
 def test_rows_of_no_table_are_found(written: Store) -> None:
     """Neither of one that is there nor of one that is being removed."""
-    assert 6 in damage(written, lambda batch: batch.delete(TABLES, b"accounts"))
+    assert 6 in broken_by(written, lambda batch: batch.delete(TABLES, b"accounts"))
 
 
 def test_a_table_that_is_there_and_being_removed_is_found(written: Store) -> None:
     """A name is taken away before its rows are."""
-    assert damage(written, lambda batch: batch.put(TABLE_PURGES, key1(TABLE), b"")) == {6}
+    assert broken_by(written, lambda batch: batch.put(TABLE_PURGES, key1(TABLE), b"")) == {6}
 
 
 def test_a_table_without_a_head_is_found(written: Store) -> None:
     """It could not be counted in."""
     from storage.schema import HEADS
 
-    assert damage(written, lambda batch: batch.delete(HEADS, table_head.key_of(TABLE))) == {23}
+    assert broken_by(written, lambda batch: batch.delete(HEADS, table_head.key_of(TABLE))) == {23}
 
 
 def test_a_loser_that_is_not_aborted_is_found(written: Store) -> None:
@@ -171,4 +165,4 @@ def test_a_loser_that_is_not_aborted_is_found(written: Store) -> None:
         lost = conflicts.Conflict(conflicts.PUSH, "accounts", b"b", FIRST, winner.timestamp)
         conflicts.note(batch, record, lost)
 
-    assert damage(written, change) == {17}
+    assert broken_by(written, change) == {17}

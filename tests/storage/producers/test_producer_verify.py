@@ -17,9 +17,9 @@ from storage.ledger.topic_head import TopicHead
 from storage.schema import OWNERS
 from storage.txn import buffer
 from storage.view import WriteBatch
+from tests.storage.damage import Break, damage
 from tests.storage.producers.rivals import EXCLUSIVE, FENCING, SHARED, TurnClock
 
-Break = Callable[[WriteBatch], object]
 TOPIC, OTHER = 1, 2
 
 
@@ -40,12 +40,6 @@ def sound(tmp_path: Path, clock: TurnClock) -> Iterator[Store]:
             store.create_producer("u", access_mode=SHARED, producer_name=name).send(b"shared")
         assert store.verify(full=True) == []
         yield store
-
-
-def damage(store: Store, change: Break) -> list[tuple[int | None, str]]:
-    """Break the store; the problems that verify finds, as invariant and message."""
-    store.connection.write(change)
-    return [(problem["invariant"], problem["message"]) for problem in store.verify(full=True)]
 
 
 def with_head(change: Callable[[TopicHead], object], topic_id: int = TOPIC) -> Break:
