@@ -370,16 +370,18 @@ class TableWork(SendWork):
     def abort(self, reason: str | None) -> None:
         """Abort; a transaction without a record leaves nothing.
 
+        If that is refused, all is kept that was: what is committed later is the whole of it.
+
         Raises:
             TransactionNotOpen: it was committed.
+            WriterBusy
         """
         with self._lock:
             self._connection.check_writable()
-            self._failure = None
             self._find_tried()
-            self._drop()
             if not self.least:
                 if self._ended is not TransactionState.COMMITTED:
+                    self._drop()
                     self._ended = TransactionState.ABORTED
                     return
                 self.materialize()
@@ -388,9 +390,11 @@ class TableWork(SendWork):
                 lambda batch: self._coordinator.abort(batch, least, owner, AbortReason.ASKED, reason),
                 naming=least,
             )
+            self._drop()
 
     def _drop(self) -> None:
-        """What is kept is never written."""
+        """What is kept is never written, and what failed of it is of no interest any more."""
+        self._failure = None
         self._forget_sends()
         self._forget()
 

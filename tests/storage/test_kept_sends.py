@@ -32,9 +32,12 @@ from storage.errors import (
     TopicNotFound,
     TransactionNotOpen,
     TransactionTimedOut,
+    WriterBusy,
     WriteTooOld,
 )
+from storage.lease import LockFile
 from storage.limits import ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX
+from tests.storage.busy import busy
 
 DIRTY = IsolationLevel.READ_UNCOMMITTED
 KEPT_S = 1.0
@@ -392,6 +395,36 @@ class TestRefusals:
             txn.commit()
         txn.abort()
         assert txn.state is TransactionState.ABORTED
+
+    def test_a_refused_abort_drops_nothing(self, path: str, store: Store, clock: ManualClock) -> None:
+        """The store was too busy: what is committed later all the same is whole, and what was sent is found."""
+        with Store.open(path, clock=clock, lock_timeout=0.05) as impatient:
+            producer, txn = impatient.create_producer("t"), impatient.transaction()
+            producer.send(b"flushed", txn=txn)
+            txn.flush()
+            kept = producer.send(b"kept", txn=txn)
+            with busy(store), pytest.raises(WriterBusy):
+                txn.abort()
+            assert txn.state is TransactionState.OPEN
+            txn.commit()
+            assert str(kept) == "1:1"
+        assert values(store) == [b"flushed", b"kept"]
+
+    def test_an_abort_that_was_refused_can_be_repeated(
+        self, path: str, store: Store, clock: ManualClock
+    ) -> None:
+        """Then nothing is left of it, and nothing of it is written any more."""
+        with Store.open(path, clock=clock, lock_timeout=0.05) as impatient:
+            producer, txn = impatient.create_producer("t"), impatient.transaction()
+            producer.send(b"flushed", txn=txn)
+            txn.flush()
+            producer.send(b"never", txn=txn)
+            with busy(store), pytest.raises(WriterBusy):
+                txn.abort()
+            txn.abort()
+            clock.advance(KEPT_S)
+            assert txn.state is TransactionState.ABORTED
+        assert values(store, DIRTY) == [b"flushed"]
 
     def test_a_refused_put_leaves_no_message(self, store: Store, producer: Producer, table: Table) -> None:
         """All keys are judged before anything is appended: the doom is all that is left."""
