@@ -251,14 +251,18 @@ class TableWork(SendWork):
             return is_over or not self._may_use_tables(record)
 
     def _buffer_write(self, key: bytes, written: Write) -> None:
+        """Keep a write; where there is no room for it, what is kept is written first: a refused put is not kept."""
         table_id = written.table_id
+        is_full = (
+            len(self._buffer) >= BUFFER_KEYS_MAX or self._buffered_bytes + _size(written) > BUFFER_BYTES_MAX
+        )
+        if is_full and self._buffer:
+            self.flush()
         before = self._buffer.pop((table_id, key), None)
         if before is not None:
             self._buffered_bytes -= _size(before)
         self._buffer[table_id, key] = written
         self._buffered_bytes += _size(written)
-        if len(self._buffer) >= BUFFER_KEYS_MAX or self._buffered_bytes >= BUFFER_BYTES_MAX:
-            self.flush()
 
     def write_many(self, table: TableEntry, found: Iterable[tuple[bytes, bytes | None]]) -> int:
         """Write many keys, in store transactions of a bounded size; how many.
