@@ -115,6 +115,8 @@ class SendWork(LazyTransaction):
     def _locate(self) -> None:
         """Store what is kept for somebody who wants to know where it went, or say why it never will be."""
         with self._lock:
+            if self._look_back():
+                return
             self._enter()
             if self._sends:
                 self._store()
@@ -163,9 +165,7 @@ class SendWork(LazyTransaction):
     # After a batch
 
     def _in_doubt(self, write: Callable[[], T]) -> T:
-        if self._writing is not None:
-            self._find_tried()
-            self._resolve()
+        self._look_back()
         try:
             return super()._in_doubt(write)
         except BaseException as error:
@@ -176,8 +176,18 @@ class SendWork(LazyTransaction):
                     self._resolve()
             raise
 
-    def _resolve(self) -> None:
-        """After a write that came to no good end: is what was kept stored, or can it never be?
+    def _look_back(self) -> bool:
+        """After a write that was interrupted, maybe behind its commit: whether all that was kept is stored.
+
+        Nothing may be kept beside it before that is known.
+        """
+        if self._writing is None:
+            return False
+        self._find_tried()
+        return self._resolve()
+
+    def _resolve(self) -> bool:
+        """After a write that came to no good end: is what was kept stored, or can it never be? Whether it is.
 
         The record counts the messages, and is written with them.
         """
@@ -185,12 +195,14 @@ class SendWork(LazyTransaction):
         if self._sends and self.least:
             with self._connection.view() as view:
                 record = records.get(view, self.least)
-        if record is not None and writing is not None and record.messages == writing.total:
+        if writing is not None and record is not None and record.messages == writing.total:
             writing.settle()
             self._forget_sends()
-        elif record is not None and record.state is not TransactionState.OPEN:
+            return True
+        if record is not None and record.state is not TransactionState.OPEN:
             self._forget_sends()
         self._writing = None
+        return False
 
     def _settle_sends(self) -> None:
         """All is stored that was kept."""
@@ -212,6 +224,7 @@ class SendWork(LazyTransaction):
         if not self._lock.acquire(blocking=False):
             return  # it is being used, and looks by itself
         try:
+            self._look_back()
             if self._sends:
                 self._store(_OVERDUE_WAIT_S)
             else:
@@ -242,5 +255,6 @@ class SendWork(LazyTransaction):
         """
         self._raise_failure()
         super()._enter()
+        self._look_back()
         if self._sends and self._connection.clock.boot_ns() - self._sends.since_ns >= KEPT_NS:
             self._store()
