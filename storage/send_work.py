@@ -18,7 +18,7 @@ from storage.flusher import KEPT_NS
 from storage.kept_sends import KeptSends, WritingSends, kept_bytes
 from storage.lazy_transaction import Begun, LazyTransaction
 from storage.ledger.entry import Columns
-from storage.limits import WRITE_BYTES_TARGET
+from storage.limits import LOCK_NOTE_S, WRITE_BYTES_TARGET
 from storage.receipt import BatchReceipt
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator, Started
@@ -49,6 +49,7 @@ class SendWork(LazyTransaction):
         self._writing: WritingSends | None = None
         self._failure: TxnctlError | None = None
         self._is_shared = not begun.attached
+        self._noted_ns = -1
 
     @property
     def keeps_sends(self) -> bool:
@@ -229,12 +230,22 @@ class SendWork(LazyTransaction):
                 self._store(_OVERDUE_WAIT_S)
             else:
                 self._flusher.leave(self)
-        except WriterBusy:
-            return
+        except WriterBusy as error:
+            self._note_busy(error)
         except TxnctlError as error:
             self._fail(error)
         finally:
             self._lock.release()
+
+    def _note_busy(self, error: WriterBusy) -> None:
+        """Who is told of waits for the writer gate is told of this one too: once, after a second."""
+        since_ns, holder = self._sends.since_ns, error.details.get("holder")
+        waited_s = (self._connection.clock.boot_ns() - since_ns) / 1e9
+        if waited_s < LOCK_NOTE_S or self._noted_ns == since_ns or holder is None:
+            return
+        self._noted_ns = since_ns
+        if self._connection.on_wait is not None:
+            self._connection.on_wait(holder, waited_s)
 
     def forked(self) -> None:
         """This is the child of a fork: what is kept is the parent's."""
