@@ -149,7 +149,9 @@ def test_a_transaction_that_ended_without_a_record_has_a_number_all_the_same(
     getattr(txn, end)()
     expected = TransactionState.COMMITTED if end == "commit" else TransactionState.ABORTED
     assert txn.state is expected
+    before = commits(store)
     assert store.show_transaction(txn.id)["state"] == expected.value
+    assert commits(store) == before + 1, "whoever is killed in between leaves nothing that ends otherwise"
 
 
 def test_an_abort_without_a_record_drops_what_was_kept(store: Store, warm: Table) -> None:
