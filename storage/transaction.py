@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from storage.audit_trail import check_reason
 from storage.connection import Connection
-from storage.errors import InvalidTxnId, TransactionNotOpen
+from storage.errors import InvalidTxnId, TransactionNotOpen, TxnctlError
 from storage.lazy_transaction import Begun
 from storage.table_work import TableWork
 from storage.txn.coordinator import Coordinator, read_only
@@ -138,13 +139,21 @@ class Transaction:
 
         Raises:
             TransactionNotOpen: it was committed.
-            WriterBusy
+            InvalidValue: the reason cannot be kept.
+            WriterBusy: it is open still, with all that was done in it; abort it again.
         """
+        check_reason(reason)
         if self.work is not None:
             self.work.abort(reason)
-        elif self._read_only_state is TransactionState.OPEN:
-            self._read_only_state, self.is_open_reader = TransactionState.ABORTED, False
+        else:
+            self._end_reader(TransactionState.ABORTED, "aborted")
         self._aborted_here = True
+
+    def _end_reader(self, asked: TransactionState, word: str) -> None:
+        """End a read-committed transaction: of this process alone, so that nothing is written."""
+        if self._read_only_state not in (TransactionState.OPEN, asked):
+            raise reader_not_open(word, self._read_only_state)
+        self._read_only_state, self.is_open_reader = asked, False
 
     def __str__(self) -> str:
         return "(read-committed)" if self.work is None else str(self.id)

@@ -19,7 +19,7 @@ from storage.ledger.admission import Admission
 from storage.ledger.topic import Topic
 from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
 from storage.names import named
-from storage.ops import audit, producers, skip
+from storage.ops import producers, skip
 from storage.position import LATEST, Extreme, MessageId, Position, start_of
 from storage.reader import subscription_start
 from storage.schema import ACKS, DELIVERIES
@@ -400,12 +400,13 @@ class Administration:
         self, action: str, topic: str, name: str, count: int, beyond: bool, dry_run: bool, reason: str | None
     ) -> dict[str, Any]:
         """Skip in steps of bounded size, each a store transaction; a dry run takes them all in one, and drops it."""
-        total, before, step_is_last = 0, "", False
-        while not step_is_last:
+        total, before, is_last = 0, "", False
+        while not is_last:
 
             def change(
                 batch: WriteBatch, _: Topic, mine: Subscription, cursor: Cursor, done: int = total
             ) -> dict[str, Any]:
+                nonlocal is_last
                 was = cursor.mark_delete
                 skipped, is_last = skip.step(batch, mine, cursor, count - done, beyond)
                 while dry_run and not is_last:
@@ -413,13 +414,12 @@ class Administration:
                     skipped += more
                 cursors.save(batch, mine.subscription_id, cursor)
                 return {
-                    "skipped": skipped, "isLast": is_last, "markDeletePositionBefore": str(Position(*was)),
+                    "skipped": skipped, "markDeletePositionBefore": str(Position(*was)),
                     "markDeletePositionAfter": str(Position(*cursor.mark_delete)),
                 }  # fmt: skip
 
             result = self._on_subscription(action, topic, name, change, dry_run, reason)
             total, before = total + result["skipped"], before or result["markDeletePositionBefore"]
-            step_is_last = result.pop("isLast")
         return {**result, "skipped": total, "markDeletePositionBefore": before}
 
     def acknowledge(
@@ -432,12 +432,17 @@ class Administration:
         txn: Transaction | TxnID | str | None = None,
         force: bool = False,
         dry_run: bool = False,
+        reason: str | None = None,
     ) -> dict[str, Any]:
         """Acknowledge messages from outside a consumer; a message id without a batch index means its whole entry.
+
+        Args:
+            reason: for the audit trail, where `force` aborts a transaction.
 
         Raises:
             as `Consumer.acknowledge`
         """
+        audit_trail.check_reason(reason)
         least = 0 if txn is None else txn_number(txn)
         if cumulative and len(message_ids) != 1:
             raise InvalidValue("a cumulative acknowledgement takes one message id")
@@ -462,18 +467,13 @@ class Administration:
             ]
             if aborted:
                 effects = {"transactionsAborted": aborted}
-                audit_trail.record(
-                    batch,
-                    self._connection.owner,
-                    "subscriptions ack --force",
-                    f"{topic} {name}",
-                    None,
-                    effects,
-                )
+                by = self._connection.owner
+                audit_trail.record(batch, by, "subscriptions ack --force", f"{topic} {name}", reason, effects)
             return {
                 "transactionsAborted": aborted,
                 "topic": found.full_name, "subscription": name, "acknowledged": done,
                 "txnId": str(TxnID(least)) if least else None, "markDeletePosition": str(Position(*after)),
+                "dryRun": dry_run,
             }  # fmt: skip
 
         return self._connection.write(change, naming=least, dry_run=dry_run)
@@ -521,7 +521,7 @@ class Administration:
         """
         delay_ns = nanoseconds(delay, "a delay")
 
-        audit.check_reason(reason)
+        audit_trail.check_reason(reason)
 
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
@@ -642,7 +642,7 @@ class Administration:
             audit_trail.record(batch, self._connection.owner, action, target, reason, result)
             return {**result, "dryRun": dry_run}
 
-        audit.check_reason(reason)
+        audit_trail.check_reason(reason)
         return self._connection.write(audited, dry_run=dry_run)
 
     def _holders(self, batch: WriteBatch, mine: Subscription) -> list[int]:

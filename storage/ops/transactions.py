@@ -188,6 +188,7 @@ def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
 
 def reap(store: Store, limit: int, dry_run: bool, reason: str | None) -> list[dict[str, Any]]:
     """End overdue and orphaned transactions; the rows of those that were."""
+    audit_trail.check_reason(reason)
     by = store.connection.owner
 
     def change(batch: WriteBatch) -> list[dict[str, Any]]:
