@@ -68,6 +68,11 @@ class Transaction:
         return TxnID(work.least)
 
     @property
+    def known_id(self) -> TxnID | None:
+        """Its number if it has one by now; nothing is written for the answer."""
+        return TxnID(self.work.least) if self.work is not None and self.work.least else None
+
+    @property
     def number(self) -> int:
         """Its number for this process: what it has sent is written; its puts, and what comes, are still kept here.
 
@@ -131,8 +136,8 @@ class Transaction:
         """
         if self.work is not None:
             self.work.commit()
-        elif self._read_only_state is TransactionState.OPEN:
-            self._read_only_state, self.is_open_reader = TransactionState.COMMITTED, False
+        else:
+            self._end_reader(TransactionState.COMMITTED, "committed")
 
     def abort(self, reason: str | None = None) -> None:
         """Drop everything; repeating it succeeds.
@@ -169,14 +174,17 @@ class Transaction:
             self.abort(f"{kind.__name__} in the program")
 
     def _commit_or_leave_nothing(self) -> None:
-        """Commit. One that is refused may be repeated; one that is interrupted leaves nothing open behind the block."""
+        """Commit. One that is refused may be repeated; one that is interrupted leaves nothing open behind the block.
+
+        It is the interrupt that is raised, also where the store is too busy to abort in.
+        """
         try:
             self.commit()
         except Exception:
             raise
         except BaseException as interrupt:
-            if self.state is TransactionState.OPEN:
-                with suppress(TransactionNotOpen):
+            with suppress(TxnctlError):
+                if self.state is TransactionState.OPEN:
                     self.abort(f"{type(interrupt).__name__} in its commit")
             raise
 
@@ -190,6 +198,15 @@ def work_of(txn: Transaction) -> TableWork:
     if txn.work is None:
         raise read_only("(read-committed)")
     return txn.work
+
+
+def reader_not_open(asked: str, state: TransactionState) -> TransactionNotOpen:
+    """The error for what only an open read-committed transaction of this process can do."""
+    return TransactionNotOpen(
+        f"this read-committed transaction cannot be {asked}: it was {state.value.lower()}",
+        hint="Begin a new one.",
+        state=state.value,
+    )
 
 
 def txn_number(txn: Transaction | TxnID | str) -> int:

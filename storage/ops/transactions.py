@@ -45,8 +45,9 @@ def rows(
 
 
 def open_ones(view: ReadView) -> list[int]:
-    """Open transactions, the oldest first."""
-    return sorted(int.from_bytes(key[8:], "big") for key in view.keys(TXN_DEADLINES))
+    """Open transactions, the oldest first: an attached one may have been given its number long after it began."""
+    found = [int.from_bytes(key[8:], "big") for key in view.keys(TXN_DEADLINES)]
+    return sorted(found, key=lambda txn: (records.get(view, txn).begun_ms, txn))
 
 
 def _ended_ones(view: ReadView) -> Iterator[int]:
