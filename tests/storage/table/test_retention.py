@@ -184,7 +184,7 @@ def test_what_is_no_version_is_refused(table: Table, at: object) -> None:
 def test_outcomes_that_nothing_names_are_forgotten_after_a_day(
     store: Store, table: Table, clock: ManualClock, write_many: Callable[[TxnID, dict[bytes, bytes]], None]
 ) -> None:
-    """Those of messages, of acknowledgements and of intents not finalised stay, and so do open ones and young ones."""
+    """Those of messages stay, and so do open ones and young ones."""
     table.put(b"k", b"0")
     spoke = store.begin()
     store.create_producer("t").send(b"m", txn=spoke)
