@@ -14,7 +14,7 @@ from storage.limits import DEATH_CHECK_S
 from storage.moment import both
 from storage.names import short_topic_name
 from storage.ops import tables
-from storage.ops.owner_state import owner_state
+from storage.ops.owner_state import GONE, owner_state
 from storage.schema import PART_TABLE, PART_TOPIC, TXN_DEADLINES, TXNS
 from storage.table import conflict
 from storage.txn import reaper, record as records
@@ -97,7 +97,7 @@ def row(view: ReadView, store: Store, record: TransactionRecord, names: dict[int
         **both("asOf", now_ms),
         "txnId": str(record.id), "state": record.state.value, "version": record.version,
         "labels": record.labels, "owner": str(record.owner),
-        "ownerState": state, "orphaned": state in ("dead", "rebooted") if is_open else None,
+        "ownerState": state, "orphaned": state in GONE if is_open else None,
         "attached": bool(record.lease),
         **both("begin", record.begun_ms), "ageMs": max(0, (record.ended_ms or now_ms) - record.begun_ms),
         "idleMs": max(0, (view.now_ns - record.used_ns) // 1_000_000) if is_open else None,
