@@ -11,7 +11,8 @@ from enum import IntEnum
 from typing import Any
 
 from storage.codec import key1, pack, unpack
-from storage.limits import AUDIT_CHANGES_KEPT, AUDIT_EXPIRIES_KEPT
+from storage.errors import InvalidValue
+from storage.limits import AUDIT_CHANGES_KEPT, AUDIT_EXPIRIES_KEPT, REASON_CHARACTERS_MAX
 from storage.moment import both
 from storage.owner import Owner
 from storage.schema import AUDIT
@@ -26,6 +27,22 @@ class Kind(IntEnum):
 
 
 _KEPT = {Kind.CHANGE: AUDIT_CHANGES_KEPT, Kind.EXPIRY: AUDIT_EXPIRIES_KEPT}
+
+
+def check_reason(reason: str | None) -> None:
+    """That a reason which somebody gives for a change can be kept.
+
+    Raises:
+        InvalidValue: it is too long, or no Unicode text.
+    """
+    if reason is None:
+        return
+    if len(reason) > REASON_CHARACTERS_MAX:
+        raise InvalidValue(f"a reason has at most {REASON_CHARACTERS_MAX:,} characters, not {len(reason):,}")
+    try:
+        reason.encode()
+    except UnicodeEncodeError:
+        raise InvalidValue("a reason is text, and this is no valid Unicode") from None
 
 
 def record(

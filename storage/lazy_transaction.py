@@ -22,7 +22,7 @@ from storage.schema import TABLES
 from storage.table.writing import begin_use
 from storage.txn import record as records
 from storage.txn.beginning import Started, check_begin
-from storage.txn.coordinator import Coordinator, Ended
+from storage.txn.coordinator import Coordinator
 from storage.txn.record import TransactionRecord
 from storage.txn_options import SERIALIZABLE, TransactionOptions
 from storage.txn_state import TransactionState
@@ -134,9 +134,8 @@ class LazyTransaction:
         """Give the transaction a record if it has none yet."""
         with self._lock:
             if not self.least:
-                self._adopt(self._in_doubt(lambda: self._connection.write(self._make_record)))
-                if self._ended is not None:
-                    self._end_as_here()
+                make = self._make_record if self._ended is None else self._make_ended
+                self._adopt(self._in_doubt(lambda: self._connection.write(make)))
 
     def _make_record(self, batch: WriteBatch, *, ends_here: bool = False) -> TransactionRecord:
         begun, owner = self._begun, self._connection.owner
@@ -169,20 +168,12 @@ class LazyTransaction:
         self.timestamp, self._is_marked = record.timestamp, record.uses_tables
         self.least = record.least
 
-    def _end_as_here(self) -> None:
-        """A transaction that ended without a record is given one: it ends there too."""
-        owner, least, is_commit = (
-            self._connection.owner,
-            self.least,
-            self._ended is TransactionState.COMMITTED,
-        )
-
-        def end(batch: WriteBatch) -> Ended:
-            if is_commit:
-                return self._coordinator.commit(batch, least, owner)
-            return self._coordinator.abort(batch, least, owner)
-
-        self._connection.write(end, naming=least)
+    def _make_ended(self, batch: WriteBatch) -> TransactionRecord:
+        """A transaction that ended without a record is given one: it ends there too, in the same store transaction."""
+        owner, least = self._connection.owner, self._make_record(batch).least
+        if self._ended is TransactionState.COMMITTED:
+            return self._coordinator.commit(batch, least, owner).record
+        return self._coordinator.abort(batch, least, owner).record
 
     def _write(
         self, change: Callable[[WriteBatch, TransactionRecord], T], timeout_s: float | None = None

@@ -18,7 +18,7 @@ from storage.flusher import KEPT_NS
 from storage.kept_sends import KeptSends, WritingSends, kept_bytes
 from storage.lazy_transaction import Begun, LazyTransaction
 from storage.ledger.entry import Columns
-from storage.limits import WRITE_BYTES_TARGET
+from storage.limits import LOCK_NOTE_S, WRITE_BYTES_TARGET
 from storage.receipt import BatchReceipt
 from storage.txn import record as records
 from storage.txn.beginning import Started
@@ -50,6 +50,7 @@ class SendWork(LazyTransaction):
         self._writing: WritingSends | None = None
         self._failure: TxnctlError | None = None
         self._is_shared = not begun.attached
+        self._noted_ns = -1
 
     @property
     def keeps_sends(self) -> bool:
@@ -116,6 +117,8 @@ class SendWork(LazyTransaction):
     def _locate(self) -> None:
         """Store what is kept for somebody who wants to know where it went, or say why it never will be."""
         with self._lock:
+            if self._look_back():
+                return
             self._enter()
             if self._sends:
                 self._store()
@@ -164,9 +167,7 @@ class SendWork(LazyTransaction):
     # After a batch
 
     def _in_doubt(self, write: Callable[[], T]) -> T:
-        if self._writing is not None:
-            self._find_tried()
-            self._resolve()
+        self._look_back()
         try:
             return super()._in_doubt(write)
         except BaseException as error:
@@ -177,8 +178,18 @@ class SendWork(LazyTransaction):
                     self._resolve()
             raise
 
-    def _resolve(self) -> None:
-        """After a write that came to no good end: is what was kept stored, or can it never be?
+    def _look_back(self) -> bool:
+        """After a write that was interrupted, maybe behind its commit: whether all that was kept is stored.
+
+        Nothing may be kept beside it before that is known.
+        """
+        if self._writing is None:
+            return False
+        self._find_tried()
+        return self._resolve()
+
+    def _resolve(self) -> bool:
+        """After a write that came to no good end: is what was kept stored, or can it never be? Whether it is.
 
         The record counts the messages, and is written with them.
         """
@@ -186,12 +197,14 @@ class SendWork(LazyTransaction):
         if self._sends and self.least:
             with self._connection.view() as view:
                 record = records.get(view, self.least)
-        if record is not None and writing is not None and record.messages == writing.total:
+        if writing is not None and record is not None and record.messages == writing.total:
             writing.settle()
             self._forget_sends()
-        elif record is not None and record.state is not TransactionState.OPEN:
+            return True
+        if record is not None and record.state is not TransactionState.OPEN:
             self._forget_sends()
         self._writing = None
+        return False
 
     def _settle_sends(self) -> None:
         """All is stored that was kept."""
@@ -213,16 +226,27 @@ class SendWork(LazyTransaction):
         if not self._lock.acquire(blocking=False):
             return  # it is being used, and looks by itself
         try:
+            self._look_back()
             if self._sends:
                 self._store(_OVERDUE_WAIT_S)
             else:
                 self._flusher.leave(self)
-        except WriterBusy:
-            return
+        except WriterBusy as error:
+            self._note_busy(error)
         except TxnctlError as error:
             self._fail(error)
         finally:
             self._lock.release()
+
+    def _note_busy(self, error: WriterBusy) -> None:
+        """Who is told of waits for the writer gate is told of this one too: once, after a second."""
+        since_ns, holder = self._sends.since_ns, error.details.get("holder")
+        waited_s = (self._connection.clock.boot_ns() - since_ns) / 1e9
+        if waited_s < LOCK_NOTE_S or self._noted_ns == since_ns or holder is None:
+            return
+        self._noted_ns = since_ns
+        if self._connection.on_wait is not None:
+            self._connection.on_wait(holder, waited_s)
 
     def forked(self) -> None:
         """This is the child of a fork: what is kept is the parent's."""
@@ -243,5 +267,6 @@ class SendWork(LazyTransaction):
         """
         self._raise_failure()
         super()._enter()
+        self._look_back()
         if self._sends and self._connection.clock.boot_ns() - self._sends.since_ns >= KEPT_NS:
             self._store()

@@ -73,7 +73,7 @@ class Store:
         """What every write of this process passes."""
         from storage.txn.reaper import Reaper
 
-        return Reaper(self.coordinator)
+        return Reaper(self.coordinator, lambda: self.connection.owner)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, clock: Clock = SYSTEM_CLOCK) -> None:

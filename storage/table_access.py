@@ -12,7 +12,7 @@ from storage.limits import TRANSACTION_TIMEOUT_MS
 from storage.table.table import TableEntry
 from storage.table_reader import ReadCommitted
 from storage.table_work import TableWork
-from storage.transaction import Transaction, txn_number
+from storage.transaction import Transaction, reader_not_open, txn_number
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator
 from storage.txn.record import TransactionRecord
@@ -30,7 +30,8 @@ def reader(
     """Who reads: the work of a serializable transaction, or a read-committed reader.
 
     Raises:
-        InvalidValue: a check mode in a serializable transaction, or a read-committed one that has ended.
+        InvalidValue: a check mode in a serializable transaction.
+        TransactionNotOpen: a read-committed one that has ended.
         TransactionNotFound, InvalidTxnId
     """
     if isinstance(txn, Transaction):
@@ -38,7 +39,7 @@ def reader(
             _check_no_mode(check)
             return txn.work
         if txn.state is not TransactionState.OPEN:
-            raise InvalidValue("this read-committed transaction has ended")
+            raise reader_not_open("used", txn.state)
         return ReadCommitted(connection, check or txn.check or CheckMode.MINIMAL, txn.start)
     record = _record(connection, txn)
     if record.isolation == TransactionIsolation.SERIALIZABLE.value:

@@ -93,7 +93,7 @@ class AtVersion(Reader):
     """Sees what was committed at a version, as long as that is kept.
 
     Raises:
-        InvalidValue
+        InvalidValue: it is no version, or one that nothing was written at yet: the answer would change.
     """
 
     def __init__(self, connection: Connection, at: int) -> None:
@@ -108,7 +108,25 @@ class AtVersion(Reader):
         start = retention.window_start(view)
         if self._at < start:
             raise _not_kept(table.name, self._at, start)
+        if self._is_to_come(view):
+            raise _to_come(table.name, self._at)
         return reading.at_timestamp(view, table.table_id, self._at, 0, pushes=False)
+
+    def _is_to_come(self, view: ReadView) -> bool:
+        """Whether it is later than now, to the millisecond, and than all that was issued: clocks may be set back."""
+        if self._at // 1_000_000 <= view.clock.wall_ms() or self._at <= view.head.last_timestamp:
+            return False
+        return self._at > self._connection.environment.read_cache.peek_issued(view.head)
+
+
+def _to_come(table: str, at: int) -> InvalidValue:
+    from storage.moment import rfc3339
+
+    return InvalidValue(
+        f"{rfc3339(at // 1_000_000) or at} is in the future: what table {table} will hold then is not known",
+        hint="Leave out the time to read what is committed now.",
+        table=table,
+    )
 
 
 def _not_kept(table: str, at: int, start: int) -> RequestTooOld:

@@ -76,14 +76,18 @@ class TableWork(RecordedReads):
             return is_over or not self._may_use_tables(record)
 
     def _buffer_write(self, key: bytes, written: Write) -> None:
+        """Keep a write; where there is no room for it, what is kept is written first: a refused put is not kept."""
         table_id = written.table_id
+        is_full = (
+            len(self._buffer) >= BUFFER_KEYS_MAX or self._buffered_bytes + _size(written) > BUFFER_BYTES_MAX
+        )
+        if is_full and self._buffer:
+            self.flush()
         before = self._buffer.pop((table_id, key), None)
         if before is not None:
             self._buffered_bytes -= _size(before)
         self._buffer[table_id, key] = written
         self._buffered_bytes += _size(written)
-        if len(self._buffer) >= BUFFER_KEYS_MAX or self._buffered_bytes >= BUFFER_BYTES_MAX:
-            self.flush()
 
     def write_many(self, table: TableEntry, found: Iterable[tuple[bytes, bytes | None]]) -> int:
         """Write many keys, in store transactions of a bounded size; how many.
@@ -195,16 +199,18 @@ class TableWork(RecordedReads):
     def abort(self, reason: str | None) -> None:
         """Abort; a transaction without a record leaves nothing.
 
+        If that is refused, all is kept that was: what is committed later is the whole of it.
+
         Raises:
             TransactionNotOpen: it was committed.
+            WriterBusy
         """
         with self._lock:
             self._connection.check_writable()
-            self._failure = None
             self._find_tried()
-            self._drop()
             if not self.least:
                 if self._ended is not TransactionState.COMMITTED:
+                    self._drop()
                     self._ended = TransactionState.ABORTED
                     return
                 self.materialize()
@@ -213,9 +219,11 @@ class TableWork(RecordedReads):
                 lambda batch: self._coordinator.abort(batch, least, owner, AbortReason.ASKED, reason),
                 naming=least,
             )
+            self._drop()
 
     def _drop(self) -> None:
-        """What is kept is never written."""
+        """What is kept is never written, and what failed of it is of no interest any more."""
+        self._failure = None
         self._forget_sends()
         self._forget()
 

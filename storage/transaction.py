@@ -15,7 +15,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from storage.errors import InvalidTxnId, TransactionNotOpen
+from storage.audit_trail import check_reason
+from storage.errors import InvalidTxnId, TransactionNotOpen, TxnctlError
 from storage.txn import record as records
 from storage.txn.refusals import read_only
 from storage.txn_id import TxnID
@@ -72,6 +73,11 @@ class Transaction:
         work = work_of(self)
         work.share()
         return TxnID(work.least)
+
+    @property
+    def known_id(self) -> TxnID | None:
+        """Its number if it has one by now; nothing is written for the answer."""
+        return TxnID(self.work.least) if self.work is not None and self.work.least else None
 
     @property
     def number(self) -> int:
@@ -137,21 +143,29 @@ class Transaction:
         """
         if self.work is not None:
             self.work.commit()
-        elif self._read_only_state is TransactionState.OPEN:
-            self._read_only_state, self.is_open_reader = TransactionState.COMMITTED, False
+        else:
+            self._end_reader(TransactionState.COMMITTED, "committed")
 
     def abort(self, reason: str | None = None) -> None:
         """Drop everything; repeating it succeeds.
 
         Raises:
             TransactionNotOpen: it was committed.
-            WriterBusy
+            InvalidValue: the reason cannot be kept.
+            WriterBusy: it is open still, with all that was done in it; abort it again.
         """
+        check_reason(reason)
         if self.work is not None:
             self.work.abort(reason)
-        elif self._read_only_state is TransactionState.OPEN:
-            self._read_only_state, self.is_open_reader = TransactionState.ABORTED, False
+        else:
+            self._end_reader(TransactionState.ABORTED, "aborted")
         self._aborted_here = True
+
+    def _end_reader(self, asked: TransactionState, word: str) -> None:
+        """End a read-committed transaction: of this process alone, so that nothing is written."""
+        if self._read_only_state not in (TransactionState.OPEN, asked):
+            raise reader_not_open(word, self._read_only_state)
+        self._read_only_state, self.is_open_reader = asked, False
 
     def __str__(self) -> str:
         return "(read-committed)" if self.work is None else str(self.id)
@@ -167,14 +181,17 @@ class Transaction:
             self.abort(f"{kind.__name__} in the program")
 
     def _commit_or_leave_nothing(self) -> None:
-        """Commit. One that is refused may be repeated; one that is interrupted leaves nothing open behind the block."""
+        """Commit. One that is refused may be repeated; one that is interrupted leaves nothing open behind the block.
+
+        It is the interrupt that is raised, also where the store is too busy to abort in.
+        """
         try:
             self.commit()
         except Exception:
             raise
         except BaseException as interrupt:
-            if self.state is TransactionState.OPEN:
-                with suppress(TransactionNotOpen):
+            with suppress(TxnctlError):
+                if self.state is TransactionState.OPEN:
                     self.abort(f"{type(interrupt).__name__} in its commit")
             raise
 
@@ -211,6 +228,15 @@ def work_of(txn: Transaction) -> TableWork:
     if txn.work is None:
         raise read_only("(read-committed)")
     return txn.work
+
+
+def reader_not_open(asked: str, state: TransactionState) -> TransactionNotOpen:
+    """The error for what only an open read-committed transaction of this process can do."""
+    return TransactionNotOpen(
+        f"this read-committed transaction cannot be {asked}: it was {state.value.lower()}",
+        hint="Begin a new one.",
+        state=state.value,
+    )
 
 
 def txn_number(txn: Transaction | TxnID | str) -> int:

@@ -29,6 +29,14 @@ class HungUp(Terminated):
     """SIGHUP came: the terminal is gone."""
 
 
+class EndsWith(Exception):
+    """Raised from an error that ends the command with another code than its own, such as one that monitoring reads."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
 class Failure:
     """What is said about an error."""
 
@@ -78,6 +86,10 @@ class Failure:
 
 def of(error: BaseException) -> Failure:
     """The failure that an exception amounts to."""
+    if isinstance(error, EndsWith) and error.__cause__ is not None:
+        failure = of(error.__cause__)
+        failure.exit_code = error.exit_code
+        return failure
     if isinstance(error, TxnctlError):
         return Failure(
             error.code,

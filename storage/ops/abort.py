@@ -50,6 +50,7 @@ def run(
     Args:
         fence: end the sessions of the producers of its messages as well.
     """
+    audit_trail.check_reason(reason)
     connection = store.connection
     by = connection.owner
 

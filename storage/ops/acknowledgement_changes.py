@@ -8,7 +8,6 @@ from storage import audit_trail
 from storage.clock import nanoseconds
 from storage.errors import InvalidValue
 from storage.ledger import managed_ledger, topic as topics
-from storage.ops import audit
 from storage.ops.changes import Changes
 from storage.position import MessageId, Position
 from storage.subscription import (
@@ -39,12 +38,17 @@ class AcknowledgementChanges(Changes):
         txn: Transaction | TxnID | str | None = None,
         force: bool = False,
         dry_run: bool = False,
+        reason: str | None = None,
     ) -> dict[str, Any]:
         """Acknowledge messages from outside a consumer; a message id without a batch index means its whole entry.
+
+        Args:
+            reason: for the audit trail, where `force` aborts a transaction.
 
         Raises:
             as `Consumer.acknowledge`
         """
+        audit_trail.check_reason(reason)
         least = 0 if txn is None else txn_number(txn)
         if cumulative and len(message_ids) != 1:
             raise InvalidValue("a cumulative acknowledgement takes one message id")
@@ -69,18 +73,13 @@ class AcknowledgementChanges(Changes):
             ]
             if aborted:
                 effects = {"transactionsAborted": aborted}
-                audit_trail.record(
-                    batch,
-                    self._connection.owner,
-                    "subscriptions ack --force",
-                    f"{topic} {name}",
-                    None,
-                    effects,
-                )
+                by = self._connection.owner
+                audit_trail.record(batch, by, "subscriptions ack --force", f"{topic} {name}", reason, effects)
             return {
                 "transactionsAborted": aborted,
                 "topic": found.full_name, "subscription": name, "acknowledged": done,
                 "txnId": str(TxnID(least)) if least else None, "markDeletePosition": str(Position(*after)),
+                "dryRun": dry_run,
             }  # fmt: skip
 
         return self._connection.write(change, naming=least, dry_run=dry_run)
@@ -128,7 +127,7 @@ class AcknowledgementChanges(Changes):
         """
         delay_ns = nanoseconds(delay, "a delay")
 
-        audit.check_reason(reason)
+        audit_trail.check_reason(reason)
 
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)

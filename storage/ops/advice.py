@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from storage.limits import ACTIVE_OWNER_MS
+from storage.ops.owner_state import GONE
 
 
 class Situation:
@@ -21,16 +22,28 @@ class Situation:
         owner_state: alive, stopped, dead, rebooted, unknown-host or detached.
         pid: of its owner.
         overdue: whether its deadline has passed.
+        reaped: whether the store's reap policy has the next writer end it, overdue or left behind as it is.
         idle_ms: since its last use.
         frees: committed messages that its end alone would free now.
         before: the transaction that comes first where this one frees nothing yet, or None.
         holds: whether it holds back anything: messages, pending acknowledgements, keys.
     """
 
-    __slots__ = ("before", "frees", "holds", "id", "idle_ms", "overdue", "owner_state", "pid", "state")
+    __slots__ = (
+        "before",
+        "frees",
+        "holds",
+        "id",
+        "idle_ms",
+        "overdue",
+        "owner_state",
+        "pid",
+        "reaped",
+        "state",
+    )
 
     def __init__(
-        self, id: str, state: str, owner_state: str | None, pid: int, overdue: bool, idle_ms: int,
+        self, id: str, state: str, owner_state: str | None, pid: int, overdue: bool, reaped: bool, idle_ms: int,
         frees: int, before: str | None, holds: bool,
     ) -> None:  # fmt: skip
         self.id = id
@@ -38,6 +51,7 @@ class Situation:
         self.owner_state = owner_state
         self.pid = pid
         self.overdue = overdue
+        self.reaped = reaped
         self.idle_ms = idle_ms
         self.frees = frees
         self.before = before
@@ -57,7 +71,7 @@ def judge(found: Situation) -> dict[str, Any]:
 def _judge(found: Situation) -> tuple[str, bool | None, str, str | None]:
     if found.state != "OPEN":
         return "nothing", None, "It has ended and holds nothing back.", None
-    if found.owner_state in ("dead", "rebooted") or found.overdue:
+    if found.owner_state in GONE or found.overdue:
         return _reap(found)
     if found.owner_state == "stopped":
         why = f"Its process {found.pid} is stopped; continued, it goes on where it was. Or end that process."
@@ -74,16 +88,18 @@ def _judge(found: Situation) -> tuple[str, bool | None, str, str | None]:
 
 
 def _reap(found: Situation) -> tuple[str, bool | None, str, str | None]:
-    if found.overdue and found.owner_state not in ("dead", "rebooted"):
-        why = (
-            "Its deadline has passed: it can never commit any more. The next writer aborts it; so does this."
-        )
-    else:
-        why = (
-            "Its process is gone. The next writer aborts it, all of it, unless somebody commits it by its id before; "
-            "this aborts it now."
-        )
-    return "reap", True, why, "txnctl transactions reap"
+    """Who commits by its id is not a next writer: no command ends on its way the transaction that it names."""
+    state = (
+        "Its deadline has passed: it can never commit any more."
+        if found.overdue
+        else "Its process is gone; only who has its id could still commit it."
+    )
+    who = (
+        "The next writer aborts it, all of it; so does this."
+        if found.reaped
+        else "The store's reap policy has no writer abort it on its way: this does."
+    )
+    return "reap", True, f"{state} {who}", "txnctl transactions reap"
 
 
 def _end(found: Situation) -> tuple[str, bool | None, str, str | None]:

@@ -1,4 +1,4 @@
-"""Reports from the audit trail, and the reason that an operator gives for a change."""
+"""Reports from the audit trail."""
 
 from __future__ import annotations
 
@@ -7,16 +7,7 @@ from typing import Any
 
 from storage import audit_trail
 from storage.connection import Connection
-from storage.errors import BadInput, NotFound
-from storage.limits import REASON_CHARACTERS_MAX
-
-
-def check_reason(reason: str | None) -> None:
-    """Raises:
-    BadInput: a reason that is too long to be kept.
-    """
-    if reason is not None and len(reason) > REASON_CHARACTERS_MAX:
-        raise BadInput(f"a reason has at most {REASON_CHARACTERS_MAX:,} characters")
+from storage.errors import NotFound
 
 
 def rows(connection: Connection, limit: int | None = None) -> list[dict[str, Any]]:

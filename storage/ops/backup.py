@@ -19,7 +19,7 @@ from storage.errors import StoreInUse
 from storage.lease import FILE_NAME, processes_with
 from storage.ledger import topic as topics
 from storage.ledger.admission import Admission
-from storage.ops import audit, table_gc
+from storage.ops import table_gc
 from storage.owner import describe, is_running, started
 from storage.place import DATA, give_to_owner, resolved
 from storage.schema import LEASES, PURGES, TABLE_PURGES, TXN_DEADLINES
@@ -70,6 +70,7 @@ def restore(
     Raises:
         AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
     """
+    audit_trail.check_reason(reason)
     destination = resolved(destination, os.path.abspath)
     with open_store(source, read_only=True) as backed_up, building(destination) as aside:
         _copy(backed_up, aside, progress)
@@ -162,7 +163,7 @@ def compact(
         StoreInUse: naming who has it open.
         StoreFull, BadInput
     """
-    audit.check_reason(reason)
+    audit_trail.check_reason(reason)
     connection = store.connection
     environment, lock_path = connection.environment, os.path.join(connection.path, FILE_NAME)
     result: dict[str, Any] = {"path": connection.path, "bytesBefore": _data_bytes(connection.path)}
@@ -215,7 +216,7 @@ def collect(
     Raises:
         BadInput
     """
-    audit.check_reason(reason)
+    audit_trail.check_reason(reason)
     connection = store.connection
     with connection.view() as view:
         deleted = {"deletedTopics": view.count(PURGES), "deletedTables": view.count(TABLE_PURGES)}
@@ -230,8 +231,10 @@ def collect(
         "readersFreed": freed, **deleted, "purgeSteps": store.admin.purge(),
         **table_gc.collect(connection, trust_clock),
     }  # fmt: skip
-    if freed or any(deleted.values()) or any(result[each] for each in table_gc.COUNTS):
+    if trust_clock or freed or any(deleted.values()) or any(result[each] for each in table_gc.COUNTS):
         connection.write(
-            lambda batch: audit_trail.record(batch, connection.owner, "store gc", "store", reason, result)
+            lambda batch: audit_trail.record(
+                batch, connection.owner, "store gc", "store", reason, {**result, "trustClock": trust_clock}
+            )
         )
     return {**result, "dryRun": False}

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from storage import audit_trail
 from storage.errors import ObjectHeld
 from storage.ledger import topic as topics
-from storage.ops import audit
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.subscription.change import transactions_holding
 from storage.subscription.subscription import AttachedConsumer, Subscription
@@ -53,7 +52,7 @@ class Changes:
             audit_trail.record(batch, self._connection.owner, action, target, reason, result)
             return {**result, "dryRun": dry_run}
 
-        audit.check_reason(reason)
+        audit_trail.check_reason(reason)
         return self._connection.write(audited, dry_run=dry_run)
 
     def _holders(self, batch: WriteBatch, mine: Subscription) -> list[int]:

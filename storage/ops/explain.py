@@ -14,6 +14,7 @@ from storage.ops.advice import Situation
 from storage.ops.chain import Chain
 from storage.owner import started
 from storage.schema import PART_SUBSCRIPTION, PART_TOPIC
+from storage.store_head import ReapPolicy
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn import record as records
 from storage.txn.coordinator import touches
@@ -42,7 +43,7 @@ def run(store: Store, txn: int) -> dict[str, Any]:
             **row,
             "evidence": evidence(view, record, row["ownerState"]) if is_open else None,
             "blocks": blocks, "pending": pending,
-            **advice.judge(_situation(row, blocks, pending)),
+            **advice.judge(_situation(row, blocks, pending, ReapPolicy(view.head.reap_policy))),
         }  # fmt: skip
 
 
@@ -101,12 +102,15 @@ def evidence(view: ReadView, record: TransactionRecord, state: str) -> dict[str,
     }  # fmt: skip
 
 
-def _situation(row: dict[str, Any], blocks: list[dict[str, Any]], pending: list[dict[str, Any]]) -> Situation:
+def _situation(
+    row: dict[str, Any], blocks: list[dict[str, Any]], pending: list[dict[str, Any]], policy: ReapPolicy
+) -> Situation:
     frees = sum(each["ifEnded"]["frees"] for each in blocks)
     waiting = [each for each in blocks if each["place"] > 1 and each["frees"]]
     keys = any(part["kind"] == "table" and part["keys"] for part in row["parts"])
+    is_reaped = policy is ReapPolicy.ALL or (policy is ReapPolicy.OVERDUE and bool(row["overdue"]))
     return Situation(
-        row["txnId"], row["state"], row["ownerState"], row["ownerDetails"]["pid"], bool(row["overdue"]),
+        row["txnId"], row["state"], row["ownerState"], row["ownerDetails"]["pid"], bool(row["overdue"]), is_reaped,
         row["idleMs"] or 0, frees, waiting[0]["first"] if waiting else None,
         bool(frees or pending or keys),
     )  # fmt: skip

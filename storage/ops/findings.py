@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from storage.limits import ACTIVE_OWNER_MS, CLOCKS_DISAGREE_NS
+from storage.ops.owner_state import GONE
 
 Facts = dict[str, Any]
 Row = dict[str, Any]
@@ -169,7 +170,7 @@ def _tables(facts: Facts) -> Iterator[Row]:
 
 
 def _nobody_at_work(holder: Row) -> bool:
-    gone = holder["ownerState"] in ("dead", "rebooted", "stopped") or holder["overdue"]
+    gone = holder["ownerState"] in (*GONE, "stopped") or holder["overdue"]
     return bool(gone or holder["idleMs"] > ACTIVE_OWNER_MS)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from storage.codec import unpack
@@ -21,12 +22,17 @@ from storage.view import ReadView
 
 def info(connection: Connection) -> dict[str, Any]:
     """What the store is: format, identity, sizes, counts."""
+    in_use = sum(1 for _ in _slots(connection))
     with connection.view() as view:
-        return info_in(view, connection)
+        return info_in(view, connection, in_use)
 
 
-def info_in(view: ReadView, connection: Connection) -> dict[str, Any]:
-    """The same, as a view shows it."""
+def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> dict[str, Any]:
+    """The same, as a view shows it.
+
+    Args:
+        readers_in_use: before the view was opened: LMDB itself counts how many places were ever taken at once.
+    """
     figures = connection.environment.info()
     payload = view.get(STORE, b"format")
     assert payload is not None, "an open store has a format record"
@@ -41,7 +47,7 @@ def info_in(view: ReadView, connection: Connection) -> dict[str, Any]:
         "reapPolicy": ReapPolicy(head.reap_policy).name.lower(), "tableRetentionMs": head.table_retention_ms,
         "dataBytes": os.stat(os.path.join(connection.path, DATA)).st_size,
         "usedBytes": (figures["last_pgno"] + 1) * figures["psize"], "mapBytes": figures["map_size"],
-        "readersInUse": figures["num_readers"], "readersMax": READERS_MAX,
+        "readersInUse": readers_in_use, "readersMax": READERS_MAX,
     }  # fmt: skip
 
 
@@ -93,18 +99,23 @@ def locks(connection: Connection) -> list[dict[str, Any]]:
 
 def readers(connection: Connection) -> list[dict[str, Any]]:
     """LMDB's reader table: who reads, and how far behind the last commit; an old reader keeps pages from reuse."""
-    last, rows = connection.environment.last_commit(), []
-    for line in connection.environment.readers().splitlines():
-        fields = line.split()
-        if len(fields) != 3 or not fields[0].isdigit():
-            continue
-        pid, seen = int(fields[0]), int(fields[2]) if fields[2].isdigit() else None
-        rows.append({
+    last = connection.environment.last_commit()
+    return [
+        {
             "pid": pid, "holder": describe(pid, started(pid)), "commit": seen,
             "behind": last - seen if seen is not None else None,
             "state": "stopped" if is_stopped(pid, started(pid)) else "reading" if seen is not None else "idle",
-        })  # fmt: skip
-    return rows
+        }
+        for pid, seen in _slots(connection)
+    ]  # fmt: skip
+
+
+def _slots(connection: Connection) -> Iterator[tuple[int, int | None]]:
+    """The places of LMDB's reader table that are taken: the process, and the commit that its view shows."""
+    for line in connection.environment.readers().splitlines():
+        fields = line.split()
+        if len(fields) == 3 and fields[0].isdigit():
+            yield int(fields[0]), int(fields[2]) if fields[2].isdigit() else None
 
 
 def space(connection: Connection) -> list[dict[str, Any]]:

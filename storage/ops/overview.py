@@ -44,7 +44,7 @@ def run(store: Store) -> dict[str, Any]:
         models = timeline.every_in(view, connection.environment.lock_file)
         found = {
             **both("asOf", view.clock.wall_ms()),
-            "store": {**inspection.info_in(view, connection), **inspection.disk(connection)},
+            "store": {**inspection.info_in(view, connection, len(reading)), **inspection.disk(connection)},
             "writerGate": writing,
             "readers": _readers(reading),
             "clockSkewMs": _clock_skew_ms(view),

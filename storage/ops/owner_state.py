@@ -6,6 +6,9 @@ from storage.lease import LockFile
 from storage.txn.record import TransactionRecord
 from storage.view import ReadView
 
+GONE = ("dead", "rebooted")
+"""The states of an owner that is proven to live no longer."""
+
 
 def owner_state(view: ReadView, locks: LockFile, record: TransactionRecord) -> str:
     """alive, stopped, dead, rebooted, unknown-host, or detached (no process is attached: its deadline alone rules)."""

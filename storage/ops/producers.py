@@ -173,6 +173,7 @@ def close_session(store: Store, text: str, dry_run: bool, reason: str | None) ->
     Raises:
         InvalidValue, SessionNotFound
     """
+    audit_trail.check_reason(reason)
     token, connection = Token(text), store.connection
 
     def change(batch: WriteBatch) -> dict[str, Any]:

@@ -210,12 +210,13 @@ class SubscriptionChanges(Changes):
         self, action: str, topic: str, name: str, count: int, beyond: bool, dry_run: bool, reason: str | None
     ) -> dict[str, Any]:
         """Skip in steps of bounded size, each a store transaction; a dry run takes them all in one, and drops it."""
-        total, before, step_is_last = 0, "", False
-        while not step_is_last:
+        total, before, is_last = 0, "", False
+        while not is_last:
 
             def change(
                 batch: WriteBatch, _: Topic, mine: Subscription, cursor: Cursor, done: int = total
             ) -> dict[str, Any]:
+                nonlocal is_last
                 was = cursor.mark_delete
                 skipped, is_last = skip.step(batch, mine, cursor, count - done, beyond)
                 while dry_run and not is_last:
@@ -223,13 +224,12 @@ class SubscriptionChanges(Changes):
                     skipped += more
                 cursors.save(batch, mine.subscription_id, cursor)
                 return {
-                    "skipped": skipped, "isLast": is_last, "markDeletePositionBefore": str(Position(*was)),
+                    "skipped": skipped, "markDeletePositionBefore": str(Position(*was)),
                     "markDeletePositionAfter": str(Position(*cursor.mark_delete)),
                 }  # fmt: skip
 
             result = self._on_subscription(action, topic, name, change, dry_run, reason)
             total, before = total + result["skipped"], before or result["markDeletePositionBefore"]
-            step_is_last = result.pop("isLast")
         return {**result, "skipped": total, "markDeletePositionBefore": before}
 
     def evict(

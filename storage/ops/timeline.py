@@ -16,7 +16,7 @@ from storage.ledger.topic_head import TopicHead
 from storage.moment import both
 from storage.ops import stats
 from storage.ops.chain import Chain, Link, oldest_blocked_ms
-from storage.ops.owner_state import owner_state
+from storage.ops.owner_state import GONE, owner_state
 from storage.position import Position
 from storage.subscription import cursor as cursors, subscription as subscriptions
 from storage.txn import record as records, runs
@@ -187,7 +187,7 @@ def holder(view: ReadView, locks: LockFile, record: TransactionRecord) -> dict[s
     left_ms = (record.deadline_ns - view.now_ns) // 1_000_000
     return {
         "txnId": str(record.id), "version": record.version, "labels": record.labels,
-        "owner": str(record.owner), "ownerState": state, "orphaned": state in ("dead", "rebooted"),
+        "owner": str(record.owner), "ownerState": state, "orphaned": state in GONE,
         **both("begin", record.begun_ms), "ageMs": max(0, now_ms - record.begun_ms),
         "idleMs": max(0, (view.now_ns - record.used_ns) // 1_000_000),
         "deadlineInMs": left_ms, "overdue": left_ms <= 0,

@@ -14,7 +14,7 @@ from storage.limits import DEATH_CHECK_S
 from storage.moment import both
 from storage.names import short_topic_name
 from storage.ops import tables
-from storage.ops.owner_state import owner_state
+from storage.ops.owner_state import GONE, owner_state
 from storage.schema import PART_TABLE, PART_TOPIC, TXN_DEADLINES, TXNS
 from storage.table import conflict
 from storage.txn import reaper, record as records
@@ -45,8 +45,9 @@ def rows(
 
 
 def open_ones(view: ReadView) -> list[int]:
-    """Open transactions, the oldest first."""
-    return sorted(int.from_bytes(key[8:], "big") for key in view.keys(TXN_DEADLINES))
+    """Open transactions, the oldest first: an attached one may have been given its number long after it began."""
+    found = [int.from_bytes(key[8:], "big") for key in view.keys(TXN_DEADLINES)]
+    return sorted(found, key=lambda txn: (records.get(view, txn).begun_ms, txn))
 
 
 def _ended_ones(view: ReadView) -> Iterator[int]:
@@ -96,7 +97,7 @@ def row(view: ReadView, store: Store, record: TransactionRecord, names: dict[int
         **both("asOf", now_ms),
         "txnId": str(record.id), "state": record.state.value, "version": record.version,
         "labels": record.labels, "owner": str(record.owner),
-        "ownerState": state, "orphaned": state in ("dead", "rebooted") if is_open else None,
+        "ownerState": state, "orphaned": state in GONE if is_open else None,
         "attached": bool(record.lease),
         **both("begin", record.begun_ms), "ageMs": max(0, (record.ended_ms or now_ms) - record.begun_ms),
         "idleMs": max(0, (view.now_ns - record.used_ns) // 1_000_000) if is_open else None,
@@ -188,6 +189,7 @@ def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
 
 def reap(store: Store, limit: int, dry_run: bool, reason: str | None) -> list[dict[str, Any]]:
     """End overdue and orphaned transactions; the rows of those that were."""
+    audit_trail.check_reason(reason)
     by = store.connection.owner
 
     def change(batch: WriteBatch) -> list[dict[str, Any]]:

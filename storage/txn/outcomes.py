@@ -1,7 +1,7 @@
 """Forgetting how transactions ended: when nothing names one any more, and it was a day ago.
 
-What names a transaction is a message (a part of a topic), an acknowledgement (a part of a subscription) or a write
-intent. Versions of table rows name theirs only for people; readers never look it up.
+What names a transaction that has ended is a message, as long as its topic is there, or a write intent; it has no
+acknowledgement pending any more. Versions of table rows name theirs only for people; readers never look it up.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from storage.codec import key1
 from storage.limits import GC_LOOK_RECORDS, GC_STEP_RECORDS, OUTCOME_RETENTION_MS
-from storage.schema import PART_TABLE, TXN_KEYS, TXN_PARTS, TXNS
+from storage.schema import HEADS, PART_TOPIC, TXN_KEYS, TXN_PARTS, TXNS
 from storage.txn import record as records
 from storage.view import ReadView, WriteBatch
 
@@ -37,9 +37,14 @@ def _old(view: ReadView, after: bytes) -> Iterator[tuple[bytes, bool]]:
     for key in view.keys(TXNS, start=after or b"\0"):
         record = records.get(view, int.from_bytes(key, "big"))
         if record.begun_ms > ended_before_ms:
-            return  # the following ones began later still
+            return  # hardly one that follows began earlier: it waits for the next run
         has_ended = record.ended_ms is not None and record.ended_ms <= ended_before_ms
-        yield key, has_ended and all(part[8] == PART_TABLE for part in view.keys(TXN_PARTS, key))
+        yield key, has_ended and not any(_has_messages(view, part) for part in view.keys(TXN_PARTS, key))
+
+
+def _has_messages(view: ReadView, part: bytes) -> bool:
+    """Whether a part of a transaction is of a topic that is there still; ids of topics are never used twice."""
+    return part[8] == PART_TOPIC and view.has(HEADS, part[9:17])
 
 
 def remove(batch: WriteBatch, keys: list[bytes]) -> int:

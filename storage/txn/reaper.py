@@ -6,10 +6,12 @@ caller names is never reaped on the way: its state and deadline are compared onc
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from storage.codec import U64X2, key1
 from storage.lease import LockFile
 from storage.limits import REAP_EVERY_NS, REAP_PER_WRITE_MAX
-from storage.owner import Owner, this_process
+from storage.owner import Owner
 from storage.schema import LEASE_TXNS, LEASES, TXN_DEADLINES
 from storage.store_head import ReapPolicy
 from storage.txn.coordinator import Coordinator, Ended
@@ -62,10 +64,13 @@ class Reaper:
 
     __slots__ = ("_by", "_coordinator", "_looked_ns")
 
-    def __init__(self, coordinator: Coordinator) -> None:
+    def __init__(self, coordinator: Coordinator, by: Callable[[], Owner]) -> None:
+        """Args:
+        by: this process, asked for when something is ended.
+        """
         self._coordinator = coordinator
         self._looked_ns: int | None = None
-        self._by: Owner | None = None
+        self._by = by
 
     def pass_by(self, batch: WriteBatch) -> None:
         """End a few, within the batch of whoever comes by; looks for dead owners once a second."""
@@ -85,11 +90,6 @@ class Reaper:
         """End up to `limit`, whatever the policy: `transactions reap`."""
         ended = self._end_overdue(batch, limit)
         return ended + self._end_orphaned(batch, limit - len(ended))
-
-    def _owner(self, batch: WriteBatch) -> Owner:
-        if self._by is None:
-            self._by = this_process(batch.clock)
-        return self._by
 
     def _end_overdue(self, batch: WriteBatch, limit: int) -> list[Ended]:
         ended: list[Ended] = []
@@ -114,4 +114,4 @@ class Reaper:
         return ended
 
     def _abort(self, batch: WriteBatch, least: int, reason: AbortReason) -> Ended:
-        return self._coordinator.abort(batch, least, self._owner(batch), reason)
+        return self._coordinator.abort(batch, least, self._by(), reason)

@@ -36,6 +36,18 @@ def small_table(path: str) -> None:
     os.unlink(os.path.join(path, "lock.mdb"))
 
 
+def test_places_in_use_are_those_in_use_now(path: str, children: Children) -> None:
+    """LMDB's own figure is how many there ever were at once; who has left is not among them."""
+    with Store.open(path, read_only=True) as store:
+        assert store.info()["readersInUse"] == 0
+        reader = children.run(VIEWS, "512", "3")
+        reader.expect("holding")
+        assert store.info()["readersInUse"] == store.overview()["store"]["readersInUse"] == 3
+        reader.say()
+        reader.expect("left")
+        assert store.info()["readersInUse"] == store.overview()["readers"]["inUse"] == 0
+
+
 def hold_views(children: Children, views: int) -> Child:
     """A process that was the first to open the store, with a small table of readers, and holds views open."""
     child = children.run(VIEWS, SLOTS, views)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
-from storage import Store, audit_trail
+from storage import EARLIEST, LATEST, MessageId, Store, audit_trail
 from storage.audit_trail import Kind
 from storage.clock import ManualClock
-from storage.errors import TransactionTimedOut
+from storage.errors import InvalidValue, TransactionTimedOut
+from storage.limits import REASON_CHARACTERS_MAX
 from storage.schema import AUDIT
 
 
@@ -43,6 +47,82 @@ class TestExpiry:
         with pytest.raises(ZeroDivisionError), store.transaction():
             _ = 1 // 0
         assert [row["action"] for row in store.audit()] == []
+
+
+class TestReasons:
+    """Why somebody did it: kept whole, or refused before anything is done."""
+
+    @pytest.mark.parametrize("reason", ["x" * (REASON_CHARACTERS_MAX + 1), "no text: \udcff"])
+    def test_one_that_cannot_be_kept_is_refused(self, store: Store, tmp_path: Path, reason: str) -> None:
+        """By every change that takes one; nothing is changed."""
+        store.create_producer("t").send(b"x")
+        store.admin.create_subscription("t", "s", initial_position=EARLIEST)
+        store.create_table("a")
+        txn, attached = store.begin(), store.transaction()
+        session = store.open_session("t", access_mode="Shared")["session"]
+        store.backup(tmp_path / "backup")
+        admin, calls = store.admin, list[Callable[[], object]]()
+        calls += [
+            lambda: store.abort(txn, reason=reason),
+            lambda: attached.abort(reason),
+            lambda: store.reap(reason=reason),
+            lambda: store.close_session(session, reason=reason),
+            lambda: store.restore(tmp_path / "backup", tmp_path / "other", reason=reason),
+            lambda: store.compact(reason=reason),
+            lambda: store.gc(reason=reason),
+            lambda: admin.acknowledge("t", "s", [MessageId(1, 0)], reason=reason),
+            lambda: admin.negative_acknowledge("t", "s", [MessageId(1, 0)], reason=reason),
+            lambda: admin.delete_topic("t", force=True, reason=reason),
+            lambda: admin.delete_table("a", reason=reason),
+            lambda: admin.delete_subscription("t", "s", reason=reason),
+            lambda: admin.fence_producers("t", reason=reason),
+            lambda: admin.seek("t", "s", LATEST, reason=reason),
+            lambda: admin.set_reap_policy("manual", reason=reason),
+        ]
+        before = store.info()["commits"]
+        for call in calls:
+            with pytest.raises(InvalidValue, match="a reason"):
+                call()
+        assert (store.info()["commits"], store.audit()) == (before, [])
+        assert not (tmp_path / "other").exists()
+        store.close_session(session)
+
+    def test_a_forced_acknowledgement_tells_its_own(self, store: Store) -> None:
+        """It aborts a transaction of somebody else."""
+        store.create_producer("t").send(b"x")
+        consumer = store.subscribe("t", "s", initial_position=EARLIEST)
+        message, txn = consumer.receive(timeout=0), store.begin()
+        consumer.acknowledge(message, txn=txn)
+        done = store.admin.acknowledge("t", "s", [message.message_id], force=True, reason="it hangs")
+        (row,) = store.audit()
+        assert (row["action"], row["reason"]) == ("subscriptions ack --force", "it hangs")
+        assert (
+            row["effects"]
+            == {"transactionsAborted": [str(txn)]}
+            == {"transactionsAborted": done["transactionsAborted"]}
+        )
+
+    def test_trusting_the_clock_is_a_change(self, store: Store, clock: ManualClock) -> None:
+        """Also where nothing is removed; gc that does nothing at all is none."""
+        store.gc()
+        assert store.audit() == []
+        clock.wall_now_ns += 3600 * 10**9
+        store.gc(trust_clock=True, reason="ntpd was off")
+        (row,) = store.audit()
+        assert (row["action"], row["reason"], row["effects"]["trustClock"]) == (
+            "store gc",
+            "ntpd was off",
+            True,
+        )
+
+    def test_who_comes_by_is_the_program_that_opened_the_store(self, path: str, clock: ManualClock) -> None:
+        """An expiry is ascribed as everything else is that it does."""
+        with Store.open(path, clock=clock, program="nightly job") as store:
+            store.begin(timeout=1)
+            clock.advance(2)
+            store.admin.set_reap_policy("all")
+            assert {row["by"] for row in store.audit()} == {str(store.connection.owner)}
+            assert "nightly job" in store.audit()[0]["by"]
 
 
 class TestBounds:

@@ -32,9 +32,12 @@ from storage.errors import (
     TopicNotFound,
     TransactionNotOpen,
     TransactionTimedOut,
+    WriterBusy,
     WriteTooOld,
 )
+from storage.lease import LockFile
 from storage.limits import ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX
+from tests.storage.busy import busy
 
 DIRTY = IsolationLevel.READ_UNCOMMITTED
 KEPT_S = 1.0
@@ -399,6 +402,36 @@ class TestRefusals:
         txn.abort()
         assert txn.state is TransactionState.ABORTED
 
+    def test_a_refused_abort_drops_nothing(self, path: str, store: Store, clock: ManualClock) -> None:
+        """The store was too busy: what is committed later all the same is whole, and what was sent is found."""
+        with Store.open(path, clock=clock, lock_timeout=0.05) as impatient:
+            producer, txn = impatient.create_producer("t"), impatient.transaction()
+            producer.send(b"flushed", txn=txn)
+            txn.flush()
+            kept = producer.send(b"kept", txn=txn)
+            with busy(store), pytest.raises(WriterBusy):
+                txn.abort()
+            assert txn.state is TransactionState.OPEN
+            txn.commit()
+            assert str(kept) == "1:1"
+        assert values(store) == [b"flushed", b"kept"]
+
+    def test_an_abort_that_was_refused_can_be_repeated(
+        self, path: str, store: Store, clock: ManualClock
+    ) -> None:
+        """Then nothing is left of it, and nothing of it is written any more."""
+        with Store.open(path, clock=clock, lock_timeout=0.05) as impatient:
+            producer, txn = impatient.create_producer("t"), impatient.transaction()
+            producer.send(b"flushed", txn=txn)
+            txn.flush()
+            producer.send(b"never", txn=txn)
+            with busy(store), pytest.raises(WriterBusy):
+                txn.abort()
+            txn.abort()
+            clock.advance(KEPT_S)
+            assert txn.state is TransactionState.ABORTED
+        assert values(store, DIRTY) == [b"flushed"]
+
     def test_a_refused_put_leaves_no_message(self, store: Store, producer: Producer, table: Table) -> None:
         """All keys are judged before anything is appended: the doom is all that is left."""
         txn = store.transaction()
@@ -543,6 +576,27 @@ class TestWatch:
         with pytest.raises(TransactionNotOpen):
             txn.commit()
         assert list(store.log("t")) == []
+
+    def test_who_waits_for_the_writer_gate_is_named(
+        self, path: str, store: Store, clock: ManualClock
+    ) -> None:
+        """Once a wait, after a second; nothing fails, and when the gate is free what is kept is written."""
+        told: list[tuple[str, float]] = []
+        with Store.open(path, clock=clock, on_wait=lambda *who: told.append(who)) as other:
+            gate, txn = store.connection.environment.lock_file, other.transaction()
+            other.create_producer("t").send(b"x", txn=txn)
+            holder = LockFile(f"{path}/store.lock", clock, writable=True)
+            holder.enter_gate(0, None)
+            clock.advance(0.8)
+            assert told == []
+            clock.advance(5)
+            ((who, waited_s),) = told
+            assert (who, waited_s) == (gate.gate_holder(), pytest.approx(1.5, abs=0.6))
+            holder.leave_gate()
+            holder.close()
+            clock.advance(KEPT_S)
+            assert values(store, DIRTY) == [b"x"]
+            txn.commit()
 
     def test_a_conflict_found_by_the_watch_does_not_doom(
         self, store: Store, producer: Producer, clock: ManualClock

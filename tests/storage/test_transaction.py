@@ -4,9 +4,51 @@ from __future__ import annotations
 
 import pytest
 
-from storage import Store, TransactionState
+from storage import Store, TransactionState, faults
 from storage.clock import ManualClock
 from storage.errors import TransactionNotOpen, TransactionTimedOut
+from storage.lease import LockFile
+
+
+class TestReadCommitted:
+    """One that only reads ends in this process alone, and once."""
+
+    @pytest.mark.parametrize(("first", "other"), [("commit", "abort"), ("abort", "commit")])
+    def test_what_has_ended_does_not_end_otherwise(self, store: Store, first: str, other: str) -> None:
+        """Repeating is fine; asking for the other, or reading in it, is an error that says how it ended."""
+        store.create_table("accounts")
+        txn = store.transaction(isolation="read-committed")
+        getattr(txn, first)()
+        getattr(txn, first)()
+        state = txn.state
+        for call in (getattr(txn, other), lambda: store.table("accounts").get(b"k", txn=txn)):
+            with pytest.raises(TransactionNotOpen, match=state.value.lower()) as raised:
+                call()
+            assert raised.value.details["state"] == state.value
+        assert txn.state is state
+
+    def test_it_has_no_number(self, store: Store) -> None:
+        """Also when somebody only wants to know whether it has."""
+        assert store.transaction(isolation="read-committed").known_id is None
+
+
+def test_asking_for_a_number_that_is_not_there_writes_nothing(store: Store) -> None:
+    """And the one that is there is told."""
+    before = store.info()["commits"]
+    txn = store.transaction()
+    assert (txn.known_id, store.info()["commits"]) == (None, before)
+    assert txn.id == txn.known_id
+
+
+def test_the_oldest_comes_first_whatever_its_number(store: Store, clock: ManualClock) -> None:
+    """An attached transaction is given its number when it needs one, maybe long after it began."""
+    attached = store.transaction()
+    clock.advance(30)
+    detached = store.begin()
+    assert detached.least < attached.number
+    assert [row["txnId"] for row in store.transactions()] == [str(attached.id), str(detached)]
+    assert store.overview()["transactions"]["oldest"]["txnId"] == str(attached.id)
+    assert [row["txnId"] for row in store.slow_transactions(0)] == [str(attached.id), str(detached)]
 
 
 class TestWith:
@@ -91,6 +133,29 @@ class TestWith:
         with pytest.raises(TransactionTimedOut):
             run()
         assert list(store.reader("t")) == []
+
+    def test_an_interrupt_is_raised_although_the_store_is_too_busy_to_abort(
+        self, path: str, store: Store, clock: ManualClock
+    ) -> None:
+        """Who presses Ctrl-C is not told of a lock; the transaction is left to the end of its process."""
+        holder = LockFile(f"{path}/store.lock", clock, writable=True)
+        with Store.open(path, clock=clock, lock_timeout=0.05) as impatient:
+            txn = impatient.transaction()
+            impatient.create_producer("t").send(b"x", txn=txn)
+            txn.flush()
+
+            def interrupt() -> None:
+                faults.disarm()
+                impatient.connection.environment.lock_file.leave_gate()
+                holder.enter_gate(0, None)
+                raise KeyboardInterrupt
+
+            faults.arm("environment.before_change", interrupt)
+            with pytest.raises(KeyboardInterrupt), txn:
+                pass
+            assert txn.state is TransactionState.OPEN
+            holder.leave_gate()
+        holder.close()
 
     def test_several_at_once_do_not_mix(self, store: Store) -> None:
         """Messages belong to the transaction that each send names."""

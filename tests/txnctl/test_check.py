@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -164,6 +164,24 @@ def test_a_store_that_cannot_be_opened(run: Run, path: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("path")
+@pytest.mark.usefixtures("path")
+def test_a_bug_is_unknown_and_no_warning(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its exit code, 1, would say WARNING to Nagios; the others are told as every command tells it."""
+
+    def fail(_: Store) -> NoReturn:
+        raise KeyError("what nobody has thought of")
+
+    monkeypatch.setattr(Store, "overview", fail)
+    outcome = run("check", "--debug")
+    assert outcome.status == 3
+    first, *_ = outcome.out.splitlines()
+    assert first.startswith("TXNCTL UNKNOWN - unexpected failure: KeyError: 'what nobody has thought of'")
+    assert "Traceback" in outcome.err
+    assert "This is a bug" in outcome.err
+    for format in ("prometheus", "json"):
+        assert (run("check", "--format", format).status, run("check", "--format", format).out) == (1, "")
+
+
 @pytest.mark.parametrize(
     "typed", ["late", "late=", "late=-1", "late=x", "speed=3", "lag=1m", "space=1m2", "blocked-age=5"]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -134,15 +135,20 @@ def test_a_stopped_process_is_named_and_continued(
 
 
 def test_a_store_that_cannot_be_opened_is_a_finding(run: Run, path: Path, tmp_path: Path) -> None:
-    """None there, not private, not a store: one critical finding, and nothing is created or changed."""
+    """None there, not private, not a store: told beside what is installed, then an error as of every command."""
     missing, other = tmp_path / "missing", tmp_path / "other"
     other.mkdir()
     (other / "notes.txt").write_text("mine")
     path.chmod(0o777)
     for at, code in ((missing, "store-not-found"), (other, "not-a-store"), (path, "store-unsafe")):
-        row = diagnosis(run, "--store", str(at))
+        outcome = run("doctor", "--store", str(at), "-o", "json")
+        row, error = json.loads(outcome.out), json.loads(outcome.err)
+        assert not undeclared(row, DIAGNOSIS)
         assert (row["verdict"], codes(row), row["path"]) == ("critical", [code], str(at))
         assert row["findings"][0]["severity"] == "critical"
+        assert [each["what"] for each in row["programs"]] == ["Java", "PySpark", "PyArrow"]
+        assert (outcome.status, error["code"], error["exitCode"]) == (6, code, 6)
     assert not missing.exists()
-    assert run("doctor", "--exit-code").status == 8
-    assert run("doctor").out.splitlines()[0].split()[1:4] == ["CRITICAL:", "1", "finding"]
+    told = run("doctor", "--exit-code")
+    assert told.status == 6
+    assert told.out.splitlines()[0].split()[1:4] == ["CRITICAL:", "1", "finding"]

@@ -296,9 +296,10 @@ class TestFolding:
         pid, terminal = pty.fork()
         if pid == 0:
             fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-            os.environ.pop("COLUMNS", None)
+            # Not execv: readline, once it is loaded, puts a COLUMNS where os.environ does not see it.
+            environ = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
             words = ["-m", "txnctl", "store", "config", "--store", str(tmp_path / "s")]
-            os.execv(sys.executable, [sys.executable, *words])
+            os.execve(sys.executable, [sys.executable, *words], environ)
         seen = b""
         with suppress(OSError):
             while got := os.read(terminal, 1000):

@@ -311,6 +311,26 @@ class TestHeldGate:
             assert store.transactions() == []
         assert values(path) == [b"next"]
 
+    def test_an_atomic_input_that_only_waits_says_so_too(self, path: Path) -> None:
+        """What it keeps cannot be written: the holder is named; Ctrl-C ends it at once, as if it had never been."""
+        with started("produce", "orders", "--atomic", "--lock-timeout", "1h") as process:
+            assert process.stdin is not None
+            assert process.stderr is not None
+            with Store.open(path, read_only=True) as store:
+                wait_for(lambda: store.producer_rows("orders") != [], "it is connected")
+            with self._held(path) as holder:
+                process.stdin.write(b"a\n")
+                process.stdin.flush()
+                note = process.stderr.readline().decode()
+                assert "waiting for the writer lock" in note
+                assert str(holder.pid) in note
+                process.send_signal(signal.SIGINT)
+                assert process.wait(20) == 130
+                assert b"the transaction is aborted: nothing is stored" in process.stderr.read()
+        with Store.open(path) as store:
+            assert store.transactions(ended=True) == store.transactions() == []
+        assert values(path) == []
+
 
 class TestFollowing:
     """Rule 11."""

@@ -57,11 +57,14 @@ def check(
     try:
         with context.open_store(context.store_path, read_only=True) as store:
             found = store.overview()
-    except TxnctlError as error:
-        state, lines = state_without_store(error), _without_store(format, error)
-    else:
         measures = judge(found, *limits)
         state, lines = worst(measures), _with_store(format, found, measures)
+    except TxnctlError as error:
+        state, lines = state_without_store(error), _without_store(format, error)
+    except Exception as error:
+        if format == "nagios":
+            _end_unknown(context, error)
+        raise
     for line in lines:
         context.out.write(f"{line}\n")
     _end(context, format, state, exit_code)
@@ -116,6 +119,17 @@ def _json(state: str, found: Row, measures: list[Row], error: TxnctlError | None
     told = None if error is None else {"code": error.code, "message": error.message, "hint": error.hint}
     row = {"state": state, "asOfAt": found["asOfAt"], "asOfMs": found["asOfMs"], "measures": measures}
     return [indented({**row, "findings": found.get("findings", []), "error": told})]
+
+
+def _end_unknown(context: Context, error: Exception) -> NoReturn:
+    """A bug is no WARNING, which its exit code would say: nothing is known of the store."""
+    from txnctl import failure
+    from txnctl.commands.check_formats import nagios_without_store
+    from txnctl.commands.check_measures import STATES
+
+    for line in nagios_without_store(failure.of(error), "UNKNOWN"):
+        context.out.write(f"{line}\n")
+    raise failure.EndsWith(STATES.index("UNKNOWN")) from error
 
 
 def _end(context: Context, format: str, state: str, exit_code: bool) -> NoReturn:

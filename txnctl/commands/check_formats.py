@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from storage.errors import TxnctlError
+    from txnctl.failure import Failure
 
     Row = dict[str, Any]
 
@@ -43,7 +44,7 @@ def nagios(measures: Sequence[Row]) -> Iterator[str]:
         yield _plain(f"{text}: {row['what']}")
 
 
-def nagios_without_store(error: TxnctlError, state: str) -> Iterator[str]:
+def nagios_without_store(error: TxnctlError | Failure, state: str) -> Iterator[str]:
     """What is known: that it could not be looked at."""
     yield f"TXNCTL {state} - {_plain(error.message)}"
     if error.hint:

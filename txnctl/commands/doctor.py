@@ -49,26 +49,33 @@ def doctor(context: Context, exit_code: bool) -> None:
     them, keys of tables that are held, versions that gc would remove, and clocks that disagree. Of the commands that
     it names, those that change something tell with --dry-run what that would be.
 
-    A store that cannot be opened is a finding too. Java and PySpark, which only `pipeline` needs, are no findings.
+    A store that cannot be opened is a finding too, after which the command fails as every other does: with 6 where
+    there is none. Java and PySpark, which only `pipeline` needs, are no findings.
     """
-    from txnctl.spark import requirements
+    from storage.errors import Busy, StoreInvalid
 
-    found = {**_diagnosis(context), "programs": requirements.describe()}
-    context.show(found, table=lambda shown: _report(context, shown))
+    try:
+        found = _diagnosis(context)
+    except (Busy, StoreInvalid) as error:
+        _show(context, _unusable(context.store_path, error))
+        raise
+    _show(context, found)
     if exit_code and found["findings"]:
         from txnctl import exit_codes
 
         context.exit(exit_codes.CONDITION_FOUND)
 
 
-def _diagnosis(context: Context) -> Row:
-    from storage.errors import Busy, StoreInvalid
+def _show(context: Context, found: Row) -> None:
+    from txnctl.spark import requirements
 
-    try:
-        with context.open_store(context.store_path, read_only=True) as store:
-            facts = store.overview()
-    except (Busy, StoreInvalid) as error:
-        return _unusable(context.store_path, error)
+    row = {**found, "programs": requirements.describe()}
+    context.show(row, table=lambda shown: _report(context, shown))
+
+
+def _diagnosis(context: Context) -> Row:
+    with context.open_store(context.store_path, read_only=True) as store:
+        facts = store.overview()
     wanted = [field.name for field in (VERDICT, *AS_OF)]
     path = facts["store"]["path"]
     return {**{name: facts[name] for name in wanted}, "path": path, "findings": facts["findings"]}

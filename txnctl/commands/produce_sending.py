@@ -286,25 +286,26 @@ class Sending:
     def _abort(self, txn: Transaction, error: BaseException) -> None:
         """Take everything back. Whatever becomes of this: uncommitted, it never shows."""
         context, why = self._context, type(error).__name__
+        named = f"transaction {txn.known_id}" if txn.known_id is not None else "the transaction"
         if not isinstance(error, Exception):
             connection = context.store.connection
             connection.lock_timeout_s = min(connection.lock_timeout_s, _LEAVE_S)
         try:
             txn.abort(f"{why} in produce --atomic")
         except TransactionNotOpen:
-            context.warn(f"transaction {txn} had been committed by then")
+            context.warn(f"{named} had been committed by then")
         except TxnctlError as failed:
-            context.warn(f"transaction {txn} is left to the next writer, which aborts it: {failed.message}")
+            context.warn(f"{named} is left to the next writer, which aborts it: {failed.message}")
         else:
             if not self._told:
-                context.note(f"transaction {txn} is aborted: nothing is stored")
+                context.note(f"{named} is aborted: nothing is stored")
 
     def _too_late(self, txn: Transaction) -> TransactionTimedOut:
         return TransactionTimedOut(
-            f"the input was not at its end {self._timeout_s:g} s after its first message: transaction {txn} is "
-            "aborted, nothing is stored",
+            f"the input was not at its end {self._timeout_s:g} s after its first message: transaction {txn.known_id} "
+            "is aborted, nothing is stored",
             hint="Send it again with a longer --timeout (24h at most), or without --atomic.",
-            transaction=str(txn),
+            transaction=str(txn.known_id),
             state="ABORTED",
             reason="timed-out",
         )

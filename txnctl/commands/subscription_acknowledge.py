@@ -58,6 +58,7 @@ ACKNOWLEDGED = (
     Field("txnId", "id", "The transaction in which they are pending; null if it is done for good."),
     Field("markDeletePosition", "position", "Everything up to here is acknowledged."),
     Field("transactionsAborted", "list", "Open transactions that --force aborted, with all that they did."),
+    Field("dryRun", "boolean", "Whether nothing was changed.", heading=""),
 )
 
 GIVEN_BACK = (
@@ -94,10 +95,12 @@ PENDING = (
     help="Leave it pending until this transaction ends. [env: TXNCTL_TXN]",
 )
 @changes_store()
+@administrative
 @forcible("Abort the transaction in which one of them is pending.")
 @output(ACKNOWLEDGED, name_field="subscription")
 @example("txnctl subscriptions ack orders billing 1:0 1:1", setup=_SETUP)
 @example("txnctl subscriptions ack orders billing 1:1 --cumulative", setup=_SETUP)
+@example("txnctl subscriptions ack orders billing 1:0 --force --dry-run", setup=_SETUP)
 def ack(
     context: Context,
     topic: str,
@@ -111,14 +114,16 @@ def ack(
     In a transaction it is pending: the messages go to nobody until it ends, are acknowledged if it commits, and are
     handed out again if it aborts; a message acknowledged before, or pending anywhere, is a conflict (exit code 4).
     Plainly, acknowledging again changes nothing, and a message pending in a transaction is a conflict too, unless
-    --force aborts that one first, with all that it did on other topics too.
+    --force aborts that one first, with all that it did on other topics too; --reason goes with it into the audit trail.
     """
     row = context.store.admin.acknowledge(
-        topic, subscription, list(message_ids), cumulative=cumulative, txn=txn, force=context.force
-    )
+        topic, subscription, list(message_ids), cumulative=cumulative, txn=txn, force=context.force,
+        dry_run=context.dry_run, reason=context.reason,
+    )  # fmt: skip
     if row["transactionsAborted"]:
+        verb = "would abort" if row["dryRun"] else "aborted"
         context.warn(
-            f"aborted {', '.join(row['transactionsAborted'])}, with all that it did, here and elsewhere"
+            f"{verb} {', '.join(row['transactionsAborted'])}, with all that it did, here and elsewhere"
         )
     context.show(row, table=lambda shown: _acknowledged(shown, str(message_ids[0])))
 
@@ -130,9 +135,11 @@ def _acknowledged(row: Row, message_id: str) -> str:
     what = f"everything up to {message_id}"
     if row["acknowledged"] is not None:
         what = plural(row["acknowledged"], "message")
+    before = "DRY RUN: nothing was changed.\n\n" if row["dryRun"] else ""
     if row["txnId"] is not None:
-        return f"Pending in {row['txnId']}: the acknowledgement of {what} of {name_of(row)}."
-    return f"Acknowledged {what} of {name_of(row)}; markDeletePosition {row['markDeletePosition']}."
+        return f"{before}Pending in {row['txnId']}: the acknowledgement of {what} of {name_of(row)}."
+    verb = "Would acknowledge" if row["dryRun"] else "Acknowledged"
+    return f"{before}{verb} {what} of {name_of(row)}; markDeletePosition {row['markDeletePosition']}."
 
 
 @argument("topic", type=TOPIC, help="The topic.")

@@ -63,9 +63,10 @@ def slow(context: Context, over: float | None, exit_code: bool) -> None:
 def orphans(context: Context, exit_code: bool) -> None:
     """List open transactions whose process is dead.
 
-    The kernel has released the lock that a living owner holds, or the machine was rebooted: nobody can go on with
-    them. The next writer aborts them, unless the store's policy leaves that to `transactions reap`. FREES is what they
-    hold back until then.
+    The kernel has released the lock that a living owner holds, or the machine was rebooted: their process cannot go on
+    with them. The next writer aborts them, unless the store's policy leaves that to `transactions reap`; a command that
+    names one by its id, such as `transactions commit`, does not abort that one. FREES is what they hold back until
+    then.
     """
     rows = context.store.orphans()
     if not rows and context.output == "table":

@@ -47,8 +47,8 @@ _LIMIT = 50
 def history(context: Context, topic: str | None, reason: str | None, since: int | None, limit: int) -> None:
     """Show how transactions ended: when, why, by whom, after how long.
 
-    The one that ended last comes first. An outcome is kept as long as a message or an acknowledgement names it, and
-    for a day at least. What operators did, and whose transactions expired, is in `audit list` too.
+    The one that ended last comes first. An outcome is kept as long as a message of the transaction is stored, and for
+    a day at least. What operators did, and whose transactions expired, is in `audit list` too.
     """
     rows = context.store.transaction_history(topic=topic, reason=reason, since_ms=since, limit=limit)
     if not rows and context.output == "table":

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from storage import EARLIEST, Consumer, MessageId, Store, SubscriptionType
 from storage.clock import ManualClock
 from storage.errors import ConsumerEvicted, WriterBusy
+from tests.storage.busy import busy
 
 KEY_SHARED = SubscriptionType.KEY_SHARED
 Attach = Callable[..., Consumer]
@@ -49,25 +48,6 @@ def counted(consumer: Consumer) -> list[tuple[str, int]]:
         ((message.value or b"").decode(), message.redelivery_count)
         for message in consumer.receive_batch(99, timeout=0)
     ]
-
-
-@contextmanager
-def busy(store: Store) -> Iterator[None]:
-    """Another thread is in the middle of a write."""
-    begun, may_end = threading.Event(), threading.Event()
-
-    def write(_: object) -> None:
-        begun.set()
-        assert may_end.wait(30)
-
-    writer = threading.Thread(target=store.connection.write, args=(write,))
-    writer.start()
-    assert begun.wait(30)
-    try:
-        yield
-    finally:
-        may_end.set()
-        writer.join()
 
 
 def unacked(store: Store) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from storage import Store, Table, TransactionState
-from storage.errors import InvalidValue, LostConflict, WriteTooOld
-from storage.limits import BUFFER_KEYS_MAX
+from storage.clock import ManualClock
+from storage.errors import InvalidValue, LostConflict, WriterBusy, WriteTooOld
+from storage.limits import BUFFER_BYTES_MAX, BUFFER_KEYS_MAX, TABLE_VALUE_BYTES_MAX
+from tests.storage.busy import busy
 
 
 def commits(store: Store) -> int:
@@ -79,6 +81,35 @@ def test_a_full_buffer_becomes_intents(store: Store, warm: Table) -> None:
     assert store.verify() == []
 
 
+def test_a_put_that_finds_no_room_and_is_refused_is_not_kept(
+    store: Store, warm: Table, path: str, clock: ManualClock
+) -> None:
+    """The store was too busy to take what was kept before: the commit has all of that, and not this one."""
+    with Store.open(path, clock=clock, lock_timeout=0.05) as impatient:
+        table, txn = impatient.table("accounts"), impatient.transaction()
+        for number in range(BUFFER_KEYS_MAX):
+            table.put(b"k%05d" % number, b"v", txn=txn)
+        with busy(store), pytest.raises(WriterBusy):
+            table.put(b"refused", b"never", txn=txn)
+        assert table.get(b"refused", txn=txn) is None
+        txn.commit()
+    assert (warm.get(b"refused"), len(list(warm.scan(prefix=b"k")))) == (None, BUFFER_KEYS_MAX)
+
+
+def test_what_is_kept_is_bounded_in_bytes(store: Store, warm: Table) -> None:
+    """One value may be larger than what is kept otherwise; it is kept alone."""
+    large = b"x" * (BUFFER_BYTES_MAX // 2 + 1)
+    txn = store.transaction()
+    warm.put(b"a", large, txn=txn)
+    assert store.intents() == []
+    warm.put(b"b", large, txn=txn)
+    assert [row["key"] for row in store.intents()] == [b"a"]
+    warm.put(b"c", b"x" * TABLE_VALUE_BYTES_MAX, txn=txn)
+    assert [row["key"] for row in store.intents()] == [b"a", b"b"]
+    txn.commit()
+    assert [len(row.value) for row in warm.scan()] == [len(large), len(large), TABLE_VALUE_BYTES_MAX]
+
+
 def test_flush_shows_conflicts_before_the_commit(store: Store, warm: Table) -> None:
     """It leaves the intents that a detached transaction leaves at once."""
     older, newer = store.transaction(), store.transaction()
@@ -118,7 +149,9 @@ def test_a_transaction_that_ended_without_a_record_has_a_number_all_the_same(
     getattr(txn, end)()
     expected = TransactionState.COMMITTED if end == "commit" else TransactionState.ABORTED
     assert txn.state is expected
+    before = commits(store)
     assert store.show_transaction(txn.id)["state"] == expected.value
+    assert commits(store) == before + 1, "whoever is killed in between leaves nothing that ends otherwise"
 
 
 def test_an_abort_without_a_record_drops_what_was_kept(store: Store, warm: Table) -> None:

@@ -174,6 +174,29 @@ def test_a_retention_out_of_bounds_is_refused(store: Store, value: object) -> No
         store.admin.set_table_retention(value)  # type: ignore[arg-type]
 
 
+def test_a_read_in_the_future_is_refused(store: Store, table: Table, clock: ManualClock) -> None:
+    """What will have been committed by then is not known; up to this millisecond, and what was written, is read."""
+    version = table.put(b"k", b"v")
+    now_ns = clock.wall_ns()
+    for at in (version, now_ns, now_ns // 1_000_000 * 1_000_000 + 999_999):
+        assert table.get(b"k", at=at) == b"v"
+    for read in (lambda: table.get(b"k", at=now_ns + 1_000_000), lambda: list(table.scan(at=(1 << 63) - 1))):
+        with pytest.raises(InvalidValue, match="in the future"):
+            read()
+
+
+def test_what_was_written_is_read_although_the_clock_was_set_back(
+    store: Store, table: Table, clock: ManualClock
+) -> None:
+    """Versions go on from the last one, ahead of the clock, those issued without a commit too."""
+    table.put(b"k", b"older")
+    clock.wall_now_ns -= 30 * 1_000_000_000
+    version = table.put(b"k", b"v")
+    reader = store.transaction()
+    assert clock.wall_ns() < version < reader.timestamp
+    assert table.get(b"k", at=version) == table.get(b"k", at=reader.timestamp) == b"v"
+
+
 @pytest.mark.parametrize("at", [0, -5, "now", 1.5, 1 << 63])
 def test_what_is_no_version_is_refused(table: Table, at: object) -> None:
     """A version is a whole number of nanoseconds."""
@@ -184,7 +207,7 @@ def test_what_is_no_version_is_refused(table: Table, at: object) -> None:
 def test_outcomes_that_nothing_names_are_forgotten_after_a_day(
     store: Store, table: Table, clock: ManualClock, write_many: Callable[[TxnID, dict[bytes, bytes]], None]
 ) -> None:
-    """Those of messages, of acknowledgements and of intents not finalised stay, and so do open ones and young ones."""
+    """Those of messages stay, and so do open ones and young ones."""
     table.put(b"k", b"0")
     spoke = store.begin()
     store.create_producer("t").send(b"m", txn=spoke)
