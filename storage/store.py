@@ -730,6 +730,16 @@ class Store:
 
         return overview.run(self)
 
+    def report(self, topics: Sequence[str] | None = None) -> dict[str, Any]:
+        """All that `txnctl report` shows, of the whole store or of some topics, from one view; no values, no keys.
+
+        Raises:
+            TopicNotFound, InvalidName
+        """
+        from storage.ops import report
+
+        return report.run(self, topics)
+
     def info(self) -> dict[str, Any]:
         """What the store is: format, identity, sizes, counts."""
         from storage.ops import inspection

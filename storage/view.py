@@ -54,6 +54,10 @@ class ReadView:
         data = self._raw.get(key, db=self._databases[database.name])
         return None if data is None else unseal(database, key, data)
 
+    def database_stats(self) -> dict[str, dict[str, int]]:
+        """LMDB's own figures of each named database: entries, pages, depth."""
+        return {name: self._raw.stat(handle) for name, handle in self._databases.items()}
+
     def has(self, database: Database, key: bytes) -> bool:
         return self._raw.get(key, db=self._databases[database.name]) is not None
 

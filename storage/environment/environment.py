@@ -170,12 +170,6 @@ class Environment:
         freed: int = self._map.raw.reader_check()
         return freed
 
-    def database_stats(self) -> dict[str, dict[str, int]]:
-        """Pages and entries of each named database."""
-        self.check_usable()
-        with self._map.raw.begin() as raw:
-            return {name: raw.stat(handle) for name, handle in self._map.databases.items()}
-
     def copy(self, descriptor: int) -> None:
         """Write a compacted, consistent copy of the data file to an open descriptor, from one view."""
         self.check_usable()

@@ -8,13 +8,19 @@ from typing import Any
 from storage import audit_trail
 from storage.connection import Connection
 from storage.errors import NotFound
+from storage.view import ReadView
 
 
 def rows(connection: Connection, limit: int | None = None) -> list[dict[str, Any]]:
     """Changes and expiries, the newest first."""
     with connection.view() as view:
-        found = (audit_trail.find(view, number) for number in islice(audit_trail.numbers(view), limit))
-        return [row for row in found if row is not None]
+        return rows_in(view, limit)
+
+
+def rows_in(view: ReadView, limit: int | None = None) -> list[dict[str, Any]]:
+    """The same, as a view shows it."""
+    found = (audit_trail.find(view, number) for number in islice(audit_trail.numbers(view), limit))
+    return [row for row in found if row is not None]
 
 
 def show(connection: Connection, number: int) -> dict[str, Any]:

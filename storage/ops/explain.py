@@ -35,16 +35,23 @@ def run(store: Store, txn: int) -> dict[str, Any]:
     """
     with store.connection.view() as view:
         record = records.get(view, txn)
-        row = transactions.described(view, store, record)
         is_open = record.state is TransactionState.OPEN
-        blocks = held_by(view, store, record) if is_open else []
-        pending = _pending(view, record) if is_open else []
-        return {
-            **row,
-            "evidence": evidence(view, record, row["ownerState"]) if is_open else None,
-            "blocks": blocks, "pending": pending,
-            **advice.judge(_situation(row, blocks, pending, ReapPolicy(view.head.reap_policy))),
-        }  # fmt: skip
+        return explained(view, store, record, held_by(view, store, record) if is_open else [])
+
+
+def explained(
+    view: ReadView, store: Store, record: TransactionRecord, blocks: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The same in a view, for one of which it is known what it holds back."""
+    row = transactions.described(view, store, record)
+    is_open = record.state is TransactionState.OPEN
+    pending = _pending(view, record) if is_open else []
+    return {
+        **row,
+        "evidence": evidence(view, record, row["ownerState"]) if is_open else None,
+        "blocks": blocks, "pending": pending,
+        **advice.judge(_situation(row, blocks, pending, ReapPolicy(view.head.reap_policy))),
+    }  # fmt: skip
 
 
 def held_by(view: ReadView, store: Store, record: TransactionRecord) -> list[dict[str, Any]]:
@@ -57,8 +64,13 @@ def held_by(view: ReadView, store: Store, record: TransactionRecord) -> list[dic
         head = topic_head.load(view, topic.topic_id)
         chain = Chain(view, topic.topic_id, head)
         (mine,) = timeline.transactions(view, locks, topic, head, chain, only=record.least)
-        found.append({name: mine[name] for name in _HELD} | {"first": str(TxnID(chain.links[0].txn))})
+        found.append(held(mine, str(TxnID(chain.links[0].txn))))
     return found
+
+
+def held(mine: dict[str, Any], first: str) -> dict[str, Any]:
+    """What a transaction holds back on one topic: of its row in the chain what concerns others."""
+    return {**{name: mine[name] for name in _HELD}, "first": first}
 
 
 _HELD = (

@@ -120,11 +120,17 @@ def _slots(connection: Connection) -> Iterator[tuple[int, int | None]]:
 
 def space(connection: Connection) -> list[dict[str, Any]]:
     """Where the space goes, by database: entries and bytes of pages."""
+    with connection.view() as view:
+        return space_in(view)
+
+
+def space_in(view: ReadView) -> list[dict[str, Any]]:
+    """The same, as a view shows it."""
     return [
         {
             "database": name, "entries": each["entries"],
             "bytes": each["psize"] * (each["branch_pages"] + each["leaf_pages"] + each["overflow_pages"]),
             "depth": each["depth"],
         }
-        for name, each in connection.environment.database_stats().items()
+        for name, each in view.database_stats().items()
     ]  # fmt: skip

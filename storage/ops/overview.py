@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from storage.connection import Connection
 from storage.lease import LockFile
 from storage.ledger import topic as topics
 from storage.limits import READERS_MAX
@@ -39,21 +40,44 @@ def run(store: Store) -> dict[str, Any]:
     """The store as it is now: `store`, `writerGate`, `readers`, `topics`, `subscriptions`, `transactions`,
     `producers`, `tables`, `clockSkewMs`, and `findings` (what is wrong, the worst first) with their `verdict`."""
     connection = store.connection
-    reading, writing = inspection.readers(connection), inspection.gate(connection)
+    moment = of_the_moment(connection)
     with connection.view() as view:
         models = timeline.every_in(view, connection.environment.lock_file)
-        found = {
-            **both("asOf", view.clock.wall_ms()),
-            "store": {**inspection.info_in(view, connection, len(reading)), **inspection.disk(connection)},
-            "writerGate": writing,
-            "readers": _readers(reading),
-            "clockSkewMs": _clock_skew_ms(view),
-            "topics": [_topic(each) for each in models],
-            "subscriptions": [row for each in models for row in _subscriptions(each)],
-            "transactions": _transactions(view, store),
-            "producers": _producers(view, connection.environment.lock_file),
-            "tables": _tables(view, connection.environment.lock_file),
-        }
+        return in_view(view, store, models, moment)
+
+
+def of_the_moment(connection: Connection) -> dict[str, Any]:
+    """What no view shows: who reads, and who is in the writer gate."""
+    return {
+        "readers": _readers(inspection.readers(connection)),
+        "writerGate": inspection.gate(connection),
+    }
+
+
+def in_view(
+    view: ReadView, store: Store, models: list[dict[str, Any]], moment: dict[str, Any]
+) -> dict[str, Any]:
+    """The same, as a view shows it.
+
+    Args:
+        models: of all topics, of this view.
+        moment: what `of_the_moment` told before the view was opened.
+    """
+    connection = store.connection
+    found = {
+        **both("asOf", view.clock.wall_ms()),
+        "store": {
+            **inspection.info_in(view, connection, moment["readers"]["inUse"]),
+            **inspection.disk(connection),
+        },
+        **moment,
+        "clockSkewMs": _clock_skew_ms(view),
+        "topics": [_topic(each) for each in models],
+        "subscriptions": [row for each in models for row in _subscriptions(each)],
+        "transactions": _transactions(view, store),
+        "producers": _producers(view, connection.environment.lock_file),
+        "tables": _tables(view, connection.environment.lock_file),
+    }
     wrong = findings.judge(found)
     return {"verdict": findings.verdict(wrong), **found, "findings": wrong}
 

@@ -53,7 +53,7 @@ def topic(connection: Connection, name: str) -> dict[str, Any]:
             **both("asOf", connection.clock.wall_ms()),
             **both("created", found.created_ms),
             **_counts(view, found, head),
-            **_readable(view, found, head),
+            **readable(view, found, head),
             "ledgerEntriesMax": head.ledger_entries_max, "ledgerBytesMax": head.ledger_bytes_max,
             "ledgerAgeMaxMs": head.ledger_age_max_ms,
             "blockedBy": _blocker(view, locks, found),
@@ -78,7 +78,7 @@ def _counts(view: ReadView, found: Topic, head: TopicHead) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _readable(view: ReadView, found: Topic, head: TopicHead) -> dict[str, Any]:
+def readable(view: ReadView, found: Topic, head: TopicHead) -> dict[str, Any]:
     """What a READ_COMMITTED reader from the beginning sees, and what waits behind maxReadPosition."""
     topic_id, last = found.topic_id, head.last_confirmed
     below = managed_ledger.messages_through(view, topic_id, head, head.max_read)

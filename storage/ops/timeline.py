@@ -79,8 +79,8 @@ def _blocked(view: ReadView, found: Topic, head: TopicHead, chain: Chain) -> dic
 def model(view: ReadView, locks: LockFile, found: Topic) -> dict[str, Any]:
     """One topic as a view shows it.
 
-    `ledgers`, `openTransactions` and `subscriptions` are in order; `blockedMessages` is the sum of what the open
-    transactions free. Ledgers carry `entriesBefore`, so that a position is a place on an axis of entries.
+    `ledgers`, `openTransactions` and `subscriptions` are in order; `blockedMessages` is what the open transactions
+    free in all. Ledgers carry `entriesBefore`, so that a position is a place on an axis of entries.
     """
     head = topic_head.load(view, found.topic_id)
     chain = Chain(view, found.topic_id, head)
@@ -93,7 +93,7 @@ def model(view: ReadView, locks: LockFile, found: Topic) -> dict[str, Any]:
         "msgCount": head.messages - head.messages_trimmed, "markerCount": head.markers,
         "ongoingTxnCount": head.open_txns, "abortedTxnCount": head.aborted_txns,
         "uncommittedMessages": head.uncommitted, "abortedMessages": head.aborted_messages,
-        **_blocked(view, found, head, chain),
+        **stats.readable(view, found, head),
         "ledgers": _ledgers(view, found, head),
         "openTransactions": transactions(view, locks, found, head, chain),
         "subscriptions": {

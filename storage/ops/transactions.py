@@ -83,6 +83,12 @@ def history(
         return [row(view, store, record, names) for record in found[:limit]]
 
 
+def last_ended(view: ReadView, store: Store, limit: int) -> list[dict[str, Any]]:
+    """Of the transactions that have ended those begun last, in a view."""
+    names = _topic_names(view)
+    return [row(view, store, records.get(view, txn), names) for txn in islice(_ended_ones(view), limit)]
+
+
 def _topic_names(view: ReadView) -> dict[int, str]:
     return {each.topic_id: each.full_name for each in topics.every(view)}
 

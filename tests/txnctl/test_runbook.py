@@ -178,6 +178,8 @@ def test_the_runbook_frees_a_stuck_store(run: Any, stuck: Stuck) -> None:
     assert "releases" in dry
     assert "unblocks     1 of 4" in dry
     version = dry.rpartition("--if-version ")[2].split()[0]
+    operator.section("Show it to others")
+    assert "1 open transaction is late" in (stuck.path.parent / "incident.html").read_text()
     do_it(operator, run, stuck, version)
     the_rest(operator, run, stuck)
     operator.finish()

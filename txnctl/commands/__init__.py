@@ -36,6 +36,10 @@ COMMANDS = {
         "txnctl.commands.check:check",
         "Measure the store for monitoring, and judge it by thresholds.",
     ),
+    "report": (
+        "txnctl.commands.report:report",
+        "Write one page about the store, to look at or to attach to an incident.",
+    ),
     "demo": (
         "txnctl.commands.demo:demo",
         "Tell the bank's story in a store of its own, and check every balance.",

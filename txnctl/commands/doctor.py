@@ -122,18 +122,15 @@ def _finding(context: Context, found: Row) -> Iterator[str]:
 
     from txnctl.commands.status_screen import VERDICT_STYLES
     from txnctl.commands.topic_stats import WIDTH
+    from txnctl.output.human import sentence
 
     style = VERDICT_STYLES[found["severity"]]
-    first, *rest = wrap(_sentence(found["what"]), WIDTH - 2, break_on_hyphens=False)
+    first, *rest = wrap(sentence(found["what"]), WIDTH - 2, break_on_hyphens=False)
     yield f"{context.style('!', *style)} {context.style(first, 'bold')}"
     for line in rest:
         yield f"  {context.style(line, 'bold')}"
     yield from [f"  {line}" for line in wrap(found["why"], WIDTH - 2, break_on_hyphens=False)]
     yield f"  Next: {context.style(found['command'], 'cyan')}"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _presence(program: Row) -> str:

@@ -86,7 +86,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
     from txnctl.commands.transaction_tables import told
 
     yield from told(context, row)
-    for line in _process(row):
+    for line in beside_the_lock(row):
         yield f"  {line}"
     yield from _held(context, row)
     yield ""
@@ -95,7 +95,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
         yield f"Next: {context.style(row['command'], 'cyan')}"
 
 
-def _process(row: Row) -> Iterator[str]:
+def beside_the_lock(row: Row) -> Iterator[str]:
     """What the process table says beside the lock, where that might mislead."""
     evidence, pid = row["evidence"], row["ownerDetails"]["pid"]
     if evidence is None:
@@ -114,7 +114,7 @@ def _held(context: Context, row: Row) -> Iterator[str]:
     from txnctl.output.human import plural
 
     cells = [
-        {**each, "waiting": waiting(each["unblocks"]) or None, "then": _then(each)} for each in row["blocks"]
+        {**each, "waiting": waiting(each["unblocks"]) or None, "then": then(each)} for each in row["blocks"]
     ]
     if cells:
         headings, *lines = context.table_of(cells, _BLOCKS, indent=2).splitlines()
@@ -129,7 +129,7 @@ def _held(context: Context, row: Row) -> Iterator[str]:
         yield f"  {what} of {each['name']} {go} to nobody on {each['subscription']} until it ends"
 
 
-def _then(each: Row) -> str:
+def then(each: Row) -> str:
     """Who comes before it, or who blocks when it has ended."""
     if each["place"] > 1:
         return f"{each['first']} comes first: ending this one frees nothing yet"

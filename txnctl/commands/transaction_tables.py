@@ -63,7 +63,7 @@ _USUAL_PRIORITY = "medium"
 
 _ALARMS = (("ORPHANED", "bold", "red"), ("OVERDUE", "bold", "red"), ("stopped", "yellow"))
 
-_EVIDENCE = {
+EVIDENCE = {
     "alive": "yes: its process holds the kernel lock that proves it",
     "stopped": "stopped (SIGSTOP, a debugger); that counts as alive, its process holds its kernel lock",
     "dead": "ORPHANED: its process is dead, the kernel has released its lock; the next writer aborts it",
@@ -71,6 +71,7 @@ _EVIDENCE = {
     "unknown-host": "unknown: it began on another machine, and nobody here holds its lock",
     "detached": "detached: no process holds it, its deadline alone rules",
 }
+"""What proves that its owner lives, or that it cannot, by its state."""
 
 
 def alive(row: Row) -> str:
@@ -160,7 +161,7 @@ def told(context: Context, row: Row) -> Iterator[str]:
     for name, text in _facts(context, row, is_open):
         yield f"  {name:11} {text}"
     yield ""
-    parts = list(_parts(row, is_open))
+    parts = list(touched_parts(row, is_open))
     if parts:
         yield from [f"  {line}" for line in context.table_of(parts, _PARTS, indent=2).splitlines()]
     else:
@@ -221,11 +222,12 @@ def short_names(row: Row) -> list[str]:
 
 
 def _evidence(context: Context, row: Row) -> str:
-    text = _EVIDENCE.get(str(row["ownerState"]), str(row["ownerState"]))
+    text = EVIDENCE.get(str(row["ownerState"]), str(row["ownerState"]))
     return context.style(text, "bold", "red") if row["orphaned"] else text
 
 
-def _parts(row: Row, is_open: bool) -> Iterator[Row]:
+def touched_parts(row: Row, is_open: bool) -> Iterator[Row]:
+    """What it touched, as rows of `what`, `count`, `where`."""
     for part in row["parts"]:
         if part["kind"] == "table":
             yield _table_part(part, str(row["state"]))

@@ -31,6 +31,8 @@ MODEL = (
     Field("abortedTxnCount", "integer", "Aborted transactions whose messages are still stored."),
     Field("uncommittedMessages", "integer", "Messages of open transactions."),
     Field("abortedMessages", "integer", "Messages of aborted ones."),
+    Field("readableMessages", "integer", "Committed messages up to maxReadPosition."),
+    Field("skippedMessages", "integer", "Aborted messages that lie between them."),
     Field("blockedMessages", "integer", "Committed messages that wait behind an open transaction."),
     Field("oldestBlockedAt", "time", "When the first of them was published; null if there is none near."),
     Field("oldestBlockedMs", "timeMs", "The same as an integer."),

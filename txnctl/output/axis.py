@@ -6,6 +6,8 @@ speck at the end of a long topic, the part before it is drawn on a smaller scale
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +28,7 @@ class Axis:
         join: the column from which on the scale is the larger one; 0 if it is the same everywhere.
     """
 
-    __slots__ = ("_focus", "_ledgers", "columns", "join", "total")
+    __slots__ = ("_focus", "_ids", "_ledgers", "columns", "join", "total")
 
     total: int
 
@@ -36,6 +38,7 @@ class Axis:
         focus: the position from which on to draw large.
         """
         self._ledgers = ledgers
+        self._ids = [each["ledgerId"] for each in ledgers]
         self.columns = columns
         self.total = sum(each["entries"] for each in ledgers)
         self._focus = self.join = 0
@@ -46,13 +49,13 @@ class Axis:
     def through(self, position: str) -> int:
         """Entries up to and including a position."""
         ledger_id, entry_id = [int(part) for part in position.split(":")]
-        found = 0
-        for ledger in self._ledgers:
-            if ledger["ledgerId"] <= ledger_id:
-                entries: int = ledger["entries"]
-                inside = entries if ledger["ledgerId"] < ledger_id else min(entry_id + 1, entries)
-                found = ledger["entriesBefore"] + inside
-        return found
+        at = bisect_right(self._ids, ledger_id) - 1
+        if at < 0:
+            return 0
+        ledger = self._ledgers[at]
+        entries: int = ledger["entries"]
+        inside = entries if ledger["ledgerId"] < ledger_id else min(entry_id + 1, entries)
+        return int(ledger["entriesBefore"]) + inside
 
     def column(self, entries: int) -> int:
         """Where the entry lies that has so many before it; `columns` for the end of the line."""

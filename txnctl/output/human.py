@@ -44,6 +44,11 @@ def duration(milliseconds: int | None) -> str:
     return f"{seconds // 86400}d{seconds % 86400 // 3600:02d}h"
 
 
+def sentence(text: str) -> str:
+    """`nobody can write` as `Nobody can write.`"""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def plural(number: int, noun: str, several: str | None = None) -> str:
     """`1 message`, `5,688 messages`."""
     return f"{number:,} {noun if number == 1 else several or noun + 's'}"

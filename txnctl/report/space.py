@@ -1,0 +1,35 @@
+"""Where the space goes, and who uses the store at this moment."""
+
+from __future__ import annotations
+
+from txnctl.commands.store_space import SPACE
+from txnctl.output.human import plural, size
+from txnctl.report import tables
+from txnctl.report.markup import Markup
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    Row = dict[str, Any]
+
+
+def section(report: Row) -> Markup:
+    """The part of the page about the file, the disk, LMDB's readers and the writer gate."""
+    rows = sorted(report["space"], key=lambda row: (-row["bytes"], row["database"]))
+    listed = tables.table("Where the space goes", rows, SPACE, more="txnctl store space", shown=0)
+    return tables.section("space", "Space", tables.facts(list(_facts(report))), listed)
+
+
+def _facts(report: Row) -> Iterator[tuple[str, str]]:
+    store, readers, gate = report["store"], report["readers"], report["writerGate"]
+    yield "file", f"{size(store['dataBytes'])}, of which {size(store['usedBytes'])} are used"
+    yield "map", f"{size(store['mapBytes'])}, which grows by itself"
+    yield "disk", f"{size(store['diskFreeBytes'])} free of {size(store['diskBytes'])}"
+    oldest = readers["oldest"]
+    behind = f"; the oldest view is {plural(oldest['behind'], 'commit')} old" if oldest is not None else ""
+    yield "readers", f"{readers['inUse']:,} of {readers['max']:,} places taken{behind}"
+    yield "writing", "nobody at this moment" if gate is None else f"{gate['holder']} ({gate['state']})"
+    yield "commits", f"{store['commits']:,}, incarnation {store['incarnation']}, format {store['format']}"
+    yield "created", str(store["createdAt"])

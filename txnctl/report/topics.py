@@ -1,0 +1,138 @@
+"""The topics of a store: all of them in a table, and those of most interest drawn."""
+
+from __future__ import annotations
+
+from txnctl.output.field import Field
+from txnctl.output.human import count, plural
+from txnctl.report import tables
+from txnctl.report.markup import Markup, join, tag
+from txnctl.report.shapes import Shape
+from txnctl.report.svg import sample, svg
+from txnctl.report.timeline_layout import NARROW, WIDE, draw
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    Row = dict[str, Any]
+
+DRAWN = 24
+"""Topics that are drawn."""
+_OPEN = 6
+"""Drawings that stand open even where nothing is stuck."""
+
+_COLUMNS = (
+    Field("name", "id", "The topic.", heading="TOPIC"),
+    Field("msgCount", "integer", "Stored messages.", heading="MESSAGES"),
+    Field("blockedMessages", "integer", "Committed, behind an open transaction.", heading="BLOCKED"),
+    Field("blockedBy", "id", "That transaction.", heading="BY"),
+    Field("uncommittedMessages", "integer", "Of open transactions.", heading="UNCOMMITTED"),
+    Field("ongoingTxnCount", "integer", "Open transactions.", heading="OPEN"),
+    Field("abortedMessages", "integer", "Of aborted ones.", heading="ABORTED"),
+    Field("maxReadPosition", "position", "How far READ_COMMITTED reads."),
+    Field("lastConfirmedEntry", "position", "The last entry."),
+    Field("topicEpoch", "integer", "Of its exclusive owners.", heading="EPOCH"),
+    Field("subscriptionCount", "integer", "Its subscriptions.", heading="SUBSCRIPTIONS"),
+)
+
+
+def section(models: Sequence[Row]) -> Markup:
+    """The part of the page about topics: those of which something waits come first."""
+    if not models:
+        return tables.section("topics", "Topics", tag("p", "There are no topics."))
+    ranked = sorted(models, key=_interest, reverse=True)
+    rows = [_cells(each) for each in ranked]
+    listed = tables.table("Topics", rows, _COLUMNS, more="txnctl topics list")
+    return tables.section("topics", "Topics", listed, join(_drawn(ranked)))
+
+
+def _interest(model: Row) -> tuple[int, ...]:
+    lag = max((each["visible"] for each in model["subscriptions"].values()), default=0)
+    return model["blockedMessages"], model["ongoingTxnCount"], lag, model["msgCount"]
+
+
+def _cells(model: Row) -> Row:
+    chain = model["openTransactions"] if model["blockedMessages"] else []
+    return {
+        **model,
+        "blockedBy": chain[0]["txnId"] if chain else None,
+        "subscriptionCount": len(model["subscriptions"]),
+    }
+
+
+def _drawn(ranked: Sequence[Row]) -> Iterator[Markup]:
+    yield legend()
+    for number, model in enumerate(ranked[:DRAWN]):
+        heading = join([tag("h3", tag("bdi", str(model["name"]))), tag("p", facts(model), class_="facts")])
+        pictures = [
+            svg(draw(model, width), f"topic-{number}-{name}", name)
+            for name, width in (("wide", WIDE), ("narrow", NARROW))
+        ]
+        body = tag("figure", pictures)
+        if number < _OPEN or model["openTransactions"]:
+            yield tag("article", heading, body)
+        else:
+            yield tag("article", tag("details", tag("summary", heading), body))
+    if len(ranked) > DRAWN:
+        left = plural(len(ranked) - DRAWN, "more topic is", "more topics are")
+        yield tag(
+            "p", f"{left} not drawn here: ", tag("code", "txnctl transactions timeline TOPIC"), class_="more"
+        )
+
+
+def facts(model: Row) -> str:
+    """What a topic holds, in a line."""
+    parts = [
+        f"{plural(model['msgCount'], 'message')} in {plural(len(model['ledgers']), 'ledger')}",
+        f"{count(model['readableMessages'])} readable",
+    ]
+    if model["openTransactions"]:
+        from txnctl.commands.transaction_holder import held_up
+
+        parts.append(held_up(model))
+        uncommitted = f"{count(model['uncommittedMessages'])} uncommitted in "
+        parts.append(uncommitted + plural(model["ongoingTxnCount"], "open transaction"))
+    if model["abortedMessages"]:
+        parts.append(f"{count(model['abortedMessages'])} aborted")
+    if not model["subscriptions"]:
+        parts.append("no subscriptions")
+    return "; ".join(parts)
+
+
+def legend() -> Markup:
+    """What the figures of all drawings mean."""
+    return tag(
+        "ul",
+        [tag("li", sample(*shapes), text) for text, shapes in _LEGEND],
+        class_="legend",
+        aria_label="Legend",
+    )
+
+
+def _bar(form: str, kind: str, height: int) -> Shape:
+    return Shape(form, kind, 1, 7 - height / 2, 22, height)
+
+
+def _own(kind: str) -> Shape:
+    return Shape("rect", kind, 3, 2, 12, 10)
+
+
+_LEGEND = (
+    (
+        "ledgers, one beside the other",
+        (_bar("rect", "ledger", 12), Shape("rect", "ledger odd", 12, 1, 11, 12)),
+    ),
+    ("readable", (_bar("rect", "readable", 12),)),
+    ("blocked", (_bar("stripes", "blocked", 12),)),
+    ("maxReadPosition", (Shape("line", "bound", 12, 0, 0, 14),)),
+    ("a transaction's messages, first to last", (_bar("rect", "extent", 2), _own("own"))),
+    ("the same, and its owner is gone or late", (_bar("rect", "extent", 2), _own("own alarming"))),
+    ("what waits for it", (_bar("rect", "stretch", 14),)),
+    ("acknowledged", (_bar("rect", "acknowledged", 4),)),
+    ("in flight", (_bar("stripes", "flight", 10),)),
+    ("ready to be handed out", (_bar("rect", "visible", 10),)),
+    ("cursor, READ_COMMITTED", (Shape("down", "cursor", 7, 2, 10, 10),)),
+    ("cursor, READ_UNCOMMITTED", (Shape("diamond", "cursor", 7, 2, 10, 10),)),
+    ("smaller scale before", (_bar("rect", "ledger", 12), Shape("break", "break", 8, 0, 8, 14))),
+)

@@ -1,0 +1,199 @@
+"""The transactions of a store: the open ones, each with the evidence and the advice; then what has ended, and lost."""
+
+from __future__ import annotations
+
+from txnctl.commands.transaction_explain import beside_the_lock, then
+from txnctl.commands.transaction_holder import waiting, who
+from txnctl.commands.transaction_tables import EVIDENCE, alive, deadline, mode, short_names, touched_parts
+from txnctl.output.field import Field
+from txnctl.output.human import UNKNOWN, count, duration, plural
+from txnctl.report import tables
+from txnctl.report.markup import Markup, foreign, join, tag
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    Row = dict[str, Any]
+
+_OPEN = 3
+"""Explanations that stand open, of transactions that hold something back or are late."""
+
+_COLUMNS = (
+    Field("txnId", "id", "The transaction.", heading="TXN"),
+    Field("alive", "text", "Its owner.", heading="ALIVE"),
+    Field("ageMs", "duration", "Since its begin.", heading="AGE"),
+    Field("idleMs", "duration", "Since its last use.", heading="IDLE"),
+    Field("deadline", "text", "Its deadline."),
+    Field("messages", "integer", "Its messages.", heading="OWN"),
+    Field("acknowledgements", "integer", "Its acknowledgements.", heading="ACKS"),
+    Field("frees", "integer", "What waits for it.", heading="FREES"),
+    Field("topics", "text", "Topics."),
+    Field("tables", "text", "Tables."),
+    Field("who", "text", "Labels and owner.", heading="OWNER"),
+)
+_BLOCKS = (
+    Field("name", "id", "The topic.", heading="HOLDS BACK"),
+    Field("holdsFrom", "position", "Its first message there.", heading="FROM"),
+    Field("place", "integer", "Its place in the chain.", heading="PLACE"),
+    Field("frees", "integer", "What waits for it."),
+    Field("waiting", "text", "Where."),
+    Field("then", "text", "And then."),
+)
+_TOUCHED = (
+    Field("what", "text", "What.", heading="TOUCHED"),
+    Field("count", "text", "How much."),
+    Field("where", "text", "Where.", heading="WHERE"),
+)
+_ENDED = (
+    Field("txnId", "id", "The transaction.", heading="TXN"),
+    Field("state", "text", "How it ended."),
+    Field("endedAt", "time", "When.", heading="ENDED"),
+    Field("ageMs", "duration", "How long it was open.", heading="OPEN FOR"),
+    Field("messages", "integer", "Its messages."),
+    Field("why", "text", "Why, where it was aborted.", heading="REASON"),
+    Field("topics", "text", "Topics."),
+    Field("who", "text", "Labels and owner.", heading="OWNER"),
+)
+_CONFLICTS = (
+    Field("happenedAt", "time", "When.", heading="WHEN"),
+    Field("kind", "text", "To what it lost."),
+    Field("table", "id", "Over which table."),
+    Field("loser", "id", "The aborted one."),
+    Field("winner", "id", "The other one.", heading="LOST TO"),
+)
+
+
+def section(report: Row) -> Markup:
+    """The part of the page about open transactions."""
+    rows = report["openTransactions"]
+    if not rows:
+        return tables.section("transactions", "Open transactions", tag("p", "No transaction is open."))
+    cells = [_cells(each) for each in rows]
+    parts = [
+        tables.table(
+            "Open transactions", cells, _COLUMNS, more="txnctl transactions list", shown=40, anchors="txnId"
+        )
+    ]
+    left = report["openCount"] - len(rows)
+    if left:
+        parts.append(
+            tag(
+                "p",
+                f"{left:,} more, which hold less back: ",
+                tag("code", "txnctl transactions list"),
+                class_="more",
+            )
+        )
+    parts += [_explained(number, each) for number, each in enumerate(rows)]
+    return tables.section("transactions", "Open transactions", join(parts))
+
+
+def _cells(row: Row) -> Row:
+    return {
+        **row,
+        "alive": alive(row),
+        "deadline": deadline(row),
+        "who": who(row),
+        "frees": held(row),
+        "topics": ", ".join(short_names(row)) or None,
+    }
+
+
+def held(row: Row) -> int:
+    """Messages that wait for a transaction, on all topics."""
+    return sum(each["frees"] for each in row["blocks"])
+
+
+def _explained(number: int, row: Row) -> Markup:
+    """One transaction: the advice first, then what it rests on."""
+    late = row["orphaned"] or row["overdue"]
+    return tag(
+        "details",
+        tag(
+            "summary", tag("code", row["txnId"]), " ", _owner(row), f", open for {duration(row['ageMs'])}; ",
+            foreign(who(row)), f"; {plural(held(row), 'message')} behind it" if held(row) else None,
+        ),
+        _advice(row),
+        tables.facts(list(_facts(row))),
+        join(_holds(row)),
+        _touched(row),
+        id=tables.anchor(row["txnId"]), open=number < _OPEN and bool(late or held(row)),
+    )  # fmt: skip
+
+
+def _owner(row: Row) -> Markup:
+    """`OVERDUE`, `ORPHANED`, or how its owner is."""
+    late = "ORPHANED" if row["orphaned"] else "OVERDUE" if row["overdue"] else None
+    text = late or str(row["ownerState"])
+    loud = tables.word(text)
+    return tag("span", text, class_=f"word {loud}" if loud else None)
+
+
+def _advice(row: Row) -> Markup:
+    command = None if row["command"] is None else tag("p", tag("code", row["command"]), class_="command")
+    return tag("div", tag("p", row["because"]), command, class_="advice")
+
+
+def _facts(row: Row) -> Iterator[tuple[str, str | Markup]]:
+    yield "owner", foreign(row["owner"])
+    yield "alive", EVIDENCE.get(str(row["ownerState"]), str(row["ownerState"]))
+    beside = " ".join([line for line in beside_the_lock(row) if line])
+    if beside:
+        yield "process", beside
+    if row["labels"]:
+        yield "labels", foreign(" ".join([f"{name}={value}" for name, value in row["labels"].items()]))
+    yield "begun", f"{duration(row['ageMs'])} ago, at {row['beginAt']}"
+    yield "last used", f"{duration(row['idleMs'])} ago, at {row['lastUsedAt']}"
+    yield "deadline", f"{deadline(row)} (timeout {duration(row['timeoutMs'])})"
+    yield "isolation", mode(row)
+    yield "version", count(row["version"])
+
+
+def _holds(row: Row) -> Iterator[Markup]:
+    cells = [
+        {**each, "waiting": waiting(each["unblocks"]) or UNKNOWN, "then": then(each)}
+        for each in row["blocks"]
+    ]
+    if cells:
+        more = f"txnctl transactions explain {row['txnId']}"
+        yield tables.table(f"What {row['txnId']} holds back", cells, _BLOCKS, more=more, titled=True)
+    for each in row["pending"]:
+        what = plural(each["messages"], "message")
+        yield tag(
+            "p", f"{what} of ", foreign(each["name"]), " held back on ", foreign(each["subscription"]),
+            ": acknowledged in it, they go to nobody until it ends.",
+        )  # fmt: skip
+
+
+def _touched(row: Row) -> Markup:
+    parts = list(touched_parts(row, is_open=True))
+    if not parts:
+        return tag("p", "It has touched nothing yet.")
+    more = f"txnctl transactions show {row['txnId']}"
+    return tables.table(f"What {row['txnId']} touched", parts, _TOUCHED, more=more, titled=True)
+
+
+def ended(rows: Sequence[Row]) -> Markup | None:
+    """The transactions that ended, of those begun last."""
+    cells = [
+        {**row, "why": _why(row), "who": who(row), "topics": ", ".join(short_names(row)) or None}
+        for row in rows
+    ]
+    if not cells:
+        return None
+    return tables.table(
+        "Ended transactions, those begun last", cells, _ENDED, more="txnctl transactions history", titled=True
+    )
+
+
+def _why(row: Row) -> str:
+    return ": ".join([str(each) for each in (row["reason"], row["reasonText"]) if each]) or UNKNOWN
+
+
+def conflicts(rows: Sequence[Row]) -> Markup | None:
+    """The last conflicts over tables; which keys they were about stays in the store."""
+    if not rows:
+        return None
+    return tables.table("Last conflicts", rows, _CONFLICTS, more="txnctl tables history", titled=True)
