@@ -718,6 +718,22 @@ class Store:
 
         return extents.reach(self.connection, topic, after, through, max_messages, max_bytes)
 
+    def messages_between(
+        self,
+        topic: str,
+        after: Position,
+        through: Position,
+        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    ) -> int:
+        """How many messages a reader is handed after a position, up to another: what it is behind by.
+
+        Raises:
+            TopicNotFound, InvalidName
+        """
+        from storage.ops import extents
+
+        return extents.messages_between(self.connection, topic, after, through, isolation_level)
+
     def audit(self, limit: int | None = None) -> list[dict[str, Any]]:
         """What operators changed, the newest first."""
         from storage.ops import audit

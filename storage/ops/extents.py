@@ -16,7 +16,7 @@ from storage.ledger.topic import Topic
 from storage.ledger.topic_head import TopicHead
 from storage.position import Position
 from storage.subscription.isolation import IsolationLevel, bound
-from storage.txn import buffer
+from storage.txn import aborted, buffer
 from storage.view import ReadView
 
 
@@ -112,6 +112,28 @@ def reach(
         position = _furthest(managed_ledger.ledgers(view, topic.topic_id, head), after, through, fits)
         there = managed_ledger.counts_through(view, topic.topic_id, head, position)
         return Reached(position, there[0] - counted[0], there[1] - counted[1])
+
+
+def messages_between(
+    connection: Connection, name: str, after: tuple[int, int], through: tuple[int, int], level: IsolationLevel
+) -> int:
+    """Messages that a reader of a level is handed after a position, up to another; counted without reading them.
+
+    Raises:
+        TopicNotFound, InvalidName
+    """
+    with connection.view() as view:
+        topic = topics.get(view, name)
+        head = topic_head.load(view, topic.topic_id)
+        through = min(through, bound(level, head.max_read, head.last_confirmed))
+        if after >= through:
+            return 0
+        first, last = (
+            managed_ledger.messages_through(view, topic.topic_id, head, at) for at in (after, through)
+        )
+        if level is IsolationLevel.READ_UNCOMMITTED:
+            return last - first
+        return last - first - aborted.messages_between(view, topic.topic_id, head, after, through)
 
 
 def _furthest(

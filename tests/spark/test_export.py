@@ -8,7 +8,7 @@ import json
 import os
 from base64 import b64decode
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -110,3 +110,21 @@ def test_nothing_is_replaced_unasked_and_nothing_half_done_is_left(
     export.run(messages, str(place), "json", overwrite=True)
     assert not (place / "mine").exists()
     assert (place / "_SUCCESS").exists()
+
+
+def test_what_came_to_the_destination_meanwhile_stays(
+    messages: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without --overwrite nothing is ever removed, however late it came."""
+    place, write = tmp_path / "out", export._write
+
+    def slowly(*arguments: Any) -> None:
+        write(*arguments)
+        place.mkdir()
+        (place / "theirs").touch()
+
+    monkeypatch.setattr(export, "_write", slowly)
+    with pytest.raises(AlreadyExists):
+        export.run(messages, str(place), "json")
+    assert os.listdir(place) == ["theirs"]
+    assert [each.name for each in tmp_path.iterdir() if "partial" in each.name] == []

@@ -15,6 +15,7 @@ import pytest
 from storage import CheckMode, IsolationLevel, Position, Store
 from storage.clock import SYSTEM_CLOCK
 from storage.errors import InvalidValue, OffloadInvalid, TopicNotFound
+from txnctl.pipelines import offload as job
 from txnctl.spark import schemas
 from txnctl.spark.ledger_files import offload as offloading, range_export, upkeep
 from txnctl.spark.ledger_files.layout import LEDGERS, MANIFESTS, RANGES, UNDECIDED
@@ -291,6 +292,48 @@ def test_what_a_killed_run_left_is_found_and_removed(store: Store, root: Root):
     upkeep.verify(done.directory, done.manifest)
     assert upkeep.collect(done.directory, done.manifest, 1 << 62) == 1
     assert files(done, LEDGERS) == [done.added[0].name]
+
+
+def test_what_another_run_offloads_meanwhile_is_not_collected(
+    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
+):
+    """However short a time files are kept: what counts is the manifest at that moment, not the one that was written."""
+    fill(store, 10)
+    verify = upkeep.verify
+
+    def slowly(*arguments: Any) -> None:
+        verify(*arguments)
+        fill(store, 10)
+        offload(store, "t", root)
+
+    monkeypatch.setattr(upkeep, "verify", slowly)
+    row = job.run(store, "t", root.uri, is_verified=True, keep_ms=-60_000)
+    assert row["removedFiles"] == 1, "the manifest before the last one"
+    done = offload(store, "t", root)
+    verify(done.directory, done.manifest)
+    assert len(done.manifest.files) == 2
+
+
+def test_a_file_that_is_collected_before_it_is_named_is_never_named(
+    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
+):
+    """Its run fails, and the next one writes it again."""
+    fill(store, 10)
+    written = offloading._written
+
+    def collected(*arguments: Any) -> Any:
+        file = written(*arguments)
+        directory = arguments[1]
+        assert upkeep.collect(directory, directory.manifest()[1], 1 << 62) == 1
+        return file
+
+    with monkeypatch.context() as patched:
+        patched.setattr(offloading, "_written", collected)
+        with pytest.raises(OffloadInvalid, match="is not there"):
+            offload(store, "t", root)
+    done = offload(store, "t", root)
+    upkeep.verify(done.directory, done.manifest)
+    assert len(done.added) == 1
 
 
 def test_verifying_reads_every_byte(store: Store, root: Root):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from storage import MessageId, Store
-from storage.errors import BadInput
+from storage.errors import BadInput, TableNotFound
 from txnctl.pipelines import settle
-from txnctl.pipelines.settle import Settler
+from txnctl.pipelines.settle import Settler, settled_through
+from txnctl.spark.sink_progress import SINKS, make_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -127,6 +130,26 @@ def test_two_drivers_at_once_apply_a_batch_once(spark: SparkSession, bank: Store
     slow.settle(messages(spark, path), 0)
     assert balances(bank) == {"B1": "1.00"}
     assert (rival.total.requests, slow.total.requests) == (1, 0)
+
+
+def test_a_table_that_was_created_again_is_not_taken_for_the_settled_one(bank: Store) -> None:
+    """Its balances would lack all that the note says is in them. The error says how to begin anew, and that works."""
+    send(bank, ("B1", delta("1")))
+    note = {"through": "1:0", "tableId": bank.table("accounts").table_id}
+    make_table(bank)
+    bank.table(SINKS).put(f"settle {TOPIC} accounts".encode(), json.dumps(note).encode())
+    assert Settler(bank, TOPIC, "accounts").through() == MessageId(1, 0)
+    bank.admin.delete_table("accounts")
+    with pytest.raises(TableNotFound):
+        settled_through(bank, TOPIC, "accounts")
+    bank.create_table("accounts")
+    with pytest.raises(
+        TableNotFound, match="created again since topic requests was settled into it"
+    ) as found:
+        Settler(bank, TOPIC, "accounts")
+    key = re.findall(r"txnctl tables rm txnctl-sinks '(.+)'", found.value.hint or "")[0]
+    bank.table(SINKS).delete(key.encode())
+    assert Settler(bank, TOPIC, "accounts").through() is None
 
 
 @pytest.mark.parametrize(

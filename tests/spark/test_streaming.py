@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from storage import Store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 pytest.importorskip("pyspark")
 
@@ -60,6 +62,12 @@ def send(store: Store, topic: str, *values: bytes) -> None:
             producer.send(value)
 
 
+def _behind(progress: StreamingQueryProgress) -> int:
+    """Messages that are left when a micro-batch is done."""
+    latest = json.loads(progress.sources[0].latestOffset)
+    return sum(each["behind"] for each in latest.values())
+
+
 def test_a_query_goes_on_where_it_stopped_and_reads_everything_once(job: Job, store: Store) -> None:
     """From the latest message at its first start; with bounded batches, over two topics and several ledgers."""
     for topic in ("orders", "payments"):
@@ -76,7 +84,11 @@ def test_a_query_goes_on_where_it_stopped_and_reads_everything_once(job: Job, st
     assert job.values() == ["1", "2", "3", "4", "5"]
     assert max(each.numInputRows for each in query.recentProgress) <= 4
     (source,) = query.recentProgress[-1].sources
-    assert source.latestOffset == source.endOffset
+    at = json.loads(source.endOffset)
+    assert json.loads(source.latestOffset) == {
+        topic: {"position": at[topic], "behind": 0} for topic in ("orders", "payments")
+    }
+    assert [_behind(each) for each in query.recentProgress] == [1, 0]
     store.commit(txn)
     job.run(**given)
     assert job.values() == ["1", "2", "3", "4", "5", "6", "held"]

@@ -194,15 +194,37 @@ def test_the_latest_offset_is_reported_and_the_cursor_follows(store: Store, path
     stream = reader(path, subscription="s")
     start = stream.initialOffset()
     send(store, "t", b"1", b"2", b"3")
-    assert stream.reportLatestOffset() == {"t": "1:2"}
+    assert stream.reportLatestOffset() == {"t": {"position": "1:2"}}
     end = stream.latestOffset(start, ReadMaxRows(2))
+    assert stream.reportLatestOffset() == {"t": {"position": "1:2", "behind": 1}}
     assert store.subscription_stats("t", "s")["msgBacklog"] == 3
     last = stream.latestOffset(end, ReadMaxRows(2))
+    assert stream.reportLatestOffset() == {"t": {"position": "1:2", "behind": 0}}
     assert store.subscription_stats("t", "s")["msgBacklog"] == 1
     stream.commit(end)
     assert store.subscription_stats("t", "s")["markDeletePosition"] == "1:1"
     assert stream.latestOffset(last, ReadMaxRows(2)) == last
     assert store.subscription_stats("t", "s")["msgBacklog"] == 0
+
+
+@pytest.mark.parametrize(("level", "behind"), [("READ_COMMITTED", 1), ("READ_UNCOMMITTED", 6)])
+def test_the_lag_is_what_a_reader_of_that_level_has_before_it(
+    store: Store, path: str, level: str, behind: int
+) -> None:
+    """Aborted messages, and those behind an open transaction, are nothing that READ_COMMITTED could read."""
+    store.create_topic("t")
+    stream = reader(path, startingPosition="earliest", isolationLevel=level, maxMessagesPerTrigger="1")
+    send(store, "t", b"read")
+    aborted, held = store.begin(), store.begin()
+    with store.create_producer("t") as producer:
+        producer.send_batch([b"never", b"never"], txn=aborted)
+        producer.send(b"waits")
+        store.abort(aborted)
+        producer.send_batch([b"open", b"open"], txn=held)
+        producer.send(b"blocked")
+    assert stream.latestOffset(stream.initialOffset(), ReadMaxRows(1)) == {"t": "1:0"}
+    assert stream.reportLatestOffset()["t"]["behind"] == behind
+    store.abort(held)
 
 
 def test_a_topic_that_comes_later_is_read_from_its_beginning(store: Store, path: str) -> None:
@@ -255,6 +277,17 @@ def test_what_stands_in_a_checkpoint_is_checked(
     send(store, "t", b"1")
     with pytest.raises(kind):
         reader(path, startingPosition="earliest").latestOffset(offset, ReadAllAvailable())
+
+
+def test_an_older_copy_of_the_store_is_told_from_it_before_a_cursor_moves(store: Store, path: str) -> None:
+    """By an offset beyond the end of the topic."""
+    store.create_topic("t")
+    stream = reader(path, subscription="s")
+    start = stream.initialOffset()
+    send(store, "t", b"1")
+    with pytest.raises(InvalidPosition, match="an older copy"):
+        stream.latestOffset({"t": "1:7"}, ReadAllAvailable())
+    assert store.subscription_stats("t", "s")["markDeletePosition"] == start["t"]
 
 
 def test_an_end_before_the_start_reads_nothing(store: Store, path: str) -> None:

@@ -18,9 +18,7 @@ import csv
 import json
 import os
 import sys
-from shutil import rmtree
 from subprocess import PIPE
-from tempfile import mkdtemp
 
 from storage import IsolationLevel, Store, Transaction
 from storage.errors import TxnctlError
@@ -33,6 +31,7 @@ from txnctl.bank.narrator import Narrator
 from txnctl.bank.script import Script, messages_of
 from txnctl.bank.spark_watch import Driver
 from txnctl.bank.transaction import COLUMNS, DEBIT, REMITTANCE, BankTransaction
+from txnctl.spark.scratch import scratch
 
 ACCOUNTS_OF_STORY = 40
 _BATCHES = 25
@@ -251,17 +250,15 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--data", help="the bank's lines as CSV, plain or gzip, instead of generated ones")
     arguments = parser.parse_args(words)
     narrator = Narrator(lambda text: print(text, flush=True))
-    directory = mkdtemp(prefix="txnctl-demo-spark-")
     try:
-        Store.create(path := os.path.join(directory, "store"))
-        with Store.open(path, program="demo on Spark") as store:
-            play(store, directory, Script(_lines(arguments)), narrator)
+        with scratch() as directory:
+            Store.create(path := os.path.join(directory, "store"))
+            with Store.open(path, program="demo on Spark") as store:
+                play(store, directory, Script(_lines(arguments)), narrator)
     except TxnctlError as error:
         hint = f"\ntxnctl: hint: {error.hint}" if error.hint else ""
         print(f"txnctl: error: {error.message}{hint}", file=sys.stderr)
         return error.exit_code
-    finally:
-        rmtree(directory, ignore_errors=True)
     failed = [check for check in narrator.checks if not check.ok]
     narrator.line()
     narrator.say(f"{len(narrator.checks) - len(failed)} of {len(narrator.checks)} checks held.")

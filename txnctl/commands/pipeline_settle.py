@@ -96,13 +96,14 @@ def settle(context: Context, topic: str, table: str, **how: Any) -> None:
     check_topic(context, topic)
     with context.open_store(context.store_path, read_only=False) as store:
         assert isinstance(store, Store)
-        store.table(table)
+        from txnctl.pipelines import settle as job
+
+        job.settled_through(store, name, table)
         with (
             session("settle", how["master"], how["conf"]) as spark,
             checkpoint(how["checkpoint"]) as place,
             context.progress("Settle", unit="requests") as bar,
         ):
-            from txnctl.pipelines import settle as job
 
             def told(done: Settlement) -> None:
                 bar.advance(done.requests)

@@ -64,14 +64,13 @@ def timing(how: dict[str, Any]) -> tuple[float | None, float | None]:
 @contextmanager
 def checkpoint(path: str | None) -> Iterator[str]:
     """The directory for Spark's notes; without a path one that is removed at the end."""
-    from tempfile import TemporaryDirectory
-
     from txnctl.pipelines import files
+    from txnctl.spark.scratch import scratch
 
     if path is not None:
         yield files.to_write(path)
         return
-    with TemporaryDirectory(prefix="txnctl-checkpoint-", ignore_cleanup_errors=True) as place:
+    with scratch() as place:
         yield files.to_write(place)
 
 

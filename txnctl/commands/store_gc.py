@@ -26,6 +26,7 @@ COLLECTED = (
     Field("versionsRemoved", "integer", "Versions of table rows that were older than what is kept."),
     Field("tombstonesRemoved", "integer", "Keys deleted so long ago that nothing needs to know of them."),
     Field("outcomesRemoved", "integer", "Ended transactions whose outcome nothing names any more."),
+    Field("stagedWrites", "integer", "Writes by Spark that were never ended, whose staged files went."),
     Field("tableWindowStart", "text", "The time from which on tables can be read (--at)."),
     Field(
         "clocksDisagree",
@@ -50,9 +51,10 @@ def gc(context: Context, trust_clock: bool) -> None:
     """Free what nobody needs any more.
 
     That is what `topics delete` and `tables delete` had still to remove when they were killed; what processes that
-    died were reading, whose pages are not used again until then; write intents of transactions that have ended; and
-    versions of table rows older than `store config table-retention` says. It is safe at any time, and worth a line in
-    cron where tables are written much.
+    died were reading, whose pages are not used again until then; write intents of transactions that have ended;
+    versions of table rows older than `store config table-retention` says; and what writes by Spark that were killed a
+    day ago or longer have staged in the store's directory. It is safe at any time, and worth a line in cron where
+    tables are written much.
 
     Where the wall clock and the time since the start of the machine have drifted apart, nothing is removed for its
     age until somebody has looked: --trust-clock says so.
@@ -61,7 +63,22 @@ def gc(context: Context, trust_clock: bool) -> None:
     """
     how = {"trust_clock": True} if trust_clock else {}
     found = context.store.gc(dry_run=context.dry_run, reason=context.reason, **how)
+    found["stagedWrites"] = 0 if found["clocksDisagree"] and not trust_clock else _staged_writes(context)
     context.show({**dict.fromkeys([field.name for field in COLLECTED]), **found}, table=_collected)
+
+
+def _staged_writes(context: Context) -> int:
+    """Remove what writes by Spark left behind long ago; how many writes. Nothing is loaded where none ever were."""
+    import os
+    from importlib.util import find_spec
+
+    place = os.path.join(os.path.abspath(context.store.path), "staging")
+    if not os.path.isdir(place) or find_spec("pyarrow") is None:
+        return 0
+    from txnctl.spark.staging import Staging
+
+    now_ms = context.store.connection.clock.wall_ms()
+    return len(Staging.at(place).collect(now_ms, dry_run=context.dry_run))
 
 
 def _collected(row: Row) -> Iterator[str]:
@@ -86,6 +103,8 @@ def _collected(row: Row) -> Iterator[str]:
     if row["outcomesRemoved"]:
         forget = "Would forget" if row["dryRun"] else "Forgot"
         yield f"{forget} the outcome of {plural(row['outcomesRemoved'], 'transaction')} that nothing names any more."
+    if row["stagedWrites"]:
+        yield f"{remove.capitalize()} what {plural(row['stagedWrites'], 'write')} by Spark had staged."
     if row["clocksDisagree"]:
         yield "The wall clock was moved: nothing was removed for its age."
         yield "If it is right now: txnctl store gc --trust-clock"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from txnctl.pipelines import files
@@ -92,23 +93,35 @@ def run(
         if files.is_uri(destination):
             _write(found, destination, format_, "overwrite" if overwrite else "errorifexists")
         else:
-            _write_aside(found, destination, format_)
+            _write_aside(found, destination, format_, overwrite=overwrite)
         return int(counted.get["rows"])
 
 
-def _write_aside(frame: DataFrame, destination: str, format_: str) -> None:
+def _write_aside(frame: DataFrame, destination: str, format_: str, *, overwrite: bool) -> None:
     """Write beside the destination, and put it in its place when it is whole."""
     place = os.path.abspath(destination)
     partial = f"{place}{_PARTIAL}-{os.getpid()}"
+    replaced = f"{partial}-replaced"
     try:
         _write(frame, files.to_write(partial), format_, "errorifexists")
-        if os.path.isdir(place) and not os.path.islink(place):
-            shutil.rmtree(place)
+        if not overwrite:
+            # Somebody else may have put something there in the meantime.
+            files.check_free(destination)
         elif os.path.lexists(place):
-            os.unlink(place)
+            os.rename(place, replaced)
         os.rename(partial, place)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+    _remove(replaced)
+
+
+def _remove(place: str) -> None:
+    """Remove what lies there, if anything does."""
+    if os.path.isdir(place) and not os.path.islink(place):
+        shutil.rmtree(place, ignore_errors=True)
+    else:
+        with suppress(FileNotFoundError):
+            os.unlink(place)
 
 
 def _write(frame: DataFrame, place: str, format_: str, mode: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from storage.clock import SYSTEM_CLOCK
 from storage.position import Position
 from txnctl.spark.ledger_files import upkeep
-from txnctl.spark.ledger_files.offload import Progress, offload
+from txnctl.spark.ledger_files.offload import Progress, offload, one_at_a_time
 from txnctl.spark.ledger_files.root import Root
 
 if TYPE_CHECKING:
@@ -38,7 +38,10 @@ def run(
     directory, manifest, added, undecided = offload(store, topic, Root.of(destination), progress=offloaded)
     if is_verified:
         upkeep.verify(directory, manifest, verified)
-    removed = upkeep.collect(directory, manifest, SYSTEM_CLOCK.wall_ms() - keep_ms)
+    with one_at_a_time(store):
+        # Others may have offloaded more in the meantime, which is needed too.
+        _, named = directory.manifest()
+        removed = upkeep.collect(directory, named, SYSTEM_CLOCK.wall_ms() - keep_ms)
     return {
         "topic": manifest.identity.topic,
         "place": directory.where(),

@@ -15,7 +15,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from storage import MessageId, Store
-from storage.errors import BadInput, Conflict, LostConflict
+from storage.errors import BadInput, Conflict, LostConflict, TableNotFound
+from storage.names import short_topic_name
 from txnctl.bank.hellers import format_hellers, parse_hellers
 from txnctl.pipelines.money import AMOUNT_DEFAULT, REQUEST, requests
 from txnctl.pipelines.streaming import Stream
@@ -80,11 +81,32 @@ def transform(messages: DataFrame, after: MessageId | None, amount: str = AMOUNT
 
 
 def settled_through(store: Store, topic: str, table: str, txn: Transaction | None = None) -> MessageId | None:
-    """The last message of a topic, by its full name, that is settled into a table; None before the first."""
+    """The last message of a topic, by its full name, that is settled into a table; None before the first.
+
+    Raises:
+        TableNotFound: there is no such table, or it is another one than that which was settled into.
+    """
+    table_id = store.table(table).table_id
     if not store.has_table(sink_progress.SINKS):
         return None
     note = store.table(sink_progress.SINKS).get(_note_key(topic, table), txn=txn)
-    return None if note is None else MessageId.parse(json.loads(note)["through"])
+    if note is None:
+        return None
+    found = json.loads(note)
+    if found["tableId"] != table_id:
+        raise _another_table(topic, table, found["through"])
+    return MessageId.parse(found["through"])
+
+
+def _another_table(topic: str, table: str, through: str) -> TableNotFound:
+    key = _note_key(topic, table).decode()
+    return TableNotFound(
+        f"table {table} was deleted and created again since topic {short_topic_name(topic)} was settled into it, "
+        f"through {through}",
+        hint=f"Settle into a table of another name. Or begin anew: txnctl tables rm {sink_progress.SINKS} '{key}', and "
+        "delete the subscription of settle.",
+        table=table,
+    )
 
 
 def _note_key(topic: str, table: str) -> bytes:
@@ -117,7 +139,7 @@ class Settler:
             told: called after each batch.
 
         Raises:
-            TableNotFound
+            TableNotFound: as `settled_through`.
         """
         sink_progress.make_table(store)
         self._store = store
@@ -175,7 +197,13 @@ class Settler:
                     accounts += 1
                     if not accounts % _ACCOUNTS_AT_ONCE:
                         txn.flush()
-            note = {"through": str(last), "batchId": batch_id, "requests": counted, "accounts": accounts}
+            note = {
+                "through": str(last),
+                "tableId": self._accounts.table_id,
+                "batchId": batch_id,
+                "requests": counted,
+                "accounts": accounts,
+            }
             notes, key = self._store.table(sink_progress.SINKS), _note_key(self._topic, self._accounts.name)
             notes.put(key, json.dumps(note).encode(), txn=txn)
         return Settlement(counted, accounts, skipped, last)

@@ -8,20 +8,19 @@ ends by itself when our end of its standard input closes, however we die. What i
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from struct import unpack
 from subprocess import PIPE, Popen, TimeoutExpired
-from tempfile import mkdtemp
 from threading import current_thread, main_thread
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from storage.errors import InvalidValue, TxnctlError
 from txnctl.spark import requirements
+from txnctl.spark.scratch import scratch
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -62,28 +61,27 @@ def spark_session(
         InvalidValue: Spark does not take the master or an option.
     """
     java = requirements.check()
-    scratch = mkdtemp(prefix="txnctl-spark-")
     interrupt = signal.getsignal(signal.SIGINT)
     jvm: Popen[bytes] | None = None
-    try:
-        options = {**_options(name, master, scratch), **dict(conf)}
-        jvm = _launch(options, java, scratch)
-        _silence_pyspark()
-        spark = _connect(jvm, options, scratch)
-        _leave_at_once(interrupt)
-        yield spark
-        with suppress(Exception):
-            spark.stop()
-        _let_go(jvm)
-    finally:
-        if jvm is not None:
-            _kill(jvm)
-        if current_thread() is main_thread() and interrupt is not None:
-            signal.signal(signal.SIGINT, interrupt)
-        shutil.rmtree(scratch, ignore_errors=True)
+    with scratch() as place:
+        try:
+            options = {**_options(name, master, place), **dict(conf)}
+            jvm = _launch(options, java, place)
+            _silence_pyspark()
+            spark = _connect(jvm, options, place)
+            _leave_at_once(interrupt)
+            yield spark
+            with suppress(Exception):
+                spark.stop()
+            _let_go(jvm)
+        finally:
+            if jvm is not None:
+                _kill(jvm)
+            if current_thread() is main_thread() and interrupt is not None:
+                signal.signal(signal.SIGINT, interrupt)
 
 
-def _options(name: str, master: str, scratch: str) -> dict[str, str]:
+def _options(name: str, master: str, place: str) -> dict[str, str]:
     options = {
         "spark.app.name": name,
         "spark.master": master,
@@ -91,13 +89,13 @@ def _options(name: str, master: str, scratch: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.warehouse.dir": os.path.join(scratch, "warehouse"),
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch}",
+        "spark.sql.warehouse.dir": os.path.join(place, "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={place}",
     }
     if master.startswith("local"):
         # Two hundred, the default, is for a cluster.
         options |= {
-            "spark.local.dir": scratch,
+            "spark.local.dir": place,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
@@ -105,14 +103,14 @@ def _options(name: str, master: str, scratch: str) -> dict[str, str]:
     return options
 
 
-def _launch(options: dict[str, str], java: Java, scratch: str) -> Popen[bytes]:
+def _launch(options: dict[str, str], java: Java, place: str) -> Popen[bytes]:
     """Start the JVM; it is ready when it has written its port."""
     from pyspark.find_spark_home import _find_spark_home
 
     # The same Python for what runs beside the JVM, and there the same txnctl.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    connection = os.path.join(scratch, "connection")
+    connection = os.path.join(place, "connection")
     environment = {
         **{name: value for name, value in os.environ.items() if name not in _NOT_FOR_TASKS},
         "JAVA_HOME": java.home,
@@ -123,14 +121,14 @@ def _launch(options: dict[str, str], java: Java, scratch: str) -> Popen[bytes]:
     words = [os.path.join(_find_spark_home(), "bin", "spark-submit")]
     for name, value in options.items():
         words += ["--conf", f"{name}={value}"]
-    with open(_log(scratch), "wb") as log:
+    with open(_log(place), "wb") as log:
         jvm = Popen(
             [*words, "pyspark-shell"], stdin=PIPE, stdout=log, stderr=log, env=environment, process_group=0
         )
     try:
         while not os.path.exists(connection):
             if jvm.poll() is not None:
-                raise _did_not_start(scratch)
+                raise _did_not_start(place)
             sleep(_LOOK_S)
     except BaseException:
         _kill(jvm)
@@ -171,14 +169,14 @@ def _silence_pyspark() -> None:
         PySparkLogger.getLogger(name).disabled = True
 
 
-def _connect(jvm: Popen[bytes], options: dict[str, str], scratch: str) -> SparkSession:
+def _connect(jvm: Popen[bytes], options: dict[str, str], place: str) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    with open(os.path.join(scratch, "connection"), "rb") as info:
+    with open(os.path.join(place, "connection"), "rb") as info:
         port, length = unpack(">ii", info.read(8))
         os.environ[_PORT], os.environ[_SECRET] = str(port), info.read(length).decode()
     try:
@@ -203,12 +201,12 @@ def _cause(error: Exception) -> str:
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__
 
 
-def _log(scratch: str) -> str:
-    return os.path.join(scratch, "spark.log")
+def _log(place: str) -> str:
+    return os.path.join(place, "spark.log")
 
 
-def _did_not_start(scratch: str) -> TxnctlError:
-    with open(_log(scratch), errors="replace") as log:
+def _did_not_start(place: str) -> TxnctlError:
+    with open(_log(place), errors="replace") as log:
         lines = [line.strip() for line in log if line.strip()]
     said = " | ".join(lines[-_TAIL_LINES:]) or "it said nothing"
     return InvalidValue(

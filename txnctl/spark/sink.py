@@ -25,7 +25,7 @@ from txnctl.spark import options, task_writer
 from txnctl.spark.explained import explained
 from txnctl.spark.sink_columns import sink_columns
 from txnctl.spark.staged_file import StagedFile
-from txnctl.spark.staging import Staging, write_name
+from txnctl.spark.staging import DIRECTORY, Staging, write_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from storage import Store
 
 PROGRAM: Final = "spark"
-_DIRECTORY: Final = "staging"
 _CHANCE_BYTES: Final = 8
 
 
@@ -66,7 +65,7 @@ class _Write:
         fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
         self._sink = sink_columns(fields, asked.topic, asked.table)
         self._write = write_name(token_hex(_CHANCE_BYTES))
-        self._place = asked.staging or os.path.join(os.path.abspath(asked.path), _DIRECTORY)
+        self._place = asked.staging or os.path.join(os.path.abspath(asked.path), DIRECTORY)
         self._check_target()
         self._make_place()
 

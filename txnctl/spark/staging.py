@@ -23,6 +23,9 @@ from storage.ledger.entry import PackedColumns
 from txnctl.spark import staged_file
 from txnctl.spark.staged_file import StagedFile, StagedFileWriter
 
+DIRECTORY: Final = "staging"
+"""Where in a store's directory, if no other place is given."""
+
 ORPHAN_MS: Final = 24 * 3600 * 1000
 """A write in whose directory nothing was written for so long is not alive any more."""
 
@@ -117,7 +120,7 @@ class Staging:
         with suppress(OSError):
             self._fs.delete_dir(f"{self._root}/{write}")
 
-    def collect(self, now_ms: int, age_ms: int = ORPHAN_MS) -> list[str]:
+    def collect(self, now_ms: int, age_ms: int = ORPHAN_MS, *, dry_run: bool = False) -> list[str]:
         """Remove writes in which nothing was written for `age_ms`; their names. Nothing else is ever touched."""
         removed = []
         with suppress(OSError):
@@ -125,7 +128,8 @@ class Staging:
                 if each.type is fs.FileType.Directory and _WRITE.fullmatch(each.base_name):
                     files = self._list(each.path)
                     if _is_orphan(each, files, now_ms - age_ms):
-                        self._fs.delete_dir(each.path)
+                        if not dry_run:
+                            self._fs.delete_dir(each.path)
                         removed.append(each.base_name)
         return removed
 

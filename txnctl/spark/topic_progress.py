@@ -8,15 +8,15 @@ copy, are errors, never other messages at the same place.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from storage.errors import Busy, InvalidPosition, InvalidValue, SubscriptionNotFound
+from storage.errors import InvalidPosition, InvalidValue
 from storage.names import short_topic_name
 from storage.position import MessageId, Position
 from txnctl.spark import topic_plan
 from txnctl.spark.edges import Word
 from txnctl.spark.local_store import LocalStore
+from txnctl.spark.stream_cursor import StreamCursor
 from txnctl.spark.topic_range import recreated, trimmed
 
 if TYPE_CHECKING:
@@ -35,8 +35,11 @@ class TopicProgress:
     def __init__(self, wanted: TopicStream) -> None:
         self._wanted = wanted
         self._ids: dict[str, int] = {}
-        self._acknowledged: dict[str, Position] = {}
-        self._has_subscriptions = False
+        self._cursor = (
+            None
+            if wanted.subscription is None
+            else StreamCursor(wanted.path, wanted.subscription, wanted.level, _PROGRAM)
+        )
         self._store: Store | None = None
 
     def begin(self) -> dict[str, Position]:
@@ -50,10 +53,7 @@ class TopicProgress:
         extents = self._extents()
         topic_plan.check_edge("startingPosition", wanted.start, [each.topic for each in extents])
         starts = {each.topic: self._start(each) for each in extents}
-        if wanted.subscription is None:
-            return starts
-        with self._writing() as store:
-            return {each.topic: self._subscribed(store, each, starts[each.topic]) for each in extents}
+        return starts if self._cursor is None else self._cursor.begin(extents, starts)
 
     def latest(self) -> dict[str, Position]:
         """How far all topics can be read now, at the level of the stream."""
@@ -78,15 +78,16 @@ class TopicProgress:
         extents = [
             each for each in self._extents() if target is None or each.topic in target or each.topic in start
         ]
-        self._keep_subscriptions(extents, start)
-        # Spark asks what comes next when all before is done. It says so too, but for the last batch only with the next.
-        self.acknowledge({each.topic: start[each.topic] for each in extents if each.topic in start})
         spans: dict[str, topic_plan.Span] = {}
         for extent in extents:
             after = self._checked(extent, start.get(extent.topic, extent.before))
             bound = extent.bound(self._wanted.level)
             through = bound if target is None else min(bound, target.get(extent.topic, after))
             spans[extent.topic] = (after, max(after, through))
+        if self._cursor is not None:
+            self._cursor.keep(extents, start)
+        # Spark asks what comes next when all before is done. It says so too, but for the last batch only with the next.
+        self.acknowledge({each.topic: start[each.topic] for each in extents if each.topic in start})
         if messages is None and size is None:
             return {topic: through for topic, (_, through) in spans.items()}
         weights = {each.topic: topic_plan.weight(each, spans[each.topic]) for each in extents}
@@ -119,21 +120,30 @@ class TopicProgress:
 
         return file_pieces(store, ranges, self._wanted.offload, self._wanted.minimum or slots)
 
+    def report(self, reached: Mapping[str, Position] | None) -> dict[str, dict[str, Any]]:
+        """What the progress of a query shows of each topic: how far it can be read now, `position`.
+
+        Args:
+            reached: how far it is read; how many messages that is `behind` is told too.
+        """
+        store, level = self._reading(), self._wanted.level
+        found: dict[str, dict[str, Any]] = {}
+        for each in self._extents():
+            topic, latest = short_topic_name(each.topic), each.bound(level)
+            shown = found[topic] = {"position": str(latest)}
+            if reached is not None:
+                after = reached.get(each.topic, each.before)
+                shown["behind"] = store.messages_between(topic, after, latest, level)
+        return dict(sorted(found.items()))
+
     def acknowledge(self, end: Mapping[str, Position]) -> None:
         """Let the cursor of the subscription follow.
 
         Raises:
             SubscriptionNotFound, TransactionConflict
         """
-        name = self._wanted.subscription
-        moved = {topic: at for topic, at in end.items() if self._acknowledged.get(topic) != at}
-        if name is None or not moved:
-            return
-        # The cursor may well come later: nothing is lost if another writer is in the way now.
-        with suppress(Busy), self._writing() as store:
-            for topic, at in moved.items():
-                store.admin.acknowledge_through(short_topic_name(topic), name, at)
-                self._acknowledged[topic] = at
+        if self._cursor is not None:
+            self._cursor.follow(end)
 
     def close(self) -> None:
         """Close the store. Nothing is lost without it."""
@@ -153,12 +163,6 @@ class TopicProgress:
             self._store = Store.open(self._wanted.path, read_only=True, program=_PROGRAM)
         self._store.connection.look_in_place()
         return self._store
-
-    def _writing(self) -> Store:
-        """Another handle of it, for one change."""
-        from storage import Store
-
-        return Store.open(self._wanted.path, program=_PROGRAM)
 
     def _extents(self) -> list[Extent]:
         topics = self._wanted.topics
@@ -184,41 +188,6 @@ class TopicProgress:
                 f"a stream starts at a whole entry, not at {place}", hint=f"Give {place.position}."
             )
         return topic_plan.start(extent, wanted.level, place, self._reading().position_at)[0]
-
-    def _subscribed(self, store: Store, extent: Extent, start: Position) -> Position:
-        """The cursor of the stream's subscription on a topic; it is created at `start` if it is missing."""
-        topic, name, level = short_topic_name(extent.topic), self._wanted.subscription, self._wanted.level
-        assert name is not None, "asked for streams with a subscription only"
-        try:
-            stats = store.subscription_stats(topic, name)
-        except SubscriptionNotFound:
-            first = Position(start.ledger_id, start.entry_id + 1)
-            made = store.admin.create_subscription(
-                topic, name, subscription_isolation_level=level, initial_position=first
-            )
-            return Position.parse(made["markDeletePosition"])
-        if stats["subscriptionIsolationLevel"] != level.value:
-            raise InvalidValue(
-                f"subscription {name} of topic {topic} is {stats['subscriptionIsolationLevel']}, "
-                f"and the stream reads {level.value}",
-                hint="Give the stream its isolationLevel, or a subscription of its own.",
-            )
-        if stats["type"] not in ("Exclusive", "Failover"):
-            raise InvalidValue(
-                f"subscription {name} of topic {topic} is {stats['type']}: consumers share it",
-                hint="Give the stream a subscription of its own.",
-            )
-        return Position.parse(stats["markDeletePosition"])
-
-    def _keep_subscriptions(self, extents: list[Extent], start: Mapping[str, Position]) -> None:
-        """Topics that came later, and checkpoints that are older than the subscription, get one now."""
-        fresh = [each for each in extents if each.topic not in start]
-        if self._wanted.subscription is None or (self._has_subscriptions and not fresh):
-            return
-        with self._writing() as store:
-            for each in fresh if self._has_subscriptions else extents:
-                self._subscribed(store, each, start.get(each.topic, each.before))
-        self._has_subscriptions = True
 
     def _checked(self, extent: Extent, at: Position) -> Position:
         """A position of an offset, if it can be one of this topic."""

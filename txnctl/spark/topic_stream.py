@@ -42,6 +42,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schemas.arrow_schema(schema, schemas.MESSAGE_TYPES)
         self._progress = TopicProgress(wanted)
         self._target: dict[str, Position] | None = None
+        self._end: dict[str, Position] | None = None
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
         """Where a new query starts; asked again and again, it stays the same until a batch was committed."""
@@ -61,19 +62,21 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if messages is not None:
             size = self._wanted.bytes
         with explained():
-            return offsets.written(
-                self._progress.advance(offsets.positions(start), messages, size, self._target)
-            )
+            self._end = self._progress.advance(offsets.positions(start), messages, size, self._target)
+            return offsets.written(self._end)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Note what is there now: the query ends when it has read that."""
         with explained():
             self._target = self._progress.latest()
 
-    def reportLatestOffset(self) -> dict[str, str]:  # noqa: N802
-        """How far one could read now: what `latestOffset` is in the progress of a query."""
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """What `latestOffset` is in the progress of a query: how far one could read now, and by how much that is more.
+
+        Spark asks for it when it has decided how far the next micro-batch reads; `behind` counts from there.
+        """
         with explained():
-            return offsets.written(self._progress.latest())
+            return self._progress.report(self._end)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The ranges between two offsets."""

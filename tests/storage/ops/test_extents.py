@@ -150,3 +150,32 @@ def test_an_empty_table_is_one_part(store: Store) -> None:
     """There is no key to cut it at."""
     store.create_table("t")
     assert store.table("t").split(4) == []
+
+
+@given(data=st.data())
+@settings(max_examples=25)
+def test_messages_between_two_positions_are_those_that_a_reader_is_handed(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """At both levels, whatever was aborted or is open, wherever the range begins and ends."""
+    path = str(tmp_path_factory.mktemp("between") / "store")
+    Store.create(path)
+    with Store.open(path) as store:
+        store.create_topic("a", ledger_entries_max=3)
+        producer = store.create_producer("a")
+        txns = [store.begin() for _ in range(3)]
+        for _ in range(data.draw(st.integers(1, 12))):
+            txn = data.draw(st.sampled_from([None, *txns]))
+            producer.send_batch([b"x"] * data.draw(st.integers(1, 4)), txn=txn)
+        store.abort(txns[0])
+        if data.draw(st.booleans()):
+            store.commit(txns[1])
+        (extent,) = store.extents(["a"])
+        everything = store.reader("a", isolation_level=IsolationLevel.READ_UNCOMMITTED).entries()
+        places = [extent.before, *(entry.position for entry in everything), extent.last_confirmed]
+        for level in IsolationLevel:
+            handed = [(e.position, e.count) for e in store.reader("a", isolation_level=level).entries()]
+            for after in places:
+                for through in places:
+                    wanted = sum(count for at, count in handed if after < at <= through)
+                    assert store.messages_between("a", after, through, level) == wanted

@@ -146,11 +146,17 @@ def _written(
 
 
 def _named(store: Store, directory: TopicDirectory, file: LedgerFile) -> tuple[Manifest, bool]:
-    """The manifest that names these ledgers, and whether in this file; if not, the file is removed."""
-    with _one_at_a_time(store):
+    """The manifest that names these ledgers, and whether in this file; if not, the file is removed.
+
+    Raises:
+        OffloadInvalid: the file was collected before it was named.
+    """
+    with one_at_a_time(store):
         number, before = directory.manifest()
         manifest = before.with_file(file)
         if manifest is not before:
+            # Whoever collects holds the lock too: what is there now stays, once it is named.
+            directory.open(LEDGERS, file.name).close()
             directory.publish(number + 1, manifest)
             return manifest, True
     directory.remove(LEDGERS, file.name)
@@ -158,7 +164,7 @@ def _named(store: Store, directory: TopicDirectory, file: LedgerFile) -> tuple[M
 
 
 @contextmanager
-def _one_at_a_time(store: Store) -> Iterator[None]:
+def one_at_a_time(store: Store) -> Iterator[None]:
     """Hold the kernel lock on the store's directory, which ends with the process whatever happens."""
     descriptor = os.open(store.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
