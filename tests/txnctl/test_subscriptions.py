@@ -20,16 +20,9 @@ from txnctl.commands.subscription_fields import ROW, STATS
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
+TOPICS = ("orders",)
 
 FULL = "persistent://public/default/orders"
-
-
-@pytest.fixture
-def path(path: Path) -> Path:
-    """A store with an empty topic `orders`, verified in full when the test is over."""
-    with Store.open(path) as store:
-        store.create_topic("orders")
-    return path
 
 
 @pytest.fixture

@@ -14,23 +14,16 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
-from tests.txnctl.patience import wait_for
+from tests.txnctl.processes import wait_for
 from txnctl.commands.transaction_abort import ABORTED
 from txnctl.commands.transaction_commit import COMMITTED
 from txnctl.commands.transaction_fields import FIELDS, ROW
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
+TOPICS = ("orders",)
 
 PYTHON = [sys.executable, "-m", "txnctl"]
-
-
-@pytest.fixture
-def path(path: Path) -> Path:
-    """A store that every command of the test is told of, verified in full when the test is over."""
-    with Store.open(path) as store:
-        store.create_topic("orders")
-    return path
 
 
 @pytest.fixture
