@@ -120,7 +120,7 @@ class Coordinator:
             raise read_only(str(record.id))
         if record.state_code != _OPEN:
             raise not_open(record, "used")
-        if batch.now_ns >= record.deadline_ns:
+        if record.is_overdue(batch.now_ns):
             self._end(batch, record, TransactionState.ABORTED, AbortReason.TIMED_OUT, None, by)
             raise batch.refuse(_timed_out(record))
         record.version += 1
@@ -307,7 +307,7 @@ def check_owner_idle(view: ReadView, record: TransactionRecord, is_alive: bool) 
     """Raises:
     OwnerAlive: the owner lives and used the transaction within the last minute.
     """
-    idle_ms = (view.now_ns - record.used_ns) // 1_000_000
+    idle_ms = record.idle_ms(view.now_ns)
     if is_alive and idle_ms < ACTIVE_OWNER_MS:
         raise OwnerAlive(
             f"the owner of transaction {record.id}, {record.owner}, is alive and used it {idle_ms / 1000:.0f} s ago",
