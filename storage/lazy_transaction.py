@@ -271,7 +271,7 @@ class LazyTransaction:
             return self._connection.clock.boot_ns() >= self._boot_deadline_ns
         with self._connection.view() as view:
             record = records.get(view, self.least)
-            return record.state is not TransactionState.OPEN or view.now_ns >= record.deadline_ns
+            return record.state is not TransactionState.OPEN or record.is_overdue(view.now_ns)
 
     def forked(self) -> None:
         """This is the child of a fork: whoever held the lock is not here."""

@@ -417,14 +417,14 @@ class Store:
         """Write intents of one table, or of all: who holds which keys."""
         from storage.ops import tables
 
-        return tables.intents(self.connection, table, limit)
+        return tables.intents(self.connection, table, _limit(limit))
 
     def conflicts(self, limit: int | None = None, table: str | None = None) -> list[dict[str, Any]]:
         """Recent conflicts between transactions over tables, the newest first: winner, loser, key."""
         from storage.table import conflict
 
         with self.connection.view() as view:
-            return conflict.rows(view, limit, table)
+            return conflict.rows(view, _limit(limit), table)
 
     # Transactions
 
@@ -526,7 +526,7 @@ class Store:
         """The open transactions, oldest first; with `ended` the others, newest first."""
         from storage.ops import transactions
 
-        return transactions.rows(self, ended=ended, topic=topic, limit=limit)
+        return transactions.rows(self, ended=ended, topic=topic, limit=_limit(limit))
 
     def show_transaction(self, txn: Txn) -> dict[str, Any]:
         """All that is known of a transaction.
@@ -595,7 +595,7 @@ class Store:
         from storage.txn_state import AbortReason
 
         wanted = named(AbortReason, reason, "reason")
-        return transactions.history(self, topic=topic, reason=wanted, since_ms=since_ms, limit=limit)
+        return transactions.history(self, topic=topic, reason=wanted, since_ms=since_ms, limit=_limit(limit))
 
     def wait_transaction(self, txn: Txn, timeout: float | None = None) -> dict[str, Any]:
         """Wait until a transaction has ended; as `show_transaction`.
@@ -668,7 +668,7 @@ class Store:
         """Every entry of a topic from `start` on, transaction markers too."""
         from storage.ops import browse
 
-        return browse.log(self.connection, topic, start, limit)
+        return browse.log(self.connection, topic, start, _limit(limit))
 
     def last_message_id(
         self, topic: str, isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED
@@ -738,7 +738,7 @@ class Store:
         """What operators changed, the newest first."""
         from storage.ops import audit
 
-        return audit.rows(self.connection, limit)
+        return audit.rows(self.connection, _limit(limit))
 
     def overview(self) -> dict[str, Any]:
         """All that `txnctl status`, `doctor` and `check` look at, from one view, with what is wrong as `findings`."""
@@ -862,6 +862,17 @@ class Store:
         from storage.ops import verify
 
         return verify.run(self.connection, self.table, full=full, progress=progress, checked=checked)
+
+
+def _limit(rows: int | None) -> int | None:
+    """How many rows at the most; None for all, as is more than there can be.
+
+    Raises:
+        InvalidValue
+    """
+    if rows is not None and rows < 0:
+        raise InvalidValue(f"a number of rows is 0 or more, not {rows}")
+    return None if rows is None or rows >= 1 << 62 else rows
 
 
 def _timeout_ms(seconds: float | None) -> int:

@@ -80,8 +80,7 @@ def _summary(batch: WriteBatch, record: TransactionRecord) -> dict[str, Any]:
     return {
         "txnId": str(record.id), "stateBefore": record.state.value, "version": record.version,
         "owner": str(record.owner), "ownerState": owner_state(batch, batch.lock_file, record),
-        "idleMs": max(0, (batch.now_ns - record.used_ns) // 1_000_000),
-        "deadlineInMs": (record.deadline_ns - batch.now_ns) // 1_000_000,
+        "idleMs": record.idle_ms(batch.now_ns), "deadlineInMs": record.left_ms(batch.now_ns),
     }  # fmt: skip
 
 

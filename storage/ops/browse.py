@@ -33,7 +33,11 @@ def log(
     start: Position | MessageId | Extreme = EARLIEST,
     limit: int | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Every entry from `start` on, markers too, in order; pages of it come from views of their own."""
+    """Every entry from `start` on, markers too, in order; pages of it come from views of their own.
+
+    Raises:
+        TopicNotFound: also where the topic is deleted between two pages, and its entries are on their way out.
+    """
     with connection.view() as view:
         found = topics.get(view, name)
         head = topic_head.load(view, found.topic_id)
@@ -42,6 +46,7 @@ def log(
     left = limit if limit is not None else 1 << 62
     while left > 0:
         with connection.view() as view:
+            topic_head.load(view, found.topic_id)
             page = managed_ledger.page(view, found.topic_id, after, through)
             rows = [_log_row(view, entry) for entry in page[:left]]
         if not rows:

@@ -96,7 +96,6 @@ def _topic_names(view: ReadView) -> dict[int, str]:
 def row(view: ReadView, store: Store, record: TransactionRecord, names: dict[int, str]) -> dict[str, Any]:
     """A transaction in a list."""
     now_ms, is_open = view.clock.wall_ms(), record.state is TransactionState.OPEN
-    left_ms = (record.deadline_ns - view.now_ns) // 1_000_000
     locks = store.connection.environment.lock_file
     state = owner_state(view, locks, record) if is_open else None
     return {
@@ -106,9 +105,9 @@ def row(view: ReadView, store: Store, record: TransactionRecord, names: dict[int
         "ownerState": state, "orphaned": state in GONE if is_open else None,
         "attached": bool(record.lease),
         **both("begin", record.begun_ms), "ageMs": max(0, (record.ended_ms or now_ms) - record.begun_ms),
-        "idleMs": max(0, (view.now_ns - record.used_ns) // 1_000_000) if is_open else None,
-        "timeoutMs": record.timeout_ms, "deadlineInMs": left_ms if is_open else None,
-        "overdue": left_ms <= 0 if is_open else None,
+        "idleMs": record.idle_ms(view.now_ns) if is_open else None, "timeoutMs": record.timeout_ms,
+        "deadlineInMs": record.left_ms(view.now_ns) if is_open else None,
+        "overdue": record.is_overdue(view.now_ns) if is_open else None,
         "topics": [names.get(each, DELETED) for each in touches(view, record.least, PART_TOPIC)],
         "tables": _table_names(view, record), "isolation": record.isolation, "priority": record.priority,
         "messages": record.messages, "acknowledgements": record.acknowledgements,

@@ -87,7 +87,7 @@ def check_owner_idle(view: ReadView, record: TransactionRecord, is_alive: bool) 
     """Raises:
     OwnerAlive: the owner lives and used the transaction within the last minute.
     """
-    idle_ms = (view.now_ns - record.used_ns) // 1_000_000
+    idle_ms = record.idle_ms(view.now_ns)
     if is_alive and idle_ms < ACTIVE_OWNER_MS:
         raise OwnerAlive(
             f"the owner of transaction {record.id}, {record.owner}, is alive and used it {idle_ms / 1000:.0f} s ago",

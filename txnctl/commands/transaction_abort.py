@@ -117,7 +117,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
         yield ""
     yield f"{'Abort' if row['dryRun'] else 'Aborted'} {row['txnId']} ({_state(row)})"
     yield from _aligned(list(_effects(row)))
-    advice = _advice(row)
+    advice = _advice(row, context.force)
     if advice:
         yield ""
         yield advice
@@ -216,10 +216,11 @@ def _aligned(lines: list[tuple[str, int | None, str, str]]) -> Iterator[str]:
             yield f"  {label:11}  {number:>{numbers},} {noun:{nouns}}   {where}"
 
 
-def _advice(row: Row) -> str | None:
+def _advice(row: Row, force: bool) -> str | None:
     if row["dryRun"]:
-        fence = " --fence" if row["fence"] else ""
-        return f'Run: txnctl transactions abort {row["txnId"]} --if-version {row["version"]}{fence} --reason "..."'
+        needs_force = force and row["ownerState"] in ("alive", "stopped")
+        more = f"{' --fence' if row['fence'] else ''}{' --force' if needs_force else ''}"
+        return f'Run: txnctl transactions abort {row["txnId"]} --if-version {row["version"]}{more} --reason "..."'
     for effect in row["effects"]:
         blocked = effect["kind"] == "topic" and any(
             each["blockedAfter"] for each in effect["unblocks"].values()
