@@ -160,7 +160,7 @@ def _add_tables(view: ReadView, record: TransactionRecord, parts: list[dict[str,
 
 
 def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
-    """Wait until a transaction has ended; meanwhile end it when its deadline passes or its owner dies."""
+    """Wait until a transaction has ended; if it is overdue or its owner dies, end it, as any writer does."""
     connection = store.connection
     clock = connection.clock
     until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
@@ -171,11 +171,11 @@ def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
             if record.state is not TransactionState.OPEN:
                 return described(view, store, record)
             deadline_ns = reaper.next_deadline_ns(view)
-            left_ns = 1 << 62 if deadline_ns is None else max(0, deadline_ns - view.now_ns)
-            is_due = reaper.overdue(view, 1) or reaper.orphaned(view, connection.environment.lock_file)
+            left_ns = deadline_ns - view.now_ns if deadline_ns is not None else 0
+            is_due = reaper.is_due(view, connection.environment.lock_file)
         if is_due and not connection.read_only:
-            store.reap(100)
-            continue
+            # Every write ends a few on its way. This one names nobody: what is waited for is among them.
+            connection.write(lambda _: None)
         now_ns = clock.boot_ns()
         if now_ns >= until_ns:
             raise WaitTimeout(
@@ -183,7 +183,10 @@ def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
                 hint=f"`txnctl transactions show {TxnID(txn)}` tells who holds it.",
                 transaction=str(TxnID(txn)),
             )
-        connection.wait_for_commit(seen, min(until_ns, now_ns + min(left_ns, int(DEATH_CHECK_S * 1e9))))
+        pause_ns = int(DEATH_CHECK_S * 1e9)
+        connection.wait_for_commit(
+            seen, min(until_ns, now_ns + (min(left_ns, pause_ns) if left_ns > 0 else pause_ns))
+        )
 
 
 def reap(store: Store, limit: int, dry_run: bool, reason: str | None) -> list[dict[str, Any]]:
