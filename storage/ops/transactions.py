@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from storage import audit_trail
 from storage.clock import nanoseconds
 from storage.errors import WaitTimeout
 from storage.ledger import topic as topics
-from storage.limits import DEATH_CHECK_S
+from storage.limits import DEATH_CHECK_S, REAP_STEP_MAX
 from storage.moment import both
 from storage.names import short_topic_name
 from storage.ops import tables
@@ -190,12 +191,12 @@ def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
 
 
 def reap(store: Store, limit: int, dry_run: bool, reason: str | None) -> list[dict[str, Any]]:
-    """End overdue and orphaned transactions; the rows of those that were."""
+    """End overdue and orphaned transactions, in store transactions of a bounded size; the rows of those that were."""
     audit_trail.check_reason(reason)
-    by = store.connection.owner
+    by, rows = store.connection.owner, list[dict[str, Any]]()
 
-    def change(batch: WriteBatch) -> list[dict[str, Any]]:
-        ended: list[Ended] = store.reaper.run(batch, limit)
+    def change(batch: WriteBatch, room: int) -> list[dict[str, Any]]:
+        ended: list[Ended] = store.reaper.run(batch, room)
         names = _topic_names(batch)
         ended_rows = [row(batch, store, each.record, names) for each in ended]
         if ended_rows:
@@ -205,4 +206,10 @@ def reap(store: Store, limit: int, dry_run: bool, reason: str | None) -> list[di
             )
         return ended_rows
 
-    return store.connection.write(change, dry_run=dry_run, naming=reaper.EVERY)
+    while len(rows) < limit:
+        room = limit - len(rows) if dry_run else min(limit - len(rows), REAP_STEP_MAX)
+        step = store.connection.write(partial(change, room=room), dry_run=dry_run, naming=reaper.EVERY)
+        rows += step
+        if dry_run or len(step) < room:
+            break
+    return rows

@@ -7,7 +7,7 @@ import pytest
 from storage import EARLIEST, MessageId, Store, TxnID
 from storage.clock import ManualClock
 from storage.errors import AlreadyExists, WaitTimeout
-from storage.limits import REAP_PER_WRITE_MAX
+from storage.limits import REAP_PER_WRITE_MAX, REAP_STEP_MAX
 
 
 def states(store: Store, *txns: TxnID) -> list[tuple[str, str | None]]:
