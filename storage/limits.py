@@ -73,6 +73,9 @@ TRANSACTION_TIMEOUT_MS_MAX = 24 * 3600 * 1000
 REAP_PER_WRITE_MAX = 4
 """Overdue or orphaned transactions that one write ends on its way."""
 
+REAP_STEP_MAX = 200
+"""Overdue or orphaned transactions that one store transaction of `transactions reap` ends."""
+
 REAP_EVERY_NS = 1_000_000_000
 """A process looks for dead owners at its first write, then at most once in this long."""
 
