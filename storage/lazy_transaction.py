@@ -80,6 +80,10 @@ class LazyTransaction:
         self._boot_deadline_ns = connection.clock.boot_ns() + begun.timeout_ms * 1_000_000
         self.least = least
         self.timestamp = started.timestamp if started is not None else 0
+        self._keep_nothing()
+
+    def _keep_nothing(self) -> None:
+        """What it begins with: each class that builds on this one says what it keeps in the process."""
 
     # Beginning
 
