@@ -168,7 +168,7 @@ class Both(ModelledStore):
     ) -> None:
         """Each message is in the first class that fits (invariant 8); what is pending, and where."""
         assert _differences(stats, _subscription_counters(mine)) == [], f"{topic.name}/{mine.name}"
-        visible = [slot for slot in mine.unread() if mine.class_of(slot) == "visible"]
+        visible = [slot for slot in mine.unread() if mine.is_shown(slot)]
         peeked = [message.message_id for message in self.store.peek(topic.name, mine.name, 10_000)]
         assert peeked == [message_id(topic, slot) for slot in visible]
         mark = Position.parse(stats["markDeletePosition"])
@@ -246,6 +246,7 @@ def _subscription_counters(mine: ModelSubscription) -> dict[str, Any]:
     found = {
         "type": mine.type.value,
         "subscriptionIsolationLevel": mine.level.value,
+        "onOpen": mine.on_open.value,
         "visible": classes["visible"],
         "blocked": classes["blocked"],
         "uncommitted": classes["uncommitted"],
