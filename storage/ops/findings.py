@@ -148,8 +148,9 @@ def _producers(facts: Facts) -> Iterator[Row]:
             continue
         doing = "is connected" if topic["before"] else "is next"
         what = f"{_several(topic['waiting'], 'producer')} of {topic['name']} cannot go on: who {doing} is stopped"
+        option = "" if topic["before"] else " --waiting"
         why = f"{standing['producerName']}, {standing['owner']}, keeps its place. Continue it; or fence it with "
-        why += f"txnctl producers fence {topic['name']}."
+        why += f"txnctl producers fence {topic['name']}{option}."
         yield finding(
             "producers-waiting", f"topic {topic['name']}", what, why, f"kill -CONT {standing['pid']}"
         )
