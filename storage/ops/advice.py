@@ -11,6 +11,8 @@ from typing import Any
 
 from storage.limits import ACTIVE_OWNER_MS
 from storage.ops.owner_state import GONE
+from storage.table.push import RANKS
+from storage.txn_options import Priority
 
 
 class Situation:
@@ -66,6 +68,13 @@ def judge(found: Situation) -> dict[str, Any]:
     """
     advice, safe, why, command = _judge(found)
     return {"advice": advice, "safeToEnd": safe, "because": why, "command": command}
+
+
+def next_write(priority: str) -> str:
+    """What the next write of a key comes to that an open transaction of this priority holds; a plain one is medium."""
+    if RANKS[priority] < RANKS[Priority.MEDIUM.value]:
+        return "The next write of a key that it holds is refused, a plain one too, unless its priority is as high."
+    return "The next write of a key that it holds aborts it, a plain one too, unless its priority is lower."
 
 
 def _judge(found: Situation) -> tuple[str, bool | None, str, str | None]:

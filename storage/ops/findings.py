@@ -1,22 +1,17 @@
 """What is wrong with a store, why, and what to do about it: decided from the facts of `overview.py` alone.
 
 Each finding is a row: `code` (stable), `severity` (critical: nothing goes on, or soon nothing will; warning:
-something waits), `about` (the object), `what` and `why` in plain words, `command` (what to type next).
+something waits; info: good to know, nothing is wrong), `about` (the object), `what` and `why` in plain words, `command`
+(what to type next). What holds others up comes first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from storage.limits import ACTIVE_OWNER_MS, CLOCKS_DISAGREE_NS
-from storage.ops.owner_state import GONE
-
-Facts = dict[str, Any]
-Row = dict[str, Any]
-
-SHOWN = 5
-"""Names of one kind that a sentence lists."""
+from storage.limits import CLOCKS_DISAGREE_NS
+from storage.ops import holdups
+from storage.ops.finding import Facts, Row, finding, several, some
 
 DISK_LOW = (1 << 30, 5)
 DISK_FULL = (128 << 20, 1)
@@ -33,19 +28,18 @@ _FULLNESS_HINT = "A write that finds no room is refused, whole; what is stored s
 
 
 def judge(facts: Facts) -> list[Row]:
-    """All findings, the critical ones first."""
+    """All findings, the critical ones first, what is only good to know last."""
     found = [row for rule in _RULES for row in rule(facts)]
-    return sorted(found, key=lambda row: bool(row["severity"] != "critical"))
+    return sorted(found, key=lambda row: _SEVERITIES.index(row["severity"]))
+
+
+_SEVERITIES = ("critical", "warning", "info")
 
 
 def verdict(findings: list[Row]) -> str:
-    """ok, warning or critical: as the worst finding."""
-    return str(findings[0]["severity"]) if findings else "ok"
-
-
-def finding(code: str, about: str, what: str, why: str, command: str, severity: str = "warning") -> Row:
-    """One finding as a row."""
-    return {"code": code, "severity": severity, "about": about, "what": what, "why": why, "command": command}
+    """ok, warning or critical: as the worst finding; ok too where they only inform."""
+    worst = str(findings[0]["severity"]) if findings else "info"
+    return "ok" if worst == "info" else worst
 
 
 def _gate(facts: Facts) -> Iterator[Row]:
@@ -93,8 +87,8 @@ def _late(facts: Facts) -> Iterator[Row]:
     kinds = [f"{orphaned} left behind by a process that is gone"] if orphaned else []
     if len(late) > orphaned:
         kinds.append(f"{len(late) - orphaned} past the deadline")
-    verb, names = "is" if len(late) == 1 else "are", _some([row["txnId"] for row in late])
-    what = f"{_several(len(late), 'open transaction')} {verb} late: {names}"
+    verb, names = "is" if len(late) == 1 else "are", some([row["txnId"] for row in late])
+    what = f"{several(len(late), 'open transaction')} {verb} late: {names}"
     why = f"{' and '.join(kinds)}. The next writer ends them"
     if facts["store"]["reapPolicy"] != "all":
         why += f", as far as the store's reap policy ({facts['store']['reapPolicy']}) lets it"
@@ -103,75 +97,12 @@ def _late(facts: Facts) -> Iterator[Row]:
     )
 
 
-def _blocked(facts: Facts) -> Iterator[Row]:
-    for topic in facts["topics"]:
-        if topic["blockedBy"] is None:
-            continue
-        txn, name = topic["blockedBy"], topic["name"]
-        waiting = [
-            row["subscription"]
-            for row in facts["subscriptions"]
-            if row["topic"] == topic["topic"] and row["blocked"]
-        ]
-        who = f"; {_some(waiting)} cannot read on" if waiting else ""
-        count = _several(topic["blockedMessages"], "committed message")
-        verb = "waits" if topic["blockedMessages"] == 1 else "wait"
-        what = f"{count} of {name} {verb} behind transaction {txn}{who}"
-        why = "It is open, and READ_COMMITTED stops before its first message until it commits or aborts."
-        yield finding("blocked", f"topic {name}", what, why, f"txnctl transactions explain {txn}")
-
-
-def _subscriptions(facts: Facts) -> Iterator[Row]:
-    for row in facts["subscriptions"]:
-        about = f"subscription {row['subscription']} of {row['name']}"
-        for each in row["consumers"]:
-            if each["state"] == "stopped":
-                what = f"consumer {each['consumerName']} of {row['subscription']} on {row['name']} is stopped"
-                why = (
-                    f"{each['owner']} keeps the messages it was handed. Continue it; or take them from it with "
-                    f"txnctl subscriptions evict {row['name']} {row['subscription']} {each['consumerName']}."
-                )
-                yield finding("consumer-stopped", about, what, why, f"kill -CONT {each['pid']}")
-        if row["verdict"] == "no-consumer":
-            count = _several(row["visible"], "message")
-            what = (
-                f"{count} of {row['name']} could be read on {row['subscription']}, and no consumer is there"
-            )
-            why = "No living process is attached to it. Start its consumer; or delete the subscription."
-            yield finding("no-consumer", about, what, why, f"txnctl subscriptions lag {row['name']}")
-
-
-def _producers(facts: Facts) -> Iterator[Row]:
-    for topic in facts["producers"]:
-        standing = topic["before"] or topic["next"]
-        if standing["state"] != "stopped":
-            continue
-        doing = "is connected" if topic["before"] else "is next"
-        what = f"{_several(topic['waiting'], 'producer')} of {topic['name']} cannot go on: who {doing} is stopped"
-        why = f"{standing['producerName']}, {standing['owner']}, keeps its place. Continue it; or fence it with "
-        why += f"txnctl producers fence {topic['name']}."
-        yield finding(
-            "producers-waiting", f"topic {topic['name']}", what, why, f"kill -CONT {standing['pid']}"
-        )
-
-
-def _tables(facts: Facts) -> Iterator[Row]:
+def _versions(facts: Facts) -> Iterator[Row]:
     for table in facts["tables"]:
-        idle = [row for row in table["heldBy"] if _nobody_at_work(row)]
-        if idle:
-            what = f"keys of table {table['table']} are held by {_some([row['txnId'] for row in idle])}"
-            why = "Nobody is at work in it. Whoever writes one of these keys meets it, and one of the two is aborted."
-            command = f"txnctl transactions explain {idle[0]['txnId']}"
-            yield finding("intents-held", f"table {table['table']}", what, why, command)
         if table["versions"] >= VERSIONS_HIGH and table["versions"] > table["keys"]:
             what = f"table {table['table']} keeps {table['versions']:,} superseded versions of {table['keys']:,} keys"
             why = "gc removes those that are older than the retention window."
             yield finding("versions-kept", f"table {table['table']}", what, why, "txnctl store gc --dry-run")
-
-
-def _nobody_at_work(holder: Row) -> bool:
-    gone = holder["ownerState"] in (*GONE, "stopped") or holder["overdue"]
-    return bool(gone or holder["idleMs"] > ACTIVE_OWNER_MS)
 
 
 def _clocks(facts: Facts) -> Iterator[Row]:
@@ -183,14 +114,18 @@ def _clocks(facts: Facts) -> Iterator[Row]:
         yield finding("clocks-disagree", "clock", what, why, "txnctl store gc --trust-clock")
 
 
-def _several(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _no_consumer(facts: Facts) -> Iterator[Row]:
+    """Many subscriptions have no consumer between two runs of a job: no reason to wake anybody."""
+    found = [row for row in facts["subscriptions"] if row["verdict"] == "no-consumer"]
+    if not found:
+        return
+    named = some([f"{row['subscription']} of topic {row['name']} ({row['visible']:,})" for row in found])
+    have = "subscription has" if len(found) == 1 else "subscriptions have"
+    what = f"{len(found):,} {have} messages to read and no consumer: {named}"
+    why = "No living process is attached. Start the consumer; or delete a subscription that is used no more."
+    topics = {row["name"] for row in found}
+    command = "txnctl subscriptions list" + (f" {topics.pop()}" if len(topics) == 1 else "")
+    yield finding("no-consumer", "subscriptions", what, why, command, "info")
 
 
-def _some(names: list[str]) -> str:
-    """The first of them, and how many more there are."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"
-
-
-_RULES = (_gate, _disk, _readers, _late, _blocked, _subscriptions, _producers, _tables, _clocks)
+_RULES = (_gate, _late, *holdups.RULES, _disk, _readers, _versions, _clocks, _no_consumer)

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from storage.connection import Connection
 from storage.lease import LockFile
-from storage.ledger import topic as topics
+from storage.ledger import topic as topics, topic_head
 from storage.limits import READERS_MAX
 from storage.moment import both
-from storage.ops import findings, inspection, producers, timeline, transactions
+from storage.ops import backlog, findings, inspection, producers, timeline, transactions
 from storage.ops.owner_state import owner_state
-from storage.schema import PART_TABLE
-from storage.table import table as tables, table_head
+from storage.schema import PART_SUBSCRIPTION, PART_TABLE
+from storage.subscription import cursor as cursors, subscription as subscriptions
+from storage.table import intent as intents, table as tables, table_head
 from storage.table.table_head import TableHead
 from storage.txn import reaper, record as records
 from storage.txn.coordinator import touches
@@ -36,6 +37,9 @@ _SUBSCRIPTION = (
 )  # fmt: skip
 
 
+KEYS_SHOWN = 5
+
+
 def run(store: Store) -> dict[str, Any]:
     """The store as it is now: `store`, `writerGate`, `readers`, `topics`, `subscriptions`, `transactions`,
     `producers`, `tables`, `clockSkewMs`, and `findings` (what is wrong, the worst first) with their `verdict`."""
@@ -43,7 +47,7 @@ def run(store: Store) -> dict[str, Any]:
     moment = of_the_moment(connection)
     with connection.view() as view:
         models = timeline.every_in(view, connection.environment.lock_file)
-        return in_view(view, store, models, moment)
+        return in_view(view, store, models, moment, keys_shown=KEYS_SHOWN)
 
 
 def of_the_moment(connection: Connection) -> dict[str, Any]:
@@ -55,15 +59,21 @@ def of_the_moment(connection: Connection) -> dict[str, Any]:
 
 
 def in_view(
-    view: ReadView, store: Store, models: list[dict[str, Any]], moment: dict[str, Any]
+    view: ReadView,
+    store: Store,
+    models: list[dict[str, Any]],
+    moment: dict[str, Any],
+    keys_shown: int = 0,
 ) -> dict[str, Any]:
     """The same, as a view shows it.
 
     Args:
         models: of all topics, of this view.
         moment: what `of_the_moment` told before the view was opened.
+        keys_shown: of the keys that an open transaction holds of a table, so many are told.
     """
     connection = store.connection
+    locks, begun = connection.environment.lock_file, transactions.open_ones(view)
     found = {
         **both("asOf", view.clock.wall_ms()),
         "store": {
@@ -73,10 +83,12 @@ def in_view(
         **moment,
         "clockSkewMs": _clock_skew_ms(view),
         "topics": [_topic(each) for each in models],
-        "subscriptions": [row for each in models for row in _subscriptions(each)],
-        "transactions": _transactions(view, store),
-        "producers": _producers(view, connection.environment.lock_file),
-        "tables": _tables(view, connection.environment.lock_file),
+        "subscriptions": _with_holders(
+            view, locks, begun, [row for each in models for row in _subscriptions(each)]
+        ),
+        "transactions": _transactions(view, store, begun),
+        "producers": _producers(view, locks),
+        "tables": _tables(view, locks, begun, keys_shown),
     }
     wrong = findings.judge(found)
     return {"verdict": findings.verdict(wrong), **found, "findings": wrong}
@@ -120,15 +132,47 @@ def _subscriptions(model: dict[str, Any]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _transactions(view: ReadView, store: Store) -> dict[str, Any]:
-    """How many are open, the oldest of them, and those that are late: overdue, or left behind by a dead process."""
-    locks, begun = store.connection.environment.lock_file, transactions.open_ones(view)
+def _with_holders(
+    view: ReadView, locks: LockFile, begun: list[int], rows: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The subscriptions with `heldBy`: the open transactions that have acknowledgements pending there, and how many."""
+    holders: dict[int, list[int]] = {}
+    for txn in begun:
+        for subscription_id in touches(view, txn, PART_SUBSCRIPTION):
+            holders.setdefault(subscription_id, []).append(txn)
+    found = []
+    for row in rows:
+        held_by = []
+        if row["pending"]:
+            topic = topics.get(view, row["topic"])
+            mine = subscriptions.get(view, topic, row["subscription"])
+            head, cursor = (
+                topic_head.load(view, topic.topic_id),
+                cursors.load(view, mine.subscription_id),
+            )
+            held_by = [
+                {**_holder(view, locks, txn), "messages": backlog.pending_in(view, head, mine, cursor, txn)}
+                for txn in holders.get(mine.subscription_id, [])
+            ]
+        found.append({**row, "heldBy": held_by})
+    return found
+
+
+def _transactions(view: ReadView, store: Store, begun: list[int]) -> dict[str, Any]:
+    """How many are open, the oldest of them, those that are late (overdue, or left behind by a dead process), and
+    those whose process is stopped."""
+    locks = store.connection.environment.lock_file
     names = {each.topic_id: each.full_name for each in topics.every(view)}
     orphans = [txn for txn in reaper.orphaned(view, locks) if txn in set(begun)]
     late = sorted({*reaper.overdue(view), *orphans})
-    rows = {txn: transactions.row(view, store, records.get(view, txn), names) for txn in {*late, *begun[:1]}}
+    stopped = [txn for txn in begun if owner_state(view, locks, records.get(view, txn)) == "stopped"]
+    rows = {
+        txn: transactions.row(view, store, records.get(view, txn), names)
+        for txn in {*late, *stopped, *begun[:1]}
+    }
     return {
-        "open": len(begun), "oldest": rows[begun[0]] if begun else None, "late": [rows[txn] for txn in late]
+        "open": len(begun), "oldest": rows[begun[0]] if begun else None, "late": [rows[txn] for txn in late],
+        "stopped": [{**rows[txn], "pid": records.get(view, txn).owner.pid} for txn in stopped],
     }  # fmt: skip
 
 
@@ -146,12 +190,16 @@ def _producers(view: ReadView, locks: LockFile) -> list[dict[str, Any]]:
     return found
 
 
-def _tables(view: ReadView, locks: LockFile) -> list[dict[str, Any]]:
+def _tables(view: ReadView, locks: LockFile, begun: list[int], keys_shown: int) -> list[dict[str, Any]]:
     """Tables, with the open transactions that hold keys of each."""
     holders: dict[int, list[dict[str, Any]]] = {}
-    for txn in transactions.open_ones(view):
+    for txn in begun:
         for table_id in touches(view, txn, PART_TABLE):
-            holders.setdefault(table_id, []).append(_holder(view, locks, txn))
+            keys = {
+                "keys": intents.count_of(view, txn, table_id),
+                "keyList": [ascii(each)[2:-1] for each in intents.keys_of(view, txn, table_id, keys_shown)],
+            }
+            holders.setdefault(table_id, []).append({**_holder(view, locks, txn), **keys})
     rows = []
     for each in tables.every(view):
         head = table_head.find(view, each.table_id) or TableHead()
@@ -167,4 +215,5 @@ def _holder(view: ReadView, locks: LockFile, txn: int) -> dict[str, Any]:
     return {
         "txnId": str(record.id), "owner": str(record.owner), "ownerState": owner_state(view, locks, record),
         "idleMs": record.idle_ms(view.now_ns), "overdue": record.is_overdue(view.now_ns),
+        "labels": record.labels, "priority": record.priority,
     }  # fmt: skip

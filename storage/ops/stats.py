@@ -17,7 +17,7 @@ from storage.moment import both
 from storage.ops import backlog as backlogs, chain, passed_over, producers
 from storage.ops.owner_state import owner_state
 from storage.position import Position
-from storage.subscription import cursor as cursors, subscription as subscriptions
+from storage.subscription import cursor as cursors, delivery as deliveries, subscription as subscriptions
 from storage.subscription.cursor import Cursor
 from storage.subscription.subscription import Subscription
 from storage.txn import aborted, buffer, record as records
@@ -166,16 +166,31 @@ def subscription_row(
         "heldBy": passed_over.held_by(view, mine, cursor),
         "verdict": backlog.verdict(len(living)),
         **both("created", mine.created_ms),
-        "consumers": [_consumer(view, locks, each) for each in attached],
+        "consumers": [
+            _consumer(view, locks, each, _held_by(view, mine, each, len(attached), backlog.in_flight))
+            for each in attached
+        ],
     }  # fmt: skip
 
 
-def _consumer(view: ReadView, locks: LockFile, each: subscriptions.AttachedConsumer) -> dict[str, Any]:
+def _held_by(
+    view: ReadView, mine: Subscription, each: subscriptions.AttachedConsumer, attached: int, in_flight: int
+) -> int:
+    """Messages in flight at a consumer; those of one that is alone are known."""
+    if attached == 1 or not in_flight:
+        return in_flight
+    held = deliveries.every(view, mine.subscription_id)
+    return sum(found.of(each.consumer_id).bit_count() for found in held)
+
+
+def _consumer(
+    view: ReadView, locks: LockFile, each: subscriptions.AttachedConsumer, unacked: int
+) -> dict[str, Any]:
     owner = each.owner
     state = locks.state(each.lease, owner, view.clock.boot_id())
     return {
         "consumerName": each.name, "owner": str(owner), "pid": owner.pid, "state": state,
-        **both("connectedSince", each.connected_ms)
+        "unackedMessages": unacked, **both("connectedSince", each.connected_ms)
     }  # fmt: skip
 
 

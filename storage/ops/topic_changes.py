@@ -61,11 +61,15 @@ class TopicChanges(Changes):
         return result
 
     def fence_producers(
-        self, topic: str, *, dry_run: bool = False, reason: str | None = None
+        self, topic: str, *, waiting: bool = False, dry_run: bool = False, reason: str | None = None
     ) -> dict[str, Any]:
-        """Evict all producers of a topic, waiting ones too, as an owner that leaves at once: the epoch grows by one.
+        """Evict the connected producers of a topic, as an owner that leaves at once: the epoch grows by one.
 
-        Open transactions with messages on the topic are aborted.
+        Open transactions with messages on the topic are aborted. Who waits keeps its place, so that the next one is
+        promoted.
+
+        Args:
+            waiting: evict those who wait as well.
 
         Raises:
             TopicNotFound
@@ -76,12 +80,15 @@ class TopicChanges(Changes):
             found = topics.get(batch, topic)
             door = Admission(batch, found.topic_id, found.name, Fence(self._store.coordinator, by))
             before, locks = door.head, batch.lock_file
-            rows = [producers.row(batch, locks, found, before, each, None) for each in door.there]
+            rows = {
+                each.number: producers.row(batch, locks, found, before, each, None) for each in door.there
+            }
             epoch = refusals.shown_epoch(before.epoch)
-            _, aborted = door.fence(by, "fence")
+            evicted, aborted = door.fence(by, "fence", spares_waiting=not waiting)
             return {
                 "topic": found.full_name, "name": found.name, "topicEpochBefore": epoch,
-                "topicEpoch": door.head.epoch, "evicted": rows,
+                "topicEpoch": door.head.epoch, "evicted": [rows[each.number] for each in evicted],
+                "waiting": [rows[each.number] for each in door.there],
                 "transactionsAborted": [str(TxnID(txn)) for txn in aborted],
             }  # fmt: skip
 

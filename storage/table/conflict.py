@@ -61,7 +61,7 @@ def note(batch: WriteBatch, loser: TransactionRecord, conflict: Conflict) -> Non
 def rows(view: ReadView, limit: int | None = None, table: str | None = None) -> list[dict[str, Any]]:
     """Recent conflicts, the newest first."""
     found: list[dict[str, Any]] = []
-    for key, payload in reversed(list(view.scan(CONFLICTS))):
+    for key, payload in view.scan_back(CONFLICTS, b"", key1(view.head.last_conflict + 1)):
         at_ms, kind, winner, winner_version, name, table_key, loser, loser_version = unpack(payload)[:8]
         if table not in (None, name):
             continue

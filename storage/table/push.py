@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from storage.txn_options import Priority
 
-_RANKS = {each.value: rank for rank, each in enumerate(Priority)}
+RANKS = {each.value: rank for rank, each in enumerate(Priority)}
 """The higher the priority, the lower the number."""
 
 
 def wins(priority: str, timestamp: int, other_priority: str, other_timestamp: int) -> bool:
     """Whether the first of two transactions survives. Both see the same outcome, whoever of them asks."""
     assert timestamp != other_timestamp, "no timestamp is issued twice"
-    rank, other_rank = _RANKS[priority], _RANKS[other_priority]
+    rank, other_rank = RANKS[priority], RANKS[other_priority]
     return rank < other_rank if rank != other_rank else timestamp > other_timestamp

@@ -197,6 +197,7 @@ def facts(**changed: Any) -> dict[str, Any]:
     """The facts that are measured."""
     return {
         "asOfMs": 1_000_000, "writerGate": None, "topics": [], "subscriptions": [], "transactions": {"late": []},
+        "producers": [], "findings": [],
         "store": {"diskFreeBytes": 1 << 40}, "readers": {"inUse": 1}, **changed,
     }  # fmt: skip
 
@@ -216,6 +217,31 @@ def test_a_threshold_itself_is_still_well() -> None:
     assert thresholds(("lag=1", "lag=7", "space=2G", "blocked-age=5m"), "--warn") == {
         "lag": 7, "space": 2 << 30, "blocked-age": 300_000,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("stopped", "owner-stopped"),
+        ("stopped", "consumer-stopped"),
+        ("stopped", "producers-waiting"),
+        ("held", "acknowledgements-held"),
+        ("held", "intents-held"),
+    ],
+)
+def test_what_doctor_finds_is_measured(name: str, code: str) -> None:
+    """One is too many, unless a threshold says otherwise; what only informs counts for nothing."""
+    found = [{"code": code, "what": "x"}, {"code": "no-consumer", "what": "y"}]
+    assert state_of(name, facts()) == (0, "OK")
+    assert state_of(name, facts(findings=found)) == (1, "WARNING")
+    assert state_of(name, facts(findings=found), {name: 1}) == (1, "OK")
+
+
+def test_waiting_producers_are_measured() -> None:
+    """Of the topic with the most; how many are too many only a threshold says."""
+    row = facts(producers=[{"name": "a", "waiting": 1}, {"name": "b", "waiting": 3}])
+    assert state_of("waiting", row) == (3, "OK")
+    assert state_of("waiting", row, {"waiting": 2}) == (3, "WARNING")
 
 
 def test_performance_data_has_plain_numbers() -> None:

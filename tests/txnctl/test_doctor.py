@@ -101,7 +101,7 @@ def test_every_command_it_names_runs_as_it_stands(run: Run, path: Path) -> None:
         producer.close()
         store.begin(timeout=60)
     row = diagnosis(run)
-    assert codes(row) == ["late-transactions", "blocked", "no-consumer", "no-consumer", "intents-held"]
+    assert codes(row) == ["late-transactions", "blocked", "intents-held", "no-consumer"]
     out = " ".join(run("doctor").out.split())
     for each in row["findings"]:
         assert each["what"][1:] in out
@@ -119,6 +119,11 @@ def test_every_command_it_names_runs_as_it_stands(run: Run, path: Path) -> None:
     [
         ("consumer = store.subscribe('orders', 'billing')\nready()", "consumer-stopped", "warning"),
         ("store.connection.write(ready)", "gate-stopped", "critical"),
+        (
+            "txn = store.transaction()\nstore.create_producer('orders').send(b'x', txn=txn)\ntxn.flush()\nready()",
+            "owner-stopped",
+            "warning",
+        ),
     ],
 )
 def test_a_stopped_process_is_named_and_continued(
@@ -129,9 +134,44 @@ def test_a_stopped_process_is_named_and_continued(
     (found,) = diagnosis(run)["findings"]
     assert (found["code"], found["severity"]) == (code, severity)
     assert found["command"] == f"kill -CONT {process.pid}"
+    assert (run("check").status, run("status", "-o", "name").out) == (
+        {"warning": 1, "critical": 2}[severity],
+        f"{severity}\n",
+    )
     subprocess.run(["sh", "-c", found["command"]], check=True)
     os.waitpid(process.pid, os.WCONTINUED)
     assert diagnosis(run)["findings"] == []
+    assert run("check").status == 0
+
+
+@pytest.mark.usefixtures("no_java")
+def test_acknowledgements_that_hold_messages_are_found(run: Run, path: Path) -> None:
+    """By whom, how many, and the command; and a backlog without a consumer alone is no reason to fail."""
+    with Store.open(path, clock=an_hour_ago()) as store:
+        producer = store.create_producer("orders")
+        store.admin.create_subscription("orders", "refunds", initial_position=EARLIEST)
+        producer.send_batch([b"one", b"two", b"three"])
+        txn = store.begin(timeout=7200, labels={"job": "refunds"})
+        with store.subscribe("orders", "refunds") as consumer:
+            for message in consumer.receive_batch(2, timeout=0):
+                consumer.acknowledge(message, txn=txn)
+        producer.close()
+    first, note, *_ = diagnosis(run)["findings"]
+    assert (first["code"], first["about"]) == (
+        "acknowledgements-held",
+        "subscription refunds of topic orders",
+    )
+    assert "2 messages of subscription refunds of topic orders go to nobody" in first["what"]
+    assert "transaction 0:1 (job=refunds)" in first["what"]
+    assert run(*shlex.split(first["command"])[1:]).status == 0
+    assert (note["code"], note["severity"]) == ("no-consumer", "info")
+    assert run("check").status == 1
+    assert run("transactions", "abort", "0:1").status == 0
+    assert codes(diagnosis(run)) == ["no-consumer"]
+    out = run("doctor", "--exit-code")
+    assert (out.status, out.out.splitlines()[0].split()[1:4]) == (0, ["ok,", "1", "note"])
+    assert run("status", "-o", "name").out == "ok\n"
+    assert run("check").status == 0
 
 
 def test_a_store_that_cannot_be_opened_is_a_finding(run: Run, path: Path, tmp_path: Path) -> None:

@@ -686,7 +686,7 @@ class TestFence:
         assert [row["producerName"] for row in rows(path)] == ["loader"]
 
     def test_the_dry_run_is_the_real_one(self, run: Any, path: Path) -> None:
-        """Waiting ones too, transactions too; afterwards all of them are told."""
+        """With --waiting those too, transactions too; afterwards all of them are told."""
         with (
             producing(path, "--access-mode", "exclusive", "--producer", "loader", "--atomic") as owner,
             producing(
@@ -695,10 +695,11 @@ class TestFence:
         ):
             send(owner, b"held\n")
             wait_for(lambda: bool(run("txn", "list", "--topic", "orders", "-o", "json").json), "it has sent")
-            dry = run("producers", "fence", "orders", "--dry-run", "-o", "json").json
-            out = run("producers", "fence", "orders", "--dry-run").out
+            dry = run("producers", "fence", "orders", "--waiting", "--dry-run", "-o", "json").json
+            out = run("producers", "fence", "orders", "--waiting", "--dry-run").out
             assert len(rows(path)) == 2
-            real = run("producers", "fence", "orders", "--yes", "--reason", "hangs", "-o", "json").json
+            words = ("--waiting", "--yes", "--reason", "hangs", "-o", "json")
+            real = run("producers", "fence", "orders", *words).json
             assert rows(path) == []
             assert ended(owner, b"more\n")[0] == 4
             assert ended(waiting)[0] == 4
@@ -716,11 +717,53 @@ class TestFence:
             "aborts    0:1",
         ):
             assert text in out
-        assert out.endswith('Run: txnctl producers fence orders --yes --reason "..."\n')
+        assert out.endswith('Run: txnctl producers fence orders --waiting --yes --reason "..."\n')
         assert values(path) == []
         audit = run("audit", "list", "-o", "json").json[0]
         assert (audit["action"], audit["target"], audit["reason"]) == ("producers fence", "orders", "hangs")
         assert run("produce", "orders", "-m", "free again").status == 0
+
+    def test_who_waits_is_next(self, run: Any, path: Path) -> None:
+        """The stopped owner is evicted; the waiting producer keeps its place, owns the topic, and stores its message."""
+        with (
+            producing(path, "--access-mode", "exclusive", "--producer", "loader") as owner,
+            producing(
+                path, "--access-mode", "wait-for-exclusive", "--producer", "second", waits=True
+            ) as waiting,
+        ):
+            owner.send_signal(signal.SIGSTOP)
+            wait_for(lambda: rows(path)[0]["state"] == "stopped", "it is called stopped")
+            out = run("producers", "fence", "orders", "--dry-run").out
+            row = run("producers", "fence", "orders", "--yes", "-o", "json").json
+            assert [each["producerName"] for each in row["evicted"]] == ["loader"]
+            assert [each["producerName"] for each in row["waiting"]] == ["second"]
+            assert ended(waiting, b"kept\n")[0] == 0
+            owner.send_signal(signal.SIGCONT)
+            assert ended(owner, b"lost\n")[0] == 4
+        assert "  keeps     second (WaitForExclusive, waiting, " in out
+        assert "  next      second owns the topic within a second\n" in out
+        assert values(path) == [b"kept"]
+
+    def test_a_stopped_one_that_waits_keeps_its_place(self, run: Any, path: Path) -> None:
+        """Nobody is promoted before it: the plan says so, and --waiting evicts it."""
+        with (
+            producing(path, "--access-mode", "exclusive"),
+            producing(
+                path, "--access-mode", "wait-for-exclusive", "--producer", "second", waits=True
+            ) as waiting,
+        ):
+            waiting.send_signal(signal.SIGSTOP)
+            wait_for(lambda: rows(path)[1]["state"] == "stopped", "it is called stopped")
+            out = run("producers", "fence", "orders", "--yes").out
+            shown = run("producers", "show", "orders", "-o", "json").json
+            found = run("doctor", "-o", "json").json["findings"]
+            assert f"second, once it is continued: kill -CONT {waiting.pid}; or --waiting evicts it" in out
+            assert shown["next"] == "txnctl producers fence orders --waiting --dry-run"
+            (told,) = [each["why"] for each in found if each["code"] == "producers-waiting"]
+            assert told.endswith("txnctl producers fence orders --waiting.")
+            assert run(*shown["next"].split()[1:]).status == 0
+            assert run("producers", "fence", "orders", "--waiting", "--yes").status == 0
+            assert rows(path) == []
 
     def test_a_free_topic_can_be_fenced(self, run: Any) -> None:
         """Who was connected once cannot come back with its epoch."""

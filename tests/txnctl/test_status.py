@@ -59,7 +59,7 @@ def test_what_is_wrong_comes_first(run: Callable[..., Any]) -> None:
     assert lines[3].endswith(
         "3 committed messages of orders wait behind transaction 0:1; billing cannot read on"
     )
-    assert lines[4] == "  ! keys of table balances are held by 0:1"
+    assert lines[4] == "  ! 1 key of table balances (B1) is held by transaction 0:1"
     assert lines[6] == "Next: txnctl doctor"
     squeezed = [" ".join(line.split()) for line in lines]
     assert "orders 5 3 0:1 2 1 0 0" in squeezed

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
+from tests.txnctl.patience import wait_for
 from txnctl.commands import (
     subscription_acknowledge,
     subscription_change,
@@ -158,6 +162,34 @@ class TestCreateAndList:
         assert "after 1 redelivery, to letters" in run("subscriptions", "show", "orders", "s").out
 
 
+@pytest.fixture
+def consuming(path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts processes that hold so many messages of billing in flight."""
+    processes = []
+    program = (
+        "import sys\n"
+        "from storage import Store\n"
+        "store = Store.open(sys.argv[1])\n"
+        "consumer = store.subscribe('orders', 'billing', consumer_name=sys.argv[2], receiver_queue_size=1)\n"
+        "for _ in range(int(sys.argv[3])): consumer.receive(timeout=5)\n"
+        "print('holds', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+
+    def start(name: str, messages: int) -> subprocess.Popen[str]:
+        words = [sys.executable, "-c", program, str(path), name, str(messages)]
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        processes.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "holds\n"
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
 class TestLag:
     """`subscriptions lag`: is it slow, or blocked, and by whom?"""
 
@@ -194,6 +226,33 @@ class TestLag:
             row = lag(run)
             assert (row["verdict"], row["visible"], row["blocked"], row["blockedBy"]) == ("ok", 0, 0, None)
             assert run("subscriptions", "lag", "orders", "--exit-code").status == 0
+
+    @pytest.mark.usefixtures("billing")
+    def test_a_stopped_consumer_is_not_called_slow(
+        self, run: Any, store: Store, path: Path, consuming: Callable[..., subprocess.Popen[str]]
+    ) -> None:
+        """It is named with what it holds, which nobody could read now, and with the two ways out."""
+        process = consuming("worker-7", 3)
+        with store.subscribe("orders", "billing", consumer_name="anna") as consumer:
+            consumer.receive_batch(1, timeout=0)
+            out = run("subscriptions", "lag", "orders").out
+            held = {each["consumerName"]: each["unackedMessages"] for each in lag(run)["consumers"]}
+            assert "3 in flight at worker-7" in out
+            assert held["worker-7"] == 3
+            assert sum(held.values()) == lag(run)["unackedMessages"]
+        process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: lag(run)["consumers"][0]["state"] == "stopped", "it is called stopped")
+        out = run("subscriptions", "lag", "orders", "billing").out
+        evict = "txnctl subscriptions evict orders billing worker-7"
+        assert f"billing: worker-7 is stopped and holds 3 in flight, which {evict} gives to others" in out
+        assert "2 messages could be read now" in out
+        assert "slow" not in out
+        assert out.endswith(f"Next: kill -CONT {process.pid}\n")
+        assert run(*evict.split()[1:]).status == 0
+        assert (
+            "billing: nobody is attached; 5 messages could be read now."
+            in run("subscriptions", "lag", "orders").out
+        )
 
     @pytest.mark.usefixtures("billing")
     def test_a_topic_is_an_array_a_subscription_an_object(self, run: Any, store: Store) -> None:

@@ -415,3 +415,71 @@ class TestRun:
         assert value(run, "B1") == "70"
         with Store.open(path, read_only=True) as store:
             assert [message.value for message in store.reader("settled", start=EARLIEST)] == [b"B1 -30"]
+
+
+@pytest.mark.usefixtures("path")
+class TestWhoIsAborted:
+    """A command that wants a key which an open transaction holds says whom it aborted for it."""
+
+    @pytest.fixture
+    def bob(self, run: Any) -> str:
+        """A transaction that holds B2, and has a message and two acknowledgements to lose."""
+        run("subscriptions", "create", "requests", "settle")
+        for value in ("one", "two"):
+            run("produce", "requests", "-m", value)
+        txn = begin(run, "--label", "who=bob")
+        run("consume", "requests", "-s", "settle", "--txn", txn)
+        run("produce", "settled", "-m", "half", "--txn", txn)
+        assert run("tables", "put", "accounts", "B2", "15", "--txn", txn).status == 0
+        return txn
+
+    LOST = "(who=bob), which held B2 of accounts: 1 message discarded, 2 acknowledgements given back\n"
+
+    @pytest.mark.parametrize(
+        "words", [("put", "accounts", "B2", "7"), ("rm", "accounts", "B2")], ids=["put", "rm"]
+    )
+    @pytest.mark.parametrize("inside", [False, True], ids=["plain", "in a transaction"])
+    def test_a_write_names_it(self, run: Any, bob: str, words: tuple[str, ...], inside: bool) -> None:
+        """On standard error with what it loses, and in JSON; the next write of the same transaction is silent."""
+        txn = ("--txn", begin(run)) if inside else ()
+        first = run("tables", *words, *txn, "-o", "json")
+        again = run("tables", "put", "accounts", "B2", "8", *txn, "-o", "json")
+        assert (first.status, again.status) == (0, 0)
+        assert first.err == f"txnctl: aborted {bob} {self.LOST}"
+        assert first.json["transactionsAborted"] == [bob]
+        assert (again.err, again.json["transactionsAborted"]) == ("", [])
+
+    def test_an_import_names_it(self, run: Any, bob: str, tmp_path: Path) -> None:
+        """As it is one transaction, once."""
+        rows = tmp_path / "rows"
+        rows.write_text('{"key":"B1","value":"1"}\n{"key":"B2","value":"2"}\n')
+        outcome = run("tables", "import", "accounts", str(rows), "-o", "json")
+        assert f"txnctl: aborted {bob} {self.LOST}" in outcome.err
+        assert outcome.json["transactionsAborted"] == [bob]
+
+    def test_a_read_in_a_transaction_names_it(self, run: Any, bob: str) -> None:
+        """A serializable read pushes too; one outside any transaction disturbs nobody."""
+        younger = begin(run)
+        assert run("tables", "get", "accounts", "B2").err == ""
+        outcome = run("tables", "get", "accounts", "B2", "--txn", younger)
+        assert (outcome.out, outcome.err) == ("20\n", f"txnctl: aborted {bob} {self.LOST}")
+
+    @pytest.mark.parametrize(
+        ("priority", "outcome", "status"),
+        [
+            ("low", "aborts it, a plain one too, unless its priority is lower.", 0),
+            ("medium", "aborts it, a plain one too, unless its priority is lower.", 0),
+            ("high", "is refused, a plain one too, unless its priority is as high.", 4),
+        ],
+    )
+    def test_explain_says_what_the_next_write_does(
+        self, run: Any, priority: str, outcome: str, status: int
+    ) -> None:
+        """Of a transaction that holds a key, before somebody finds out."""
+        txn = begin(run, "--priority", priority)
+        assert "next write" not in run("transactions", "explain", txn).out
+        run("tables", "put", "accounts", "B1", "1", "--txn", txn)
+        assert (
+            f"  The next write of a key that it holds {outcome}\n" in run("transactions", "explain", txn).out
+        )
+        assert run("tables", "put", "accounts", "B1", "2").status == status

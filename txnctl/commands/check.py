@@ -39,9 +39,17 @@ def check(
     gate         1 while a stopped process holds the writer gate     critical 0
     late         open transactions that are overdue or orphaned      warn 0
     blocked-age  how long the oldest blocked message has waited      warn 1m   critical 10m
+    stopped      stopped consumers, owners of open transactions,
+                 and producers for whom others wait              warn 0
+    held         subscriptions and tables of which a transaction
+                 with nobody at work holds messages or keys      warn 0
+    waiting      producers that wait for the same topic
     lag          messages that the slowest subscription has visible
     space        what the disk has left; less is worse               warn 1G   critical 128M
     readers      places for readers that are taken, of 512           warn 400  critical 500
+
+    `stopped` and `held` are as `doctor` finds them: nobody is at work in a transaction whose process is gone or
+    stopped, or that was not used for a minute. What is blocked `doctor` and `status` show at once.
 
     A measure is beyond a threshold when it is greater (space: less), as monitoring plugins read one. `nagios` ends
     with 0 OK, 1 WARNING, 2 CRITICAL or 3 UNKNOWN, and brings performance data. `prometheus` is the text format, for

@@ -108,6 +108,8 @@ def _of_store(row: Row, measures: Sequence[Row]) -> Iterator[Metric]:
         ("used_bytes", "What of the data file is in use.", store["usedBytes"]),
         ("readers", "Places for readers that are taken.", row["readers"]["inUse"]),
         ("readers_max", "Places for readers.", row["readers"]["max"]),
+        ("stopped_holders", "Stopped processes that hold what others wait for.", values["stopped"]),
+        ("held_objects", "Subscriptions and tables that idle transactions hold.", values["held"]),
         ("writer_gate_stopped", "1 while a stopped process holds the writer gate.", values["gate"]),
     ):
         yield Metric(f"txnctl_{name}", help, [({}, value)])

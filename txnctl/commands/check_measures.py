@@ -96,6 +96,26 @@ def _lag(row: Row) -> tuple[int, str | None]:
     return worst["visible"], f"{worst['subscription']} of {worst['name']}"
 
 
+def _stopped(row: Row) -> tuple[int, str | None]:
+    """Processes that hold what others wait for, as doctor finds them."""
+    return _found(row, "owner-stopped", "consumer-stopped", "producers-waiting")
+
+
+def _held(row: Row) -> tuple[int, str | None]:
+    """Subscriptions and tables, as doctor finds them."""
+    return _found(row, "acknowledgements-held", "intents-held")
+
+
+def _found(row: Row, *codes: str) -> tuple[int, str | None]:
+    found = [each for each in row["findings"] if each["code"] in codes]
+    return len(found), found[0]["what"] if found else None
+
+
+def _waiting(row: Row) -> tuple[int, str | None]:
+    worst = max(row["producers"], key=lambda each: int(each["waiting"]), default=None)
+    return (0, None) if worst is None else (worst["waiting"], f"first {worst['name']}")
+
+
 def _gate(row: Row) -> tuple[int, str | None]:
     gate = row["writerGate"]
     is_stopped = gate is not None and gate["state"] == "stopped"
@@ -108,6 +128,11 @@ MEASURES = (
     Measure(
         "blocked-age", "ms", "how long the oldest blocked message has waited", _blocked_age, 60_000, 600_000
     ),
+    Measure("stopped", "", "stopped consumers, producers and owners of transactions", _stopped, warn=0),
+    Measure(
+        "held", "", "subscriptions and tables of which an idle transaction holds acknowledgements or keys", _held, 0
+    ),
+    Measure("waiting", "", "producers that wait on the topic with the most", _waiting),
     Measure("lag", "", "messages that wait on the subscription with the most", _lag),
     Measure(
         "space", "bytes", "what the disk has left", lambda row: (row["store"]["diskFreeBytes"], None),

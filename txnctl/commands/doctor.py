@@ -35,7 +35,7 @@ _SETUP = (
 
 
 @command
-@option("--exit-code", is_flag=True, help="End with 8 if anything is found.")
+@option("--exit-code", is_flag=True, help="End with 8 if anything is wrong.")
 @names_store(effect="reads")
 @output(DIAGNOSIS, name_field="verdict")
 @example("txnctl doctor", setup=_SETUP)
@@ -44,10 +44,15 @@ _SETUP = (
 def doctor(context: Context, exit_code: bool) -> None:
     """Say in plain words what is wrong, why, and what to type next.
 
-    It looks whether the store can be opened and is private, at the disk, the writer gate, LMDB's readers, late and
-    orphaned transactions, what is blocked and by whom, backlogs without a consumer, stopped processes and who waits for
-    them, keys of tables that are held, versions that gc would remove, and clocks that disagree. Of the commands that
-    it names, those that change something tell with --dry-run what that would be.
+    It looks whether the store can be opened and is private, at the writer gate, late and orphaned transactions, what is
+    blocked and by whom, stopped owners, consumers and producers, and acknowledgements and keys of tables that are held
+    by transactions in which nobody is at work: their process is gone or stopped, or they were not used for a minute.
+    Then at the disk (less than 1 GiB and 5 % left), LMDB's readers (90 % taken, or 1,000 commits behind), versions that
+    gc would remove (100,000), and clocks that disagree by more than a minute. Of the commands that it names, those that
+    change something tell with --dry-run what that would be.
+
+    What is marked `i` is good to know, and nothing is wrong with it: messages that no consumer is there for. `check`
+    has the same as measures, with thresholds.
 
     A store that cannot be opened is a finding too, after which the command fails as every other does: with 6 where
     there is none. Java and PySpark, which only `pipeline` needs, are no findings.
@@ -60,7 +65,7 @@ def doctor(context: Context, exit_code: bool) -> None:
         _show(context, _unusable(context.store_path, error))
         raise
     _show(context, found)
-    if exit_code and found["findings"]:
+    if exit_code and found["verdict"] != "ok":
         from txnctl import exit_codes
 
         context.exit(exit_codes.CONDITION_FOUND)
@@ -87,7 +92,8 @@ def _unusable(path: str, error: TxnctlError) -> Row:
 
     from storage.clock import SYSTEM_CLOCK
     from storage.moment import both
-    from storage.ops.findings import finding, verdict
+    from storage.ops.finding import finding
+    from storage.ops.findings import verdict
 
     commands = {
         "store-not-found": f"txnctl store init {quote(path)}",
@@ -126,7 +132,8 @@ def _finding(context: Context, found: Row) -> Iterator[str]:
 
     style = VERDICT_STYLES[found["severity"]]
     first, *rest = wrap(sentence(found["what"]), WIDTH - 2, break_on_hyphens=False)
-    yield f"{context.style('!', *style)} {context.style(first, 'bold')}"
+    mark = "i" if found["severity"] == "info" else "!"
+    yield f"{context.style(mark, *style)} {context.style(first, 'bold')}"
     for line in rest:
         yield f"  {context.style(line, 'bold')}"
     yield from [f"  {line}" for line in wrap(found["why"], WIDTH - 2, break_on_hyphens=False)]

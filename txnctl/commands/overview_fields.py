@@ -12,7 +12,8 @@ VERDICT = Field("verdict", "text", "ok, warning or critical: as the worst findin
 FINDINGS = Field(
     "findings",
     "list",
-    "What is wrong, the worst first: code, severity, about, what, why, and command, the one to type next.",
+    "What is wrong, the worst first: code, severity (critical, warning; info: nothing is wrong), about, what, why, and "
+    "command, the one to type next.",
 )
 
 OVERVIEW = (
@@ -23,8 +24,8 @@ OVERVIEW = (
     Field("readers", "map", "LMDB's reader table: places inUse of max, views held (reading), the oldest of them."),
     Field("clockSkewMs", "duration", "By how much the wall clock was set; null before the first commit of this boot."),
     Field("topics", "list", "Topics: blockedMessages, blockedBy, uncommittedMessages, visible (the largest lag)."),
-    Field("subscriptions", "list", "Subscriptions: visible, blocked, uncommitted, verdict, consumers."),
-    Field("transactions", "map", "How many are open, the oldest, and the late ones: overdue or orphaned."),
+    Field("subscriptions", "list", "Subscriptions: visible, blocked, uncommitted, verdict, consumers, heldBy."),
+    Field("transactions", "map", "How many are open, the oldest, the late ones (overdue, orphaned), the stopped."),
     Field("producers", "list", "Topics on which producers wait: how many, who is before them, who is next."),
     Field("tables", "list", "Tables: keys, versions, intents, and the open transactions that hold keys (heldBy)."),
     FINDINGS,

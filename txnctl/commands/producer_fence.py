@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from txnctl.commands.producer_fields import NAMES
-from txnctl.options import administrative, argument, changes_store, example, output
+from txnctl.options import administrative, argument, changes_store, example, option, output
 from txnctl.output.field import Field
 from txnctl.params import TOPIC
 
@@ -20,9 +20,8 @@ FENCED = (
     *NAMES,
     Field("topicEpochBefore", "integer", "The epoch before; null if there was none."),
     Field("topicEpoch", "integer", "The epoch now."),
-    Field(
-        "evicted", "list", "The producers evicted, waiting ones too, each with what `producers list` tells."
-    ),
+    Field("evicted", "list", "The producers evicted, each with what `producers list` tells."),
+    Field("waiting", "list", "Those that wait, the next one first: it owns the topic once it has looked."),
     Field("transactionsAborted", "list", "Open transactions with messages of theirs, aborted."),
     Field("dryRun", "boolean", "Whether nothing was changed."),
 )
@@ -31,29 +30,29 @@ _SETUP = ("txnctl topics create orders", "txnctl producers open orders --produce
 
 
 @argument("topic", type=TOPIC, help="The topic.")
+@option("--waiting", is_flag=True, help="Evict those that wait for their turn as well.")
 @changes_store(effect="destroys")
 @administrative
 @output(FENCED, name_field="topicEpoch")
 @example("txnctl producers fence orders --dry-run", setup=_SETUP)
 @example("txnctl producers fence orders --yes --reason 'the loader hangs'", setup=_SETUP)
-def fence(context: Context, topic: str) -> None:
-    """Evict all producers of a topic, waiting ones too: none of them ever publishes there again.
+def fence(context: Context, topic: str, waiting: bool) -> None:
+    """Evict the producers that are connected to a topic: none of them ever publishes there again.
 
-    For one that hangs or is stopped, or of which nobody knows where it runs. It is as if an owner had taken the topic
-    over and left at once: the epoch grows by one, the open transactions with messages of older epochs are aborted, and
-    the topic is free for the next. Who was evicted learns of it at its next publish (`producer-fenced`), and has to
-    connect anew.
+    For one that hangs or is stopped, or of which nobody knows where it runs. It is as if an owner left at once: the
+    epoch grows by one, the open transactions with messages of older epochs are aborted, and the topic goes to the
+    first that waits for it. Who was evicted learns of it at its next publish (`producer-fenced`), and has to connect
+    anew. Those that wait keep their place, a stopped one too; with --waiting they are evicted as well.
     """
     fence_producers = context.store.admin.fence_producers
     if not context.yes and not context.dry_run:
-        plan = fence_producers(topic, dry_run=True)
+        plan = fence_producers(topic, waiting=waiting, dry_run=True)
         context.confirm(f"Fence the producers of {topic}?", plan=list(_lines(plan, done=False)))
-    row = fence_producers(topic, dry_run=context.dry_run, reason=context.reason)
-    row["dryRun"] = context.dry_run
-    context.show(row, table=lambda shown: _report(context, shown))
+    row = fence_producers(topic, waiting=waiting, dry_run=context.dry_run, reason=context.reason)
+    context.show(row, table=lambda shown: _report(context, shown, " --waiting" if waiting else ""))
 
 
-def _report(context: Context, row: Row) -> Iterator[str]:
+def _report(context: Context, row: Row, option: str) -> Iterator[str]:
     from storage.names import short_topic_name
 
     if row["dryRun"]:
@@ -64,24 +63,42 @@ def _report(context: Context, row: Row) -> Iterator[str]:
     yield from _lines(row, done=not row["dryRun"])
     if row["dryRun"]:
         yield ""
-        yield f'Run: txnctl producers fence {name} --yes --reason "..."'
+        yield f'Run: txnctl producers fence {name}{option} --yes --reason "..."'
 
 
 def _lines(row: Row, *, done: bool) -> Iterator[str]:
     """What happens, one kind a line."""
-    from txnctl.commands.producer_fields import alive
-
     before = "none" if row["topicEpochBefore"] is None else row["topicEpochBefore"]
     yield f"  {'raised' if done else 'raises':8}  the epoch {before} -> {row['topicEpoch']}"
     evicts = "evicted" if done else "evicts"
     if not row["evicted"]:
         yield f"  {evicts:8}  nobody: no producer was connected"
     for each in row["evicted"]:
-        waits = ", waiting" if each["isWaiting"] else ""
-        is_there = alive(each)
-        word = "alive" if is_there == "yes" else is_there
-        process = str(each["owner"]).partition(" (")[0]
-        yield f"  {evicts:8}  {each['producerName']} ({each['accessMode']}{waits}, {process}, {word})"
+        yield f"  {evicts:8}  {_described(each)}"
+    for each in row["waiting"]:
+        yield f"  {'keeps':8}  {_described(each)}"
+    if row["waiting"]:
+        yield f"  {'next':8}  {_next(row['waiting'][0])}"
     if row["transactionsAborted"]:
         aborts = "aborted" if done else "aborts"
         yield f"  {aborts:8}  {', '.join([str(each) for each in row['transactionsAborted']])}"
+
+
+def _described(each: Row) -> str:
+    """`loader (Exclusive, anna@db-2:48211, stopped)`."""
+    from txnctl.commands.producer_fields import alive
+
+    waits = ", waiting" if each["isWaiting"] else ""
+    is_there = alive(each)
+    word = "alive" if is_there == "yes" else is_there
+    process = str(each["owner"]).partition(" (")[0]
+    return f"{each['producerName']} ({each['accessMode']}{waits}, {process}, {word})"
+
+
+def _next(each: Row) -> str:
+    """Who has the topic then, and what keeps it from it."""
+    if each["state"] == "stopped":
+        return (
+            f"{each['producerName']}, once it is continued: kill -CONT {each['pid']}; or --waiting evicts it"
+        )
+    return f"{each['producerName']} owns the topic within a second"

@@ -137,9 +137,11 @@ def _screen(context: Context, row: Row) -> Iterator[str]:
 
 def _advice(row: Row) -> str | None:
     """What makes room, shown before it is done: where somebody is in others' way, not where one just does its work."""
-    stopped = any(each["state"] == "stopped" for each in (*row["publishers"], *row["waiting"]))
-    if stopped or row["waitingPublishers"]:
+    living = [each for each in row["publishers"] if each["alive"]]
+    if living and (row["waitingPublishers"] or any(each["state"] == "stopped" for each in living)):
         return f"txnctl producers fence {row['name']} --dry-run"
+    if any(each["state"] == "stopped" for each in row["waiting"]):
+        return f"txnctl producers fence {row['name']} --waiting --dry-run"
     return None
 
 

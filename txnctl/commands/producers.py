@@ -35,7 +35,7 @@ producers = Group(
         ),
         "fence": (
             "txnctl.commands.producer_fence:fence",
-            "Evict all producers of a topic, waiting ones too: none of them ever publishes there again.",
+            "Evict the producers that are connected to a topic: none of them ever publishes there again.",
         ),
         "lead": (
             "txnctl.commands.producer_lead:lead",

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-VERDICT_STYLES = {"ok": ("green",), "warning": ("bold", "yellow"), "critical": ("bold", "red")}
+VERDICT_STYLES = {
+    "ok": ("green",),
+    "warning": ("bold", "yellow"),
+    "critical": ("bold", "red"),
+    "info": ("cyan",),
+}
 
 FINDINGS_SHOWN = 6
 TOPICS_SHOWN = 12
@@ -61,8 +66,10 @@ def lines(context: Context, row: Row) -> Iterator[str]:
 
 def headline(context: Context, path: str, row: Row) -> str:
     """The store, its verdict, and the moment."""
-    count = len(row["findings"])
+    notes = sum(each["severity"] == "info" for each in row["findings"])
+    count = len(row["findings"]) - notes
     text = "ok" if not count else f"{row['verdict'].upper()}: {plural(count, 'finding')}"
+    text += f", {plural(notes, 'note')}" if notes else ""
     line = heading(context, basename(path) or path, text, row["asOfMs"])
     before, _, after = line.rpartition(text)
     return f"{before}{context.style(text, *VERDICT_STYLES[row['verdict']])}{after}"
@@ -73,7 +80,8 @@ def _findings(context: Context, findings: Sequence[Row]) -> Iterator[str]:
         return
     yield ""
     for each in findings[:FINDINGS_SHOWN]:
-        yield f"  {context.style('!', *VERDICT_STYLES[each['severity']])} {each['what']}"
+        mark = "i" if each["severity"] == "info" else "!"
+        yield f"  {context.style(mark, *VERDICT_STYLES[each['severity']])} {each['what']}"
     if len(findings) > FINDINGS_SHOWN:
         yield f"    and {len(findings) - FINDINGS_SHOWN} more"
     yield ""

@@ -40,7 +40,9 @@ VERDICT = Field(
     "ok; behind: its consumers are slow; blocked: they wait for a transaction; mixed: both; no-consumer.",
 )
 CONSUMERS = Field(
-    "consumers", "list", "Who is attached: consumerName, owner, state, connectedSinceAt and -Ms."
+    "consumers",
+    "list",
+    "Who is attached: consumerName, owner, state, unackedMessages (in flight there), connectedSinceAt and -Ms.",
 )
 BLOCKED_BY = Field(
     "blockedBy",

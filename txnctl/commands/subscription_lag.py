@@ -127,12 +127,17 @@ def explanation(context: Context, rows: Sequence[Row], blocker: Row | None, as_o
     """What the verdicts mean, in a sentence each, and the next command."""
     from txnctl.output.human import duration, plural
 
+    stopped = []
     for row in rows:
-        readable = plural(row["visible"], "message")
         if row["verdict"] == "no-consumer":
+            readable = plural(row["visible"], "message")
             yield f"{row['subscription']}: nobody is attached; {readable} could be read now."
-        elif row["verdict"] in ("behind", "mixed"):
-            yield f"{row['subscription']}: its consumers are slow; {readable} could be read now."
+        elif row["visible"]:
+            yield f"{row['subscription']}: {_reading(row)}."
+            stopped += _stopped(row)
+    if stopped:
+        yield ""
+        yield f"Next: {context.style('kill -CONT ' + str(stopped[0]['pid']), 'cyan')}"
     waiting = [str(row["subscription"]) for row in rows if row["blocked"]]
     if not waiting or blocker is None:
         return
@@ -144,9 +149,40 @@ def explanation(context: Context, rows: Sequence[Row], blocker: Row | None, as_o
         else f"owner {owner} is {blocker['ownerState']}"
     )
     age = duration(max(0, as_of_ms - blocker["beginMs"]))
+    if stopped:
+        yield ""
     yield (
         f"{', '.join(waiting)} {verb} behind transaction {blocker['txnId']}: open for {age}, {state}; it holds "
         f"everything from {blocker['firstPosition']} on."
     )
     yield ""
     yield f"Next: {context.style('txnctl transactions explain ' + blocker['txnId'], 'cyan')}"
+
+
+def _stopped(row: Row) -> list[Row]:
+    """The consumers that are stopped: what they hold goes to nobody else meanwhile."""
+    return [each for each in row["consumers"] if each["state"] == "stopped"]
+
+
+def _reading(row: Row) -> str:
+    """`worker-7 is stopped and holds 50 in flight (…)`, or `its consumers are slow; 12 messages could be read now`."""
+    from txnctl.output.human import plural
+
+    stopped, alive = _stopped(row), [each for each in row["consumers"] if each["state"] == "alive"]
+    evict = f"txnctl subscriptions evict {short_topic(row)} {row['subscription']}"
+    facts = [
+        f"{each['consumerName']} is stopped and holds {each['unackedMessages']:,} in flight, which {evict} "
+        f"{each['consumerName']} gives to others"
+        for each in stopped
+    ]
+    ready = row["visible"] - sum(each["unackedMessages"] for each in (*stopped, *alive))
+    if ready:
+        facts += [
+            *(["its consumers are slow"] if alive else []),
+            f"{plural(ready, 'message')} could be read now",
+        ]
+    working = [each for each in alive if each["unackedMessages"]]
+    facts += [f"{each['unackedMessages']:,} in flight at {each['consumerName']}" for each in working[:5]]
+    if len(working) > 5:
+        facts.append(f"more at {plural(len(working) - 5, 'other')}")
+    return "; ".join(facts)

@@ -79,7 +79,7 @@ _COLUMNS = (
     NAMES[1],
     *MODE,
     Field("markDeletePosition", "position", "The cursor.", heading="MARK-DELETE"),
-    *BACKLOG[:4],
+    *BACKLOG[:5],
     Field("living", "integer", "Consumers.", heading="CONSUMERS"),
     VERDICT,
 )

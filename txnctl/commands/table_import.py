@@ -7,6 +7,7 @@ from time import monotonic
 import click
 
 from txnctl.commands.table_fields import NAME
+from txnctl.commands.table_losers import ABORTED, Losers
 from txnctl.options import argument, changes_store, example, option, output
 from txnctl.output.field import Field
 from txnctl.params import DURATION, TABLE, TXN_ID
@@ -26,6 +27,7 @@ IMPORTED = (
     NAME,
     Field("rows", "integer", "Rows read; where a key comes twice, the last one counts."),
     Field("txnId", "id", "The transaction they wait for; null where they are committed.", heading="TXN"),
+    ABORTED,
 )
 _LEAVE_S = 1.0
 """How long an interrupted command waits for the writer gate, to abort its transaction on the way out."""
@@ -96,6 +98,7 @@ def import_(
     if create and not store.has_table(table):
         store.create_table(table)
     target = store.table(table)
+    losers, own = Losers(context), txn
     if txn is not None:
         store.use_transaction(txn)
         try:
@@ -107,8 +110,10 @@ def import_(
                 )
             raise
     else:
-        count = _import(context, target, source, format_, timeout)
-    context.show({"table": table, "rows": count, "txnId": None if txn is None else str(txn)}, table=_sentence)
+        count, own = _import(context, target, source, format_, timeout)
+    row = {"table": table, "rows": count, "txnId": None if txn is None else str(txn)}
+    row["transactionsAborted"] = losers.told(txn=own)
+    context.show(row, table=_sentence)
 
 
 def _sentence(row: dict[str, Any]) -> str:
@@ -120,8 +125,8 @@ def _sentence(row: dict[str, Any]) -> str:
 
 def _import(
     context: Context, target: Table, source: Source, format_: str | None, timeout: float | None
-) -> int:
-    """Import in a transaction of its own."""
+) -> tuple[int, TxnID]:
+    """Import in a transaction of its own: how many rows, and its number."""
     from storage.limits import TRANSACTION_TIMEOUT_MS
 
     txn = context.store.transaction(timeout=timeout)
@@ -134,7 +139,7 @@ def _import(
     except BaseException as error:
         _abort(context, txn, error)
         raise
-    return count
+    return count, txn.id
 
 
 def _left_s(until_s: float, timeout_s: float) -> float:

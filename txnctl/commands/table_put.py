@@ -6,6 +6,7 @@ import click
 
 from txnctl.commands.table_fields import KEY, NAME, VERSION
 from txnctl.commands.table_key import with_base64
+from txnctl.commands.table_losers import ABORTED
 from txnctl.options import argument, changes_store, example, numbers_are_arguments, option, output
 from txnctl.output.field import Field
 from txnctl.params import TABLE, TXN_ID
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from storage import Transaction
     from storage.open_table import Table
     from storage.txn_id import TxnID
+    from txnctl.commands.table_losers import Losers
     from txnctl.context import Context
 
 WRITTEN = (
@@ -28,6 +30,7 @@ WRITTEN = (
         "The transaction that it waits for; null where it was committed at once.",
         heading="TXN",
     ),
+    ABORTED,
 )
 _SETUP = "txnctl tables create accounts"
 
@@ -79,15 +82,20 @@ def put(
 
     A condition that does not hold (--if-version, --if-absent) ends with exit code 4 too, and leaves the transaction
     as it is.
+
+    Where it is the other one that loses, the open transaction which held the key is aborted, all of it, and named on
+    standard error: nobody waits for a key.
     """
     from storage.errors import InvalidValue
     from txnctl.commands.table_key import key_of
+    from txnctl.commands.table_losers import Losers
 
     if if_absent and if_version is not None:
         raise InvalidValue("--if-absent and --if-version exclude each other")
     wanted, target = key_of(key, is_base64=is_base64), context.store.table(table)
-    version = target.put(wanted, _value(context, value), txn=txn, if_version=if_version, if_absent=if_absent)
-    _show(context, table, wanted, version, txn, "Put {} in")
+    content, losers = _value(context, value), Losers(context)
+    version = target.put(wanted, content, txn=txn, if_version=if_version, if_absent=if_absent)
+    _show(context, table, wanted, version, txn, losers, "Put {} in")
 
 
 @argument("table", type=TABLE, help="The table.")
@@ -116,15 +124,17 @@ def rm(
     is no value the exit code is 3, unless --missing-ok says that this is well.
     """
     from txnctl.commands.table_key import key_of
+    from txnctl.commands.table_losers import Losers
 
     wanted, target = key_of(key, is_base64=is_base64), context.store.table(table)
+    losers = Losers(context)
     must_exist = not missing_ok and if_version is None
     if txn is not None:
         version = _delete(target, wanted, txn, if_version, must_exist)
     else:
         with context.store.transaction() as own:
             version = _delete(target, wanted, own, if_version, must_exist)
-    _show(context, table, wanted, version, txn, "Deleted {} from")
+    _show(context, table, wanted, version, txn, losers, "Deleted {} from")
 
 
 def _delete(
@@ -172,7 +182,9 @@ def _value(context: Context, value: str | None) -> bytes:
     return b"".join(pieces)
 
 
-def _show(context: Context, table: str, key: bytes, version: int, txn: TxnID | None, what: str) -> None:
+def _show(
+    context: Context, table: str, key: bytes, version: int, txn: TxnID | None, losers: Losers, what: str
+) -> None:
     from txnctl.commands.table_fields import version_of
     from txnctl.commands.table_key import shown_key
     from txnctl.output.bytes_field import bytes_field
@@ -182,6 +194,7 @@ def _show(context: Context, table: str, key: bytes, version: int, txn: TxnID | N
         **bytes_field("key", key),
         **version_of(version),
         "txnId": None if txn is None else str(txn),
+        "transactionsAborted": losers.told(version=version),
     }
     waits = "" if txn is None else f", visible when transaction {txn} commits"
     context.show(row, table=lambda _: f"{what.format(shown_key(key))} {table}: version {version}{waits}.")

@@ -69,5 +69,9 @@ def opened(context: Context, name: str, how: dict[str, Any]) -> Iterator[tuple[T
     if txn is None or context.store.show_transaction(txn)["isolation"] != _SERIALIZABLE:
         yield context.store.table(name), reading
         return
+    from txnctl.commands.table_losers import Losers
+
     with context.open_store(context.store_path, read_only=False) as store:
+        losers = Losers(context, store)
         yield store.table(name), reading
+        losers.told(txn=txn)

@@ -90,7 +90,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
         yield f"  {line}"
     yield from _held(context, row)
     yield ""
-    yield from _wrapped(context, f"Advice: {row['because']}")
+    yield from _wrapped(context, f"Advice: {row['because']}", hanging=8)
     if row["command"] is not None:
         yield f"Next: {context.style(row['command'], 'cyan')}"
 
@@ -127,6 +127,11 @@ def _held(context: Context, row: Row) -> Iterator[str]:
         go = "goes" if each["messages"] == 1 else "go"
         what = plural(each["messages"], "message")
         yield f"  {what} of {each['name']} {go} to nobody on {each['subscription']} until it ends"
+    if row["state"] == "OPEN" and any(part["kind"] == "table" and part["keys"] for part in row["parts"]):
+        from storage.ops.advice import next_write
+
+        yield ""
+        yield from _wrapped(context, next_write(row["priority"]), indent=2)
 
 
 def then(each: Row) -> str:
@@ -141,8 +146,11 @@ def then(each: Row) -> str:
     )
 
 
-def _wrapped(context: Context, text: str) -> list[str]:
+def _wrapped(context: Context, text: str, indent: int = 0, hanging: int = 0) -> list[str]:
+    """The text in lines of the screen's width."""
     from textwrap import wrap
 
-    width = context.out.width()
-    return [text] if width is None else wrap(text, max(40, width), subsequent_indent="        ")
+    before, width = " " * indent, context.out.width()
+    if width is None:
+        return [before + text]
+    return wrap(text, max(40, width), initial_indent=before, subsequent_indent=before + " " * hanging)

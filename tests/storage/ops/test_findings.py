@@ -20,11 +20,13 @@ HEALTHY: dict[str, Any] = {
     "subscriptions": [
         {
             "topic": "persistent://public/default/orders", "name": "orders", "subscription": "billing", "visible": 4,
-            "blocked": 0, "verdict": "behind",
-            "consumers": [{"consumerName": "c1", "owner": "anna@here:9", "pid": 9, "state": "alive"}],
+            "blocked": 0, "verdict": "behind", "heldBy": [],
+            "consumers": [
+                {"consumerName": "c1", "owner": "anna@here:9", "pid": 9, "state": "alive", "unackedMessages": 4}
+            ],
         }
     ],
-    "transactions": {"open": 1, "oldest": None, "late": []},
+    "transactions": {"open": 1, "oldest": None, "late": [], "stopped": []},
     "producers": [],
     "tables": [{"table": "balances", "keys": 10, "versions": 99_999, "intents": 0, "heldBy": []}],
 }  # fmt: skip
@@ -56,8 +58,33 @@ def disk(free: int, whole: int) -> dict[str, Any]:
 
 def held(state: str, idle_ms: int, overdue: bool = False) -> dict[str, Any]:
     """A table one of whose keys a transaction holds."""
-    holder = {"txnId": "0:7", "owner": "x", "ownerState": state, "idleMs": idle_ms, "overdue": overdue}
-    return of_first("tables", heldBy=[holder], intents=1)
+    return of_first("tables", heldBy=[holder(state, idle_ms, overdue)], intents=1)
+
+
+def holder(state: str, idle_ms: int, overdue: bool = False) -> dict[str, Any]:
+    """A transaction that holds a key, and the acknowledgements of three messages."""
+    return {
+        "txnId": "0:7", "owner": "x", "ownerState": state, "idleMs": idle_ms, "overdue": overdue, "priority": "medium",
+        "labels": {"who": "bob"}, "keys": 1, "keyList": ["B2"], "messages": 3,
+    }  # fmt: skip
+
+
+def pending(state: str, idle_ms: int) -> dict[str, Any]:
+    """A subscription of which a transaction has acknowledged messages."""
+    return of_first("subscriptions", heldBy=[holder(state, idle_ms)], pending=3)
+
+
+def stopped_owner(**held: Any) -> dict[str, Any]:
+    """An open transaction whose process is stopped."""
+    row = {
+        "txnId": "0:9",
+        "pid": 9,
+        "owner": "anna@here:9",
+        "topics": [],
+        "tables": [],
+        "acknowledgements": 0,
+    }
+    return with_(transactions={"open": 1, "oldest": None, "late": [], "stopped": [{**row, **held}]})
 
 
 def waiting(state: str, owned: bool = True) -> dict[str, Any]:
@@ -70,7 +97,7 @@ def waiting(state: str, owned: bool = True) -> dict[str, Any]:
 def late(*orphaned: bool) -> dict[str, Any]:
     """Open transactions that are past their deadline, or left behind."""
     rows = [{"txnId": f"0:{number}", "orphaned": each} for number, each in enumerate(orphaned, 1)]
-    return with_(transactions={"open": len(rows), "oldest": None, "late": rows})
+    return with_(transactions={"open": len(rows), "oldest": None, "late": rows, "stopped": []})
 
 
 BLOCKED = with_(
@@ -107,16 +134,19 @@ def test_a_healthy_store_in_use_has_no_findings() -> None:
         (
             of_first("subscriptions", verdict="no-consumer", consumers=[]),
             "no-consumer",
-            "txnctl subscriptions lag orders",
+            "txnctl subscriptions list orders",
         ),
         (
             of_first(
                 "subscriptions",
-                consumers=[{"consumerName": "c1", "owner": "anna@here:9", "pid": 9, "state": "stopped"}],
+                consumers=[{**HEALTHY["subscriptions"][0]["consumers"][0], "state": "stopped"}],
             ),
             "consumer-stopped",
             "kill -CONT 9",
         ),
+        (stopped_owner(), "owner-stopped", "kill -CONT 9"),
+        (pending("stopped", 5), "acknowledgements-held", "txnctl transactions explain 0:7"),
+        (pending("detached", 60_001), "acknowledgements-held", "txnctl transactions explain 0:7"),
         (waiting("stopped"), "producers-waiting", "kill -CONT 9"),
         (waiting("stopped", owned=False), "producers-waiting", "kill -CONT 9"),
         (held("alive", 60_001), "intents-held", "txnctl transactions explain 0:7"),
@@ -145,6 +175,7 @@ def test_each_rule_finds_what_it_is_for(facts: dict[str, Any], code: str, comman
         reader(0, "stopped"),
         waiting("alive"),
         held("alive", 60_000),
+        pending("alive", 60_000),
         of_first("tables", versions=100_000, keys=100_000),
         with_(clockSkewMs=None),
         with_(clockSkewMs=60_000),
@@ -170,3 +201,45 @@ def test_sentences_name_a_few_and_count_the_rest() -> None:
     (found,) = judge(BLOCKED)
     expected = "3 committed messages of orders wait behind transaction 0:1; billing cannot read on"
     assert found["what"] == expected
+
+
+def test_what_a_stopped_owner_holds_is_said() -> None:
+    """Wherever in a chain it is: messages, acknowledgements, keys."""
+    topic = "persistent://public/default/orders"
+    (found,) = judge(stopped_owner(topics=[topic], tables=["accounts"], acknowledgements=2))
+    assert found["what"] == "open transaction 0:9 belongs to process 9, which is stopped"
+    assert found["why"].startswith(
+        "It holds messages of orders, acknowledgements, keys of accounts until it ends. "
+    )
+
+
+def test_who_holds_what_is_named() -> None:
+    """The label, the first keys, and what the next write comes to; several holders are they."""
+    (found,) = judge(held("dead", 5))
+    assert found["what"] == "1 key of table balances (B2) is held by transaction 0:7 (who=bob)"
+    assert found["why"] == (
+        "Nobody is at work in it. The next write of a key that it holds aborts it, a plain one too, unless its "
+        "priority is lower."
+    )
+    two = [holder("dead", 5), {**holder("stopped", 5), "txnId": "0:9", "labels": {}}]
+    (found,) = judge(of_first("subscriptions", heldBy=two, pending=6))
+    assert found["what"] == (
+        "6 messages of subscription billing of topic orders go to nobody: acknowledged in transactions 0:7 (who=bob), "
+        "0:9"
+    )
+    assert found["why"].startswith("Nobody is at work in them.")
+
+
+def test_subscriptions_without_a_consumer_are_one_note() -> None:
+    """However many there are; it comes last, and the verdict is ok if nothing else is there."""
+    row = {**HEALTHY["subscriptions"][0], "verdict": "no-consumer", "consumers": []}
+    rows = [{**row, "subscription": f"s{number}", "visible": number} for number in range(1, 8)]
+    (found,) = judge(with_(subscriptions=rows))
+    assert found["what"] == (
+        "7 subscriptions have messages to read and no consumer: s1 of topic orders (1), s2 of topic orders (2), s3 of "
+        "topic orders (3), s4 of topic orders (4), s5 of topic orders (5) and 2 more"
+    )
+    assert (found["severity"], verdict([found])) == ("info", "ok")
+    found = judge({**held("dead", 5), "subscriptions": rows})
+    assert [each["code"] for each in found] == ["intents-held", "no-consumer"]
+    assert verdict(found) == "warning"

@@ -39,8 +39,12 @@ class TestReport:
     """`Store.report`."""
 
     def test_it_is_what_the_other_reports_say(self, stuck: Store) -> None:
-        """One model: overview, timelines, explanations, producers, space, audit."""
+        """One model: overview, timelines, explanations, producers, space, audit; but no key is told."""
         found, overview = stuck.report(), stuck.overview()
+        for holder in (each for table in overview["tables"] for each in table["heldBy"]):
+            holder["keyList"] = []
+        for each in overview["findings"]:
+            each["what"] = each["what"].replace(" (SECRET-KEY)", "")
         for row in (found, overview):
             del row["store"]["diskFreeBytes"]
         assert {name: found[name] for name in overview} == overview

@@ -258,10 +258,11 @@ class Model:
         if topic.last_owner is session:
             topic.last_owner = None
 
-    def fence(self, topic: Topic) -> None:
-        """By an operator: an owner that leaves at once."""
+    def fence(self, topic: Topic, waiting: bool) -> None:
+        """By an operator: an owner that leaves at once. Who waits keeps its place, unless it is evicted as well."""
         self._sweep(topic)
-        self._evict(topic)
+        for each in self.there(topic) if waiting else self.connected(topic):
+            each.ended = True
         self._grant(topic, None, None, "fence")
 
     def delete(self, topic: Topic) -> None:

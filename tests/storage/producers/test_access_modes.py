@@ -601,7 +601,7 @@ class TestFencing:
         assert caught.value.details["lastSequenceId"] == 1
 
     def test_the_operator_fences_whoever_is_there(self, store: Store, rivals: Rivals) -> None:
-        """`fence` counts as an owner that leaves at once: the topic is free, under a new epoch."""
+        """`fence` counts as an owner that leaves at once: under a new epoch, and who waits is next."""
         owner = rivals.produce(EXCLUSIVE, producer_name="owner")
         waiter = rivals.wait(producer_name="waiter")
         before = records(store)
@@ -610,13 +610,26 @@ class TestFencing:
         report = store.admin.fence_producers("t", reason="stuck")
         assert {**planned, "dryRun": None} == {**report, "dryRun": None}
         assert (report["topicEpochBefore"], report["topicEpoch"]) == (0, 1)
+        assert [row["producerName"] for row in report["evicted"]] == ["owner"]
+        assert [row["producerName"] for row in report["waiting"]] == ["waiter"]
+        assert_fenced(owner)
+        rivals.look()
+        assert waiter.result.topic_epoch == 2
+        assert [row["producerName"] for row in store.producer_rows("t")] == ["waiter"]
+        assert [(row["action"], row["reason"]) for row in store.audit()] == [("producers fence", "stuck")]
+
+    def test_the_operator_may_fence_those_who_wait_as_well(self, store: Store, rivals: Rivals) -> None:
+        """Then the topic is free for whoever comes next."""
+        owner = rivals.produce(EXCLUSIVE, producer_name="owner")
+        waiter = rivals.wait(producer_name="waiter")
+        report = store.admin.fence_producers("t", waiting=True)
         assert [row["producerName"] for row in report["evicted"]] == ["owner", "waiter"]
+        assert report["waiting"] == []
         rivals.look()
         assert isinstance(waiter.error, ProducerFenced)
         assert_fenced(owner)
         assert store.producer_rows("t") == []
         assert rivals.produce(SHARED).topic_epoch == 1
-        assert [(row["action"], row["reason"]) for row in store.audit()] == [("producers fence", "stuck")]
 
     def test_the_operator_may_fence_a_topic_that_had_no_owner(self, store: Store, rivals: Rivals) -> None:
         """Shared ones are evicted too; the epoch begins."""

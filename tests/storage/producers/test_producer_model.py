@@ -470,15 +470,19 @@ class ProducerMachine(RuleBasedStateMachine):
     def fence(self, data: st.DataObject) -> None:
         topic = self.a_topic(data)
         wanted = set() if topic.exists else {"TopicNotFound"}
-        rows = self.model.rows(topic)
+        waiting = data.draw(st.booleans(), label="waiting too")
+        there = self.model.there(topic)
+        evicted = len(there if waiting else self.model.connected(topic))
         before = {txn for txn in self.model.open_txns() if topic in txn.topics}
         result, is_done = self.attempt(
-            f"fence {topic.name}", lambda: self.observer.admin.fence_producers(topic.name), wanted
+            f"fence {topic.name} waiting {waiting}",
+            lambda: self.observer.admin.fence_producers(topic.name, waiting=waiting),
+            wanted,
         )
         if is_done:
-            self.model.fence(topic)
+            self.model.fence(topic, waiting)
             assert result["topicEpoch"] == topic.epoch
-            assert len(result["evicted"]) == len(rows)
+            assert (len(result["evicted"]), len(result["waiting"])) == (evicted, len(there) - evicted)
             assert set(result["transactionsAborted"]) == {f"0:{txn.number}" for txn in before}
 
     def delete(self, data: st.DataObject) -> None:
