@@ -47,7 +47,10 @@ def run(store: Store, txn: int) -> dict[str, Any]:
 
 
 def held_by(view: ReadView, store: Store, record: TransactionRecord) -> list[dict[str, Any]]:
-    """What an open transaction holds back, topic by topic: its row in the chain, and who comes first there."""
+    """What an open transaction holds back, topic by topic: its row in the chain, and who comes first there.
+
+    `freesWhereSkipped` counts what subscriptions with on-open skip hold behind it, which its end alone frees.
+    """
     locks, wanted = store.connection.environment.lock_file, touches(view, record.least, PART_TOPIC)
     found = []
     for topic in topics.every(view) if wanted else ():
@@ -56,7 +59,11 @@ def held_by(view: ReadView, store: Store, record: TransactionRecord) -> list[dic
         head = topic_head.load(view, topic.topic_id)
         chain = Chain(view, topic.topic_id, head)
         (mine,) = timeline.transactions(view, locks, topic, head, chain, only=record.least)
-        found.append({name: mine[name] for name in _HELD} | {"first": str(TxnID(chain.links[0].txn))})
+        skipping = [each.name for each in subscriptions.every(view, topic.topic_id) if each.skips]
+        found.append({
+            **{name: mine[name] for name in _HELD}, "first": str(TxnID(chain.links[0].txn)),
+            "freesWhereSkipped": sum(mine["unblocks"][name] for name in skipping),
+        })  # fmt: skip
     return found
 
 
@@ -102,7 +109,7 @@ def evidence(view: ReadView, record: TransactionRecord, state: str) -> dict[str,
 
 
 def _situation(row: dict[str, Any], blocks: list[dict[str, Any]], pending: list[dict[str, Any]]) -> Situation:
-    frees = sum(each["ifEnded"]["frees"] for each in blocks)
+    frees = sum(each["ifEnded"]["frees"] + each["freesWhereSkipped"] for each in blocks)
     waiting = [each for each in blocks if each["place"] > 1 and each["frees"]]
     keys = any(part["kind"] == "table" and part["keys"] for part in row["parts"])
     return Situation(
