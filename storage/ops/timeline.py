@@ -119,10 +119,9 @@ def transactions(
     Args:
         only: the row of this one alone.
     """
-    waiting = {
-        each.name: chain.unblocks(each, cursors.load(view, each.subscription_id))
-        for each in subscriptions.every(view, found.topic_id)
-    }
+    there = list(subscriptions.every(view, found.topic_id))
+    skipping = [each.name for each in there if each.skips]
+    waiting = {each.name: chain.unblocks(each, cursors.load(view, each.subscription_id)) for each in there}
     total = sum(link.frees for link in chain.links)
     rows = []
     for index, link in enumerate(chain.links):
@@ -135,6 +134,7 @@ def transactions(
             **_entries(view, found, link),
             "holdsFrom": str(link.first), "holdsThrough": str(link.through), "frees": link.frees,
             "unblocks": {name: counts[index] for name, counts in waiting.items()},
+            "freesWhereSkipped": sum(waiting[name][index] for name in skipping),
             "ifEnded": _if_ended(view, head, chain, index, total),
             "blockedNext": str(TxnID(following[0].txn)) if following else None,
         })  # fmt: skip
