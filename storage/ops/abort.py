@@ -24,7 +24,7 @@ from storage.txn import buffer, record as records
 from storage.txn.coordinator import Ended
 from storage.txn.fence import Fence
 from storage.txn.record import TransactionRecord
-from storage.txn.refusals import check_owner_idle
+from storage.txn.refusals import owner_at_work
 from storage.txn_id import TxnID
 from storage.txn_state import AbortReason, TransactionState
 from storage.view import ReadView, WriteBatch
@@ -57,9 +57,11 @@ def run(
     def change(batch: WriteBatch) -> dict[str, Any]:
         record = records.get(batch, txn)
         summary = _summary(batch, record)
-        is_open = record.state is TransactionState.OPEN
+        is_open, refusal = record.state is TransactionState.OPEN, None
         if is_open and not force and record.owner_fields != by.fields():
-            check_owner_idle(batch, record, summary["ownerState"] in ("alive", "stopped"))
+            refusal = owner_at_work(batch, record, summary["ownerState"])
+        if refusal is not None and not dry_run:
+            raise refusal
         parts = store.coordinator.parts(batch, txn) if is_open else []
         touched = {part["topicId"] for part in parts if "topicId" in part}
         before = {each: _counts(batch, each) for each in touched}
@@ -67,7 +69,10 @@ def run(
         ended = store.coordinator.abort(batch, txn, by, AbortReason.ASKED, reason, if_version)
         fenced = [_fence(store, batch, by, *each) for each in producers]
         effects = _effects(batch, ended, before) + fenced
-        result = {**summary, "already": ended.already, "dryRun": dry_run, "fence": fence, "effects": effects}
+        result = {
+            **summary, "already": ended.already, "dryRun": dry_run, "fence": fence,
+            "refused": refusal.message if refusal is not None else None, "effects": effects,
+        }  # fmt: skip
         if not ended.already:
             audit_trail.record(batch, by, "transactions abort", str(record.id), reason, result)
         return result

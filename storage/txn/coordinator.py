@@ -167,7 +167,7 @@ class Coordinator:
         text: str | None = None,
         if_version: int | None = None,
     ) -> Ended:
-        """Drop all of a transaction. Repeating it succeeds.
+        """Drop all of a transaction. Repeating it succeeds, at whatever version it was looked at before it ended.
 
         Raises:
             TransactionNotFound, TransactionNotOpen (it was committed), TransactionChanged
@@ -175,8 +175,8 @@ class Coordinator:
         record = records.get(batch, least)
         verdict = judge_end(record.state, TransactionState.ABORTED, batch.now_ns, record.deadline_ns)
         if verdict is Verdict.ALREADY_SO:
-            if if_version is not None and if_version != record.version:
-                raise refusals.not_open(record, "aborted")
+            if if_version is not None and if_version > record.version:
+                raise refusals.changed(record, if_version)
             return Ended(record, [], already=True)
         if verdict is Verdict.CONFLICT:
             raise refusals.not_open(record, "aborted")

@@ -83,18 +83,25 @@ def changed(record: TransactionRecord, seen: int) -> TransactionChanged:
     )
 
 
-def check_owner_idle(view: ReadView, record: TransactionRecord, is_alive: bool) -> None:
-    """Raises:
-    OwnerAlive: the owner lives and used the transaction within the last minute.
+def owner_at_work(view: ReadView, record: TransactionRecord, state: str) -> OwnerAlive | None:
+    """The error for who would abort a transaction whose owner lives and used it within the last minute; else None.
+
+    Args:
+        state: of the owner; a stopped one lives, but goes on only when somebody continues it.
     """
     idle_ms = record.idle_ms(view.now_ns)
-    if is_alive and idle_ms < ACTIVE_OWNER_MS:
-        raise OwnerAlive(
-            f"the owner of transaction {record.id}, {record.owner}, is alive and used it {idle_ms / 1000:.0f} s ago",
-            hint="Let it finish, or abort it all the same with --force.",
-            transaction=str(record.id),
-            idleMs=idle_ms,
-        )
+    if state not in ("alive", "stopped") or idle_ms >= ACTIVE_OWNER_MS:
+        return None
+    way = "Let it finish"
+    if state == "stopped":
+        way = f"Continue it with kill -CONT {record.owner.pid}"
+    return OwnerAlive(
+        f"the owner of transaction {record.id}, {record.owner}, is {state} and used it {idle_ms / 1000:.0f} s ago",
+        hint=f"{way}, or abort it all the same with --force; --dry-run shows what that changes.",
+        transaction=str(record.id),
+        ownerState=state,
+        idleMs=idle_ms,
+    )
 
 
 def _ago(wall_ms: int | None) -> str:

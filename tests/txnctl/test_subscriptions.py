@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
-from tests.txnctl.patience import wait_for
+from tests.txnctl.processes import wait_for
 from txnctl.commands import (
     subscription_acknowledge,
     subscription_change,

@@ -301,12 +301,40 @@ class TestAbort:
         assert owner.stdout.readline() == b"ready\n"
         outcome = run("transactions", "abort", "0:1", "--yes", "-o", "json")
         assert (outcome.status, outcome.error["code"]) == (9, "owner-alive")
-        assert run("transactions", "abort", "0:1", "--dry-run").status == 9
+        dry = run("transactions", "abort", "0:1", "--dry-run").out
+        assert "  refused      without --force: the owner of transaction 0:1, " in dry
+        assert '--if-version 1 --force --reason "..."\n' in dry
+        assert run("transactions", "abort", "0:1").status == 9
         command = run("transactions", "abort", "0:1", "--dry-run", "--force").out.splitlines()[-1]
         assert run(*shlex.split(command.removeprefix("Run: txnctl "))).status == 0
         status, _, err = ended(owner)
         assert status == 4
         assert "sh succeeded, but the commit of its transaction failed" in err
+
+    def test_a_stopped_active_owner_is_called_stopped(self, run: Any) -> None:
+        """Nobody could let it finish: the hint continues it."""
+        owner = started("transactions", "run", "--", "sh", "-c", "echo ready; cat")
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"ready\n"
+        owner.send_signal(signal.SIGSTOP)
+        wait_for(lambda: run("txn", "show", "0:1", "-o", "json").json["ownerState"] == "stopped", "it stops")
+        error = run("transactions", "abort", "0:1", "-o", "json").error
+        row = run("transactions", "abort", "0:1", "--dry-run", "-o", "json").json
+        assert not undeclared(row, ABORTED)
+        owner.send_signal(signal.SIGCONT)
+        ended(owner)
+        assert "is stopped and used it " in error["message"]
+        assert error["hint"].startswith(f"Continue it with kill -CONT {owner.pid}, or abort it all the same")
+        assert "is stopped and used it " in row["refused"]
+
+    def test_a_detached_one_used_just_now_is_aborted_with_a_warning(self, run: Any) -> None:
+        """No process can be asked; before and after."""
+        run("transactions", "begin")
+        for words, told in ((("--dry-run",), "may be at work in it"), ((), "may have been at work in it")):
+            out = run("transactions", "abort", "0:1", *words).out
+            (line,) = [each for each in out.splitlines() if each.startswith("  careful ")]
+            assert "used " in line
+            assert line.endswith(f" ago: somebody {told}")
 
     def test_what_it_did_stands_in_the_audit_trail(self, run: Any, path: Path, stuck: str) -> None:
         """With the reason; a dry run leaves no trace."""

@@ -31,6 +31,7 @@ ABORTED = (
     Field(
         "ownerState", "text", "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it."
     ),
+    Field("refused", "text", "Of a dry run: why it is refused without --force; null if it is not."),
     Field("fence", "boolean", "Whether the producers of its messages lose their sessions too."),
     Field(
         "effects",
@@ -77,7 +78,8 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bo
 
     It is refused (exit code 9) while the process that owns the transaction is alive and used it within the last 60
     seconds; --force overrides that. One that TXNCTL_TXN names is your own: it is not asked after its owner.
-    Repeating an abort succeeds and says when, why and by whom it was done.
+    Repeating an abort succeeds and says when, why and by whom it was done, with the same --if-version too. A detached
+    transaction has no process to ask for: one that was used within the last 60 seconds is aborted with a warning.
 
     With --fence the producers that sent its messages, as far as they are connected, lose their sessions: none of them
     publishes again without connecting anew. One that owned its topic takes the epoch with it, and who waits for the
@@ -116,7 +118,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
         yield context.style("DRY RUN: nothing was changed.", "bold")
         yield ""
     yield f"{'Abort' if row['dryRun'] else 'Aborted'} {row['txnId']} ({_state(row)})"
-    yield from _aligned(list(_effects(row)))
+    yield from _aligned([*_effects(row), *_warnings(row)])
     advice = _advice(row, context.force)
     if advice:
         yield ""
@@ -133,6 +135,18 @@ def _state(row: Row) -> str:
     left = row["deadlineInMs"]
     until = f"deadline in {duration(left)}" if left > 0 else f"overdue {duration(-left)}"
     return f"{row['stateBefore']}, version {row['version']}, idle {duration(row['idleMs'])}; {owner}, {until}"
+
+
+def _warnings(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
+    """What speaks against it."""
+    from storage.limits import ACTIVE_OWNER_MS
+    from txnctl.output.human import duration
+
+    if row["refused"] is not None:
+        yield "refused", None, "", f"without --force: {row['refused']}"
+    elif row["ownerState"] == "detached" and row["idleMs"] < ACTIVE_OWNER_MS:
+        is_at_work = "may be" if row["dryRun"] else "may have been"
+        yield "careful", None, "", f"used {duration(row['idleMs'])} ago: somebody {is_at_work} at work in it"
 
 
 def _effects(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
@@ -218,9 +232,9 @@ def _aligned(lines: list[tuple[str, int | None, str, str]]) -> Iterator[str]:
 
 def _advice(row: Row, force: bool) -> str | None:
     if row["dryRun"]:
-        needs_force = force and row["ownerState"] in ("alive", "stopped")
-        more = f"{' --fence' if row['fence'] else ''}{' --force' if needs_force else ''}"
-        return f'Run: txnctl transactions abort {row["txnId"]} --if-version {row["version"]}{more} --reason "..."'
+        needs_force = row["refused"] or (force and row["ownerState"] in ("alive", "stopped"))
+        options = f"{' --fence' if row['fence'] else ''}{' --force' if needs_force else ''}"
+        return f'Run: txnctl transactions abort {row["txnId"]} --if-version {row["version"]}{options} --reason "..."'
     for effect in row["effects"]:
         blocked = effect["kind"] == "topic" and any(
             each["blockedAfter"] for each in effect["unblocks"].values()
