@@ -143,7 +143,8 @@ def _death_signal() -> Callable[[], None]:
 def _follow(child: subprocess.Popen[bytes], watched: set[signal.Signals], look: Look | None) -> Ending:
     told = None
     while True:
-        found = _next_signal(watched, None if look is None else _LOOK_S)
+        # Where the process has another thread, which does not block it, SIGCHLD may be lost on that one.
+        found = _next_signal(watched, _LOOK_S)
         status = child.poll()
         if status is not None:
             return Ending(status if status >= 0 else 128 - status, told)
@@ -158,10 +159,10 @@ def _follow(child: subprocess.Popen[bytes], watched: set[signal.Signals], look: 
             child.send_signal(number)
 
 
-def _next_signal(watched: set[signal.Signals], wait_s: float | None) -> tuple[signal.Signals, bool] | None:
+def _next_signal(watched: set[signal.Signals], wait_s: float) -> tuple[signal.Signals, bool] | None:
     """The next signal, and whether the terminal sent it to the command as well; None if none came in time."""
     if sys.platform == "linux":
-        found = signal.sigwaitinfo(watched) if wait_s is None else signal.sigtimedwait(watched, wait_s)
+        found = signal.sigtimedwait(watched, wait_s)
         if found is None:
             return None
         number, is_typed = signal.Signals(found.si_signo), found.si_code == _SI_KERNEL
