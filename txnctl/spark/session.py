@@ -79,6 +79,7 @@ def spark_session(
         finally:
             if jvm is not None:
                 _kill(jvm)
+                _forget()
             if current_thread() is main_thread() and interrupt is not None:
                 signal.signal(signal.SIGINT, interrupt)
 
@@ -232,6 +233,15 @@ def _did_not_start(place: str) -> TxnctlError:
     return InvalidValue(
         f"Spark did not start: {said}", hint="Look at --master, --conf, and SPARK_HOME if it is set."
     )
+
+
+def _forget() -> None:
+    """Let PySpark forget the JVM that is gone: it would take it for that of the next session in this process."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def _let_go(jvm: Popen[bytes]) -> None:
