@@ -31,8 +31,8 @@ _LATE_COMPILING = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
     "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
 )
-"""Ten times the defaults: a method is compiled well, after it was compiled quickly, when it is really hot. In a short job
-that was half of all processor time, for methods that were hardly run again."""
+"""Ten times the defaults: what was compiled quickly is compiled well once it is really hot. That was half of the
+work of a short job, for methods that were hardly run again."""
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """The variables that tell PySpark of a JVM that runs."""
