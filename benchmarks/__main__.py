@@ -6,6 +6,7 @@ import argparse
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import machine, report
@@ -30,7 +31,10 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 2
     with tempfile.TemporaryDirectory(prefix="txnctl-benchmarks-", dir=options.dir) as directory:
-        bench = Bench(Path(directory), QUICK if options.quick else FULL)
+        sizes = QUICK if options.quick else FULL
+        if options.spark_messages is not None:
+            sizes = replace(sizes, spark_messages=options.spark_messages)
+        bench = Bench(Path(directory), sizes)
         if options.quick:
             bench.note("--quick: the sizes are tiny, the figures mean nothing")
         return _run(bench, options.rows or list(ROWS), options.json)
@@ -43,7 +47,7 @@ def _run(bench: Bench, rows: list[str], json_file: Path | None) -> int:
     for row in rows:
         print(f"{row} ...", file=sys.stderr, flush=True)
         comparisons += ROWS[row](bench)
-    for line in report.table_lines(comparisons, judge=bench.sizes is FULL):
+    for line in report.table_lines(comparisons, judge=bench.sizes.name == FULL.name):
         print(line)
     if json_file is not None:
         document = {
@@ -68,6 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("rows", nargs="*", metavar="ROW", help="rows to measure (default: all)")
     parser.add_argument(
         "--quick", action="store_true", help="tiny sizes: shows that the harness runs, no figures"
+    )
+    parser.add_argument(
+        "--spark-messages", type=int, metavar="N", help="messages of X1 and X2 (default: 10,000,000)"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="save every raw figure")
     parser.add_argument(

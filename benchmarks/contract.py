@@ -69,6 +69,20 @@ SQLITE_EACH_STEP = "sqlite3, a commit each step"
 SQLITE_IMMEDIATE = "sqlite3 BEGIN IMMEDIATE"
 SQLITE_VERSIONED = "sqlite3, versioned rows"
 REDIS = "Redis, AOF always"
+SPARK_PARQUET = "Spark's own Parquet"
+PARTITIONS = (1, 2, 4)
+SPARK_READS = (
+    ("the store", 0.3, 0.6),
+    ("the store, all columns", None, None),
+    ("offloaded files", 0.8, 1.0),
+    ("offloaded files, read_topic", 0.8, 1.0),
+)
+"""What of ours Spark reads, with goal and aim; values alone unless it is said."""
+
+
+def _partitions(count: int) -> str:
+    return "1 partition" if count == 1 else f"{count} partitions"
+
 
 TARGETS = (
     Target("S1", "topics stats -o json, whole process", "bare Python", _TIME, 4.9, 3.9),
@@ -120,6 +134,15 @@ TARGETS = (
     Target("D1", "bytes on disk a payload byte, 100 B", "payload", _AMOUNT, 1.65, None, "B/B"),
     Target("D1", "bytes on disk a payload byte, 1 KB", "payload", _AMOUNT, 1.12, None, "B/B"),
     Target("D2", "RssAnon above import after a scan", "-", _AMOUNT, 16.0, None, "MiB"),
+    *(
+        Target("X1", f"Spark reads {what}, {_partitions(count)}", SPARK_PARQUET, _SPEED, goal, aim)
+        for count in PARTITIONS
+        for what, goal, aim in SPARK_READS
+    ),
+    *(
+        Target("X2", f"Spark writes a topic, {_partitions(count)}", SPARK_PARQUET, _SPEED, 0.25, 0.5)
+        for count in PARTITIONS
+    ),
 )
 
 

@@ -34,6 +34,11 @@ class Sizes:
     """As that, where the slow end counts: a burst ends the wait of those that it starved."""
     disk_payload_bytes: int
     memory_scan_bytes: int
+    spark_messages: int
+    spark_partitions_max: int
+    """Rows on Spark use fewer partitions than they say where this is less."""
+    spark_rounds: int
+    spark_warmup: int
 
 
 FULL = Sizes(
@@ -58,6 +63,10 @@ FULL = Sizes(
     fairness_seconds=5.0,
     disk_payload_bytes=64 << 20,
     memory_scan_bytes=2 << 30,
+    spark_messages=10_000_000,
+    spark_partitions_max=4,
+    spark_rounds=3,
+    spark_warmup=1,
 )
 
 QUICK = Sizes(
@@ -82,4 +91,8 @@ QUICK = Sizes(
     fairness_seconds=0.05,
     disk_payload_bytes=1 << 20,
     memory_scan_bytes=2 << 20,
+    spark_messages=2_000,
+    spark_partitions_max=1,
+    spark_rounds=1,
+    spark_warmup=0,
 )

@@ -78,12 +78,16 @@ def running(directory: Path) -> Iterator[Cluster]:
 
 
 def _spark_home(directory: Path) -> Path:
-    """SPARK_HOME: links to what PySpark brings, so that nothing is written beside it."""
+    """SPARK_HOME: links to what PySpark brings, so that nothing is written beside it.
+
+    Its archives of Python code stay out: what runs on the workers imports the packages that are installed, which are
+    compiled.
+    """
     import pyspark
 
     home = directory / "home"
     home.mkdir()
-    for each in ("bin", "jars", "sbin", "python"):
+    for each in ("bin", "jars", "sbin"):
         (home / each).symlink_to(Path(pyspark.__file__).parent / each)
     blocked = directory / "no-lmdb"
     blocked.mkdir()

@@ -16,6 +16,7 @@ from benchmarks.rows import (
     processes,
     produce,
     readers,
+    spark,
     startup,
     tables,
     transactions,
@@ -45,4 +46,6 @@ ROWS: dict[str, Row] = {
     "K3": readers.reads_beside_writers,
     "D1": disk.bytes_per_payload_byte,
     "D2": memory.scan_memory,
+    "X1": spark.reads,
+    "X2": spark.writes,
 }

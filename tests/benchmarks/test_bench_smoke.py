@@ -25,7 +25,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         cwd=PROJECT,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=500,
         check=False,
     )
 
@@ -40,6 +40,16 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]
     done = run("--quick", "--json", str(saved), "--dir", str(disk))
     assert done.returncode == 0, done.stderr
     return done.stdout, json.loads(saved.read_text()), disk
+
+
+@pytest.mark.needs_program("java")
+def test_spark_is_measured_in_two_sessions_of_one_process(
+    quick: tuple[str, dict[str, Any], Path],
+) -> None:
+    """Ensure that a session of ours leaves nothing behind that the next one would trip over."""
+    _table, document, _disk = quick
+    assert {row["row"] for row in document["rows"]} >= {"X1", "X2"}
+    assert "spark" in document["versions"]
 
 
 def test_every_comparison_is_measured_or_the_missing_peer_is_named(

@@ -266,4 +266,8 @@ def main(words: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("txnctl: error: interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -140,9 +140,13 @@ def report(context: Context, row: Row) -> list[str]:
 
 @contextmanager
 def live(context: Context, topic: str) -> Iterator[Callable[[View], None]]:
-    """A function that shows a view in the place of the one before it: on standard error, and only on a terminal."""
+    """A function that shows a view in the place of the one before it: on standard error, and only on a terminal.
+
+    It shows no more than fits there. The last view is wiped when the block ends, and stays when it is left by an error
+    or Ctrl-C.
+    """
     import sys
-    from os import environ
+    from os import environ, get_terminal_size
 
     if not sys.stderr.isatty() or environ.get("TERM") == "dumb":
         yield lambda _view: None
@@ -157,13 +161,12 @@ def live(context: Context, topic: str) -> Iterator[Callable[[View], None]]:
     def show(view: View) -> None:
         nonlocal shown
         row: Row = printable_row(row_of(topic, view))  # type: ignore[assignment]
-        lines = "\n".join(report(context, row)).splitlines()
+        height = get_terminal_size(sys.stderr.fileno()).lines or 24
+        lines = "\n".join(report(context, row)).splitlines()[: height - 1]
         sys.stderr.write(wipe() + "\n".join(lines) + "\n")
         sys.stderr.flush()
         shown = len(lines)
 
-    try:
-        yield show
-    finally:
-        sys.stderr.write(wipe())
-        sys.stderr.flush()
+    yield show
+    sys.stderr.write(wipe())
+    sys.stderr.flush()

@@ -140,42 +140,40 @@ class Monitor:
         """Take the groups that changed."""
         from pyspark.sql import functions as f
 
+        is_outsized = f.col("kind") == OUTSIZED
+        is_sum = f.col("kind").isin(TOTAL, PERIOD)
+        balance = f.col("inflow") - f.col("outflow")
+        is_overdrawn = (f.col("kind") == ACCOUNT) & (balance < -self._watch.overdraft)
+        is_known = (f.col("kind") == ACCOUNT) & f.col("name").isin(list(self.view.overdrawn))
         sums.persist()
         try:
-            balance = f.col("inflow") - f.col("outflow")
-            is_overdrawn = (f.col("kind") == ACCOUNT) & (balance < -self._watch.overdraft)
-            unusual = sums.where(is_overdrawn | (f.col("kind") == OUTSIZED))
-            for row in sums.where(f.col("kind").isin(TOTAL, PERIOD)).toLocalIterator():
-                self._note_sum(row.asDict())
-            self._note_accounts(sums.where(f.col("kind") == ACCOUNT), is_overdrawn)
-            for row in unusual.where(f.col("kind") == OUTSIZED).limit(_SHOWN_MAX).toLocalIterator():
-                self.view.outsized[row["name"]] = row.asDict()
+            # All in one job of Spark: each costs more than what a usual micro-batch holds.
+            shown = sums.where(is_sum | is_known)
+            for some in (is_overdrawn & ~is_known, is_outsized):
+                shown = shown.unionAll(sums.where(some).limit(_SHOWN_MAX))
+            for row in shown.collect():
+                self._note(row.asDict())
             if self._to is not None:
-                self._write(sums.where(f.col("kind").isin(TOTAL, PERIOD)), "sums", batch_id)
-                self._write(unusual, "unusual", batch_id)
+                self._write(sums.where(is_sum), "sums", batch_id)
+                self._write(sums.where(is_overdrawn | is_outsized), "unusual", batch_id)
         finally:
             sums.unpersist()
         self.view.batches += 1
         self._told(self.view)
 
-    def _note_sum(self, row: dict[str, Any]) -> None:
+    def _note(self, row: dict[str, Any]) -> None:
+        """Note the sums of a group; an account that is no longer overdrawn is taken out."""
+        view, name = self.view, row["name"]
         if row["kind"] == TOTAL:
-            self.view.total = row
+            view.total = row
+        elif row["kind"] == PERIOD:
+            view.periods[name] = row
+        elif row["kind"] == OUTSIZED:
+            view.outsized[name] = row
+        elif (balance := row["inflow"] - row["outflow"]) < -self._watch.overdraft:
+            view.overdrawn[name] = balance
         else:
-            self.view.periods[row["name"]] = row
-
-    def _note_accounts(self, accounts: DataFrame, is_overdrawn: Column) -> None:
-        """Add accounts that are overdrawn now, and take out those that no longer are."""
-        from pyspark.sql import functions as f
-
-        known = list(self.view.overdrawn)
-        of_interest = is_overdrawn if not known else is_overdrawn | f.col("name").isin(known)
-        for row in accounts.where(of_interest).limit(len(known) + _SHOWN_MAX).toLocalIterator():
-            balance = row["inflow"] - row["outflow"]
-            if balance < -self._watch.overdraft:
-                self.view.overdrawn[row["name"]] = balance
-            else:
-                self.view.overdrawn.pop(row["name"], None)
+            view.overdrawn.pop(name, None)
 
     def _write(self, frame: DataFrame, name: str, batch_id: int) -> None:
         assert self._to is not None
