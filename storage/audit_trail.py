@@ -39,6 +39,11 @@ def check_reason(reason: str | None) -> None:
         return
     if len(reason) > REASON_CHARACTERS_MAX:
         raise InvalidValue(f"a reason has at most {REASON_CHARACTERS_MAX:,} characters, not {len(reason):,}")
+    if reason and not reason.strip(". \u2026"):
+        raise InvalidValue(
+            f"{reason!r} is no reason: it only stands for one",
+            hint="Say why, in a few words that will be understood next month: --reason 'hangs since the deploy'.",
+        )
     try:
         reason.encode()
     except UnicodeEncodeError:
