@@ -80,6 +80,17 @@ def _forget(batch: WriteBatch, kind: Kind) -> None:
         batch.delete(AUDIT, oldest)
 
 
+def reason_of(view: ReadView, at_ms: int, *actions: str) -> str | None:
+    """What was given as the reason of a change, by its moment; None if nothing was, or it is no longer kept."""
+    for _, payload in view.scan_back(AUDIT, b"", key1(Kind.EXPIRY)):
+        changed_ms, _by, action, _target, reason = unpack(payload)[:5]
+        if changed_ms == at_ms and action in actions:
+            return str(reason) if reason is not None else None
+        if changed_ms < at_ms:
+            break
+    return None
+
+
 def numbers(view: ReadView) -> list[int]:
     """The numbers of all records, the newest first."""
     return sorted((int.from_bytes(key, "big") & ~Kind.EXPIRY for key in view.keys(AUDIT)), reverse=True)
