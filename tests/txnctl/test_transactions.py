@@ -267,6 +267,10 @@ class TestAbort:
             lines[7],
         ]
         assert lines[7].startswith("then 403 stay blocked behind 0:2 (job=fulfil, detached, active ")
+        assert (
+            lines[-2] == "See: txnctl topics peek orders --isolation-level read-uncommitted --from 1:0 -n 15"
+        )
+        assert run(*lines[-2].split()[2:]).out.count("\n") >= 15
         assert lines[-1] == f'Run: txnctl transactions abort {stuck} --if-version 7 --reason "..."'
 
     def test_dry_run_numbers_are_the_real_ones(self, run: Any, stuck: str) -> None:
