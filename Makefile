@@ -9,6 +9,7 @@ PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
 INSTALLED := $(VENV)/.installed-$(PLACE)
 INSTALLED_SPARK := $(VENV)/.installed-spark-$(PLACE)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(PLACE)
+CLASSES := $(VENV)/spark-classes.jsa
 PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
 WORKERS ?= 2
 CRASH_ROUNDS ?= 500
@@ -51,7 +52,7 @@ imports: $(INSTALLED_DEV)  ## direction of imports (import-linter)
 generated: $(INSTALLED_DEV)  ## man pages, completions and docs/CLI.md are those of the command tree
 	$(BIN)/python -m txnctl.generate --check
 
-pytest: $(INSTALLED_DEV)  ## the tests alone
+pytest: $(INSTALLED_DEV) $(CLASSES)  ## the tests alone
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 format: $(INSTALLED_DEV)  ## format the code and mend what ruff can mend
@@ -114,3 +115,8 @@ $(INSTALLED_DEV): $(INSTALLED)
 	@echo "Installing the tools of the complete check into $(VENV) ..."
 	@$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[dev]' || $(PIP_FAILED)
 	@touch $@
+
+# Without it the tests run too, and longer.
+$(CLASSES): $(INSTALLED_DEV)
+	@echo "Collecting the classes that Spark loads, once, for the JVMs of the tests ..."
+	@$(BIN)/python -m tests.lean_java >$@.log 2>&1 || echo "That failed, see $@.log; the tests do without."

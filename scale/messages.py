@@ -36,14 +36,15 @@ class Produced:
 
     Attributes:
         committed, uncommitted: what READ_COMMITTED and READ_UNCOMMITTED have to find.
-        accounts: of each key how many committed messages, and the sum of their CRC-32s.
+        keys: of committed messages. Where a key comes again in every hundredth batch, the aborted ones have some to
+            themselves.
         open: the transaction that is held open at the end; messages stand in it and behind it.
     """
 
     def __init__(self) -> None:
         self.committed = Checksum()
         self.uncommitted = Checksum()
-        self.keys = 0
+        self.keys: set[bytes] = set()
         self.open: Transaction | None = None
 
     def fields(self) -> dict[str, Any]:
@@ -53,12 +54,12 @@ class Produced:
 def produce(store: Store, topic: str, messages: int, batch: int) -> Produced:
     """Fill a topic: of ten batches one is in a transaction that commits, one in one that aborts."""
     produced = Produced()
-    produced.keys = max(1, messages // 100)
+    key_count = max(1, messages // 100)
     store.create_topic(topic, ledger_entries_max=max(20, messages // batch // 8))
     with store.create_producer(topic) as producer:
         for number, first in enumerate(range(0, messages, batch)):
             values = _values(first, min(batch, messages - first))
-            keys = [b"k%d" % (index % produced.keys) for index in range(first, first + len(values))]
+            keys = [b"k%d" % (index % key_count) for index in range(first, first + len(values))]
             produced.uncommitted.add(values)
             if number % 10 == 9:
                 with_abort = store.transaction()
@@ -67,6 +68,7 @@ def produce(store: Store, topic: str, messages: int, batch: int) -> Produced:
                 with_abort.abort()
                 continue
             produced.committed.add(values)
+            produced.keys.update(keys)
             if number % 10 == 4:
                 with store.transaction() as txn:
                     producer.send_batch(values, keys=keys, txn=txn)

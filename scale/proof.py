@@ -129,9 +129,9 @@ class Proof:
         )
         self._say_rate("and once more", produced.committed.count, time.monotonic() - answers[1]["seconds"])
         self._check("the second copy", self._counted(store, _SECOND), produced.committed.fields())
-        self._say_rate("totals into a table", produced.keys, time.monotonic() - answers[2]["seconds"])
+        self._say_rate("totals into a table", len(produced.keys), time.monotonic() - answers[2]["seconds"])
         totals = [row.value.split() for row in store.table(_TOTALS).scan()]
-        self._check("keys of the table", len(totals), produced.keys)
+        self._check("keys of the table", len(totals), len(produced.keys))
         found = {"count": sum(int(each[0]) for each in totals), "total": sum(int(each[1]) for each in totals)}
         wanted = produced.committed.fields()
         self._check("totals of the table", found, {name: wanted[name] for name in found})

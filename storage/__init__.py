@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from storage.reader import Blocked, Reader
     from storage.receipt import DUPLICATE, BatchReceipt
     from storage.store import Store
-    from storage.subscription.isolation import IsolationLevel, SubscriptionType
+    from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
     from storage.transaction import Transaction
     from storage.txn_id import TxnID
     from storage.txn_options import CheckMode, Priority, TransactionIsolation
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DUPLICATE", "EARLIEST", "LATEST", "AccessMode", "BatchReceipt", "Blocked", "CheckMode", "Consumer",
-    "IsolationLevel", "LateMessageId", "Message", "MessageBatch", "MessageId", "Position", "Priority", "Producer",
-    "Reader", "Row", "Store", "SubscriptionType", "Table", "Transaction", "TransactionIsolation", "TransactionState",
-    "TxnID", "TxnctlError",
+    "IsolationLevel", "LateMessageId", "Message", "MessageBatch", "MessageId", "OnOpen", "Position", "Priority",
+    "Producer", "Reader", "Row", "Store", "SubscriptionType", "Table", "Transaction", "TransactionIsolation",
+    "TransactionState", "TxnID", "TxnctlError",
 ]  # fmt: skip
 
 _HOMES = {
@@ -39,7 +39,8 @@ _HOMES = {
     "BatchReceipt": "receipt", "LateMessageId": "position",
     "Blocked": "reader", "Consumer": "consumer", "IsolationLevel": "subscription.isolation", "Message": "message",
     "MessageBatch": "message_batch",
-    "MessageId": "position", "Position": "position", "Producer": "producer", "Reader": "reader", "Store": "store",
+    "MessageId": "position", "OnOpen": "subscription.isolation",
+    "Position": "position", "Producer": "producer", "Reader": "reader", "Store": "store",
     "SubscriptionType": "subscription.isolation", "Transaction": "transaction", "TransactionState": "txn_state",
     "TxnID": "txn_id", "TxnctlError": "errors",
     "CheckMode": "txn_options", "Priority": "txn_options", "TransactionIsolation": "txn_options", "Row": "open_table",

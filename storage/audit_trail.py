@@ -98,6 +98,8 @@ def numbers(view: ReadView) -> list[int]:
 
 def find(view: ReadView, number: int) -> dict[str, Any] | None:
     """A record for reports; None if there is none of this number."""
+    if not 0 < number <= view.head.last_audit:
+        return None
     for kind in Kind:
         payload = view.get(AUDIT, key1(kind + number))
         if payload is not None:

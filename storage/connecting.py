@@ -212,7 +212,7 @@ class _Connecting:
             before = [
                 each for each in there if is_there and (not each.is_waiting or each.number < mine.number)
             ]
-            return view.commit, before, bool(reaper.overdue(view, 1) or reaper.orphaned(view, locks))
+            return view.commit, before, reaper.is_due(view, locks)
 
     def _promote(self, batch: WriteBatch, topic: Topic, mine: ProducerSession) -> ProducerSession:
         _check_there(batch, topic)

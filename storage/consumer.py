@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from storage.clock import nanoseconds
 from storage.connection import Connection
 from storage.errors import ConsumerEvicted, InvalidPosition, StoreClosed, SubscriptionNotFound, WaitTimeout
-from storage.ledger import topic_head
+from storage.ledger import managed_ledger, topic_head
 from storage.ledger.topic import Topic
 from storage.limits import DEATH_CHECK_S
 from storage.message import Message
@@ -22,27 +22,31 @@ from storage.position import LateMessageId, MessageId
 from storage.reader import Blocked, blocked_by
 from storage.schema import CURSORS
 from storage.subscription import (
+    awaited,
     change,
     consumed,
     cursor as cursors,
     dead_letter,
     delivery as deliveries,
-    dispatch,
+    handing_out,
     subscription as subscriptions,
 )
 from storage.subscription.acknowledgement import Acknowledger, Item, add_item, item_of
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import NOBODY, Part
-from storage.subscription.dispatch import Selection, Walk
-from storage.subscription.isolation import IsolationLevel, SubscriptionType, bound
+from storage.subscription.dispatch import Walk
+from storage.subscription.held_keys import HeldKeys
+from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
 from storage.subscription.key_order import KeyOrder
 from storage.subscription.receiver_queue import Messages, ReceiverQueue
+from storage.subscription.selection import Selection
 from storage.subscription.subscription import AttachedConsumer, Subscription
 from storage.transaction import Transaction, txn_number, work_of
-from storage.txn import reaper, record as records
+from storage.txn import buffer, reaper, record as records
 from storage.txn.aborted import AbortedSet
 from storage.txn.coordinator import Coordinator
 from storage.txn_id import TxnID
+from storage.txn_state import TransactionState
 from storage.view import ReadView, WriteBatch
 
 _TEND_NS = int(DEATH_CHECK_S * 1e9)
@@ -72,6 +76,7 @@ class Consumer:
         self._window = receiver_queue_size
         self._acknowledger = Acknowledger(coordinator, subscription, connection.owner, attached.consumer_id)
         self._aborted = AbortedSet()
+        self._held_keys = HeldKeys()
         self._queue = ReceiverQueue()
         self._key_order = KeyOrder(subscription, attached.consumer_id, self._queue)
         self._generation = -1
@@ -98,6 +103,10 @@ class Consumer:
     @property
     def subscription_isolation_level(self) -> IsolationLevel:
         return self._subscription.level
+
+    @property
+    def on_open(self) -> OnOpen:
+        return self._subscription.on_open
 
     def receive(
         self, timeout: float | None = None, *, txn: Transaction | TxnID | str | None = None
@@ -251,8 +260,13 @@ class Consumer:
         self._forget_acknowledged(max(at for at, _ in items))
 
     def blocked_by(self) -> Blocked | None:
-        """The open transaction behind which committed messages wait, or None."""
+        """The open transaction behind which committed messages wait, or None.
+
+        With on-open skip: messages that wait on this subscription for their key.
+        """
         with self._connection.view() as view:
+            if self._subscription.skips:
+                return held_by(view, self._subscription)
             return blocked_by(view, self._topic.topic_id, self._subscription.level)
 
     def unsubscribe(self) -> None:
@@ -385,11 +399,11 @@ class Consumer:
             try:
                 selection = self._connection.write(lambda batch: self._dispatch(batch, room))
             except BaseException:
-                # It may hold ids of transactions that the failed batch had aborted.
-                self._aborted = AbortedSet()
+                # They may know of what the failed batch had ended or passed over.
+                self._aborted, self._held_keys = AbortedSet(), HeldKeys()
                 raise
             self._queue.add(selection.hand_outs)
-            if self._queue or not (selection.passed or selection.worn_out):
+            if self._queue or not selection.is_worth_recording:
                 return bool(self._queue)
 
     def _is_worth_it(self, view: ReadView, room: int) -> bool:
@@ -399,12 +413,14 @@ class Consumer:
         cursor = cursors.load(view, subscription.subscription_id)
         if subscription.type is SubscriptionType.FAILOVER and not self._is_active(view):
             return False
-        if not cursor.released and subscription.type is not SubscriptionType.KEY_SHARED:
-            return max(cursor.read, cursor.mark_delete) < bound(
-                subscription.level, head.max_read, head.last_confirmed
-            )
-        found = self._walk(view, head, cursor, room).run()
-        return bool(found.hand_outs or found.worn_out or found.passed)
+        if not cursor.released and not subscription.keeps_keys:
+            after = max(cursor.read, cursor.mark_delete)
+            if after >= subscription.bound(head):
+                return False
+            following = managed_ledger.next_entry(view, subscription.topic_id, after)
+            if not subscription.skips or following is None or not following.txn:
+                return True
+        return self._walk(view, head, cursor, room).run().is_worth_recording
 
     def _is_active(self, view: ReadView) -> bool:
         """Failover: the consumer that attached first is handed everything."""
@@ -414,7 +430,9 @@ class Consumer:
         return False
 
     def _walk(self, view: ReadView, head: topic_head.TopicHead, cursor: Cursor, room: int) -> Walk:
-        return Walk(view, head, self._subscription, cursor, self._attached.consumer_id, room, self._aborted)
+        return Walk(
+            view, head, self._subscription, cursor, self._attached.consumer_id, room, self._aborted, self._held_keys
+        )  # fmt: skip
 
     def _dispatch(self, batch: WriteBatch, room: int) -> Selection:
         subscription = self._subscription
@@ -437,7 +455,8 @@ class Consumer:
         selection = self._walk(batch, head, cursor, room).run()
         if selection.worn_out:
             dead_letter.send(batch, self._topic, subscription, cursor, selection.worn_out)
-        dispatch.apply(batch, subscription, cursor, self._attached.consumer_id, selection)
+        handing_out.apply(batch, subscription, cursor, self._attached.consumer_id, selection)
+        self._held_keys.know(cursor.passes)
         return selection
 
     def _end_owned(self, batch: WriteBatch, lease: int) -> None:
@@ -460,6 +479,18 @@ class Consumer:
             subscriptions.sweep(batch, self._subscription, self._end_owned)
 
         self._connection.write(sweep)
+
+
+def held_by(view: ReadView, mine: Subscription) -> Blocked | None:
+    """What a subscription that skips holds back, and behind which open transaction; of several, the one begun first."""
+    held, holder = 0, 0
+    for each in awaited.every(view, mine.subscription_id):
+        if each.held and records.state_of(view, each.txn) is TransactionState.OPEN:
+            held, holder = held + each.held, holder or each.txn
+    first = buffer.first_open(view, mine.topic_id)
+    if first is None:
+        return None
+    return Blocked(held, topic_head.load(view, mine.topic_id).uncommitted, TxnID(holder or first[0]))
 
 
 def _items(messages: Acknowledged) -> list[Item]:

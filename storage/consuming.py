@@ -13,7 +13,7 @@ from storage.names import named
 from storage.position import LATEST, Start, start_of
 from storage.reader import subscription_start
 from storage.subscription import change, cursor as cursors, dead_letter, subscription as subscriptions
-from storage.subscription.isolation import IsolationLevel, SubscriptionType
+from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
 from storage.subscription.subscription import AttachedConsumer, Subscription
 from storage.txn import reaper
 from storage.txn.coordinator import Coordinator
@@ -30,7 +30,16 @@ class Ask:
         dead_letter_topic, max_redeliver_count: where a message goes that was redelivered so often.
     """
 
-    __slots__ = ("dead_letter_topic", "level", "max_redeliver_count", "name", "start", "topic", "type")
+    __slots__ = (
+        "dead_letter_topic",
+        "level",
+        "max_redeliver_count",
+        "name",
+        "on_open",
+        "start",
+        "topic",
+        "type",
+    )
 
     def __init__(
         self,
@@ -39,6 +48,7 @@ class Ask:
         *,
         type_: SubscriptionType | str | None = None,
         level: IsolationLevel | str | None = None,
+        on_open: OnOpen | str | None = None,
         start: Start = LATEST,
         dead_letter_topic: str | None = None,
         max_redeliver_count: int | None = None,
@@ -52,6 +62,7 @@ class Ask:
         self.name = name
         self.type = named(SubscriptionType, type_, "subscription type")
         self.level = named(IsolationLevel, level, "isolation level")
+        self.on_open = named(OnOpen, on_open, "on-open")
         self.start = start_of(start)
         self.dead_letter_topic = dead_letter_topic
         self.max_redeliver_count = max_redeliver_count
@@ -64,7 +75,7 @@ def attach(
 
     Raises:
         TopicNotFound, InvalidName, InvalidValue
-        SubscriptionBusy: consumers attached ask for another type or level, or it is Exclusive.
+        SubscriptionBusy: consumers attached ask for another type, level or on-open, or it is Exclusive.
         ObjectHeld: the type would change while acknowledgements are pending.
     """
 
@@ -93,7 +104,7 @@ def create(batch: WriteBatch, topic: Topic, ask: Ask) -> Subscription:
     dead_letter.check_policy(topic, ask.name, ask.dead_letter_topic, ask.max_redeliver_count)
     return subscriptions.create(
         batch, topic, ask.name, ask.type or SubscriptionType.EXCLUSIVE, level, after, inside,
-        ask.dead_letter_topic, ask.max_redeliver_count,
+        ask.dead_letter_topic, ask.max_redeliver_count, ask.on_open or OnOpen.BLOCK,
     )  # fmt: skip
 
 
@@ -110,8 +121,8 @@ def _join(
         batch, mine, lambda within, lease: reaper.end_owned(within, coordinator, lease, connection.owner)
     )
     cursor = cursors.load(batch, mine.subscription_id)
-    subscriptions.check_mode(topic, mine, living, ask.type, ask.level)
-    change.update(batch, mine, cursor, ask.type, ask.level)
+    subscriptions.check_mode(topic, mine, living, ask.type, ask.level, ask.on_open)
+    change.update(batch, mine, cursor, ask.type, ask.level, ask.on_open)
     if ask.dead_letter_topic is not None:
         mine.dead_letter_topic = ask.dead_letter_topic
     if ask.max_redeliver_count is not None:

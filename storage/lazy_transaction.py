@@ -80,6 +80,10 @@ class LazyTransaction:
         self._boot_deadline_ns = connection.clock.boot_ns() + begun.timeout_ms * 1_000_000
         self.least = least
         self.timestamp = started.timestamp if started is not None else 0
+        self._keep_nothing()
+
+    def _keep_nothing(self) -> None:
+        """What it begins with: each class that builds on this one says what it keeps in the process."""
 
     # Beginning
 
@@ -271,7 +275,7 @@ class LazyTransaction:
             return self._connection.clock.boot_ns() >= self._boot_deadline_ns
         with self._connection.view() as view:
             record = records.get(view, self.least)
-            return record.state is not TransactionState.OPEN or view.now_ns >= record.deadline_ns
+            return record.state is not TransactionState.OPEN or record.is_overdue(view.now_ns)
 
     def forked(self) -> None:
         """This is the child of a fork: whoever held the lock is not here."""

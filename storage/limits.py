@@ -73,6 +73,9 @@ TRANSACTION_TIMEOUT_MS_MAX = 24 * 3600 * 1000
 REAP_PER_WRITE_MAX = 4
 """Overdue or orphaned transactions that one write ends on its way."""
 
+REAP_STEP_MAX = 200
+"""Overdue or orphaned transactions that one store transaction of `transactions reap` ends."""
+
 REAP_EVERY_NS = 1_000_000_000
 """A process looks for dead owners at its first write, then at most once in this long."""
 
@@ -87,6 +90,12 @@ RECEIVER_QUEUE_SIZE = 1000
 
 HELD_MESSAGES_MAX = 100_000
 """Key_Shared: messages passed over because their key is held; beyond it dispatch waits."""
+
+KEYS_REMEMBERED_MAX = 1_000_000
+"""Key_Shared with on-open skip: keys of open transactions that a consumer remembers; with more it holds back all."""
+
+PASSED_OVER_KEPT = 1000
+"""Open transactions that a waiting consumer passes over before it records that it did."""
 
 NACK_DELAY_MS = 60_000
 DISPATCH_BYTES_MAX = 8 * 1024 * 1024
@@ -140,6 +149,9 @@ GC_LOOK_RECORDS = 2000
 
 OUTCOME_RETENTION_MS = 24 * 3600 * 1000
 """How long the outcome of a transaction is kept at least, when nothing names it any more."""
+
+HOLDERS_SHOWN = 20
+"""Open transactions that the statistics of a subscription name, the first of the topic; lists have them all."""
 
 TABLE_HOLDERS_MAX = 20
 """Open transactions that the statistics of a table name; the others are counted."""

@@ -162,10 +162,12 @@ class Table:
         All keys are walked, in views of bounded length; rows that come and go meanwhile shift the cuts a little.
 
         Raises:
-            TableNotFound
+            TableNotFound, InvalidValue
         """
         from storage.ops import tables
 
+        if parts < 1:
+            raise InvalidValue(f"a table is cut into 1 part or more, not {parts}")
         return tables.split(self._connection, self._entry, parts)
 
     def _reader(self, txn: Txn | None, at: int | None, check: CheckMode | None) -> Reader | TableWork:

@@ -1,4 +1,4 @@
-"""Positions and message ids: order, text form, byte form.
+"""Positions and message ids: order, text form.
 
 `Position` names an entry: `ledgerId:entryId`. Positions order by ledger, then entry; `L:-1` stands before the
 first entry of ledger L. `MessageId` names a message: its entry and, in a batch, its index in it.
@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from struct import Struct
 from typing import Final
 
 from storage.errors import InvalidPosition
 
 _TEXT = re.compile(r"(0|[1-9][0-9]{0,17}):(-1|0|[1-9][0-9]{0,17})(?::(0|[1-9][0-9]{0,8}))?")
-_KEY = Struct(">QQ")
 
 
 class Position(tuple[int, int]):
@@ -181,11 +179,6 @@ LATEST: Final = Extreme("latest")
 
 Start = Position | MessageId | Extreme
 """Where a reader or a new subscription starts: a position or message id is the first one read."""
-
-
-def position_key(ledger_id: int, entry_id: int) -> bytes:
-    """16 bytes that sort as the positions do. `entry_id` is 0 or more."""
-    return _KEY.pack(ledger_id, entry_id)
 
 
 def start_of(value: object) -> Position | MessageId | Extreme:

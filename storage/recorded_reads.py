@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
 
-from storage.connection import Connection
-from storage.lazy_transaction import Begun, Unready
+from storage.lazy_transaction import Unready
 from storage.limits import PAGE_ENTRIES
 from storage.read_cache import ReadCache
 from storage.send_work import SendWork
@@ -21,8 +20,6 @@ from storage.table.table import TableEntry, check_exists
 from storage.table.visibility import OPEN, Version
 from storage.table.writing import Write, begin_use, check_window, push_for_read
 from storage.txn import record as records
-from storage.txn.beginning import Started
-from storage.txn.coordinator import Coordinator
 from storage.txn.record import TransactionRecord
 from storage.txn_options import TransactionIsolation
 from storage.view import ReadView, WriteBatch
@@ -39,15 +36,8 @@ Note = Callable[[ReadView, ReadCache], None]
 class RecordedReads(SendWork):
     """See the module. For one thread at a time, beside the watch over what is kept."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        coordinator: Coordinator,
-        begun: Begun,
-        least: int = 0,
-        started: Started | None = None,
-    ) -> None:
-        super().__init__(connection, coordinator, begun, least, started)
+    def _keep_nothing(self) -> None:
+        super()._keep_nothing()
         self._buffer: dict[tuple[int, bytes], Write] = {}
         self._buffered_bytes = 0
 

@@ -95,6 +95,13 @@ ACKS = Database("acks")
 DELIVERIES = Database("deliveries")
 """u64 subscription, u64 ledger, u64 entry -> M(parts): messages handed out or held back, and to whom."""
 
+AWAITED = Database("awaited")
+"""u64 subscription, u64 txn -> M(awaited): with `--on-open skip`, transactions that dispatch has passed over."""
+
+HELD = Database("held")
+"""u64 subscription, u64 txn, u64 ledger, u64 entry -> bitmap: on Key_Shared with `--on-open skip`, committed messages
+that wait behind an awaited transaction's message of their key."""
+
 CONSUMERS = Database("consumers")
 """u64 subscription, u64 consumer -> M(consumer record)."""
 
@@ -130,8 +137,8 @@ TABLE_PURGES = Database("table_purges")
 
 ALL = (
     STORE, HEADS, TOPICS, LEDGERS, ENTRIES, PRODUCERS, OWNERS, SEQUENCES, TXNS, TXN_PARTS, TXN_DEADLINES, TXN_RUNS,
-    OPEN_FIRST, ABORTED, LEASES, LEASE_TXNS, SUBSCRIPTIONS, CURSORS, ACKS, DELIVERIES, CONSUMERS, PENDING, TXN_PENDING,
-    AUDIT, PURGES, TABLES, ROWS, VERSIONS, TXN_KEYS, CONFLICTS, TABLE_PURGES,
+    OPEN_FIRST, ABORTED, LEASES, LEASE_TXNS, SUBSCRIPTIONS, CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS,
+    PENDING, TXN_PENDING, AUDIT, PURGES, TABLES, ROWS, VERSIONS, TXN_KEYS, CONFLICTS, TABLE_PURGES,
 )  # fmt: skip
 
 PART_TOPIC = 1

@@ -12,17 +12,14 @@ from contextlib import suppress
 from typing import TypeVar
 
 from storage.appending import Appender
-from storage.connection import Connection
 from storage.errors import TxnctlError, WriterBusy
 from storage.flusher import KEPT_NS
 from storage.kept_sends import KeptSends, WritingSends, kept_bytes
-from storage.lazy_transaction import Begun, LazyTransaction
+from storage.lazy_transaction import LazyTransaction
 from storage.ledger.entry import Columns
 from storage.limits import LOCK_NOTE_S, WRITE_BYTES_TARGET
 from storage.receipt import BatchReceipt
 from storage.txn import record as records
-from storage.txn.beginning import Started
-from storage.txn.coordinator import Coordinator
 from storage.txn.record import TransactionRecord
 from storage.txn_state import TransactionState
 from storage.view import WriteBatch
@@ -36,20 +33,13 @@ _OVERDUE_WAIT_S = 0.2
 class SendWork(LazyTransaction):
     """See the module. For one thread at a time, beside the watch over what is kept."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        coordinator: Coordinator,
-        begun: Begun,
-        least: int = 0,
-        started: Started | None = None,
-    ) -> None:
-        super().__init__(connection, coordinator, begun, least, started)
-        self._flusher = connection.environment.flusher
+    def _keep_nothing(self) -> None:
+        super()._keep_nothing()
+        self._flusher = self._connection.environment.flusher
         self._sends = KeptSends()
         self._writing: WritingSends | None = None
         self._failure: TxnctlError | None = None
-        self._is_shared = not begun.attached
+        self._is_shared = not self._begun.attached
         self._noted_ns = -1
 
     @property

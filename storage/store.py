@@ -26,7 +26,7 @@ from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, SESSION_LEASE_MS
 from storage.names import named
 from storage.position import EARLIEST, LATEST, Extreme, MessageId, Position, start_of
 from storage.schema import PART_SUBSCRIPTION, PART_TOPIC
-from storage.subscription.isolation import IsolationLevel, SubscriptionType
+from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
 from storage.txn_id import TxnID
 from storage.txn_options import CheckMode, Priority, TransactionIsolation, TransactionOptions
 
@@ -339,6 +339,7 @@ class Store:
         *,
         subscription_type: SubscriptionType | None = None,
         subscription_isolation_level: IsolationLevel | None = None,
+        on_open: OnOpen | str | None = None,
         initial_position: Start = LATEST,
         consumer_name: str | None = None,
         receiver_queue_size: int = RECEIVER_QUEUE_SIZE,
@@ -347,16 +348,20 @@ class Store:
     ) -> Consumer:
         """Attach a consumer to a subscription, which is created if it is missing.
 
-        What is not named is taken from the subscription; a new one is Exclusive and READ_COMMITTED.
+        What is not named is taken from the subscription; a new one is Exclusive and READ_COMMITTED, and stops at open
+        transactions.
 
         Args:
+            on_open: `block` or `skip`: whether READ_COMMITTED stops at an open transaction, or, on Shared and
+                Key_Shared, delivers what is committed behind it.
             initial_position: where a new subscription begins.
             receiver_queue_size: messages handed out in one store transaction, at the most.
             max_redeliver_count: redeliveries after which a message goes to the dead-letter topic; never if None.
 
         Raises:
             TopicNotFound, InvalidName
-            SubscriptionBusy: consumers attached ask for another type or level, or it is Exclusive.
+            InvalidValue: skip with another type or level.
+            SubscriptionBusy: consumers attached ask for another type, level or on-open, or it is Exclusive.
         """
         from storage import consuming
         from storage.consumer import Consumer
@@ -365,7 +370,8 @@ class Store:
             raise InvalidValue(f"a receiver queue holds at least 1 message, not {receiver_queue_size}")
         ask = consuming.Ask(
             topic, subscription_name, type_=subscription_type, level=subscription_isolation_level,
-            start=initial_position, dead_letter_topic=dead_letter_topic, max_redeliver_count=max_redeliver_count,
+            on_open=on_open, start=initial_position, dead_letter_topic=dead_letter_topic,
+            max_redeliver_count=max_redeliver_count,
         )  # fmt: skip
         attached = consuming.attach(self.connection, self.coordinator, ask, consumer_name)
         return Consumer(self.connection, self.coordinator, *attached, receiver_queue_size)
@@ -417,14 +423,14 @@ class Store:
         """Write intents of one table, or of all: who holds which keys."""
         from storage.ops import tables
 
-        return tables.intents(self.connection, table, limit)
+        return tables.intents(self.connection, table, _limit(limit))
 
     def conflicts(self, limit: int | None = None, table: str | None = None) -> list[dict[str, Any]]:
         """Recent conflicts between transactions over tables, the newest first: winner, loser, key."""
         from storage.table import conflict
 
         with self.connection.view() as view:
-            return conflict.rows(view, limit, table)
+            return conflict.rows(view, _limit(limit), table)
 
     # Transactions
 
@@ -526,7 +532,7 @@ class Store:
         """The open transactions, oldest first; with `ended` the others, newest first."""
         from storage.ops import transactions
 
-        return transactions.rows(self, ended=ended, topic=topic, limit=limit)
+        return transactions.rows(self, ended=ended, topic=topic, limit=_limit(limit))
 
     def show_transaction(self, txn: Txn) -> dict[str, Any]:
         """All that is known of a transaction.
@@ -595,7 +601,7 @@ class Store:
         from storage.txn_state import AbortReason
 
         wanted = named(AbortReason, reason, "reason")
-        return transactions.history(self, topic=topic, reason=wanted, since_ms=since_ms, limit=limit)
+        return transactions.history(self, topic=topic, reason=wanted, since_ms=since_ms, limit=_limit(limit))
 
     def wait_transaction(self, txn: Txn, timeout: float | None = None) -> dict[str, Any]:
         """Wait until a transaction has ended; as `show_transaction`.
@@ -668,15 +674,19 @@ class Store:
         """Every entry of a topic from `start` on, transaction markers too."""
         from storage.ops import browse
 
-        return browse.log(self.connection, topic, start, limit)
+        return browse.log(self.connection, topic, start, _limit(limit))
 
     def last_message_id(
-        self, topic: str, isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED
+        self,
+        topic: str,
+        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+        *,
+        subscription: str | None = None,
     ) -> MessageId | None:
-        """The largest message visible at a level, or None."""
+        """The largest message visible at a level, or to a subscription at its own; or None."""
         from storage.ops import browse
 
-        return browse.last_message_id(self.connection, topic, isolation_level)
+        return browse.last_message_id(self.connection, topic, isolation_level, subscription)
 
     def peek(self, topic: str, subscription: str, count: int = 1) -> list[Message]:
         """The next messages that a subscription may be handed, without handing them out."""
@@ -738,7 +748,7 @@ class Store:
         """What operators changed, the newest first."""
         from storage.ops import audit
 
-        return audit.rows(self.connection, limit)
+        return audit.rows(self.connection, _limit(limit))
 
     def overview(self) -> dict[str, Any]:
         """All that `txnctl status`, `doctor` and `check` look at, from one view, with what is wrong as `findings`."""
@@ -862,6 +872,17 @@ class Store:
         from storage.ops import verify
 
         return verify.run(self.connection, self.table, full=full, progress=progress, checked=checked)
+
+
+def _limit(rows: int | None) -> int | None:
+    """How many rows at the most; None for all, as is more than there can be.
+
+    Raises:
+        InvalidValue
+    """
+    if rows is not None and rows < 0:
+        raise InvalidValue(f"a number of rows is 0 or more, not {rows}")
+    return None if rows is None or rows >= 1 << 62 else rows
 
 
 def _timeout_ms(seconds: float | None) -> int:

@@ -171,7 +171,7 @@ def _check_readable(view: ReadView, least: int) -> None:
         from storage.txn.refusals import not_open
 
         raise not_open(record, "used")
-    if view.now_ns >= record.deadline_ns:
+    if record.is_overdue(view.now_ns):
         raise TransactionTimedOut(
             f"the deadline of transaction {record.id} has passed; the next writer aborts it",
             hint="Begin a new one, with a longer --timeout if the work needs it.",

@@ -72,7 +72,7 @@ class TableWork(RecordedReads):
         with self._connection.view() as view:
             record = records.get(view, self.least)
             self.timestamp = record.timestamp
-            is_over = record.state_code != OPEN or view.now_ns >= record.deadline_ns
+            is_over = record.state_code != OPEN or record.is_overdue(view.now_ns)
             return is_over or not self._may_use_tables(record)
 
     def _buffer_write(self, key: bytes, written: Write) -> None:

@@ -174,26 +174,27 @@ class Transaction:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            if not self._aborted_here:
-                self._commit_or_leave_nothing()
-        elif self.state is TransactionState.OPEN:
-            self.abort(f"{kind.__name__} in the program")
+        if kind is not None:
+            self._give_up(kind, "in the program")
+        elif not self._aborted_here:
+            self._commit_or_leave_nothing()
 
     def _commit_or_leave_nothing(self) -> None:
-        """Commit. One that is refused may be repeated; one that is interrupted leaves nothing open behind the block.
-
-        It is the interrupt that is raised, also where the store is too busy to abort in.
-        """
+        """Commit. One that is refused may be repeated; one that is interrupted leaves nothing open behind the block."""
         try:
             self.commit()
         except Exception:
             raise
         except BaseException as interrupt:
-            with suppress(TxnctlError):
-                if self.state is TransactionState.OPEN:
-                    self.abort(f"{type(interrupt).__name__} in its commit")
+            self._give_up(type(interrupt), "in its commit")
             raise
+
+    def _give_up(self, kind: type[BaseException], where: str) -> None:
+        """Abort over an exception. An interrupt is raised as such also where the store is too busy to abort in."""
+        hidden = () if issubclass(kind, Exception) else (TxnctlError,)
+        with suppress(*hidden):
+            if self.state is TransactionState.OPEN:
+                self.abort(f"{kind.__name__} {where}")
 
 
 def use(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> None:

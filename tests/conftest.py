@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests import lean_java
+
 STRICT = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 # A program and the package that brings it, where that has another name.
@@ -24,6 +26,8 @@ PACKAGES = {"java": "openjdk-17-jre-headless", "man": "man-db", "redis-server": 
 
 # Under nohup this signal is ignored, and so it would be in every command that a test starts.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+os.environ.setdefault("JDK_JAVA_OPTIONS", lean_java.options())
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

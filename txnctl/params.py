@@ -464,6 +464,7 @@ ISOLATION_LEVEL = NamedConstant(
 SUBSCRIPTION_TYPE = NamedConstant(
     "subscription type", ("exclusive", "failover", "shared", "key-shared"), "storage:SubscriptionType"
 )
+ON_OPEN = NamedConstant("on-open", ("block", "skip"), "storage:OnOpen")
 ACCESS_MODE = NamedConstant(
     "access mode",
     ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing"),

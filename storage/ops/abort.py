@@ -24,7 +24,7 @@ from storage.txn import buffer, record as records
 from storage.txn.coordinator import Ended
 from storage.txn.fence import Fence
 from storage.txn.record import TransactionRecord
-from storage.txn.refusals import owner_at_work
+from storage.txn.refusals import owner_at_work, too_late_to_fence
 from storage.txn_id import TxnID
 from storage.txn_state import AbortReason, TransactionState
 from storage.view import ReadView, WriteBatch
@@ -58,6 +58,8 @@ def run(
         record = records.get(batch, txn)
         summary = _summary(batch, record)
         is_open, refusal = record.state is TransactionState.OPEN, None
+        if fence and not is_open:
+            raise too_late_to_fence(record)
         if is_open and not force and record.owner_fields != by.fields():
             refusal = owner_at_work(batch, record, summary["ownerState"])
         if refusal is not None and not dry_run:
@@ -85,8 +87,7 @@ def _summary(batch: WriteBatch, record: TransactionRecord) -> dict[str, Any]:
     return {
         "txnId": str(record.id), "stateBefore": record.state.value, "version": record.version,
         "owner": str(record.owner), "ownerState": owner_state(batch, batch.lock_file, record),
-        "idleMs": max(0, (batch.now_ns - record.used_ns) // 1_000_000),
-        "deadlineInMs": (record.deadline_ns - batch.now_ns) // 1_000_000,
+        "idleMs": record.idle_ms(batch.now_ns), "deadlineInMs": record.left_ms(batch.now_ns),
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from storage.codec import corrupt, key3
 from storage.ledger import managed_ledger
 from storage.ledger.topic_head import TopicHead
+from storage.ops import passed_over
 from storage.position import Position
 from storage.schema import ENTRIES
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
@@ -58,30 +59,61 @@ def count(view: ReadView, head: TopicHead, subscription: Subscription, cursor: C
     topic_id, subscription_id = subscription.topic_id, subscription.subscription_id
     backlog, through = Backlog(), managed_ledger.messages_through
     backlog.stored = head.messages - through(view, topic_id, head, cursor.mark_delete)
-    reserved = list(taken(view, subscription, cursor))
     backlog.acknowledged = cursors.acknowledged_count(view, topic_id, subscription_id)
     backlog.pending, backlog.in_flight = _held(view, head, subscription, cursor)
-    if subscription.level is IsolationLevel.READ_COMMITTED:
-        # Dispatch has acknowledged every aborted message it passed, so that aborted ones count from there on; what
-        # was acknowledged or is pending beyond is looked at, entry by entry. markDeletePosition may lie beyond
-        # maxReadPosition, after a seek or a change of the level.
-        covered = covered_whole(cursor)
-        passed, last = max(cursor.read, cursor.mark_delete, covered), head.last_confirmed
-        waiting = max(head.max_read, cursor.mark_delete, covered)
-        beyond = _classes_of(view, head, subscription, passed, reserved)
-        late = beyond if waiting <= passed else _classes_of(view, head, subscription, waiting, reserved)
-        aborted_between = aborted.messages_between
-        backlog.aborted = aborted_between(view, topic_id, head, passed, last) - beyond["aborted"]
-        uncommitted = head.uncommitted - _uncommitted_through(view, head, topic_id, waiting)
-        backlog.uncommitted = uncommitted - late["uncommitted"]
-        backlog.blocked = head.messages - through(view, topic_id, head, waiting) - uncommitted
-        backlog.blocked -= aborted_between(view, topic_id, head, waiting, last) + late["blocked"]
+    if subscription.skips:
+        _count_skipping(view, head, subscription, cursor, backlog)
+    elif subscription.level is IsolationLevel.READ_COMMITTED:
+        _count_blocking(view, head, subscription, cursor, backlog)
     backlog.visible = backlog.stored - backlog.acknowledged - backlog.pending - backlog.aborted
     backlog.visible -= backlog.uncommitted + backlog.blocked
     assert min(backlog.visible, backlog.blocked, backlog.uncommitted, backlog.aborted) >= 0, (
         "no class is negative"
     )
     return backlog
+
+
+def _count_blocking(
+    view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor, backlog: Backlog
+) -> None:
+    """READ_COMMITTED that stops at maxReadPosition: what is aborted, uncommitted, and blocked behind the bound."""
+    topic_id, through = subscription.topic_id, managed_ledger.messages_through
+    reserved = list(taken(view, subscription, cursor))
+    # Dispatch has acknowledged every aborted message it passed, so that aborted ones count from there on; what
+    # was acknowledged or is pending beyond is looked at, entry by entry. markDeletePosition may lie beyond
+    # maxReadPosition, after a seek or a change of the level.
+    covered = covered_whole(cursor)
+    passed, last = max(cursor.read, cursor.mark_delete, covered), head.last_confirmed
+    waiting = max(head.max_read, cursor.mark_delete, covered)
+    beyond = _classes_of(view, head, subscription, passed, reserved)
+    late = beyond if waiting <= passed else _classes_of(view, head, subscription, waiting, reserved)
+    aborted_between = aborted.messages_between
+    backlog.aborted = aborted_between(view, topic_id, head, passed, last) - beyond["aborted"]
+    uncommitted = head.uncommitted - _uncommitted_through(view, head, topic_id, waiting)
+    backlog.uncommitted = uncommitted - late["uncommitted"]
+    backlog.blocked = head.messages - through(view, topic_id, head, waiting) - uncommitted
+    backlog.blocked -= aborted_between(view, topic_id, head, waiting, last) + late["blocked"]
+
+
+def _count_skipping(
+    view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor, backlog: Backlog
+) -> None:
+    """READ_COMMITTED that passes over what is open: what is aborted, uncommitted, and held behind a key.
+
+    Up to where dispatch has come nothing undecided is acknowledged or pending, unless the cursor says so: then what
+    was acknowledged ahead is looked at, entry by entry.
+    """
+    topic_id, read = subscription.topic_id, max(cursor.read, cursor.mark_delete)
+    reserved = list(taken(view, subscription, cursor))
+    beyond = _classes_of(view, head, subscription, read, reserved)
+    ahead = beyond
+    if cursor.reached_undecided:
+        ahead = _classes_of(view, head, subscription, cursor.mark_delete, reserved)
+    passed, backlog.blocked = passed_over.aborted_and_blocked(view, head, subscription, cursor)
+    late = aborted.messages_between(view, topic_id, head, read, head.last_confirmed) - beyond["aborted"]
+    backlog.aborted = passed + late
+    backlog.uncommitted = head.uncommitted - _uncommitted_through(view, head, topic_id, cursor.mark_delete)
+    backlog.uncommitted -= ahead["uncommitted"]
 
 
 def _uncommitted_through(view: ReadView, head: TopicHead, topic_id: int, at: tuple[int, int]) -> int:

@@ -11,16 +11,19 @@ from storage.ledger.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
 from storage.message import Message
 from storage.moment import both
 from storage.position import EARLIEST, Extreme, MessageId, Position
-from storage.reader import start_after, visible
+from storage.reader import start_after
 from storage.subscription import (
     cursor as cursors,
     delivery as deliveries,
+    message_set,
     pending_ack,
     subscription as subscriptions,
 )
-from storage.subscription.isolation import IsolationLevel, bound, delivers
-from storage.txn import record as records
-from storage.txn.aborted import AbortedSet
+from storage.subscription.cursor import Cursor
+from storage.subscription.isolation import IsolationLevel
+from storage.subscription.subscription import Subscription
+from storage.subscription.visible_set import VisibleSet
+from storage.txn import record as records, runs
 from storage.txn_state import TransactionState
 from storage.view import ReadView
 
@@ -33,7 +36,11 @@ def log(
     start: Position | MessageId | Extreme = EARLIEST,
     limit: int | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Every entry from `start` on, markers too, in order; pages of it come from views of their own."""
+    """Every entry from `start` on, markers too, in order; pages of it come from views of their own.
+
+    Raises:
+        TopicNotFound: also where the topic is deleted between two pages, and its entries are on their way out.
+    """
     with connection.view() as view:
         found = topics.get(view, name)
         head = topic_head.load(view, found.topic_id)
@@ -42,6 +49,7 @@ def log(
     left = limit if limit is not None else 1 << 62
     while left > 0:
         with connection.view() as view:
+            topic_head.load(view, found.topic_id)
             page = managed_ledger.page(view, found.topic_id, after, through)
             rows = [_log_row(view, entry) for entry in page[:left]]
         if not rows:
@@ -65,27 +73,37 @@ def _log_row(view: ReadView, entry: Entry) -> dict[str, Any]:
 
 
 def last_message_id(
-    connection: Connection, name: str, level: IsolationLevel = IsolationLevel.READ_COMMITTED
+    connection: Connection,
+    name: str,
+    level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    subscription_name: str | None = None,
 ) -> MessageId | None:
     """The largest visible message: at READ_COMMITTED at or below maxReadPosition, neither marker nor aborted.
 
     It never names a message that will not come. None in a topic where nothing is visible.
+
+    Args:
+        subscription_name: by what this subscription is shown, at its own level.
     """
     with connection.view() as view:
         found = topics.get(view, name)
         head = topic_head.load(view, found.topic_id)
-        at = bound(level, head.max_read, head.last_confirmed)
+        mine = Subscription(found.topic_id, "", 0)
+        mine.level, cursor = level, Cursor((0, -1))
+        if subscription_name is not None:
+            mine = subscriptions.get(view, found, subscription_name)
+            cursor = cursors.load(view, mine.subscription_id)
+        visible_set = VisibleSet(view, head, mine, cursor)
+        at = visible_set.through
         while at[1] >= 0:
             entry = managed_ledger.read(view, found.topic_id, at)
             if entry is None:
                 return None
-            aborted = (
-                {entry.txn}
-                if entry.txn and records.state_of(view, entry.txn) is TransactionState.ABORTED
-                else set()
-            )
-            if delivers(level, entry.kind, entry.txn, aborted):
-                return entry.message_id(entry.count - 1)
+            shown = visible_set.of(entry)
+            if shown:
+                return entry.message_id(shown.bit_length() - 1)
+            if visible_set.state(entry) is TransactionState.OPEN:
+                at = runs.start_of_run(view, found.topic_id, entry.txn, entry.position)
             at = managed_ledger.previous_position(view, found.topic_id, at)
     return None
 
@@ -93,26 +111,23 @@ def last_message_id(
 def peek(connection: Connection, name: str, subscription_name: str, count: int) -> list[Message]:
     """The next messages that a subscription has not acknowledged and may be handed, without handing them out."""
     messages: list[Message] = []
-    aborted = AbortedSet()
     with connection.view() as view:
         found = topics.get(view, name)
         mine = subscriptions.get(view, found, subscription_name)
         cursor = cursors.load(view, mine.subscription_id)
         head = topic_head.load(view, found.topic_id)
-        through = bound(mine.level, head.max_read, head.last_confirmed)
-        after: tuple[int, int] = cursor.mark_delete
-        while after < through and len(messages) < count:
-            page = managed_ledger.page(view, found.topic_id, after, through)
-            if not page:
+        visible_set = VisibleSet(view, head, mine, cursor)
+        for entry in managed_ledger.scan(view, found.topic_id, cursor.mark_delete, visible_set.through):
+            if len(messages) >= count:
                 break
-            for entry in visible(view, found.topic_id, head, mine.level, aborted, after, page):
-                at = (entry.ledger_id, entry.entry_id)
-                done = cursors.acknowledged(view, mine.subscription_id, cursor, at, entry.count)
-                delivery = deliveries.find(view, mine.subscription_id, at)
-                done |= delivery.of(deliveries.PENDING) if delivery else 0
-                done |= pending_ack.covered(cursor, at, entry.count)
-                messages += [entry.message(i, found.name) for i in range(entry.count) if not done >> i & 1]
-            after = page[-1].position
+            at = (entry.ledger_id, entry.entry_id)
+            shown = visible_set.of(entry)
+            shown &= ~cursors.acknowledged(view, mine.subscription_id, cursor, at, entry.count)
+            delivery = deliveries.find(view, mine.subscription_id, at) if shown else None
+            shown &= ~(delivery.of(deliveries.PENDING) if delivery else 0)
+            shown &= ~pending_ack.covered(cursor, at, entry.count)
+            entry.txn_state = visible_set.state(entry)
+            messages += [entry.message(index, found.name) for index in message_set.indexes(shown)]
     return messages[:count]
 
 

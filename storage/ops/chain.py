@@ -16,6 +16,7 @@ from storage.ledger.topic_head import TopicHead
 from storage.ops import backlog
 from storage.position import Position
 from storage.reader import committed_between
+from storage.subscription import awaited
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
@@ -121,8 +122,11 @@ class Chain:
     def unblocks(self, mine: Subscription, cursor: Cursor) -> list[int]:
         """For every link: the messages of its stretch that wait for it on a subscription.
 
-        They sum to what the subscription has blocked. At READ_UNCOMMITTED nothing is.
+        They sum to what the subscription has blocked. At READ_UNCOMMITTED nothing is. Stretches are nothing to one
+        that skips: there it is what waits for its key, behind the transaction's own.
         """
+        if mine.skips:
+            return [self._held_behind(mine, link) for link in self.links]
         if mine.level is IsolationLevel.READ_UNCOMMITTED:
             return [0] * len(self.links)
         floor = max(cursor.mark_delete, backlog.covered_whole(cursor))
@@ -133,6 +137,10 @@ class Chain:
             waiting = link.frees if after == link.after else self.committed(after, link.through)
             found.append(waiting - sum(self._taken_within(each, after, link.through) for each in taken))
         return found
+
+    def _held_behind(self, mine: Subscription, link: Link) -> int:
+        found = awaited.find(self._view, mine.subscription_id, link.txn)
+        return found.held if found is not None else 0
 
     def _is_beyond(self, taken: backlog.Taken, floor: tuple[int, int]) -> bool:
         """Whether something of it lies in a stretch, and counts."""

@@ -55,7 +55,10 @@ def explained(
 
 
 def held_by(view: ReadView, store: Store, record: TransactionRecord) -> list[dict[str, Any]]:
-    """What an open transaction holds back, topic by topic: its row in the chain, and who comes first there."""
+    """What an open transaction holds back, topic by topic: its row in the chain, and who comes first there.
+
+    `freesWhereSkipped` counts what subscriptions with on-open skip hold behind it, which its end alone frees.
+    """
     locks, wanted = store.connection.environment.lock_file, touches(view, record.least, PART_TOPIC)
     found = []
     for topic in topics.every(view) if wanted else ():
@@ -74,7 +77,8 @@ def held(mine: dict[str, Any], first: str) -> dict[str, Any]:
 
 
 _HELD = (
-    "topic", "name", "place", "messages", "holdsFrom", "holdsThrough", "frees", "unblocks", "ifEnded", "blockedNext",
+    "topic", "name", "place", "messages", "holdsFrom", "holdsThrough", "frees", "unblocks",
+    "freesWhereSkipped", "ifEnded", "blockedNext",
 )  # fmt: skip
 
 
@@ -117,7 +121,7 @@ def evidence(view: ReadView, record: TransactionRecord, state: str) -> dict[str,
 def _situation(
     row: dict[str, Any], blocks: list[dict[str, Any]], pending: list[dict[str, Any]], policy: ReapPolicy
 ) -> Situation:
-    frees = sum(each["ifEnded"]["frees"] for each in blocks)
+    frees = sum(each["ifEnded"]["frees"] + each["freesWhereSkipped"] for each in blocks)
     waiting = [each for each in blocks if each["place"] > 1 and each["frees"]]
     keys = any(part["kind"] == "table" and part["keys"] for part in row["parts"])
     is_reaped = policy is ReapPolicy.ALL or (policy is ReapPolicy.OVERDUE and bool(row["overdue"]))

@@ -214,6 +214,6 @@ def _holder(view: ReadView, locks: LockFile, txn: int) -> dict[str, Any]:
     record = records.get(view, txn)
     return {
         "txnId": str(record.id), "owner": str(record.owner), "ownerState": owner_state(view, locks, record),
-        "idleMs": max(0, (view.now_ns - record.used_ns) // 1_000_000), "overdue": record.deadline_ns <= view.now_ns,
+        "idleMs": record.idle_ms(view.now_ns), "overdue": record.is_overdue(view.now_ns),
         "labels": record.labels, "priority": record.priority,
     }  # fmt: skip

@@ -14,7 +14,7 @@ from storage.ledger import managed_ledger, topic as topics, topic_head
 from storage.ledger.topic import Topic
 from storage.ledger.topic_head import TopicHead
 from storage.moment import both
-from storage.ops import backlog as backlogs, chain, producers
+from storage.ops import backlog as backlogs, chain, passed_over, producers
 from storage.ops.owner_state import owner_state
 from storage.position import Position
 from storage.subscription import cursor as cursors, delivery as deliveries, subscription as subscriptions
@@ -154,7 +154,7 @@ def subscription_row(
     living = [each for each in attached if locks.is_held(each.lease)]
     _, acknowledged_bytes = managed_ledger.counts_through(view, found.topic_id, head, cursor.mark_delete)
     return {
-        "type": mine.type.value, "subscriptionIsolationLevel": mine.level.value, "onOpen": mine.on_open,
+        "type": mine.type.value, "subscriptionIsolationLevel": mine.level.value, "onOpen": mine.on_open.value,
         "markDeletePosition": str(Position(*cursor.mark_delete)), "readPosition": str(Position(*cursor.read)),
         "msgBacklog": backlog.visible + backlog.blocked + backlog.uncommitted,
         "visible": backlog.visible, "blocked": backlog.blocked, "uncommitted": backlog.uncommitted,
@@ -163,6 +163,7 @@ def subscription_row(
         "backlogSize": head.bytes - acknowledged_bytes,
         "msgOutCounter": cursor.delivered, "msgRedeliverCounter": cursor.redelivered,
         "deadLetterTopic": mine.dead_letter_topic, "maxRedeliverCount": mine.max_redeliver_count,
+        "heldBy": passed_over.held_by(view, mine, cursor),
         "verdict": backlog.verdict(len(living)),
         **both("created", mine.created_ms),
         "consumers": [

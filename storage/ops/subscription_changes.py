@@ -10,12 +10,14 @@ from storage.codec import key1
 from storage.errors import ConsumerNotFound, InvalidValue
 from storage.ledger import topic as topics, topic_head
 from storage.ledger.topic import Topic
+from storage.names import named
 from storage.ops import skip
 from storage.ops.changes import Changes
 from storage.position import LATEST, Extreme, MessageId, Position, start_of
 from storage.reader import subscription_start
 from storage.schema import ACKS, DELIVERIES
 from storage.subscription import (
+    awaited,
     change as changes,
     cursor as cursors,
     dead_letter,
@@ -23,7 +25,7 @@ from storage.subscription import (
     subscription as subscriptions,
 )
 from storage.subscription.cursor import Cursor
-from storage.subscription.isolation import IsolationLevel, SubscriptionType
+from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
 from storage.subscription.subscription import Subscription
 from storage.view import WriteBatch
 
@@ -40,6 +42,7 @@ class SubscriptionChanges(Changes):
         *,
         subscription_type: SubscriptionType = SubscriptionType.EXCLUSIVE,
         subscription_isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+        on_open: OnOpen | str | None = None,
         initial_position: Start = LATEST,
         dead_letter_topic: str | None = None,
         max_redeliver_count: int | None = None,
@@ -51,8 +54,8 @@ class SubscriptionChanges(Changes):
             TopicNotFound, AlreadyExists, InvalidName
         """
         ask = consuming.Ask(
-            topic, name, type_=subscription_type, level=subscription_isolation_level, start=initial_position,
-            dead_letter_topic=dead_letter_topic, max_redeliver_count=max_redeliver_count,
+            topic, name, type_=subscription_type, level=subscription_isolation_level, on_open=on_open,
+            start=initial_position, dead_letter_topic=dead_letter_topic, max_redeliver_count=max_redeliver_count,
         )  # fmt: skip
 
         def change(batch: WriteBatch) -> dict[str, Any]:
@@ -60,7 +63,8 @@ class SubscriptionChanges(Changes):
             made = consuming.create(batch, found, ask)
             return {
                 "topic": found.full_name, "subscription": made.name, "type": made.type.value,
-                "subscriptionIsolationLevel": made.level.value, "markDeletePosition": str(Position(*made.start)),
+                "subscriptionIsolationLevel": made.level.value, "onOpen": made.on_open.value,
+                "markDeletePosition": str(Position(*made.start)),
             }  # fmt: skip
 
         return self._connection.write(change, dry_run=dry_run)
@@ -93,6 +97,7 @@ class SubscriptionChanges(Changes):
         *,
         subscription_type: SubscriptionType | None = None,
         subscription_isolation_level: IsolationLevel | None = None,
+        on_open: OnOpen | str | None = None,
         dead_letter_topic: str | None = None,
         max_redeliver_count: int | None = None,
         force: bool = False,
@@ -103,19 +108,24 @@ class SubscriptionChanges(Changes):
 
         Raises:
             SubscriptionNotFound, SubscriptionBusy
+            InvalidValue: it would skip what is open with a type or level that cannot.
             ObjectHeld: the type changes while acknowledgements are pending; `force` aborts those transactions first.
         """
+
+        wanted = named(OnOpen, on_open, "on-open")
 
         def change(batch: WriteBatch, found: Topic, mine: Subscription, cursor: Cursor) -> dict[str, Any]:
             subscriptions.sweep(batch, mine, self._store.end_owned)
             cursor = cursors.load(batch, mine.subscription_id)
-            if subscription_type is not None or subscription_isolation_level is not None:
+            if (subscription_type, subscription_isolation_level, wanted) != (None, None, None):
                 subscriptions.check_alone(found, mine, self._living(batch, mine))
             aborted: list[str] = []
             if subscription_type not in (None, mine.type):
                 aborted = self._end_holders(batch, f"subscription {name}", self._holders(batch, mine), force)
                 cursor = cursors.load(batch, mine.subscription_id)
-            done = changes.update(batch, mine, cursor, subscription_type, subscription_isolation_level)
+            done = changes.update(
+                batch, mine, cursor, subscription_type, subscription_isolation_level, wanted
+            )
             for word, value in (
                 ("dead_letter_topic", dead_letter_topic),
                 ("max_redeliver_count", max_redeliver_count),
@@ -127,7 +137,7 @@ class SubscriptionChanges(Changes):
             subscriptions.save(batch, mine)
             cursors.save(batch, mine.subscription_id, cursor)
             return {"changes": done, "transactionsAborted": aborted, "type": mine.type.value,
-                    "subscriptionIsolationLevel": mine.level.value}  # fmt: skip
+                    "subscriptionIsolationLevel": mine.level.value, "onOpen": mine.on_open.value}  # fmt: skip
 
         return self._on_subscription("subscriptions update", topic, name, change, dry_run, reason)
 
@@ -157,7 +167,8 @@ class SubscriptionChanges(Changes):
             after, inside = subscription_start(head, start_of(start), mine.level)
             cursor.mark_delete = cursor.read = after
             cursor.generation += 1
-            cursor.released, cursor.withdrawn = 0, None
+            cursor.released, cursor.withdrawn, cursor.reached_undecided = 0, None, False
+            awaited.clear(batch, mine.subscription_id, cursor)
             for database in (ACKS, DELIVERIES):
                 batch.delete_prefix(database, key1(mine.subscription_id))
             if inside is not None:

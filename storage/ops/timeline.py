@@ -119,10 +119,9 @@ def transactions(
     Args:
         only: the row of this one alone.
     """
-    waiting = {
-        each.name: chain.unblocks(each, cursors.load(view, each.subscription_id))
-        for each in subscriptions.every(view, found.topic_id)
-    }
+    there = list(subscriptions.every(view, found.topic_id))
+    skipping = [each.name for each in there if each.skips]
+    waiting = {each.name: chain.unblocks(each, cursors.load(view, each.subscription_id)) for each in there}
     total = sum(link.frees for link in chain.links)
     rows = []
     for index, link in enumerate(chain.links):
@@ -135,6 +134,7 @@ def transactions(
             **_entries(view, found, link),
             "holdsFrom": str(link.first), "holdsThrough": str(link.through), "frees": link.frees,
             "unblocks": {name: counts[index] for name, counts in waiting.items()},
+            "freesWhereSkipped": sum(waiting[name][index] for name in skipping),
             "ifEnded": _if_ended(view, head, chain, index, total),
             "blockedNext": str(TxnID(following[0].txn)) if following else None,
         })  # fmt: skip
@@ -184,11 +184,10 @@ def _if_ended(view: ReadView, head: TopicHead, chain: Chain, index: int, total: 
 def holder(view: ReadView, locks: LockFile, record: TransactionRecord) -> dict[str, Any]:
     """Who has an open transaction, whether that process lives, and since when."""
     state, now_ms = owner_state(view, locks, record), view.clock.wall_ms()
-    left_ms = (record.deadline_ns - view.now_ns) // 1_000_000
     return {
         "txnId": str(record.id), "version": record.version, "labels": record.labels,
         "owner": str(record.owner), "ownerState": state, "orphaned": state in GONE,
         **both("begin", record.begun_ms), "ageMs": max(0, now_ms - record.begun_ms),
-        "idleMs": max(0, (view.now_ns - record.used_ns) // 1_000_000),
-        "deadlineInMs": left_ms, "overdue": left_ms <= 0,
+        "idleMs": record.idle_ms(view.now_ns),
+        "deadlineInMs": record.left_ms(view.now_ns), "overdue": record.is_overdue(view.now_ns),
     }  # fmt: skip

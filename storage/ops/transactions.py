@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from storage import audit_trail
 from storage.clock import nanoseconds
 from storage.errors import WaitTimeout
 from storage.ledger import topic as topics
-from storage.limits import DEATH_CHECK_S
+from storage.limits import DEATH_CHECK_S, REAP_STEP_MAX
 from storage.moment import both
 from storage.names import short_topic_name
 from storage.ops import tables
@@ -96,7 +97,6 @@ def _topic_names(view: ReadView) -> dict[int, str]:
 def row(view: ReadView, store: Store, record: TransactionRecord, names: dict[int, str]) -> dict[str, Any]:
     """A transaction in a list."""
     now_ms, is_open = view.clock.wall_ms(), record.state is TransactionState.OPEN
-    left_ms = (record.deadline_ns - view.now_ns) // 1_000_000
     locks = store.connection.environment.lock_file
     state = owner_state(view, locks, record) if is_open else None
     return {
@@ -106,9 +106,9 @@ def row(view: ReadView, store: Store, record: TransactionRecord, names: dict[int
         "ownerState": state, "orphaned": state in GONE if is_open else None,
         "attached": bool(record.lease),
         **both("begin", record.begun_ms), "ageMs": max(0, (record.ended_ms or now_ms) - record.begun_ms),
-        "idleMs": max(0, (view.now_ns - record.used_ns) // 1_000_000) if is_open else None,
-        "timeoutMs": record.timeout_ms, "deadlineInMs": left_ms if is_open else None,
-        "overdue": left_ms <= 0 if is_open else None,
+        "idleMs": record.idle_ms(view.now_ns) if is_open else None, "timeoutMs": record.timeout_ms,
+        "deadlineInMs": record.left_ms(view.now_ns) if is_open else None,
+        "overdue": record.is_overdue(view.now_ns) if is_open else None,
         "topics": [names.get(each, DELETED) for each in touches(view, record.least, PART_TOPIC)],
         "tables": _table_names(view, record), "isolation": record.isolation, "priority": record.priority,
         "messages": record.messages, "acknowledgements": record.acknowledgements,
@@ -167,7 +167,7 @@ def _add_tables(view: ReadView, record: TransactionRecord, parts: list[dict[str,
 
 
 def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
-    """Wait until a transaction has ended; meanwhile end it when its deadline passes or its owner dies."""
+    """Wait until a transaction has ended; if it is overdue or its owner dies, end it, as any writer does."""
     connection = store.connection
     clock = connection.clock
     until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
@@ -178,11 +178,11 @@ def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
             if record.state is not TransactionState.OPEN:
                 return described(view, store, record)
             deadline_ns = reaper.next_deadline_ns(view)
-            left_ns = 1 << 62 if deadline_ns is None else max(0, deadline_ns - view.now_ns)
-            is_due = reaper.overdue(view, 1) or reaper.orphaned(view, connection.environment.lock_file)
+            left_ns = deadline_ns - view.now_ns if deadline_ns is not None else 0
+            is_due = reaper.is_due(view, connection.environment.lock_file)
         if is_due and not connection.read_only:
-            store.reap(100)
-            continue
+            # Every write ends a few on its way. This one names nobody: what is waited for is among them.
+            connection.write(lambda _: None)
         now_ns = clock.boot_ns()
         if now_ns >= until_ns:
             raise WaitTimeout(
@@ -190,16 +190,19 @@ def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
                 hint=f"`txnctl transactions show {TxnID(txn)}` tells who holds it.",
                 transaction=str(TxnID(txn)),
             )
-        connection.wait_for_commit(seen, min(until_ns, now_ns + min(left_ns, int(DEATH_CHECK_S * 1e9))))
+        pause_ns = int(DEATH_CHECK_S * 1e9)
+        connection.wait_for_commit(
+            seen, min(until_ns, now_ns + (min(left_ns, pause_ns) if left_ns > 0 else pause_ns))
+        )
 
 
 def reap(store: Store, limit: int, dry_run: bool, reason: str | None) -> list[dict[str, Any]]:
-    """End overdue and orphaned transactions; the rows of those that were."""
+    """End overdue and orphaned transactions, in store transactions of a bounded size; the rows of those that were."""
     audit_trail.check_reason(reason)
-    by = store.connection.owner
+    by, rows = store.connection.owner, list[dict[str, Any]]()
 
-    def change(batch: WriteBatch) -> list[dict[str, Any]]:
-        ended: list[Ended] = store.reaper.run(batch, limit)
+    def change(batch: WriteBatch, room: int) -> list[dict[str, Any]]:
+        ended: list[Ended] = store.reaper.run(batch, room)
         names = _topic_names(batch)
         ended_rows = [row(batch, store, each.record, names) for each in ended]
         if ended_rows:
@@ -209,4 +212,10 @@ def reap(store: Store, limit: int, dry_run: bool, reason: str | None) -> list[di
             )
         return ended_rows
 
-    return store.connection.write(change, dry_run=dry_run, naming=reaper.EVERY)
+    while len(rows) < limit:
+        room = limit - len(rows) if dry_run else min(limit - len(rows), REAP_STEP_MAX)
+        step = store.connection.write(partial(change, room=room), dry_run=dry_run, naming=reaper.EVERY)
+        rows += step
+        if dry_run or len(step) < room:
+            break
+    return rows

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from storage.ledger import managed_ledger
 from storage.ledger.entry import MESSAGES
 from storage.ledger.topic import Topic
 from storage.ledger.topic_head import TopicHead
-from storage.ops import backlog
+from storage.ops import backlog, verify_awaited
 from storage.ops.verify_log import Log, Report
 from storage.position import Position
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
@@ -33,6 +34,7 @@ def check_subscription(
         _check_delivery(view, head, mine, cursor, delivery, what, report)
     if cursor.released != sum(delivery.is_released for delivery in found):
         report(23, what, f"counts {cursor.released} released entries")
+    verify_awaited.check(view, mine, cursor, log, what, report)
     if cursor.pending_cumulative is not None and not _is_open(view, cursor.pending_cumulative[0]):
         report(
             7, what, f"a cumulative acknowledgement of {TxnID(cursor.pending_cumulative[0])} is still pending"
@@ -86,9 +88,21 @@ def _check_delivery(
             report(19, what, f"{at} is in flight at a consumer that is not attached")
         if part.holder == deliveries.PENDING and not pending:
             report(7, what, f"{at} is held as pending, and no transaction has it")
-        if part.holder > 0 and mine.level is IsolationLevel.READ_COMMITTED and delivery.at > head.max_read:
-            report(2, what, f"{at} is in flight beyond maxReadPosition {head.max_read_position}")
+        if (
+            part.holder > 0
+            and mine.level is IsolationLevel.READ_COMMITTED
+            and _is_undecided(view, head, mine, at)
+        ):
+            report(2, what, f"{at} is in flight beyond maxReadPosition {head.max_read_position}, undecided")
         seen |= part.messages
+
+
+def _is_undecided(view: ReadView, head: TopicHead, mine: Subscription, at: Position) -> bool:
+    """Whether READ_COMMITTED hands out nothing of an entry yet: all beyond the bound, or its own transaction's."""
+    if at <= head.max_read or not mine.skips:
+        return at > head.max_read
+    entry = managed_ledger.read(view, mine.topic_id, at)
+    return entry is not None and bool(entry.txn) and _is_open(view, entry.txn)
 
 
 def _check_classes(
@@ -97,6 +111,7 @@ def _check_classes(
     """Count every message after markDeletePosition into its class, and compare with the counts of `backlog`."""
     wanted = dict.fromkeys(("acknowledged", "pending", "aborted", "uncommitted", "blocked", "visible"), 0)
     states: dict[int, TransactionState] = {}
+    behind = verify_awaited.held_by_entry(view, mine, only_open=True)
     for entry in log.entries:
         if entry.kind != MESSAGES or entry.at <= cursor.mark_delete:
             continue
@@ -115,7 +130,11 @@ def _check_classes(
         wanted["pending"] += pending.bit_count()
         if entry.txn and entry.txn not in states:
             states[entry.txn] = records.state_of(view, entry.txn)
-        wanted[_class_of(head, mine, entry.at, states.get(entry.txn))] += rest
+        state, held = states.get(entry.txn), 0
+        if entry.at in behind:
+            held = verify_awaited.joined(behind[entry.at], entry.count) & ~done & ~pending
+            wanted["blocked"] += held.bit_count()
+        wanted[_class_of(head, mine, entry.at, state)] += rest - held.bit_count()
     counted = backlog.count(view, head, mine, cursor)
     for name, number in wanted.items():
         if getattr(counted, name) != number:
@@ -132,4 +151,4 @@ def _class_of(
         return "aborted"
     if state is TransactionState.OPEN:
         return "uncommitted"
-    return "blocked" if at > head.max_read else "visible"
+    return "blocked" if at > head.max_read and not mine.skips else "visible"

@@ -13,9 +13,16 @@ from storage.ledger.entry import MESSAGES, Entry
 from storage.limits import ENTRY_MESSAGES_MAX
 from storage.owner import Owner
 from storage.position import MessageId, Position
-from storage.subscription import consumed, cursor as cursors, delivery as deliveries, message_set, pending_ack
+from storage.subscription import (
+    awaited,
+    consumed,
+    cursor as cursors,
+    delivery as deliveries,
+    message_set,
+    pending_ack,
+)
 from storage.subscription.cursor import Cursor
-from storage.subscription.isolation import IsolationLevel, bound
+from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator
@@ -146,7 +153,7 @@ class Acknowledger:
         mine = self._subscription
         self._check_ordered()
         head = topic_head.load(batch, mine.topic_id)
-        through = min(position, bound(mine.level, head.max_read, head.last_confirmed))
+        through = min(position, mine.bound(head))
         cursor = cursors.load(batch, mine.subscription_id)
         if through > cursor.mark_delete:
             if through[1] >= 0 and managed_ledger.read(batch, mine.topic_id, through) is None:
@@ -187,8 +194,9 @@ def _resolve(
     entry = managed_ledger.read(view, subscription.topic_id, at)
     if entry is None or entry.kind != MESSAGES or messages >> entry.count:
         raise _missing(at)
-    _check_deliverable(view, subscription, entry)
-    return entry.count, messages or message_set.everything(entry.count)
+    wanted = messages or message_set.everything(entry.count)
+    _check_deliverable(view, subscription, entry, wanted)
+    return entry.count, wanted
 
 
 def _missing(at: tuple[int, int]) -> MessageNotFound:
@@ -199,25 +207,33 @@ def _missing(at: tuple[int, int]) -> MessageNotFound:
     )
 
 
-def _check_deliverable(view: ReadView, subscription: Subscription, entry: Entry) -> None:
+def _check_deliverable(view: ReadView, subscription: Subscription, entry: Entry, messages: int) -> None:
     head = topic_head.load(view, subscription.topic_id)
-    if entry.position > bound(subscription.level, head.max_read, head.last_confirmed):
+    state = records.state_of(view, entry.txn) if entry.txn else None
+    is_undecided = subscription.skips and state is TransactionState.OPEN
+    if entry.position > subscription.bound(head) or is_undecided:
         raise NotDeliverable(
             f"message {entry.position} cannot be acknowledged: subscription {subscription.name} "
             f"({subscription.level.value}) is not handed it before its transaction ends",
             hint="`txnctl subscriptions lag` shows what blocks it.",
             position=str(entry.position),
         )
-    if (
-        entry.txn
-        and subscription.level is IsolationLevel.READ_COMMITTED
-        and records.state_of(view, entry.txn) is TransactionState.ABORTED
-    ):
+    if state is TransactionState.ABORTED and subscription.level is IsolationLevel.READ_COMMITTED:
         raise NotDeliverable(
             f"message {entry.position} belongs to aborted transaction {entry.txn_id}: "
             f"{subscription.name} never gets it",
             position=str(entry.position),
         )
+    if subscription.skips and subscription.keeps_keys:
+        holder = awaited.holder_of(view, subscription.subscription_id, entry, messages)
+        if holder:
+            raise NotDeliverable(
+                f"message {entry.position} cannot be acknowledged: open transaction {TxnID(holder)} has an earlier "
+                f"message of its key, behind which it waits on {subscription.name}",
+                hint="It comes when that transaction has ended.",
+                position=str(entry.position),
+                transaction=str(TxnID(holder)),
+            )
 
 
 def _check_handed_out(

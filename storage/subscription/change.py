@@ -1,4 +1,4 @@
-"""Changing what belongs to a subscription while nobody is attached: its type and its isolation level.
+"""Changing what belongs to a subscription while nobody is attached: its type, isolation level and on-open.
 
 READ_UNCOMMITTED → READ_COMMITTED: what was acknowledged while uncommitted stays acknowledged. READ_COMMITTED →
 READ_UNCOMMITTED: what was skipped stays skipped. Only a seek shows it again.
@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from storage.errors import ObjectHeld
 from storage.ledger import managed_ledger, topic_head
-from storage.subscription import cursor as cursors, delivery as deliveries
+from storage.subscription import awaited, cursor as cursors, delivery as deliveries
 from storage.subscription.cursor import Cursor
-from storage.subscription.isolation import IsolationLevel, SubscriptionType, delivers
+from storage.subscription.isolation import (
+    IsolationLevel,
+    OnOpen,
+    SubscriptionType,
+    check_on_open,
+    delivers,
+)
 from storage.subscription.subscription import Subscription
 from storage.txn.aborted import AbortedSet
 from storage.txn_id import TxnID
@@ -23,12 +29,17 @@ def update(
     cursor: Cursor,
     type_: SubscriptionType | None,
     level: IsolationLevel | None,
+    on_open: OnOpen | None = None,
 ) -> list[str]:
-    """Change type or level; what changed, in words. The caller saves subscription and cursor.
+    """Change type, level or on-open; what changed, in words. The caller saves subscription and cursor.
 
     Raises:
         ObjectHeld: an open transaction has acknowledgements pending, which a change of type would break.
+        InvalidValue: the subscription would skip what is open with a type or level that cannot.
     """
+    before, skipped = (subscription.type, subscription.level, subscription.on_open), subscription.skips
+    wanted_on_open = on_open or subscription.on_open
+    check_on_open(type_ or subscription.type, level or subscription.level, wanted_on_open)
     changes = []
     if type_ is not None and type_ is not subscription.type:
         check_nothing_pending(batch, subscription, cursor, "change its type")
@@ -37,9 +48,18 @@ def update(
     if level is not None and level is not subscription.level:
         take_in(batch, subscription, cursor)
         changes.append(f"subscriptionIsolationLevel {subscription.level.value} -> {level.value}")
+        cursor.reached_undecided |= subscription.level is IsolationLevel.READ_UNCOMMITTED
         subscription.level = level
         take_in(batch, subscription, cursor)
         # Dispatch looks at everything again: what the old level left out, or delivered early, is judged anew.
+        cursor.read = cursor.mark_delete
+    if wanted_on_open is not subscription.on_open:
+        changes.append(f"onOpen {subscription.on_open.value} -> {wanted_on_open.value}")
+        subscription.on_open = wanted_on_open
+    after = (subscription.type, subscription.level, subscription.on_open)
+    if after != before and (skipped or subscription.skips):
+        # What was passed over is found again from markDeletePosition on, by the new rules.
+        awaited.clear(batch, subscription.subscription_id, cursor)
         cursor.read = cursor.mark_delete
     return changes
 

@@ -27,13 +27,28 @@ class Cursor:
         released: entries of which something was handed out or held back, and is nobody's now.
         pending_cumulative: transaction, ledger, entry, batch index (-1: whole entry) of a cumulative acknowledgement
             that waits for its transaction.
+        awaited: open transactions that dispatch has passed over (`awaited.py`).
+        held: messages held behind them.
+        passes: raised when more is passed over, so that consumers look which keys that holds.
+        reached_undecided: messages of undecided transactions may be acknowledged or pending: by a reader of
+            READ_UNCOMMITTED, before the level changed, or because the subscription began inside their entry.
         withdrawn: an aborted cumulative acknowledgement reached to here, beyond what was handed out; until dispatch
             has come there, nothing up to it may be acknowledged cumulatively.
     """
 
     __slots__ = (
-        "delivered", "generation", "mark_delete", "pending_cumulative", "read", "redelivered",
-        "released", "withdrawn",
+        "awaited",
+        "delivered",
+        "generation",
+        "held",
+        "mark_delete",
+        "passes",
+        "pending_cumulative",
+        "reached_undecided",
+        "read",
+        "redelivered",
+        "released",
+        "withdrawn",
     )  # fmt: skip
 
     def __init__(self, start: tuple[int, int]) -> None:
@@ -44,6 +59,8 @@ class Cursor:
         self.pending_cumulative: tuple[int, int, int, int] | None = None
         self.withdrawn: tuple[int, int] | None = None
         self.delivered = self.redelivered = 0
+        self.awaited = self.held = self.passes = 0
+        self.reached_undecided = False
 
     def encode(self) -> bytes:
         fields: list[Any] = [
@@ -53,7 +70,8 @@ class Cursor:
             self.released,
             self.pending_cumulative,
         ]
-        return pack([*fields, self.delivered, self.redelivered, self.withdrawn])
+        fields += [self.delivered, self.redelivered, self.withdrawn]
+        return pack([*fields, self.awaited, self.held, self.passes, self.reached_undecided])
 
     @classmethod
     def decode(cls, payload: memoryview) -> Cursor:
@@ -64,6 +82,7 @@ class Cursor:
         cursor.pending_cumulative = tuple(fields[4]) if fields[4] else None
         cursor.delivered, cursor.redelivered = fields[5:7]
         cursor.withdrawn = tuple(fields[7]) if fields[7] else None
+        cursor.awaited, cursor.held, cursor.passes, cursor.reached_undecided = fields[8:12]
         return cursor
 
 
@@ -102,6 +121,12 @@ def _range_at(view: ReadView, subscription_id: int, at: tuple[int, int]) -> tupl
     if last < at[1]:
         return None
     return int.from_bytes(found[0][16:], "big"), last, bytes(found[1][8:])
+
+
+def acknowledged_through(view: ReadView, subscription_id: int, at: tuple[int, int]) -> tuple[int, int]:
+    """The end of the range of whole acknowledged entries in which a position lies; the position if it lies in none."""
+    found = _range_at(view, subscription_id, at) if at[1] >= 0 else None
+    return at if found is None or found[2] else (at[0], found[1])
 
 
 def acknowledge(
@@ -187,6 +212,7 @@ def begin_inside(
     entry = managed_ledger.read(batch, topic_id, at)
     if entry is not None and start.batch_index > 0 and entry.count:
         before = message_set.through(min(start.batch_index, entry.count) - 1)
+        cursor.reached_undecided = True
         acknowledge(batch, topic_id, subscription_id, cursor, at, entry.count, before)
 
 

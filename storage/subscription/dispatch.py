@@ -1,57 +1,42 @@
 """Dispatch: which messages a consumer is handed next.
 
-One walk over the log, in position order, from the first message that may be handed out to the bound of the
-isolation level. Invariants: 2 and 3 (the bound and the filter), 4 (first deliveries are in position order),
-7 (acknowledged and pending messages go to nobody), 21 (a key's messages are handed out one consumer at a time, in
-order). First it selects, then it applies: selecting reads only, so that a waiting consumer can look for nothing.
+First it looks again at what was handed out or held back before; then it goes on through the log, in position order,
+from where it came to last, up to the bound of the isolation level. Invariants: 2 and 3 (the bound and the filter),
+4 (first deliveries are in position order), 7 (acknowledged and pending messages go to nobody), 21 (a key's messages
+are handed out one consumer at a time, in order). It selects only, and reads only, so that a waiting consumer can look
+for nothing; `handing_out.py` records.
+
+With `--on-open skip` the bound is lastConfirmedEntry. Entries of open transactions are passed over, run by run; where
+it meets the marker of a transaction that it has passed over, it looks at that one's entries, and at what was held
+behind them. So the log itself says when something is to be looked at again (docs/decisions/0023).
 """
 
 from __future__ import annotations
 
-from storage import faults
+from collections.abc import Iterator
+from heapq import merge
+
 from storage.codec import U64, key1, key3
 from storage.ledger import managed_ledger
-from storage.ledger.entry import Entry
+from storage.ledger.entry import COMMIT_MARKER, MESSAGES, Entry
 from storage.ledger.topic_head import TopicHead
 from storage.limits import DISPATCH_BYTES_MAX, DISPATCH_SCAN_ENTRIES_MAX, HELD_MESSAGES_MAX
 from storage.schema import ACKS, DELIVERIES
-from storage.subscription import cursor as cursors, delivery as deliveries, message_set
+from storage.subscription import awaited as awaits, cursor as cursors, delivery as deliveries, message_set
+from storage.subscription.awaited import Awaited
+from storage.subscription.awaiting import Awaiting
 from storage.subscription.cursor import Cursor
-from storage.subscription.delivery import NOBODY, PENDING, Delivery, Part
-from storage.subscription.isolation import IsolationLevel, SubscriptionType, bound, delivers
+from storage.subscription.delivery import NOBODY, PENDING, Delivery
+from storage.subscription.held_keys import HeldKeys, Place
+from storage.subscription.isolation import IsolationLevel, delivers
+from storage.subscription.selection import WHOLE, HandOut, Selection
 from storage.subscription.subscription import Subscription
-from storage.txn import record as records
+from storage.txn import record as records, runs
 from storage.txn.aborted import AbortedSet
 from storage.txn_state import TransactionState
-from storage.view import ReadView, WriteBatch
+from storage.view import ReadView
 
-WHOLE = 0
-"""Among what was passed: every message of the entry, or a marker."""
-
-
-class HandOut:
-    """Messages of one entry for a consumer: which, and how often each was handed out before."""
-
-    __slots__ = ("delivery", "entry", "messages", "times")
-
-    def __init__(self, entry: Entry, delivery: Delivery, messages: int, times: dict[int, int]) -> None:
-        self.entry = entry
-        self.delivery = delivery
-        self.messages = messages
-        self.times = times
-
-
-class Selection:
-    """What a walk found: what to hand out, what to pass over for good, what is worn out, how far it came."""
-
-    __slots__ = ("hand_outs", "held", "passed", "read", "worn_out")
-
-    def __init__(self, read: tuple[int, int]) -> None:
-        self.hand_outs: list[HandOut] = []
-        self.passed: list[tuple[int, int, int, int]] = []
-        self.held: list[tuple[Delivery, int]] = []
-        self.worn_out: list[tuple[Entry, Delivery, int]] = []
-        self.read = read
+_NO_TXN = 0
 
 
 class _Ahead:
@@ -75,7 +60,11 @@ class _Ahead:
 
 
 class Walk:
-    """One selection for one consumer."""
+    """One selection for one consumer.
+
+    Args:
+        aborted, held_keys: what the consumer knows already, and goes on knowing.
+    """
 
     def __init__(
         self,
@@ -86,6 +75,7 @@ class Walk:
         consumer_id: int,
         room: int,
         aborted: AbortedSet,
+        held_keys: HeldKeys,
     ) -> None:
         self._view = view
         self._head = head
@@ -95,65 +85,188 @@ class Walk:
         self._room = room
         self._bytes = DISPATCH_BYTES_MAX
         self._aborted = aborted
-        self._by_key = subscription.type is SubscriptionType.KEY_SHARED
-        self._held_keys: set[bytes] = set()
+        self._by_key = subscription.keeps_keys
+        self._held_keys: dict[bytes, Place] = {}
         self._held_count = 0
         self._states: dict[int, TransactionState] = {}
-        self._deliveries = _Ahead(view, DELIVERIES, subscription.subscription_id)
-        self._acks = _Ahead(view, ACKS, subscription.subscription_id)
+        self._awaiting = Awaiting(view, head, subscription, cursor, held_keys) if subscription.skips else None
+        self._moved: set[tuple[int, int]] = set()
+        self._selection = Selection(cursor.read)
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        """Begin to look from an earlier entry on."""
+        self._deliveries = _Ahead(self._view, DELIVERIES, self._subscription.subscription_id)
+        self._acks = _Ahead(self._view, ACKS, self._subscription.subscription_id)
 
     def run(self) -> Selection:
-        cursor, subscription = self._cursor, self._subscription
-        through = bound(subscription.level, self._head.max_read, self._head.last_confirmed)
-        is_partial = self._by_key or cursor.released
-        after = cursor.mark_delete if is_partial else max(cursor.read, cursor.mark_delete)
-        selection = Selection(cursor.read)
-        while (
-            after < through
-            and self._room > 0
-            and self._bytes > 0
-            and len(selection.passed) < DISPATCH_SCAN_ENTRIES_MAX
-        ):
+        if self._by_key or self._cursor.released:
+            self._look_again()
+        if not self._is_full():
+            self._go_on()
+        if self._awaiting is not None:
+            self._selection.hand_outs.sort(key=lambda each: each.delivery.at)
+        return self._selection
+
+    def _is_full(self) -> bool:
+        return self._room <= 0 or self._bytes <= 0 or self._held_count > HELD_MESSAGES_MAX
+
+    def _look_again(self) -> None:
+        """At what was handed out or held back, up to where dispatch has come: some of it may be free by now."""
+        subscription, read = self._subscription, self._cursor.read
+        self._aborted.load(self._view, subscription.topic_id, self._head, self._cursor.mark_delete, read)
+        for delivery in deliveries.every(self._view, subscription.subscription_id):
+            if delivery.at > read:
+                return
+            if not delivery.is_released and (
+                not self._by_key or delivery.known() == delivery.of(self._consumer_id)
+            ):
+                continue
+            entry = managed_ledger.read(self._view, subscription.topic_id, delivery.at)
+            assert entry is not None, "what is not acknowledged exists"
+            if self._awaiting is None or not self._awaiting.is_passed_over(entry):
+                self._visit(entry, delivery, delivery.known())
+            if self._is_full():
+                return
+
+    def _go_on(self) -> None:
+        """Through the log, from where dispatch has come to."""
+        cursor, subscription, selection = self._cursor, self._subscription, self._selection
+        through = subscription.bound(self._head)
+        after = max(cursor.read, cursor.mark_delete)
+        after = cursors.acknowledged_through(self._view, subscription.subscription_id, after)
+        while after < through and selection.changes < DISPATCH_SCAN_ENTRIES_MAX:
             page = managed_ledger.page(self._view, subscription.topic_id, after, through)
             if not page:
-                break
+                return
             self._aborted.load(self._view, subscription.topic_id, self._head, after, page[-1].position)
             for entry in page:
-                jump = self._jump(entry.position)
+                if entry.position <= after:
+                    continue
+                jump = self._jump(entry)
                 if jump is not None:
                     after = jump
                     if after >= page[-1].position:
                         break
                     continue
-                if entry.position <= after:
-                    continue
-                self._visit(entry, selection)
+                if self._awaiting is not None and entry.kind != MESSAGES and not self._take(entry):
+                    selection.read, selection.is_cut = max(selection.read, after), True
+                    return
+                self._visit_new(entry)
                 after = entry.position
-                if self._room <= 0 or self._bytes <= 0 or self._held_count > HELD_MESSAGES_MAX:
-                    selection.read = max(selection.read, after)
-                    return selection
+                if self._is_full():
+                    break
             selection.read = max(selection.read, after)
-        return selection
+            if self._is_full():
+                return
 
-    def _jump(self, at: tuple[int, int]) -> tuple[int, int] | None:
-        """The end of the acknowledged range of whole entries that begins here, if one does."""
-        payload = self._acks.at(key3(self._subscription.subscription_id, *at))
-        if payload is None or len(payload) > 8:
-            return None
-        return (at[0], U64.unpack(payload)[0])
-
-    def _visit(self, entry: Entry, selection: Selection) -> None:
+    def _jump(self, entry: Entry) -> tuple[int, int] | None:
+        """The end of what need not be looked at from this entry on: an acknowledged range, or a run to be awaited."""
         at = (entry.ledger_id, entry.entry_id)
-        key = key3(self._subscription.subscription_id, *at)
-        payload = self._deliveries.at(key)
-        delivery = Delivery(at, entry.count, []) if payload is None else Delivery.decode(key, payload)
-        if not delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids):
-            pending = delivery.of(PENDING)
-            passed = message_set.everything(entry.count) & ~pending
-            if passed or not entry.count:
-                selection.passed.append((*at, entry.count, passed if pending else WHOLE))
-            return
-        open_ = message_set.everything(entry.count) & ~self._acknowledged(at, entry.count)
+        payload = self._acks.at(key3(self._subscription.subscription_id, *at))
+        if payload is not None and len(payload) == 8:
+            return (at[0], U64.unpack(payload)[0])
+        if self._awaiting is None or not entry.txn or entry.kind != MESSAGES:
+            return None
+        if not self._awaiting.must_wait(entry):
+            return None
+        end = runs.end_of_run(self._view, self._subscription.topic_id, entry.txn, entry.position)
+        self._awaiting.pass_over(entry.txn, end)
+        self._selection.awaits[entry.txn] = None
+        return end
+
+    def _visit_new(self, entry: Entry) -> None:
+        at = (entry.ledger_id, entry.entry_id)
+        payload = self._deliveries.at(key3(self._subscription.subscription_id, *at))
+        self._visit(entry, self._decoded(entry, payload), message_set.everything(entry.count))
+
+    def _decoded(self, entry: Entry, payload: memoryview | None) -> Delivery:
+        at = (entry.ledger_id, entry.entry_id)
+        if payload is None:
+            return Delivery(at, entry.count, [])
+        return Delivery.decode(key3(self._subscription.subscription_id, *at), payload)
+
+    def _visit(self, entry: Entry, delivery: Delivery, messages: int) -> None:
+        if delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids):
+            self._offer(entry, delivery, messages)
+        else:
+            self._pass(entry, delivery)
+
+    # With --on-open skip: a transaction has ended
+
+    def _take(self, marker: Entry) -> bool:
+        """Look at what was passed over for the transaction of a marker; whether at all of it."""
+        assert self._awaiting is not None, "only who skips awaits"
+        awaited = self._awaiting.of(marker.txn)
+        if awaited is None:
+            return True
+        selection = self._selection
+        if any(txn == marker.txn for txn, *_ in selection.behind):
+            return False  # What this walk has put behind it must be recorded first.
+        self._awaiting.begin_to_take(marker.txn)
+        ahead = self._deliveries, self._acks
+        self._look_ahead()
+        for entry, messages in self._passed_over(awaited, marker.position):
+            at = (entry.ledger_id, entry.entry_id)
+            if self._is_full() or at in self._moved or selection.changes >= DISPATCH_SCAN_ENTRIES_MAX:
+                return False
+            self._take_entry(entry, messages, marker)
+            selection.taken[marker.txn] = at
+        self._deliveries, self._acks = ahead
+        selection.taken.pop(marker.txn, None)
+        selection.ended.append(marker.txn)
+        return True
+
+    def _take_entry(self, entry: Entry, messages: bytes | None, marker: Entry) -> None:
+        """An entry of the transaction itself, or what is held of another one's behind it."""
+        payload = self._deliveries.at(
+            key3(self._subscription.subscription_id, entry.ledger_id, entry.entry_id)
+        )
+        delivery = self._decoded(entry, payload)
+        if messages is not None:
+            held = message_set.decode(messages, entry.count)
+            self._selection.let_go.append((marker.txn, delivery.at, held))
+            self._offer(entry, delivery, held)
+        elif marker.kind == COMMIT_MARKER:
+            self._offer(entry, delivery, message_set.everything(entry.count))
+        else:
+            self._pass(entry, delivery)
+
+    def _passed_over(
+        self, awaited: Awaited, through: tuple[int, int]
+    ) -> Iterator[tuple[Entry, bytes | None]]:
+        """The transaction's entries, and the messages held behind it, in order of position."""
+        topic_id = self._subscription.topic_id
+        after = max(awaited.taken, self._cursor.mark_delete)
+
+        def held() -> Iterator[tuple[Entry, bytes | None]]:
+            found = awaits.held_behind(self._view, self._subscription.subscription_id, awaited.txn, after)
+            for at, messages in found:
+                entry = managed_ledger.read(self._view, topic_id, at)
+                assert entry is not None, "what is not acknowledged exists"
+                yield entry, messages
+
+        own: Iterator[tuple[Entry, bytes | None]] = (
+            (entry, None) for entry in runs.entries(self._view, topic_id, awaited.txn, after, through)
+        )
+        if not awaited.held:
+            return own
+        return merge(own, held(), key=lambda each: each[0].position)
+
+    # One entry
+
+    def _pass(self, entry: Entry, delivery: Delivery) -> None:
+        """A marker or an aborted entry: it is acknowledged, but for what is pending."""
+        pending = delivery.of(PENDING)
+        passed = message_set.everything(entry.count) & ~pending
+        if passed or not entry.count:
+            which = passed if pending else WHOLE
+            self._selection.passed.append((entry.ledger_id, entry.entry_id, entry.count, which))
+
+    def _offer(self, entry: Entry, delivery: Delivery, messages: int) -> None:
+        """See which of these messages the consumer can be handed."""
+        at, selection = delivery.at, self._selection
+        open_ = messages & ~self._acknowledged(at, entry.count)
         if not open_ or (open_ == delivery.known() and not delivery.is_released and not self._by_key):
             return
         free = self._free(delivery, open_)
@@ -162,11 +275,12 @@ class Walk:
         if worn and self._is_decided(entry):
             selection.worn_out.append((entry, delivery, worn))
             open_ &= ~worn
+        behind = 0
         if self._by_key:
-            free = self._free_of_keys(entry, delivery, open_, free)
+            free, behind = self._free_of_keys(entry, delivery, open_, free)
         else:
             free = message_set.lowest(free, self._room)
-        rest = open_ & ~free & ~delivery.known()
+        rest = open_ & ~free & ~behind & ~delivery.known()
         if rest:
             selection.held.append((delivery, rest))
         if free:
@@ -174,6 +288,8 @@ class Walk:
             entry.txn_state = self._state(entry)
             self._room -= free.bit_count()
             self._bytes -= entry.size
+        if self._awaiting is not None and (free or rest or behind or worn):
+            self._moved.add(at)
 
     def _acknowledged(self, at: tuple[int, int], count: int) -> int:
         """Acknowledged messages of the entry, or those that a pending cumulative acknowledgement covers."""
@@ -199,23 +315,38 @@ class Walk:
                 free |= part.messages & open_
         return free
 
-    def _free_of_keys(self, entry: Entry, delivery: Delivery, open_: int, free: int) -> int:
-        """Key_Shared: those whose earlier messages of the same key are acknowledged or in flight right here."""
+    def _free_of_keys(self, entry: Entry, delivery: Delivery, open_: int, free: int) -> tuple[int, int]:
+        """Key_Shared: those whose earlier messages of the same key are acknowledged or in flight right here.
+
+        And those, so far in nobody's hands, that have to wait behind a transaction that is awaited.
+        """
         keys = entry.keys
-        mine = delivery.of(self._consumer_id)
-        found = 0
+        mine, known = delivery.of(self._consumer_id), delivery.known()
+        behind: dict[int, int] = {}
+        found = count = 0
         for index in message_set.indexes(open_):
-            bit = 1 << index
-            key = keys[index] if keys else None
+            bit, key = 1 << index, keys[index] if keys else None
             if mine & bit:
                 continue
-            if free & bit and (key is None or key not in self._held_keys) and found.bit_count() < self._room:
+            here = (entry.ledger_id, entry.entry_id, index)
+            txn = (
+                self._awaiting.holder(key, here)
+                if self._awaiting is not None and key is not None
+                else _NO_TXN
+            )
+            if txn and not known & bit:
+                behind[txn] = behind.get(txn, 0) | bit
+                continue
+            is_held = txn or (key is not None and self._held_keys.get(key, here) < here)
+            if free & bit and not is_held and count < self._room:
                 found |= bit
+                count += 1
                 continue
             self._held_count += 1
             if key is not None:
-                self._held_keys.add(key)
-        return found
+                self._held_keys[key] = min(self._held_keys.get(key, here), here)
+        self._selection.behind += [(txn, delivery.at, entry.count, bits) for txn, bits in behind.items()]
+        return found, sum(behind.values())
 
     def _worn_out(self, delivery: Delivery, free: int) -> int:
         """Messages that were redelivered as often as the dead-letter policy allows."""
@@ -247,59 +378,3 @@ class Walk:
         if entry.txn not in self._states:
             self._states[entry.txn] = records.state_of(self._view, entry.txn)
         return self._states[entry.txn]
-
-
-def apply(
-    batch: WriteBatch, subscription: Subscription, cursor: Cursor, consumer_id: int, selection: Selection
-) -> None:
-    """Record a selection: what was passed is acknowledged, what is handed out is in flight. Saves the cursor."""
-    faults.reach("subscription.before_dispatch")
-    subscription_id = subscription.subscription_id
-    changed: dict[tuple[int, int], Delivery] = {}
-    for hand_out in selection.hand_outs:
-        delivery = changed[hand_out.delivery.at] = hand_out.delivery
-        _hand_out(delivery, hand_out.messages, consumer_id)
-        cursor.delivered += hand_out.messages.bit_count()
-        cursor.redelivered += len(hand_out.times)
-    for delivery, messages in selection.held:
-        changed[delivery.at] = delivery
-        delivery.give(Part(messages, NOBODY, 0))
-    for delivery in changed.values():
-        deliveries.save(batch, subscription_id, cursor, delivery)
-    _pass_over(batch, subscription, cursor, selection.passed)
-    cursor.read = max(cursor.read, selection.read)
-    cursors.advance(batch, subscription.topic_id, subscription_id, cursor)
-    cursors.save(batch, subscription_id, cursor)
-
-
-def _hand_out(delivery: Delivery, messages: int, consumer_id: int) -> None:
-    new = messages & ~delivery.known()
-    for part in delivery.take(messages):
-        delivery.give(Part(part.messages, consumer_id, part.times + 1, withdrawn=part.withdrawn))
-    if new:
-        delivery.give(Part(new, consumer_id, 1))
-
-
-def _pass_over(
-    batch: WriteBatch, subscription: Subscription, cursor: Cursor, passed: list[tuple[int, int, int, int]]
-) -> None:
-    """Acknowledge markers and aborted messages that dispatch has passed, whole runs of them at once."""
-    subscription_id, at = subscription.subscription_id, 0
-    while at < len(passed):
-        ledger_id, first, count, messages = passed[at]
-        if messages != WHOLE:
-            deliveries.settle(batch, subscription_id, cursor, (ledger_id, first), messages)
-            cursors.acknowledge(
-                batch, subscription.topic_id, subscription_id, cursor, (ledger_id, first), count, messages
-            )
-            at += 1
-            continue
-        last = first
-        while at < len(passed) and passed[at][:2] == (ledger_id, last) and passed[at][3] == WHOLE:
-            if cursor.released:
-                deliveries.settle(batch, subscription_id, cursor, (ledger_id, last), -1)
-            at, last = at + 1, last + 1
-        if cursors.is_next(batch, subscription.topic_id, cursor.mark_delete, (ledger_id, first)):
-            cursors.acknowledge_through(batch, subscription_id, cursor, (ledger_id, last - 1))
-        else:
-            cursors.acknowledge_entries(batch, subscription_id, ledger_id, first, last - 1)

@@ -2,6 +2,7 @@
 
     level              bound                 left out
     READ_COMMITTED     maxReadPosition       messages of aborted transactions
+      on-open skip     lastConfirmedEntry    the same, and messages of open transactions until they are decided
     READ_UNCOMMITTED   lastConfirmedEntry    nothing: open, committed and aborted messages are all delivered
 
 Markers are delivered at neither level. At or below maxReadPosition every transaction is decided, so at
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Container
 from enum import Enum
 
+from storage.errors import InvalidValue
 from storage.ledger.entry import MESSAGES
 
 
@@ -21,6 +23,13 @@ class IsolationLevel(Enum):
 
     READ_COMMITTED = "READ_COMMITTED"
     READ_UNCOMMITTED = "READ_UNCOMMITTED"
+
+
+class OnOpen(Enum):
+    """What an open transaction does to a READ_COMMITTED subscription: hold up all behind it, or only its own."""
+
+    BLOCK = "block"
+    SKIP = "skip"
 
 
 class SubscriptionType(Enum):
@@ -38,10 +47,34 @@ class SubscriptionType(Enum):
 
 
 def bound(
-    level: IsolationLevel, max_read: tuple[int, int], last_confirmed: tuple[int, int]
+    level: IsolationLevel,
+    max_read: tuple[int, int],
+    last_confirmed: tuple[int, int],
+    on_open: OnOpen = OnOpen.BLOCK,
 ) -> tuple[int, int]:
     """The last position that a reader of this level may be handed."""
-    return last_confirmed if level is IsolationLevel.READ_UNCOMMITTED else max_read
+    reads_on = level is IsolationLevel.READ_UNCOMMITTED or on_open is OnOpen.SKIP
+    return last_confirmed if reads_on else max_read
+
+
+def check_on_open(type_: SubscriptionType, level: IsolationLevel, on_open: OnOpen) -> None:
+    """That a subscription of this type and level may skip what is open.
+
+    Raises:
+        InvalidValue: Exclusive and Failover deliver in order of position; READ_UNCOMMITTED waits for nothing.
+    """
+    if on_open is OnOpen.BLOCK:
+        return
+    if type_.is_ordered:
+        raise InvalidValue(
+            f"on-open skip is for Shared and Key_Shared: {type_.value} delivers in the order of the log",
+            hint="Take on-open block with it, or one of those types.",
+        )
+    if level is IsolationLevel.READ_UNCOMMITTED:
+        raise InvalidValue(
+            "on-open skip belongs to READ_COMMITTED: READ_UNCOMMITTED waits for no transaction",
+            hint="Take on-open block with it, or READ_COMMITTED.",
+        )
 
 
 def delivers(level: IsolationLevel, kind: int, txn: int, aborted: Container[int]) -> bool:

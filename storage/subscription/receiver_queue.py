@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from storage.message_batch import Piece
 from storage.subscription import message_set
-from storage.subscription.dispatch import HandOut
+from storage.subscription.selection import HandOut
 
 Messages = dict[tuple[int, int], int]
 """Messages by the position of their entry."""

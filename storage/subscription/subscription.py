@@ -7,17 +7,19 @@ attached while the lease of its process is held; a dead one is found by whoever 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from enum import Enum
 
 from storage.codec import key1, key2, pack, unpack
 from storage.errors import AlreadyExists, SubscriptionBusy, SubscriptionNotFound
 from storage.ledger.topic import Topic
+from storage.ledger.topic_head import TopicHead
 from storage.names import check_name
 from storage.owner import Owner, is_stopped
 from storage.position import MessageId
-from storage.schema import ACKS, CONSUMERS, CURSORS, DELIVERIES, PENDING, SUBSCRIPTIONS
+from storage.schema import ACKS, AWAITED, CONSUMERS, CURSORS, DELIVERIES, HELD, PENDING, SUBSCRIPTIONS
 from storage.subscription import cursor as cursors, delivery as deliveries
 from storage.subscription.cursor import Cursor
-from storage.subscription.isolation import IsolationLevel, SubscriptionType
+from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType, bound, check_on_open
 from storage.view import ReadView, WriteBatch
 
 
@@ -25,7 +27,7 @@ class Subscription:
     """The record of a subscription.
 
     Attributes:
-        on_open: `block` or `skip`; part of the isolation level.
+        on_open: what open transactions do to it; part of the isolation level.
         dead_letter_topic, max_redeliver_count: where a message goes that was redelivered so often; None: nowhere.
         start: where its cursor began; what lies before was never its backlog.
     """
@@ -41,16 +43,29 @@ class Subscription:
         self.subscription_id = subscription_id
         self.type = SubscriptionType.EXCLUSIVE
         self.level = IsolationLevel.READ_COMMITTED
-        self.on_open = "block"
+        self.on_open = OnOpen.BLOCK
         self.created_ms = 0
         self.dead_letter_topic: str | None = None
         self.max_redeliver_count: int | None = None
         self.start: tuple[int, int] = (0, -1)
 
+    @property
+    def skips(self) -> bool:
+        """READ_COMMITTED that passes over open transactions."""
+        return self.on_open is OnOpen.SKIP
+
+    @property
+    def keeps_keys(self) -> bool:
+        return self.type is SubscriptionType.KEY_SHARED
+
+    def bound(self, head: TopicHead) -> tuple[int, int]:
+        """The last position that it may be handed."""
+        return bound(self.level, head.max_read, head.last_confirmed, self.on_open)
+
     def encode(self) -> bytes:
         return pack(
             [
-                self.subscription_id, self.type.value, self.level.value, self.on_open, self.created_ms,
+                self.subscription_id, self.type.value, self.level.value, self.on_open.value, self.created_ms,
                 self.dead_letter_topic, self.max_redeliver_count, self.start,
             ]
         )  # fmt: skip
@@ -60,7 +75,7 @@ class Subscription:
         fields = unpack(payload)
         found = cls(int.from_bytes(key[:8], "big"), key[8:].decode("ascii"), fields[0])
         found.type, found.level = SubscriptionType(fields[1]), IsolationLevel(fields[2])
-        found.on_open, found.created_ms = fields[3:5]
+        found.on_open, found.created_ms = OnOpen(fields[3]), fields[4]
         found.dead_letter_topic, found.max_redeliver_count = fields[5:7]
         found.start = tuple(fields[7])
         return found
@@ -133,12 +148,15 @@ def create(
     inside: MessageId | None = None,
     dead_letter_topic: str | None = None,
     max_redeliver_count: int | None = None,
+    on_open: OnOpen = OnOpen.BLOCK,
 ) -> Subscription:
     """A new subscription whose backlog begins after `start`, or at the message `inside` of the entry that follows.
 
     Raises:
         AlreadyExists, InvalidName
+        InvalidValue: the type or level does not go with `on_open`.
     """
+    check_on_open(type_, level, on_open)
     if find(batch, topic, name) is not None:
         raise AlreadyExists(
             f"topic {topic.name} has a subscription {name} already", topic=topic.full_name, subscription=name
@@ -146,7 +164,11 @@ def create(
     batch.head.last_subscription += 1
     made = Subscription(topic.topic_id, name, batch.head.last_subscription)
     made.type, made.level, made.start, made.created_ms = type_, level, start, batch.now_ms
-    made.dead_letter_topic, made.max_redeliver_count = dead_letter_topic, max_redeliver_count
+    made.dead_letter_topic, made.max_redeliver_count, made.on_open = (
+        dead_letter_topic,
+        max_redeliver_count,
+        on_open,
+    )
     save(batch, made)
     cursor = Cursor(start)
     if inside is not None:
@@ -159,7 +181,7 @@ def delete(batch: WriteBatch, subscription: Subscription) -> None:
     """Remove the subscription and all it knows. Nothing of it may be pending, nobody attached."""
     prefix = key1(subscription.subscription_id)
     batch.delete(SUBSCRIPTIONS, key1(subscription.topic_id) + subscription.name.encode("ascii"))
-    for database in (CURSORS, ACKS, DELIVERIES, CONSUMERS, PENDING):
+    for database in (CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING):
         batch.delete_prefix(database, prefix)
 
 
@@ -248,8 +270,9 @@ def check_mode(
     living: list[AttachedConsumer],
     type_: SubscriptionType | None,
     level: IsolationLevel | None,
+    on_open: OnOpen | None = None,
 ) -> None:
-    """That a consumer asking for this type and level may join those attached.
+    """That a consumer asking for this type, level and on-open may join those attached.
 
     Raises:
         SubscriptionBusy: naming both, and who is attached.
@@ -262,10 +285,12 @@ def check_mode(
         "subscription": subscription.name,
         "attached": [each.name for each in living],
     }
-    for word, wanted, has in (
+    asked: tuple[tuple[str, Enum | None, Enum], ...] = (
         ("type", type_, subscription.type),
         ("isolation level", level, subscription.level),
-    ):
+        ("on-open", on_open, subscription.on_open),
+    )
+    for word, wanted, has in asked:
         if wanted is not None and wanted is not has:
             raise SubscriptionBusy(
                 f"subscription {subscription.name} of {topic.name} has {word} {has.value}, not {wanted.value}, "

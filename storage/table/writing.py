@@ -282,29 +282,18 @@ def _doomed_too_old(
     return batch.refuse(conflicts.too_old(record, why, hint))
 
 
-def commit_in(
-    coordinator: Coordinator,
-    batch: WriteBatch,
-    least: int,
-    by: Owner,
-    writes: list[Write] | None = None,
-    record: TransactionRecord | None = None,
-) -> Ended:
-    """Commit a transaction with these last writes; one that has used tables must not be older than what is kept.
+def commit_in(coordinator: Coordinator, batch: WriteBatch, least: int, by: Owner) -> Ended:
+    """Commit a transaction by its number; one that has used tables must not be older than the versions that are kept.
 
     Raises:
-        WriteTooOld, LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, TableNotFound
+        RequestTooOld, TransactionNotFound, TransactionNotOpen, TransactionTimedOut, ProducerFenced
     """
 
     def prepare(record: TransactionRecord) -> None:
-        if writes:
-            check_tables(batch, writes)
-            begin_use(batch, coordinator, record, by)
-            Writing(batch, coordinator, record, by).commit(writes)
-        elif record.uses_tables:
+        if record.uses_tables:
             check_window(batch, coordinator, record, by)
 
-    return coordinator.commit(batch, least, by, prepare, record)
+    return coordinator.commit(batch, least, by, prepare)
 
 
 def check_tables(view: ReadView, writes: list[Write]) -> None:

@@ -91,7 +91,7 @@ class Coordinator:
             raise refusals.read_only(str(record.id))
         if record.state_code != _OPEN:
             raise refusals.not_open(record, "used")
-        if batch.now_ns >= record.deadline_ns:
+        if record.is_overdue(batch.now_ns):
             self._end(batch, record, TransactionState.ABORTED, AbortReason.TIMED_OUT, None, by)
             raise batch.refuse(refusals.timed_out(record))
         record.version += 1

@@ -44,6 +44,14 @@ def orphaned(view: ReadView, lock_file: LockFile) -> list[int]:
     return found
 
 
+def is_due(view: ReadView, lock_file: LockFile) -> bool:
+    """Whether there is an open transaction that the store's policy has a writer end on its way: for who waits."""
+    policy = view.head.reap_policy
+    if policy == ReapPolicy.MANUAL:
+        return False
+    return bool(overdue(view, 1) or (policy == ReapPolicy.ALL and orphaned(view, lock_file)))
+
+
 def next_deadline_ns(view: ReadView) -> int | None:
     """The most urgent deadline, on the store clock."""
     for key in view.keys(TXN_DEADLINES):

@@ -85,6 +85,18 @@ class TransactionRecord:
     def reason(self) -> AbortReason | None:
         return AbortReason(self.reason_code) if self.reason_code else None
 
+    def idle_ms(self, now_ns: int) -> int:
+        """Since its last use."""
+        return max(0, (now_ns - self.used_ns) // 1_000_000)
+
+    def left_ms(self, now_ns: int) -> int:
+        """Until its deadline; negative after it."""
+        return (self.deadline_ns - now_ns) // 1_000_000
+
+    def is_overdue(self, now_ns: int) -> bool:
+        """Whether its deadline has passed."""
+        return now_ns >= self.deadline_ns
+
     def encode(self) -> bytes:
         return pack([getattr(self, name) for name in _FIELDS])
 

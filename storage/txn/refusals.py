@@ -43,6 +43,18 @@ def not_open(record: TransactionRecord, asked: str) -> TransactionNotOpen:
     )
 
 
+def too_late_to_fence(record: TransactionRecord) -> TransactionNotOpen:
+    """The error for ending the producers' sessions along with a transaction that has ended: which, nobody knows."""
+    return TransactionNotOpen(
+        f"transaction {record.id} was {record.state.value.lower()} {_ago(record.ended_ms)} by {record.ended_by}; its "
+        "producers were not fenced",
+        hint="`txnctl producers fence TOPIC` takes a topic from those that produce there.",
+        transaction=str(record.id),
+        state=record.state.value,
+        reason=record.reason_code,
+    )
+
+
 def _lost(record: TransactionRecord, asked: str) -> LostConflict:
     assert record.conflict is not None, "the caller has seen it"
     _, winner, version, table, key = record.conflict
@@ -89,7 +101,7 @@ def owner_at_work(view: ReadView, record: TransactionRecord, state: str) -> Owne
     Args:
         state: of the owner; a stopped one lives, but goes on only when somebody continues it.
     """
-    idle_ms = (view.now_ns - record.used_ns) // 1_000_000
+    idle_ms = record.idle_ms(view.now_ns)
     if state not in ("alive", "stopped") or idle_ms >= ACTIVE_OWNER_MS:
         return None
     way = "Let it finish"

@@ -6,10 +6,12 @@ blocked is counted exactly without a scan, also where a transaction lies on both
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 from storage.codec import U64X2, key2, key4
 from storage.ledger import managed_ledger
+from storage.ledger.entry import Entry
 from storage.position import Position
 from storage.schema import TXN_RUNS
 from storage.view import ReadView, WriteBatch
@@ -83,3 +85,24 @@ def end_of_run(view: ReadView, topic_id: int, txn: int, position: Position) -> P
     """The last entry of the run in which an entry of the transaction stands."""
     found = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, *position))
     return position if found is None else Position(position.ledger_id, U64X2.unpack(found[1])[0])
+
+
+def start_of_run(view: ReadView, topic_id: int, txn: int, position: Position) -> Position:
+    """The first entry of the run in which an entry of the transaction stands."""
+    found = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, *position))
+    return position if found is None else Position(position.ledger_id, int.from_bytes(found[0][24:], "big"))
+
+
+def entries(
+    view: ReadView, topic_id: int, txn: int, after: tuple[int, int], through: tuple[int, int]
+) -> Iterator[Entry]:
+    """The transaction's entries on a topic after one position and up to another, in order."""
+    before = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, after[0], max(after[1], 0)))
+    start = before[0] if before is not None else None
+    for key, payload in view.scan(TXN_RUNS, key2(topic_id, txn), start):
+        ledger_id, first = int.from_bytes(key[16:24], "big"), int.from_bytes(key[24:], "big")
+        if (ledger_id, first) > through:
+            return
+        begin = max((ledger_id, first - 1), after)
+        end = min((ledger_id, U64X2.unpack(payload)[0]), through)
+        yield from managed_ledger.scan(view, topic_id, begin, end)

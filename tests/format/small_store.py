@@ -66,6 +66,15 @@ def build(path: Path) -> None:
             accounts.get(b"B3", txn=loser)
         store.create_table("dropped")
         store.admin.delete_table("dropped")
+        store.create_topic("parcels")
+        parcels, late = store.create_producer("parcels", producer_name="belt"), store.begin()
+        parcels.send(b"open", key="k", txn=late)
+        parcels.send_batch([b"waits", b"goes"], keys=["k", "l"])
+        with store.subscribe(
+            "parcels", "K", subscription_type="key_shared", on_open="skip", initial_position=EARLIEST
+        ) as consumer:
+            consumer.acknowledge(consumer.receive(timeout=0))
+        parcels.close()
 
 
 if __name__ == "__main__":

@@ -124,6 +124,18 @@ def test_the_store_of_the_first_release_can_be_written(tmp_path: Path) -> None:
         assert store.verify() == []
 
 
+def test_what_the_first_release_passed_over_is_delivered(tmp_path: Path) -> None:
+    """A subscription that skips what is open holds a message for its key, and has it when the transaction ends."""
+    with opened(tmp_path) as store:
+        mine = store.subscription_stats("parcels", "K")
+        (holder,) = mine["heldBy"]
+        assert (mine["onOpen"], mine["blocked"], mine["visible"], holder["blocked"]) == ("skip", 1, 0, 1)
+        store.commit(holder["txnId"])
+        with store.subscribe("parcels", "K") as consumer:
+            assert consumer.receive_batch(9, timeout=0).values == [b"open", b"waits"]
+        assert store.verify(full=True) == []
+
+
 def test_the_table_of_the_first_release_is_read(tmp_path: Path) -> None:
     """Versions, a deletion, an intent in progress and the conflict it won are what was put in."""
     with opened(tmp_path) as store:

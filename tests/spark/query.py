@@ -17,6 +17,7 @@ from pyspark.sql.functions import udf
 from pyspark.sql.types import StringType
 
 from tests.processes.parent import say
+from txnctl.spark.worker_python import worker_python
 
 
 @udf(StringType())
@@ -30,7 +31,7 @@ def fragile(line: str) -> str:
 
 def main() -> None:
     path, source, checkpoint = sys.argv[1:]
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = worker_python(os.path.dirname(checkpoint))
     # The second number: tasks are tried twice.
     spark = (
         SparkSession.builder.master("local[2,2]")

@@ -77,7 +77,7 @@ def test_a_bank_that_agrees_and_one_that_does_not(
     assert found.differing == 3
     assert [each["account"] for each in found.differences] == [wrong, missing, "zz"]
     first = found.differences[0]
-    assert (first["topic"], first["table"], first["data"]) == (
+    assert (first["inTopic"], first["inTable"], first["inData"]) == (
         format_hellers(totals[wrong]), "0.01", format_hellers(totals[wrong]),
     )  # fmt: skip
-    assert found.differences[1]["table"] is None
+    assert found.differences[1]["inTable"] is None

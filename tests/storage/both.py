@@ -6,9 +6,6 @@ were, and they are ended in the model before the step itself, as the store does 
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -16,14 +13,14 @@ from typing import Any
 from hypothesis import note
 
 from storage import EARLIEST, LATEST, Consumer, MessageId, Position, Store, TxnctlError, TxnID
-from storage.clock import ManualClock
 from tests.storage.model import OPEN, RC, RU, Model, ModelTopic, ModelTransaction, Slot
 from tests.storage.model_subscription import ModelConsumer, ModelSubscription, Problems
+from tests.storage.modelled_store import ModelledStore
 
 SECOND = 10**9
 
 
-class Both:
+class Both(ModelledStore):
     """A store in a directory of its own, and the model of it.
 
     Attributes:
@@ -31,35 +28,9 @@ class Both:
     """
 
     def __init__(self) -> None:
-        self._directory = tempfile.mkdtemp(prefix="model-")
-        self._path = os.path.join(self._directory, "store")
-        self.clock = ManualClock()
-        self._began_ns = self.clock.boot_now_ns
-        Store.create(self._path, clock=self.clock)
-        self.store = Store.open(self._path, clock=self.clock)
+        super().__init__()
         self.model = Model()
         self.handles: dict[ModelConsumer, Consumer] = {}
-
-    def finish(self) -> None:
-        """Verify the store, open and opened again, and remove it."""
-        try:
-            self._verify(self.store)
-            self.store.close()
-            with Store.open(self._path, clock=self.clock) as store:
-                self._verify(store)
-        finally:
-            self.store.close()
-            shutil.rmtree(self._directory)
-
-    @staticmethod
-    def _verify(store: Store) -> None:
-        problems = store.verify(full=True)
-        assert not problems, problems
-
-    @property
-    def now_ns(self) -> int:
-        """The store clock, counted by ourselves."""
-        return self.clock.boot_now_ns - self._began_ns
 
     # Steps
 
@@ -126,7 +97,7 @@ class Both:
         """Everything attached to this process ends; everything stored is there."""
         note("close and open")
         self.store.close()
-        self.store = Store.open(self._path, clock=self.clock)
+        self.store = Store.open(self.path, clock=self.clock)
         for consumer in self.handles:
             if not consumer.evicted:
                 consumer.subscription.detach(consumer, untouched=False)
@@ -197,7 +168,7 @@ class Both:
     ) -> None:
         """Each message is in the first class that fits (invariant 8); what is pending, and where."""
         assert _differences(stats, _subscription_counters(mine)) == [], f"{topic.name}/{mine.name}"
-        visible = [slot for slot in mine.unread() if mine.class_of(slot) == "visible"]
+        visible = [slot for slot in mine.unread() if mine.is_shown(slot)]
         peeked = [message.message_id for message in self.store.peek(topic.name, mine.name, 10_000)]
         assert peeked == [message_id(topic, slot) for slot in visible]
         mark = Position.parse(stats["markDeletePosition"])
@@ -275,6 +246,7 @@ def _subscription_counters(mine: ModelSubscription) -> dict[str, Any]:
     found = {
         "type": mine.type.value,
         "subscriptionIsolationLevel": mine.level.value,
+        "onOpen": mine.on_open.value,
         "visible": classes["visible"],
         "blocked": classes["blocked"],
         "uncommitted": classes["uncommitted"],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage import IsolationLevel, SubscriptionType, TransactionState
+from storage import IsolationLevel, OnOpen, SubscriptionType, TransactionState
+from tests.storage.model_skipping import Passing, Walk
 
 if TYPE_CHECKING:
     from tests.storage.model import ModelTopic, Slot
@@ -55,10 +56,18 @@ class ModelSubscription:
         due: when a message given back may be handed out again.
         withdrawn: taken back by an abort and not handed out since.
         unsure: as `withdrawn`, where the contract does not say whether it counts.
+        on_open: block or skip; `passing` is how far dispatch has come with skip.
+        parted: what dispatch has looked at one by one, or was made pending.
     """
 
     def __init__(
-        self, topic: ModelTopic, name: str, type_: SubscriptionType, level: IsolationLevel, start: int
+        self,
+        topic: ModelTopic,
+        name: str,
+        type_: SubscriptionType,
+        level: IsolationLevel,
+        start: int,
+        on_open: OnOpen = OnOpen.BLOCK,
     ) -> None:
         self.topic = topic
         self.name = name
@@ -76,8 +85,35 @@ class ModelSubscription:
         self.unsure: set[Slot] = set()
         self.consumers: list[ModelConsumer] = []
         self.has_dead_consumers = False
+        self.on_open = on_open
+        self.passing = Passing(start)
+        self.parted: set[Slot] = set()
 
     # What is so
+
+    @property
+    def skips(self) -> bool:
+        return self.on_open is OnOpen.SKIP
+
+    def is_shown(self, slot: Slot) -> bool:
+        """Whether it is neither acknowledged nor pending, and the subscription may be handed it, now or soon."""
+        if self.skips:
+            return self.class_of(slot) in ("visible", "blocked") and not self.open_before(slot)
+        return self.class_of(slot) == "visible"
+
+    def could_be_handed(self, consumer: ModelConsumer, now_ns: int) -> list[Slot]:
+        """What the contract has dispatch hand out to a consumer now."""
+        return [
+            slot
+            for slot in self.unread()
+            if self.is_shown(slot)
+            and self.is_free(slot, now_ns)
+            and all(self.holder.get(each) is consumer for each in self._earlier(slot))
+        ]
+
+    def open_before(self, slot: Slot) -> bool:
+        """Whether an open transaction has an earlier message of its key, in the backlog (Key_Shared)."""
+        return any(self.topic.state(each[0]) is OPEN for each in self._earlier(slot))
 
     @property
     def is_ordered(self) -> bool:
@@ -120,6 +156,9 @@ class ModelSubscription:
                 return "aborted"
             if topic.state(index) is OPEN:
                 return "uncommitted"
+            if self.skips:
+                holder = self.passing.behind.get(slot)
+                return "blocked" if holder and topic.model.txns[holder].state is OPEN else "visible"
             if index > topic.max_read():
                 return "blocked"
         return "visible"
@@ -144,6 +183,7 @@ class ModelSubscription:
             if slot[0] > self.start:
                 self.acked.add(slot)
             self._forget(slot)
+            self.parted.discard(slot)
             self.pending.pop(slot, None)
 
     def pass_over(self, index: int) -> None:
@@ -159,7 +199,7 @@ class ModelSubscription:
     def active(self) -> ModelConsumer | None:
         return self.consumers[0] if self.consumers else None
 
-    def _is_free(self, slot: Slot, now_ns: int) -> bool:
+    def is_free(self, slot: Slot, now_ns: int) -> bool:
         if self.pending_in(slot) or slot in self.holder:
             return False
         return self.due.get(slot, 0) <= now_ns
@@ -168,46 +208,76 @@ class ModelSubscription:
         """Hand out the next messages: each with how often it was before. Passes over markers and aborted ones."""
         if self.type is SubscriptionType.FAILOVER and consumer is not self.active():
             return []
+        dispatch = self._dispatch_skipping if self.skips else self._dispatch_in_order
+        return dispatch(consumer, room, now_ns)
+
+    def _dispatch_in_order(self, consumer: ModelConsumer, room: int, now_ns: int) -> list[tuple[Slot, int]]:
         topic, handed, held_keys = self.topic, [], set()
+        looked_at, is_anything = set(), False
         for index in range(self.mark_delete() + 1, topic.bound(self.level) + 1):
             if room == 0:
                 break
             if not topic.is_delivered(index, self.level):
+                is_anything |= not all(map(self.is_acked, topic.slots(index)))
                 self.pass_over(index)
                 continue
             for slot in topic.slots(index):
                 if self.is_acked(slot):
                     continue
+                looked_at.add(slot)
                 key = topic.message(slot).key if self.type is SubscriptionType.KEY_SHARED else None
-                is_free = self._is_free(slot, now_ns)
-                if is_free and self._is_worn_out(slot):
+                is_free = self.is_free(slot, now_ns)
+                if is_free and self.is_worn_out(slot):
                     # No hand-out, so that no key holds it back; but it holds its own while it waits.
-                    self._bury(slot, held_keys, key)
+                    is_anything = True
+                    self.bury(slot, held_keys, key)
                 elif not is_free or key in held_keys:
                     if self.holder.get(slot) is not consumer and key is not None:
                         held_keys.add(key)
                 elif room > 0:
                     handed.append((slot, self.times.get(slot, 0)))
-                    self._hand_out(slot, consumer)
+                    self.hand_out(slot, consumer)
                     room -= 1
+        if handed or is_anything:
+            self.parted |= {slot for slot in looked_at if not self.is_acked(slot)}
         return handed
 
-    def _hand_out(self, slot: Slot, consumer: ModelConsumer) -> None:
+    def _dispatch_skipping(self, consumer: ModelConsumer, room: int, now_ns: int) -> list[tuple[Slot, int]]:
+        """As often as something comes of it that is no message."""
+        while True:
+            walk = Walk(self, consumer, room, now_ns)
+            if not (walk.is_worth_it or self._is_plain_next()):
+                return []
+            handed = walk.apply()
+            if handed or not walk.is_worth_it:
+                return handed
+
+    def _is_plain_next(self) -> bool:
+        """On Shared, dispatch need not look twice where a message without a transaction comes next."""
+        log, at = self.topic.log, max(self.passing.read, self.mark_delete()) + 1
+        is_released = any(self.is_nobodys(slot) for slot in self.parted)
+        return self.type is SubscriptionType.SHARED and not is_released and at < len(log) and not log[at].txn
+
+    def is_nobodys(self, slot: Slot) -> bool:
+        return slot not in self.holder and not self.pending_in(slot)
+
+    def hand_out(self, slot: Slot, consumer: ModelConsumer) -> None:
         was_withdrawn = slot in self.withdrawn or slot in self.unsure
         self._forget(slot)
         self.holder[slot] = consumer
+        self.parted.add(slot)
         self.times[slot] = self.times.get(slot, 0) + 1
         consumer.handed_again.discard(slot)
         if was_withdrawn:
             consumer.handed_again.add(slot)
 
-    def _is_worn_out(self, slot: Slot) -> bool:
+    def is_worn_out(self, slot: Slot) -> bool:
         return self.max_redeliver_count is not None and self.times.get(slot, 0) > self.max_redeliver_count
 
-    def _bury(self, slot: Slot, held_keys: set[bytes], key: bytes | None) -> None:
+    def bury(self, slot: Slot, held_keys: set[bytes] | None = None, key: bytes | None = None) -> None:
         """To the dead-letter topic, once the message's own transaction is decided."""
         if self.topic.state(slot[0]) is OPEN and self.level is RU:
-            if key is not None:
+            if key is not None and held_keys is not None:
                 held_keys.add(key)
             return
         letters = self.topic.model.letters.setdefault(f"{self.topic.name}-{self.name}-DLQ", [])
@@ -296,7 +366,8 @@ class ModelSubscription:
             if slot[0] >= len(topic.log) or slot[1] >= len(topic.log[slot[0]].messages):
                 found.must.add("MessageNotFound")
                 continue
-            is_beyond = slot[0] > topic.bound(self.level)
+            is_beyond = slot[0] > topic.bound(RU if self.skips else self.level)
+            is_beyond |= self.skips and (topic.state(slot[0]) is OPEN or self.class_of(slot) == "blocked")
             if is_beyond or not topic.is_delivered(slot[0], self.level):
                 # What is acknowledged already may be refused or pass: nothing changes either way.
                 (found.may if self.is_acked(slot) else found.must).add("NotDeliverable")
@@ -312,6 +383,7 @@ class ModelSubscription:
     def acknowledge_in(self, slots: list[Slot], txn: int) -> None:
         for slot in slots:
             self._forget(slot)
+            self.parted.add(slot)
             self.pending[slot] = txn
 
     def slots_through(self, last: Slot) -> list[Slot]:
@@ -398,6 +470,10 @@ class ModelSubscription:
         self.level = level
         self.take_in()
 
+    def begin_to_pass(self) -> None:
+        """What was passed over is found again, by the new type, level or on-open."""
+        self.passing = Passing(self.mark_delete())
+
     def seek(self, start: int, acked: list[Slot]) -> None:
         """Begin again after an entry, without the first messages of the next one."""
         self.start = start
@@ -406,12 +482,16 @@ class ModelSubscription:
             mapping.clear()
         self.withdrawn.clear()
         self.unsure.clear()
+        self.parted.clear()
+        self.begin_to_pass()
         for consumer in self.consumers:
             consumer.queue = []
 
     def skip(self, count: int, beyond_max_read: bool) -> int:
         """Acknowledge the next visible messages; how many."""
         topic, skipped = self.topic, 0
+        if self.skips:
+            return self._skip_shown(count)
         through = topic.bound(RU if beyond_max_read and self.level is RU else RC)
         for index in range(self.mark_delete() + 1, through + 1):
             if skipped == count:
@@ -421,6 +501,21 @@ class ModelSubscription:
                 continue
             for slot in topic.slots(index):
                 if skipped < count and not self.is_acked(slot) and not self.pending_in(slot):
+                    self.acknowledge([slot])
+                    skipped += 1
+        return skipped
+
+    def _skip_shown(self, count: int) -> int:
+        """With on-open skip: what is undecided or waits for its key stays, and the marker that dispatch goes by."""
+        topic, skipped = self.topic, 0
+        for index in range(self.mark_delete() + 1, len(topic.log)):
+            if skipped == count:
+                break
+            is_awaited = topic.log[index].kind != "messages" and topic.log[index].txn in self.passing.awaited
+            if not topic.is_delivered(index, RC) and not is_awaited:
+                self.pass_over(index)
+            for slot in topic.slots(index):
+                if skipped < count and self.is_shown(slot):
                     self.acknowledge([slot])
                     skipped += 1
         return skipped

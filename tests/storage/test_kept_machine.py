@@ -9,9 +9,6 @@ form:
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -30,10 +27,9 @@ from storage import (
     TransactionState,
     faults,
 )
-from storage.clock import ManualClock
 from storage.errors import SequenceConflict
-from tests.processes.memory import directory_in_memory
 from tests.storage.conftest import MODEL_EXAMPLES
+from tests.storage.modelled_store import ModelledStore
 
 OPEN, COMMITTED = TransactionState.OPEN, TransactionState.COMMITTED
 PRODUCERS = {"named": "t", "unnamed": "t", "elsewhere": "u"}
@@ -69,16 +65,11 @@ class Txn:
         self.receipts: list[tuple[BatchReceipt, list[Sent]]] = []
 
 
-class KeptMachine(RuleBasedStateMachine):
+class KeptMachine(ModelledStore, RuleBasedStateMachine):
     """See the module."""
 
     def __init__(self) -> None:
         super().__init__()
-        with directory_in_memory() as place:
-            self._directory = tempfile.mkdtemp(prefix="kept-", dir=os.path.dirname(place))
-        self._path, self.clock = os.path.join(self._directory, "store"), ManualClock()
-        Store.create(self._path, clock=self.clock)
-        self.store = Store.open(self._path, clock=self.clock)
         self.logs: dict[str, list[tuple[Sent, Txn | None]]] = {"t": [], "u": []}
         self.used: dict[int, Txn | None] = {}
         self.txns: list[Txn] = []
@@ -87,11 +78,7 @@ class KeptMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         faults.disarm()
-        try:
-            assert self.store.verify(full=True) == []
-        finally:
-            self.store.close()
-            shutil.rmtree(self._directory)
+        self.finish()
 
     @initialize(data=st.data(), has_table=st.booleans())
     def set_up(self, data: st.DataObject, has_table: bool) -> None:
@@ -329,7 +316,7 @@ class KeptMachine(RuleBasedStateMachine):
         if data.draw(seldom, label="really"):
             note("close and open")
             self.store.close()
-            self.store = Store.open(self._path, clock=self.clock)
+            self.store = Store.open(self.path, clock=self.clock)
             while any(row["attached"] for row in self.store.transactions()):
                 self.store.reap()
             for txn in self.txns:

@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import note, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from storage import DUPLICATE, EARLIEST, LATEST, MessageId, Position, SubscriptionType, TxnID
+from storage import DUPLICATE, EARLIEST, LATEST, MessageId, OnOpen, Position, SubscriptionType, TxnID
 from tests.storage.both import SECOND, Both, after_start, message_id, shown
 from tests.storage.conftest import MODEL_EXAMPLES
 from tests.storage.model import OPEN, RC, RU, ModelTopic, ModelTransaction, Slot
@@ -31,9 +31,15 @@ KEY_WEIGHTS = {
     "negative_acknowledge": 16, "lose_consumer": 1, "administer": 1,
 }  # fmt: skip
 CONSUMER_STEPS = ("receive", "acknowledge", "acknowledge_cumulative", "negative_acknowledge", "lose_consumer")
+Mode = tuple[SubscriptionType | None, Any, OnOpen | None]
+SKIP_WEIGHTS = {
+    "send": 20, "begin": 6, "end": 9, "let_time_pass": 2, "subscribe": 5, "receive": 25, "acknowledge": 18,
+    "negative_acknowledge": 5, "lose_consumer": 2, "administer": 3,
+}  # fmt: skip
 OPEN_MAX = 4  # as many as one write ends on its way, so that the order in which they end is known
 
 levels = st.sampled_from([RC, RU])
+on_opens = st.sampled_from([None, OnOpen.BLOCK, OnOpen.SKIP, OnOpen.SKIP])
 seldom = st.sampled_from([False, False, False, True])
 
 
@@ -124,7 +130,9 @@ class StoreMachine(RuleBasedStateMachine):
             self.both.store.create_topic(name, ledger_entries_max=limit)
             self.model.create_topic(name, limit)
         type_, window = data.draw(self.types, label="type"), data.draw(self.windows, label="window")
-        self._attach(self.model.topics["t"], "a", type_, level, EARLIEST, window, redeliveries)
+        on_open = data.draw(on_opens, label="on open")
+        mode = type_, level, None if _is_refused(type_, level, on_open) else on_open
+        self._attach(self.model.topics["t"], "a", mode, EARLIEST, window, redeliveries)
         self.begin(data)
         for _ in range(data.draw(st.integers(0, 4), label="sends")):
             self.send(data)
@@ -175,9 +183,14 @@ class StoreMachine(RuleBasedStateMachine):
             return
         timeout = data.draw(st.sampled_from([3600, 3600, 60, 5]), label="timeout")
         attached = data.draw(st.booleans(), label="attached")
-        call = self.both.store.transaction if attached else self.both.store.begin
-        result, _ = self.attempt(f"begin {timeout} s", lambda: call(timeout=timeout), set)
-        number = (result.id if attached else result).least
+        store = self.both.store
+
+        def call() -> TxnID:
+            # An attached one is written when its id is asked for.
+            return store.transaction(timeout=timeout).id if attached else store.begin(timeout=timeout)
+
+        result, _ = self.attempt(f"begin {timeout} s{' attached' if attached else ''}", call, set)
+        number = result.least
         assert number == len(self.model.txns) + 1
         self.model.txns[number] = ModelTransaction(number, self.both.now_ns + timeout * SECOND, attached)
 
@@ -208,45 +221,43 @@ class StoreMachine(RuleBasedStateMachine):
         topic = self._topic(data)
         name = data.draw(NAMES, label="name")
         known = topic.subscriptions.get(name)
-        type_, level = None, None
+        mode: Mode = (None, None, None)
         if known is None or data.draw(seldom, label="another mode"):
             type_ = data.draw(self.types | st.none(), label="type")
-            level = data.draw(levels | st.none(), label="level")
+            mode = type_, data.draw(levels | st.none(), label="level"), data.draw(on_opens, label="on open")
         start = self._start(data, topic) if known is None else LATEST
         window = data.draw(self.windows, label="window")
         redeliveries = data.draw(st.sampled_from([None, None, None, 0, 1]), label="redeliveries")
-        self._attach(topic, name, type_, level, start, window, redeliveries)
+        self._attach(topic, name, mode, start, window, redeliveries)
 
     def _attach(
-        self,
-        topic: ModelTopic,
-        name: str,
-        type_: SubscriptionType | None,
-        level: Any,
-        start: Any,
-        window: int,
-        redeliveries: int | None,
+        self, topic: ModelTopic, name: str, mode: Mode, start: Any, window: int, redeliveries: int | None
     ) -> None:
         known = topic.subscriptions.get(name)
+        type_, level, on_open = mode
         self.named += 1
         consumer_name = f"c{self.named}"
 
         def check() -> set[str]:
             if known is None:
-                return set()
-            is_other = type_ not in (None, known.type) or level not in (None, known.level)
+                return {"InvalidValue"} if _is_refused(type_, level, on_open) else set()
+            has = (known.type, known.level, known.on_open)
+            is_other = any(asked not in (None, one) for asked, one in zip(mode, has, strict=True))
             if known.consumers and (is_other or known.type is SubscriptionType.EXCLUSIVE):
                 return {"SubscriptionBusy"}
+            if _is_refused(type_ or known.type, level or known.level, on_open or known.on_open):
+                return {"InvalidValue"}
             return {"ObjectHeld"} if type_ not in (None, known.type) and known.holders() else set()
 
         handle, is_done = self.attempt(
-            f"subscribe {consumer_name} to {topic.name}/{name} {type_} {level} from {start} window {window} "
+            f"subscribe {consumer_name} to {topic.name}/{name} {mode} from {start} window {window} "
             f"redeliveries {redeliveries}",
             lambda: self.both.store.subscribe(
                 topic.name,
                 name,
                 subscription_type=type_,
                 subscription_isolation_level=level,
+                on_open=on_open,
                 initial_position=start,
                 consumer_name=consumer_name,
                 receiver_queue_size=window,
@@ -258,10 +269,9 @@ class StoreMachine(RuleBasedStateMachine):
             return
         if known is None:
             known = _new_subscription(topic, name, type_ or SubscriptionType.EXCLUSIVE, level or RC, start)
+            known.on_open = on_open or OnOpen.BLOCK
         else:
-            known.type = type_ or known.type
-            if level not in (None, known.level):
-                known.change_level(level)
+            _change(known, mode)
         known.has_dead_consumers = False
         if redeliveries is not None:
             known.max_redeliver_count = redeliveries
@@ -288,7 +298,11 @@ class StoreMachine(RuleBasedStateMachine):
         mine.drop_queued()
         mine.send_back_held(consumer)
         if not consumer.queue:
+            allowed = set(filter(mine.is_shown, mine.unread())) if mine.skips else set()
             consumer.queue = mine.dispatch(consumer, consumer.window, self.both.now_ns)
+            if mine.skips:
+                assert allowed.issuperset(slot for slot, _ in consumer.queue)
+                assert consumer.queue or not mine.could_be_handed(consumer, self.both.now_ns)
         wanted, consumer.queue = consumer.queue[:count], consumer.queue[count:]
         got = [(message.message_id, message.redelivery_count) for message in messages]
         assert got == [(message_id(mine.topic, slot), times) for slot, times in wanted]
@@ -509,6 +523,24 @@ class StoreMachine(RuleBasedStateMachine):
         self.both.compare_read(topic, level, start, wanted)
 
 
+def _is_refused(type_: SubscriptionType | None, level: Any, on_open: OnOpen | None) -> bool:
+    """Whether skip does not go with the rest."""
+    is_shared = type_ in (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
+    return on_open is OnOpen.SKIP and not (is_shared and level in (None, RC))
+
+
+def _change(mine: ModelSubscription, mode: Mode) -> None:
+    """A subscription that nobody is attached to, as somebody asks for it."""
+    type_, level, on_open = mode
+    before, skipped = (mine.type, mine.level, mine.on_open), mine.skips
+    mine.type = type_ or mine.type
+    if level not in (None, mine.level):
+        mine.change_level(level)
+    mine.on_open = on_open or mine.on_open
+    if before != (mine.type, mine.level, mine.on_open) and (skipped or mine.skips):
+        mine.begin_to_pass()
+
+
 def _new_subscription(
     topic: ModelTopic, name: str, type_: SubscriptionType, level: Any, start: Position | MessageId | Any
 ) -> ModelSubscription:
@@ -539,7 +571,19 @@ class KeySharedMachine(StoreMachine):
     windows = st.sampled_from([1, 3, 1000, 1000])
 
 
+class SkippingMachine(KeySharedMachine):
+    """The same, where most subscriptions skip what is open, and transactions end often (invariants 2, 7, 8, 21)."""
+
+    steps = _weighted(SKIP_WEIGHTS)
+    keys = st.sampled_from([None, b"k", b"k", b"l"])
+    types = st.sampled_from(
+        [SubscriptionType.KEY_SHARED, SubscriptionType.KEY_SHARED, SubscriptionType.SHARED]
+    )
+
+
 TestStore = StoreMachine.TestCase
 TestStore.settings = settings(stateful_step_count=50, max_examples=MODEL_EXAMPLES or 200)
 TestKeyShared = KeySharedMachine.TestCase
 TestKeyShared.settings = settings(stateful_step_count=50, max_examples=MODEL_EXAMPLES or 100)
+TestSkipping = SkippingMachine.TestCase
+TestSkipping.settings = settings(stateful_step_count=50, max_examples=MODEL_EXAMPLES or 100)

@@ -8,13 +8,24 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Message, Store, SubscriptionType
 from storage.clock import ManualClock
 from storage.environment import data_file
-from storage.errors import AlreadyExists, InvalidName, InvalidValue, StoreClosed, StoreNotFound, TopicNotFound
+from storage.errors import (
+    AlreadyExists,
+    InvalidName,
+    InvalidValue,
+    NotFound,
+    StoreClosed,
+    StoreNotFound,
+    TopicNotFound,
+    WriteTooOld,
+)
+from storage.ops import audit
 
 RU = IsolationLevel.READ_UNCOMMITTED
 
@@ -331,3 +342,57 @@ class TestDeletion:
         store.create_topic("t")
         assert store.create_producer("t", producer_name="p").send(b"x", sequence_id=1).entry_id == 0
         assert store.subscription_rows("t") == []
+
+
+class TestLimits:
+    """How many rows are asked for: all, none, or so many; anything else is bad input."""
+
+    LISTS: ClassVar[list[Callable[[Store, Any], Any]]] = [
+        lambda store, limit: store.transactions(limit=limit),
+        lambda store, limit: store.transactions(ended=True, limit=limit),
+        lambda store, limit: store.transaction_history(limit=limit),
+        lambda store, limit: store.audit(limit),
+        lambda store, limit: store.intents(limit=limit),
+        lambda store, limit: store.conflicts(limit),
+        lambda store, limit: list(store.log("t", limit=limit)),
+    ]
+
+    @pytest.mark.parametrize("rows", LISTS)
+    def test_a_limit_is_kept_or_refused(self, store: Store, rows: Callable[[Store, Any], Any]) -> None:
+        """However large it is: there are never so many."""
+        something_of_everything(store)
+        every = rows(store, None)
+        assert every
+        assert rows(store, 1 << 70) == every
+        assert (rows(store, 1), rows(store, 0)) == (every[:1], [])
+        with pytest.raises(InvalidValue):
+            rows(store, -1)
+
+    def test_a_record_that_never_was_is_not_found(self, store: Store) -> None:
+        """Also under a number that no record can have."""
+        for number in (0, -1, 1, 1 << 63, 1 << 70):
+            with pytest.raises(NotFound):
+                audit.show(store.connection, number)
+
+    @pytest.mark.parametrize("parts", [0, -1])
+    def test_a_table_is_cut_into_one_part_at_least(self, store: Store, parts: int) -> None:
+        """One part needs no cut."""
+        store.create_table("a")
+        assert store.table("a").split(1) == []
+        with pytest.raises(InvalidValue):
+            store.table("a").split(parts)
+
+
+def something_of_everything(store: Store) -> None:
+    """An ended transaction, a conflict, a change; and open transactions, messages, intents, two each."""
+    store.create_table("a")
+    table, producer = store.table("a"), store.create_producer("t")
+    older = store.begin()
+    table.put(b"0", b"0")
+    with pytest.raises(WriteTooOld):
+        table.put(b"0", b"1", txn=older)
+    for number in range(2):
+        txn = store.begin()
+        table.put(b"%d" % (number + 1), b"0", txn=txn)
+        producer.send(b"x", txn=txn)
+    store.admin.set_reap_policy("manual")

@@ -10,8 +10,6 @@ transaction) must be what the model says. The long form:
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -32,12 +30,11 @@ from storage import (
     TxnctlError,
     TxnID,
 )
-from storage.clock import ManualClock
 from storage.flusher import KEPT_NS
 from storage.table import intent
-from tests.processes.memory import directory_in_memory
 from tests.storage.conftest import MODEL_EXAMPLES
 from tests.storage.model_table import INLINE_MAX, OPEN, PRIORITIES, Message, Refused, TableModel, Txn, Value
+from tests.storage.modelled_store import ModelledStore
 
 SECOND = 10**9
 RETENTION_S = 100
@@ -55,36 +52,17 @@ bounds = st.sampled_from([b"", b"a", b"b", b"bb", b"\xff", b"\xff\xff"])
 Handle = Transaction | TxnID
 
 
-class TableMachine(RuleBasedStateMachine):
+class TableMachine(ModelledStore, RuleBasedStateMachine):
     """See the module."""
 
     def __init__(self) -> None:
         super().__init__()
-        with directory_in_memory() as place:
-            self._directory = tempfile.mkdtemp(prefix="model-", dir=os.path.dirname(place))
-        self._path = os.path.join(self._directory, "store")
-        self.clock = ManualClock()
-        self._began_ns = self.clock.boot_now_ns
-        Store.create(self._path, clock=self.clock)
-        self.store = Store.open(self._path, clock=self.clock)
         self.model = TableModel(RETENTION_S * SECOND)
         self.handles: dict[Txn, Handle] = {}
         self.count = 0
 
     def teardown(self) -> None:
-        try:
-            self._verify(self.store)
-            self.store.close()
-            with Store.open(self._path, clock=self.clock) as store:
-                self._verify(store)
-        finally:
-            self.store.close()
-            shutil.rmtree(self._directory)
-
-    @staticmethod
-    def _verify(store: Store) -> None:
-        problems = store.verify(full=True)
-        assert not problems, problems
+        self.finish()
 
     @initialize()
     def set_up(self) -> None:
@@ -138,7 +116,7 @@ class TableMachine(RuleBasedStateMachine):
         return result, predicted, raised is None
 
     def _look_at_clock(self) -> None:
-        self.model.now_ns = self.clock.boot_now_ns - self._began_ns
+        self.model.now_ns = self.now_ns
         self.model.wall_ns = self.clock.wall_now_ns
 
     def _notice_reaped(self, named: Txn | None) -> None:
@@ -435,7 +413,7 @@ class TableMachine(RuleBasedStateMachine):
 
     def _forget(self, data: st.DataObject) -> None:
         """The file of reads is removed under everybody."""
-        place = os.path.join(self._path, "reads.cache")
+        place = os.path.join(self.path, "reads.cache")
         if os.path.exists(place):
             note("forget reads")
             os.unlink(place)
@@ -444,7 +422,7 @@ class TableMachine(RuleBasedStateMachine):
     def _let_time_pass(self, data: st.DataObject) -> None:
         """What has been kept for half a second is written meanwhile."""
         self.clock.advance(data.draw(st.sampled_from([0.5, 0.5, 6, 30, 60]), label="seconds"))
-        self.model.write_overdue(KEPT_NS, self.clock.boot_now_ns - self._began_ns)
+        self.model.write_overdue(KEPT_NS, self.now_ns)
         self._look_at_clock()
         self._notice_reaped(None)
 
@@ -452,7 +430,7 @@ class TableMachine(RuleBasedStateMachine):
         """The process ends, and what was attached to it; what is stored is there."""
         note("close and open")
         self.store.close()
-        self.store = Store.open(self._path, clock=self.clock)
+        self.store = Store.open(self.path, clock=self.clock)
         gone = [txn for txn, handle in self.handles.items() if isinstance(handle, Transaction)]
         for txn in gone:
             del self.handles[txn]

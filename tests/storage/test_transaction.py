@@ -6,7 +6,7 @@ import pytest
 
 from storage import Store, TransactionState, faults
 from storage.clock import ManualClock
-from storage.errors import TransactionNotOpen, TransactionTimedOut
+from storage.errors import TransactionNotOpen, TransactionTimedOut, WriterBusy
 from storage.lease import LockFile
 
 
@@ -137,7 +137,7 @@ class TestWith:
     def test_an_interrupt_is_raised_although_the_store_is_too_busy_to_abort(
         self, path: str, store: Store, clock: ManualClock
     ) -> None:
-        """Who presses Ctrl-C is not told of a lock; the transaction is left to the end of its process."""
+        """Who presses Ctrl-C, in the block or at its end, is not told of a lock; a program that fails is."""
         holder = LockFile(f"{path}/store.lock", clock, writable=True)
         with Store.open(path, clock=clock, lock_timeout=0.05) as impatient:
             txn = impatient.transaction()
@@ -153,6 +153,11 @@ class TestWith:
             faults.arm("environment.before_change", interrupt)
             with pytest.raises(KeyboardInterrupt), txn:
                 pass
+            assert txn.state is TransactionState.OPEN
+            with pytest.raises(KeyboardInterrupt), txn:
+                raise KeyboardInterrupt
+            with pytest.raises(WriterBusy), txn:
+                raise KeyError
             assert txn.state is TransactionState.OPEN
             holder.leave_gate()
         holder.close()

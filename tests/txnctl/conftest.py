@@ -78,9 +78,15 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def path(told: Path) -> Iterator[Path]:
-    """Where an empty store lies, which every command is told of; it is verified in full when the test is over."""
+def path(told: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Where a store lies that every command is told of; it is verified in full when the test is over.
+
+    It has the topics that the module of the test names as TOPICS, and nothing else.
+    """
     Store.create(told)
+    with Store.open(told) as store:
+        for topic in getattr(request.module, "TOPICS", ()):
+            store.create_topic(topic)
     yield told
     with Store.open(told) as store:
         assert store.verify() == []

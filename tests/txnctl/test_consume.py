@@ -16,19 +16,12 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, Store, SubscriptionType
-from tests.txnctl.patience import wait_for
+from tests.txnctl.processes import wait_for
 from txnctl.output.field import undeclared
 from txnctl.output.messages import DELIVERED_FIELDS, MESSAGE_FIELDS
 
 pytestmark = pytest.mark.usefixtures("path")
-
-
-@pytest.fixture
-def path(path: Path) -> Path:
-    """A store that every command of the test is told of, verified in full when the test is over."""
-    with Store.open(path) as store:
-        store.create_topic("orders")
-    return path
+TOPICS = ("orders",)
 
 
 def send(path: Path, *values: bytes | None, topic: str = "orders", **common: Any) -> None:

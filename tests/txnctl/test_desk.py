@@ -207,7 +207,6 @@ class TestExplain:
         with Store.open(path, clock=an_hour_ago()) as store:
             txn = store.begin(timeout=7200)
             store.create_producer("orders").send_batch([b"1", b"2", b"3"])
-            store.create_table("balances")
             if what == "key":
                 store.table("balances").put(b"B1", b"100", txn=txn)
             else:

@@ -17,21 +17,14 @@ import pytest
 
 from storage import EARLIEST, IsolationLevel, Message, Store
 from storage.limits import MESSAGE_BYTES_MAX
-from tests.txnctl.patience import wait_for
+from tests.txnctl.processes import wait_for
 from txnctl.commands import produce_source
 from txnctl.commands.produce import FIELDS
 from txnctl.commands.produce_source import LineReader, Source
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
-
-
-@pytest.fixture
-def path(path: Path) -> Path:
-    """A store that every command of the test is told of, verified in full when the test is over."""
-    with Store.open(path) as store:
-        store.create_topic("orders")
-    return path
+TOPICS = ("orders",)
 
 
 def stored(

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from storage import AccessMode, IsolationLevel, Store
-from tests.txnctl.patience import wait_for
+from tests.txnctl.processes import wait_for
 from txnctl.commands.produce import FIELDS as PRODUCED
 from txnctl.commands.producer_fence import FENCED
 from txnctl.commands.producer_fields import SESSION
@@ -29,17 +29,9 @@ from txnctl.commands.topic_stats import STATS
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
+TOPICS = ("orders", "payments")
 
 PYTHON = [sys.executable, "-m", "txnctl"]
-
-
-@pytest.fixture
-def path(path: Path) -> Path:
-    """A store that every command of the test is told of, verified in full when the test is over."""
-    with Store.open(path) as store:
-        store.create_topic("orders")
-        store.create_topic("payments")
-    return path
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

@@ -16,24 +16,16 @@ from typing import Any
 import pytest
 
 from storage import AccessMode, Store
-from tests.txnctl.patience import wait_for
+from tests.txnctl.processes import started, wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
+TOPICS = ("orders", "payments")
 
 PYTHON = [sys.executable, "-m", "txnctl"]
 TXNCTL = f"{sys.executable} -m txnctl"
 LEAD = ("producers", "lead", "orders")
 READY = ("sh", "-c", "echo ready; cat")
 """A command that says when it runs, and ends with its standard input."""
-
-
-@pytest.fixture
-def path(path: Path) -> Path:
-    """A store that every command of the test is told of, verified in full when the test is over."""
-    with Store.open(path) as store:
-        store.create_topic("orders")
-        store.create_topic("payments")
-    return path
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -49,17 +41,6 @@ def names(path: Path) -> list[str]:
 def values(path: Path) -> list[bytes | None]:
     with Store.open(path, read_only=True) as store:
         return [message.value for message in store.reader("orders")]
-
-
-@contextmanager
-def started(*words: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """`txnctl` with these words, its streams pipes; gone at the end."""
-    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | options
-    with subprocess.Popen([*PYTHON, *words], **streams) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 @contextmanager

@@ -27,30 +27,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from storage import EARLIEST, IsolationLevel, Store
-from tests.txnctl.patience import wait_for
+from tests.txnctl.processes import started, wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
+TOPICS = ("orders",)
 
 TXNCTL = f"{sys.executable} -m txnctl"
-
-
-@pytest.fixture
-def path(path: Path) -> Path:
-    """A store that every command of the test is told of, verified in full when the test is over."""
-    with Store.open(path) as store:
-        store.create_topic("orders")
-    return path
-
-
-@contextmanager
-def started(*words: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A command of its own, gone at the end."""
-    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | options
-    with subprocess.Popen([sys.executable, "-m", "txnctl", *words], **streams) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def shell(script: str) -> subprocess.CompletedProcess[bytes]:

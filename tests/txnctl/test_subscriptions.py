@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
-from tests.txnctl.patience import wait_for
+from tests.txnctl.processes import wait_for
 from txnctl.commands import (
     subscription_acknowledge,
     subscription_change,
@@ -24,16 +24,9 @@ from txnctl.commands.subscription_fields import ROW, STATS
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
+TOPICS = ("orders",)
 
 FULL = "persistent://public/default/orders"
-
-
-@pytest.fixture
-def path(path: Path) -> Path:
-    """A store with an empty topic `orders`, verified in full when the test is over."""
-    with Store.open(path) as store:
-        store.create_topic("orders")
-    return path
 
 
 @pytest.fixture
@@ -122,7 +115,7 @@ class TestCreateAndList:
         assert (row["visible"], row["msgBacklog"], row["verdict"]) == (5, 5, "no-consumer")
         line = run("subscriptions", "list", "orders").out.splitlines()[1]
         assert line.split() == [
-            "orders", "billing", "Shared", "READ_COMMITTED", "1:-1", "5", "0", "0", "0", "0", "no-consumer",
+            "orders", "billing", "Shared", "READ_COMMITTED", "1:-1", "5", "0", "0", "0", "0", "0", "no-consumer",
         ]  # fmt: skip
         assert run("subscriptions", "list", "nowhere").status == 3
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from storage import Store
 from storage.limits import BUFFER_KEYS_MAX, TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
-from tests.txnctl.patience import wait_for
+from tests.txnctl.processes import wait_for
 from txnctl.commands.table_import import IMPORTED
 from txnctl.output.field import undeclared
 
@@ -310,6 +310,19 @@ class TestImport:
         assert rows(path)[b"B1"] == b"100"
         assert run("transactions", "commit", txn).status == 0
         assert rows(path)[b"B1"] == b"1"
+
+    def test_a_failure_in_your_own_transaction_says_what_may_be_in_it(self, run: Any, path: Path) -> None:
+        """What was written before a bad line stays there, until the transaction is aborted or goes on."""
+        txn = run("transactions", "begin").out.strip()
+        lines = b"".join([b'{"key":"%06d","value":""}\n' % number for number in range(BUFFER_KEYS_MAX + 1)])
+        outcome = run("tables", "import", "accounts", "--txn", txn, stdin=lines + b"bad\n")
+        assert outcome.status == 2
+        assert f"may be written in transaction {txn}: abort it" in outcome.err
+        assert run("tables", "import", "accounts", "--txn", txn, stdin=lines).status == 0
+        assert run("transactions", "commit", txn).status == 0
+        assert len([key for key in rows(path) if key.isdigit()]) == BUFFER_KEYS_MAX + 1
+        outcome = run("tables", "import", "accounts", "--txn", txn, stdin=lines)
+        assert (outcome.status, "may be written" in outcome.err) == (4, False)
 
     def test_a_transaction_that_ended_is_refused_before_anything_is_read(self, run: Any) -> None:
         """Exit 4."""

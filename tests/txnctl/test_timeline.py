@@ -27,7 +27,7 @@ def subscription(mark: str, read: str, in_flight: int, level: str = "READ_COMMIT
     """A cursor, as far as it is drawn."""
     return {
         "markDeletePosition": mark, "readPosition": read, "unackedMessages": in_flight,
-        "subscriptionIsolationLevel": level,
+        "subscriptionIsolationLevel": level, "onOpen": "block",
     }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,23 +15,16 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
-from tests.txnctl.patience import wait_for
+from tests.txnctl.processes import wait_for
 from txnctl.commands.transaction_abort import ABORTED
 from txnctl.commands.transaction_commit import COMMITTED
 from txnctl.commands.transaction_fields import FIELDS, ROW
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
+TOPICS = ("orders",)
 
 PYTHON = [sys.executable, "-m", "txnctl"]
-
-
-@pytest.fixture
-def path(path: Path) -> Path:
-    """A store that every command of the test is told of, verified in full when the test is over."""
-    with Store.open(path) as store:
-        store.create_topic("orders")
-    return path
 
 
 @pytest.fixture
@@ -305,7 +299,7 @@ class TestAbort:
         assert run("transactions", "show", stuck, "-o", "json").json["state"] == "OPEN"
 
     def test_a_living_active_owner_is_protected(self, run: Any) -> None:
-        """Exit 9 unless --force; no question is asked, and --yes does not override."""
+        """Exit 9 unless --force; no question is asked, and --yes does not override; the reason is to be filled in."""
         owner = started("transactions", "run", "--", "sh", "-c", "echo ready; cat")
         assert owner.stdout is not None
         assert owner.stdout.readline() == b"ready\n"
@@ -315,7 +309,10 @@ class TestAbort:
         assert "  refused      without --force: the owner of transaction 0:1, " in dry
         assert '--if-version 1 --force --reason "..."\n' in dry
         assert run("transactions", "abort", "0:1").status == 9
-        assert run("transactions", "abort", "0:1", "--force").status == 0
+        command = run("transactions", "abort", "0:1", "--dry-run", "--force").out.splitlines()[-1]
+        words = shlex.split(command.removeprefix("Run: txnctl "))
+        assert run(*words).status == 2
+        assert run(*words[:-1], "hangs").status == 0
         status, _, err = ended(owner)
         assert status == 4
         assert "sh succeeded, but the commit of its transaction failed" in err

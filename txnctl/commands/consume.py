@@ -10,6 +10,7 @@ from txnctl.output.messages import DELIVERED_FIELDS
 from txnctl.params import (
     DURATION,
     ISOLATION_LEVEL,
+    ON_OPEN,
     POSITION_OR_TIME,
     SUBSCRIPTION,
     SUBSCRIPTION_TYPE,
@@ -28,6 +29,7 @@ RETRY_DELAY_S = 60.0
 
 _OF_SUBSCRIPTIONS = {
     "subscription_type": "--subscription-type",
+    "on_open": "--on-open",
     "consumer_name": "--consumer",
     "ack": "--ack",
     "txn": "--txn",
@@ -56,6 +58,11 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
     "--isolation-level",
     type=ISOLATION_LEVEL,
     help="The level to read at. [default: what the subscription has; else read-committed]",
+)
+@option(
+    "--on-open",
+    type=ON_OPEN,
+    help="What open transactions do to read-committed. [default: what the subscription has; else block]",
 )
 @option(
     "--from",
@@ -101,6 +108,9 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 @example("txnctl consume orders --isolation-level read-uncommitted -n 10 -o value", setup=_SETUP)
 @example("txnctl consume orders -s billing --from earliest", setup=_SETUP)
 @example(
+    "txnctl consume orders -s packing --subscription-type shared --on-open skip --from earliest", setup=_SETUP
+)
+@example(
     "txnctl consume orders -s mailer --from earliest --exec 'cat >> sent.txt' --on-error retry", setup=_SETUP
 )
 @example("txnctl consume orders -o ndjson | txnctl produce copy --create --input ndjson", setup=_SETUP)
@@ -122,6 +132,11 @@ def consume(
     acknowledged when its line has been written and flushed (--ack auto), or never (--ack none). What was not
     acknowledged comes again, at once if this process is killed: a line may come twice, none is lost. With --txn the
     acknowledgement counts when that transaction commits; TXNCTL_TXN stands for it inside `transactions run`.
+
+    --on-open skip, for shared and key-shared subscriptions, does not stop at an open transaction, and shows nothing
+    of it: what is committed behind it comes at once, its own messages when it commits; on key-shared, later messages
+    of their keys wait with them. A committed transaction may then come in parts, and the order of a producer is not
+    kept. Like the level it belongs to the subscription, and can change while nobody is attached.
 
     It ends at the end of what is visible, unless -f or --timeout has it wait. Where an open transaction hides more,
     standard error says how much and which transaction.

@@ -69,7 +69,7 @@ def _subscribe(
     """A consumer; stderr is told what became of a subscription that was not there, or of --from for one that was."""
     from storage import LATEST
 
-    before = _modes(store, topic, name)
+    before = _mode_before(store, topic, name)
     is_new = before is None
     start = LATEST if how["start"] is None or not is_new else start_at(store, topic, how["start"])
     consumer = store.subscribe(
@@ -77,6 +77,7 @@ def _subscribe(
         name,
         subscription_type=how["subscription_type"],
         subscription_isolation_level=how["isolation_level"],
+        on_open=how["on_open"],
         initial_position=start,
         consumer_name=how["consumer_name"],
         # A command takes its time over a message: nobody shall wait for the rest of a window.
@@ -84,19 +85,16 @@ def _subscribe(
         dead_letter_topic=how["dead_letter_topic"],
         max_redeliver_count=how["max_redeliver_count"],
     )
+    now = _mode(
+        consumer.subscription_type.value, consumer.subscription_isolation_level.value, consumer.on_open.value
+    )
     if is_new:
-        kind = consumer.subscription_type.value
-        level = consumer.subscription_isolation_level.value
-        context.note(f"created subscription {name} of {topic} at {start} ({kind}, {level})")
+        context.note(f"created subscription {name} of {topic} at {start} ({now})")
         if how["start"] is not None:
             note_if_beyond(context, topic, start, store.subscription_stats(topic, name)["markDeletePosition"])
-    elif before is not None and before != (
-        consumer.subscription_type.value,
-        consumer.subscription_isolation_level.value,
-    ):
-        kind, level = consumer.subscription_type.value, consumer.subscription_isolation_level.value
+    elif before != now:
         context.note(
-            f"subscription {name} of {topic} was {before[0]}, {before[1]} and now is {kind}, {level}; what was "
+            f"subscription {name} of {topic} was {before} and now is {now}; what was "
             f"acknowledged or skipped stays so: `txnctl subscriptions seek {topic} {name} POSITION` shows it again"
         )
     elif how["start"] is not None:
@@ -107,13 +105,19 @@ def _subscribe(
     return consumer
 
 
-def _modes(store: Store, topic: str, name: str) -> tuple[str, str] | None:
-    """Type and isolation level of a subscription; None if it is not there."""
+def _mode(type_: str, level: str, on_open: str) -> str:
+    from txnctl.commands.subscription_fields import mode_of
+
+    return mode_of({"type": type_, "subscriptionIsolationLevel": level, "onOpen": on_open})
+
+
+def _mode_before(store: Store, topic: str, name: str) -> str | None:
+    """Type, isolation level and on-open of a subscription in words; None if it is not there."""
     try:
         stats = store.subscription_stats(topic, name)
     except SubscriptionNotFound:
         return None
-    return stats["type"], stats["subscriptionIsolationLevel"]
+    return _mode(stats["type"], stats["subscriptionIsolationLevel"], stats["onOpen"])
 
 
 def _newer(context: Context, consumer: Consumer, txn: TxnID | None) -> Callable[[], bool]:

@@ -26,7 +26,7 @@ FIELDS = (
     Field(
         "differences",
         "list",
-        "The first 1,000 of them: account, topic, table, data; a balance as text, or null.",
+        "The first 1,000 of them: account, inTopic, inTable, inData; a balance as text, or null.",
     ),
     Field("plot", "text", "The file of --plot, or null."),
     Field("elapsedMs", "duration", "How long it took, the start of Spark included.", heading="ELAPSED"),
@@ -34,9 +34,9 @@ FIELDS = (
 
 DIFFERENCES = (
     Field("account", "text", "The account."),
-    Field("topic", "text", "Its balance as the topic's requests add up."),
-    Field("table", "text", "Its balance in the table."),
-    Field("data", "text", "Its balance in the data."),
+    Field("inTopic", "text", "Its balance as the topic's requests add up.", heading="TOPIC"),
+    Field("inTable", "text", "Its balance in the table.", heading="TABLE"),
+    Field("inData", "text", "Its balance in the data.", heading="DATA"),
 )
 
 _SETUP = (

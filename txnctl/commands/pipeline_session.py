@@ -60,9 +60,6 @@ def session(job: str, master: str | None, conf: Sequence[tuple[str, str]]) -> It
     Raises:
         ProgramMissing, InvalidValue
     """
-    from txnctl.spark import requirements
-
-    requirements.check()
     from txnctl.spark.job_errors import told_as_ours
     from txnctl.spark.session import MASTER_DEFAULT, spark_session
 

@@ -7,14 +7,14 @@ import click
 from txnctl.commands.subscription_fields import NAMES, mode_of, name_of, short_topic
 from txnctl.options import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.output.field import Field
-from txnctl.params import ISOLATION_LEVEL, SUBSCRIPTION, SUBSCRIPTION_TYPE, TOPIC
+from txnctl.params import ISOLATION_LEVEL, ON_OPEN, SUBSCRIPTION, SUBSCRIPTION_TYPE, TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from storage import IsolationLevel, SubscriptionType
+    from storage import IsolationLevel, OnOpen, SubscriptionType
     from txnctl.context import Context
 
     Row = dict[str, Any]
@@ -36,6 +36,7 @@ UPDATED = (
     *NAMES,
     Field("type", "text", "Its type now."),
     Field("subscriptionIsolationLevel", "text", "Its isolation level now."),
+    Field("onOpen", "text", "What open transactions do to it now: block, or skip."),
     Field("changes", "list", "What changed, in words; empty if it was so already."),
     _ABORTED,
     _DRY_RUN,
@@ -87,6 +88,7 @@ def _evicted(context: Context, row: Row, named: str) -> Iterator[str]:
 @argument("subscription", type=SUBSCRIPTION, help="The subscription.")
 @option("--subscription-type", type=SUBSCRIPTION_TYPE, help="The new type.")
 @option("--isolation-level", type=ISOLATION_LEVEL, help="The new isolation level.")
+@option("--on-open", type=ON_OPEN, help="What open transactions do to read-committed from now on.")
 @option("--dead-letter-topic", type=TOPIC, help="Where messages go that were redelivered too often.")
 @option(
     "--max-redeliver-count",
@@ -99,6 +101,7 @@ def _evicted(context: Context, row: Row, named: str) -> Iterator[str]:
 @forcible("For a new type: abort the open transactions that have acknowledgements pending there.")
 @output(UPDATED, name_field="subscription")
 @example("txnctl subscriptions update orders billing --isolation-level read-uncommitted", setup=_SETUP)
+@example("txnctl subscriptions update orders billing --subscription-type shared --on-open skip", setup=_SETUP)
 @example(
     "txnctl subscriptions update orders billing --subscription-type shared --max-redeliver-count 5",
     setup=_SETUP,
@@ -109,27 +112,28 @@ def update(
     subscription: str,
     subscription_type: SubscriptionType | None,
     isolation_level: IsolationLevel | None,
+    on_open: OnOpen | None,
     dead_letter_topic: str | None,
     max_redeliver_count: int | None,
 ) -> None:
     """Change the type, isolation level or dead-letter rule of a subscription.
 
-    Type and level can change only while no consumer is attached. A new level looks forwards: what READ_COMMITTED
-    skipped stays skipped, and what was acknowledged while uncommitted stays acknowledged. To see such messages
-    again, seek.
+    Type, level and --on-open, which is part of it, can change only while no consumer is attached. A new level looks
+    forwards: what READ_COMMITTED skipped stays skipped, and what was acknowledged while uncommitted stays
+    acknowledged. To see such messages again, seek.
+
+    --on-open skip is for shared and key-shared at READ_COMMITTED, block for every one: what it holds back then comes
+    in the order of the log, and nothing twice.
     """
-    if (subscription_type, isolation_level, dead_letter_topic, max_redeliver_count) == (
-        None,
-        None,
-        None,
-        None,
-    ):
+    wanted = (subscription_type, isolation_level, on_open, dead_letter_topic, max_redeliver_count)
+    if all(each is None for each in wanted):
         raise click.UsageError("nothing to change: give at least one option")
     row = context.store.admin.update_subscription(
         topic,
         subscription,
         subscription_type=subscription_type,
         subscription_isolation_level=isolation_level,
+        on_open=on_open,
         dead_letter_topic=dead_letter_topic,
         max_redeliver_count=max_redeliver_count,
         force=context.force,

@@ -24,9 +24,21 @@ MODE = (
         "subscriptionIsolationLevel", "text", "READ_COMMITTED or READ_UNCOMMITTED.", heading="ISOLATION LEVEL"
     ),
 )
+ON_OPEN = Field(
+    "onOpen",
+    "text",
+    "What an open transaction does to READ_COMMITTED: block all behind it, or skip its own messages alone.",
+    heading="",
+)
+HELD_BY = Field(
+    "heldBy",
+    "list",
+    "With onOpen skip, the first open transactions of the topic: txnId, uncommitted (messages of its own) and blocked "
+    "(committed messages that wait behind its messages of their key).",
+)
 BACKLOG = (
     Field("visible", "integer", "Messages that its consumers may be handed now; in flight included."),
-    Field("blocked", "integer", "Committed messages that wait behind an open transaction."),
+    Field("blocked", "integer", "Committed messages that wait behind an open transaction, or for their key."),
     Field("uncommitted", "integer", "Messages of open transactions."),
     Field("pending", "integer", "Messages acknowledged in transactions that are still open."),
     Field(
@@ -59,7 +71,7 @@ ROW = (
     *NAMES,
     *AS_OF,
     *MODE,
-    Field("onOpen", "text", "What an open transaction does to READ_COMMITTED: block, or skip."),
+    ON_OPEN,
     Field("markDeletePosition", "position", "Everything up to here is acknowledged.", heading="MARK-DELETE"),
     Field("readPosition", "position", "Everything up to here has been handed out."),
     *BACKLOG,
@@ -74,6 +86,7 @@ ROW = (
         "Where messages go that were redelivered too often; null is the default name.",
     ),
     Field("maxRedeliverCount", "integer", "Redeliveries after which they go there; null is never."),
+    HELD_BY,
     VERDICT,
     Field("createdAt", "time", "When it was created."),
     Field("createdMs", "timeMs", "The same as an integer.", heading=""),
@@ -103,5 +116,11 @@ def name_of(row: Row) -> str:
 
 
 def mode_of(row: Row) -> str:
-    """`Shared, READ_COMMITTED`."""
-    return f"{row['type']}, {row['subscriptionIsolationLevel']}"
+    """`Shared, READ_COMMITTED`, and `on-open skip` where it is not `block`."""
+    return f"{row['type']}, {level_of(row)}"
+
+
+def level_of(row: Row) -> str:
+    """The isolation level as tables say it: on-open skip is part of it."""
+    level = str(row["subscriptionIsolationLevel"])
+    return f"{level}, on-open skip" if row["onOpen"] == "skip" else level

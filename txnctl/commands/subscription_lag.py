@@ -8,9 +8,12 @@ from txnctl.commands.subscription_fields import (
     BLOCKED_BY,
     CONSUMERS,
     ENDS,
+    HELD_BY,
     MODE,
     NAMES,
+    ON_OPEN,
     VERDICT,
+    level_of,
     living,
     short_topic,
 )
@@ -31,12 +34,16 @@ LAG = (
     *NAMES,
     *AS_OF,
     *MODE,
+    ON_OPEN,
     Field("markDeletePosition", "position", "Everything up to here is acknowledged."),
     *BACKLOG,
+    HELD_BY,
     VERDICT,
     CONSUMERS,
     *ENDS,
-    Field("blockedBy", "map", f"{BLOCKED_BY.help[:-1]}, or it blocks nothing here."),
+    Field(
+        "blockedBy", "map", f"{BLOCKED_BY.help[:-1]}, it blocks nothing here, or the subscription skips it."
+    ),
 )
 _OF_TOPIC = ("topic", "asOfAt", "asOfMs", "maxReadPosition", "lastConfirmedEntry")
 
@@ -70,6 +77,8 @@ def lag(context: Context, topic: str, subscription: str | None, exit_code: bool)
     `visible` can be handed out now: if it stays high, consumers are slow. `blocked` is committed, but waits behind
     an open transaction: no consumer can help, that transaction must end. `uncommitted` belongs to open transactions.
 
+    A subscription with on-open skip has blocked only what waits for its key; heldBy says behind which transaction.
+
     The verdict is `ok`, `behind` (visible), `blocked`, `mixed` (both), or `no-consumer` (visible, and nobody there).
     """
     rows = _rows(context, topic, subscription)
@@ -96,7 +105,7 @@ def _rows(context: Context, topic: str, subscription: str | None) -> list[Row]:
         whole = [{**each, **shared, "subscription": name} for name, each in stats["subscriptions"].items()]
     rows = [{name: row[name] for name in names} for row in whole]
     for row in rows:
-        if not row["blocked"]:
+        if not row["blocked"] or row["onOpen"] == "skip":
             row["blockedBy"] = None
     return rows
 
@@ -110,7 +119,7 @@ def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
     facts = f"maxReadPosition {first['maxReadPosition']}   lastConfirmedEntry {first['lastConfirmedEntry']}"
     yield heading(context, short_topic(first), facts, first["asOfMs"])
     yield ""
-    cells = [{**row, "living": living(row)} for row in rows]
+    cells = [{**row, "subscriptionIsolationLevel": level_of(row), "living": living(row)} for row in rows]
     headings, *lines = context.table_of(cells, _COLUMNS, folds=False).splitlines()
     yield f"  {context.style(headings, 'dim')}"
     for row, line in zip(rows, lines, strict=True):
@@ -138,7 +147,8 @@ def explanation(context: Context, rows: Sequence[Row], blocker: Row | None, as_o
     if stopped:
         yield ""
         yield f"Next: {context.style('kill -CONT ' + str(stopped[0]['pid']), 'cyan')}"
-    waiting = [str(row["subscription"]) for row in rows if row["blocked"]]
+    yield from _held_by_keys(context, rows)
+    waiting = [str(row["subscription"]) for row in rows if row["blocked"] and row["onOpen"] != "skip"]
     if not waiting or blocker is None:
         return
     verb = "waits" if len(waiting) == 1 else "wait"
@@ -186,3 +196,17 @@ def _reading(row: Row) -> str:
     if len(working) > 5:
         facts.append(f"more at {plural(len(working) - 5, 'other')}")
     return "; ".join(facts)
+
+
+def _held_by_keys(context: Context, rows: Sequence[Row]) -> Iterator[str]:
+    """With on-open skip: which transaction holds most of what waits for its key."""
+    for row in rows:
+        most = max(row["heldBy"], key=lambda each: each["blocked"], default=None)
+        if most is None or not most["blocked"]:
+            continue
+        verb = "waits for its key" if most["blocked"] == 1 else "wait for their keys"
+        yield (
+            f"{row['subscription']}: {most['blocked']:,} of {row['blocked']:,} blocked {verb} behind transaction "
+            f"{most['txnId']}."
+        )
+        yield f"Next: {context.style('txnctl transactions explain ' + most['txnId'], 'cyan')}"

@@ -98,6 +98,15 @@ def _attached(context: Context, row: Row) -> Iterator[str]:
     yield from [f"  {line}" for line in context.table_of(rows, _CONSUMERS, indent=2).splitlines()]
 
 
+def _holders(row: Row) -> Iterator[str]:
+    """What each open transaction holds back, where each holds back its own."""
+    from txnctl.output.human import plural
+
+    for each in row["heldBy"]:
+        behind = f", {plural(each['blocked'], 'committed message')} behind" if each["blocked"] else ""
+        yield f"    held by      {each['txnId']}: {plural(each['uncommitted'], 'uncommitted message')}{behind}"
+
+
 def _numbers(context: Context, row: Row) -> Iterator[str]:
     from txnctl.commands.subscription_lag import explanation
     from txnctl.commands.topic_stats import VERDICT_STYLES, heading
@@ -108,8 +117,10 @@ def _numbers(context: Context, row: Row) -> Iterator[str]:
     yield f"  verdict      {verdict}"
     yield f"  backlog      {plural(row['msgBacklog'], 'message')}, {size(row['backlogSize'])} stored"
     yield f"    visible      {count(row['visible']):>9}   of these {count(row['unackedMessages'])} in flight"
-    yield f"    blocked      {count(row['blocked']):>9}   committed, behind an open transaction"
+    why = "waiting for their key" if row["onOpen"] == "skip" else "behind an open transaction"
+    yield f"    blocked      {count(row['blocked']):>9}   committed, {why}"
     yield f"    uncommitted  {count(row['uncommitted']):>9}   of open transactions"
+    yield from _holders(row)
     yield f"  pending      {count(row['pending'])} acknowledged in open transactions"
     yield (
         f"  passed over  {count(row['acknowledgedAhead'])} acknowledged and {count(row['abortedAhead'])} aborted "

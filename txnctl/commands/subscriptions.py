@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import click
 
-from txnctl.commands.subscription_fields import BACKLOG, MODE, NAMES, ROW, VERDICT
+from txnctl.commands.subscription_fields import BACKLOG, MODE, NAMES, ON_OPEN, ROW, VERDICT
 from txnctl.declaration import Group
 from txnctl.options import argument, changes_store, example, option, output, reads_store
 from txnctl.output.field import Field
-from txnctl.params import ISOLATION_LEVEL, POSITION_OR_TIME, SUBSCRIPTION, SUBSCRIPTION_TYPE, TOPIC
+from txnctl.params import (
+    ISOLATION_LEVEL,
+    ON_OPEN as ON_OPEN_NAMES,
+    POSITION_OR_TIME,
+    SUBSCRIPTION,
+    SUBSCRIPTION_TYPE,
+    TOPIC,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from storage import IsolationLevel, SubscriptionType
+    from storage import IsolationLevel, OnOpen, SubscriptionType
     from storage.position import Start
     from txnctl.context import Context
     from txnctl.params import AtTime
@@ -87,6 +94,7 @@ _COLUMNS = (
 CREATED = (
     *NAMES,
     *MODE,
+    ON_OPEN,
     Field("markDeletePosition", "position", "Its backlog begins after this position."),
 )
 
@@ -109,9 +117,17 @@ def list_(context: Context, topic: str | None) -> None:
 
 
 def _table(context: Context, rows: Sequence[Row]) -> str:
-    from txnctl.commands.subscription_fields import living, short_topic
+    from txnctl.commands.subscription_fields import level_of, living, short_topic
 
-    cells = [{**row, "topicName": short_topic(row), "living": living(row)} for row in rows]
+    cells = [
+        {
+            **row,
+            "topicName": short_topic(row),
+            "subscriptionIsolationLevel": level_of(row),
+            "living": living(row),
+        }
+        for row in rows
+    ]
     return context.table_of(cells, _COLUMNS)
 
 
@@ -120,6 +136,7 @@ def _table(context: Context, rows: Sequence[Row]) -> str:
 @argument("subscription", type=SUBSCRIPTION, help="The new subscription: letters, digits and -_.=:.")
 @option("--subscription-type", type=SUBSCRIPTION_TYPE, help="Who shares the messages. [default: exclusive]")
 @option("--isolation-level", type=ISOLATION_LEVEL, help="What it may be handed. [default: read-committed]")
+@option("--on-open", type=ON_OPEN_NAMES, help="What open transactions do to read-committed. [default: block]")
 @option(
     "--from",
     "start",
@@ -140,12 +157,17 @@ def _table(context: Context, rows: Sequence[Row]) -> str:
     "txnctl subscriptions create orders audit --isolation-level read-uncommitted --from earliest",
     setup="txnctl topics create orders",
 )
+@example(
+    "txnctl subscriptions create orders shipping --subscription-type key-shared --on-open skip",
+    setup="txnctl topics create orders",
+)
 def create(
     context: Context,
     topic: str,
     subscription: str,
     subscription_type: SubscriptionType | None,
     isolation_level: IsolationLevel | None,
+    on_open: OnOpen | None,
     start: Start | AtTime | None,
     dead_letter_topic: str | None,
     max_redeliver_count: int | None,
@@ -155,6 +177,10 @@ def create(
     READ_COMMITTED hands out what is committed, in order, and waits at the first open transaction. READ_UNCOMMITTED
     hands out everything at once: open, committed and aborted messages. `latest` misses nothing that commits later:
     at READ_COMMITTED it is just after maxReadPosition.
+
+    With --on-open skip, for shared and key-shared, READ_COMMITTED does not wait there: an open transaction holds back
+    its own messages alone, and on key-shared later ones of their keys. A committed transaction may then arrive in
+    parts, and the order of a producer is not kept.
     """
     from storage import LATEST, IsolationLevel, SubscriptionType
     from txnctl.commands.subscription_start import note_if_beyond, resolved
@@ -165,6 +191,7 @@ def create(
         subscription,
         subscription_type=subscription_type or SubscriptionType.EXCLUSIVE,
         subscription_isolation_level=isolation_level or IsolationLevel.READ_COMMITTED,
+        on_open=on_open,
         initial_position=start,
         dead_letter_topic=dead_letter_topic,
         max_redeliver_count=max_redeliver_count,

@@ -80,8 +80,11 @@ def import_(
 
     It is one transaction, over as many commits as it takes: nobody sees a part of it, and where a line is no row, the
     input fails or Ctrl-C is typed, nothing is imported. What the table has under other keys stays.
+
+    In a transaction of yours (--txn) that is up to you: rows that were written before it failed stay in the
+    transaction. Abort it, or import again: the same keys are written once more.
     """
-    from storage.errors import InvalidValue
+    from storage.errors import Conflict, InvalidValue
     from txnctl.commands.produce_source import Source
 
     if timeout is not None and txn is not None:
@@ -98,7 +101,14 @@ def import_(
     losers, own = Losers(context), txn
     if txn is not None:
         store.use_transaction(txn)
-        count = target.import_rows(_rows(context, source, format_), txn=txn)
+        try:
+            count = target.import_rows(_rows(context, source, format_), txn=txn)
+        except BaseException as error:
+            if not isinstance(error, Conflict):  # which ends the transaction, or finds it ended
+                context.note(
+                    f"rows before that may be written in transaction {txn}: abort it, or import again"
+                )
+            raise
     else:
         count, own = _import(context, target, source, format_, timeout)
     row = {"table": table, "rows": count, "txnId": None if txn is None else str(txn)}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from storage import IsolationLevel, Message, MessageId, Position
+    from storage.errors import InvalidValue
     from storage.position import Extreme
     from txnctl.context import Context
 
@@ -113,13 +114,17 @@ def _messages(
         with context.store.reader(topic, start=start or EARLIEST, isolation_level=level) as reader:
             return reader.read_batch(count)
     if start is not None or isolation_level is not None:
-        from storage.errors import InvalidValue
-
-        raise InvalidValue(
-            "--from and --isolation-level are the subscription's own where -s names one",
-            hint="Leave them out, or leave out -s to read at another place or level.",
-        )
+        raise _own_level()
     return context.store.peek(topic, subscription, count)
+
+
+def _own_level() -> InvalidValue:
+    from storage.errors import InvalidValue
+
+    return InvalidValue(
+        "--from and --isolation-level are the subscription's own where -s names one",
+        hint="Leave them out, or leave out -s to read at another place or level.",
+    )
 
 
 def _table(context: Context, rows: Sequence[dict[str, Any]]) -> str:
@@ -138,12 +143,14 @@ def _cell(row: dict[str, Any], name: str) -> str | None:
 
 LAST_MESSAGE_ID = (
     *NAMES,
-    Field("isolationLevel", "text", "The level asked for."),
+    Field("subscription", "id", "The subscription asked for; null if none was."),
+    Field("isolationLevel", "text", "The level asked for, or the subscription's."),
     Field("messageId", "id", "The last message visible at that level; null if there is none."),
 )
 
 
 @argument("topic", type=TOPIC, help="The topic.")
+@option("-s", "--subscription", type=SUBSCRIPTION, help="What this subscription may be handed, at its level.")
 @option("--isolation-level", type=ISOLATION_LEVEL, help="The level. [default: read-committed]")
 @reads_store
 @output(LAST_MESSAGE_ID, name_field="messageId")
@@ -151,23 +158,35 @@ LAST_MESSAGE_ID = (
     "txnctl topics last-message-id orders",
     setup=("txnctl topics create orders", "txnctl produce orders -m hello"),
 )
-def last_message_id(context: Context, topic: str, isolation_level: IsolationLevel | None) -> None:
+def last_message_id(
+    context: Context, topic: str, subscription: str | None, isolation_level: IsolationLevel | None
+) -> None:
     """Print the id of the last message that is visible.
 
     At READ_COMMITTED that is the largest one at or below maxReadPosition that is not aborted: a reader that has read
     it has read everything there is for now. Where nothing is visible, nothing is printed.
+
+    With -s it is the last one that the subscription may be handed now, acknowledged or not; with on-open skip that
+    may lie behind an open transaction.
     """
     from storage import IsolationLevel
     from storage.names import full_topic_name, short_topic_name
 
     level = isolation_level or IsolationLevel.READ_COMMITTED
-    found = context.store.last_message_id(topic, level)
+    if subscription is not None:
+        if isolation_level is not None:
+            raise _own_level()
+        level = IsolationLevel[
+            context.store.subscription_stats(topic, subscription)["subscriptionIsolationLevel"]
+        ]
+    found = context.store.last_message_id(topic, level, subscription=subscription)
     if found is None and context.output == "table":
         context.note(f"no message of {topic} is visible at {level.value}")
     context.show(
         {
             "topic": full_topic_name(topic),
             "name": short_topic_name(full_topic_name(topic)),
+            "subscription": subscription,
             "isolationLevel": level.value,
             "messageId": None if found is None else str(found),
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from txnctl.commands.subscription_fields import level_of
 from txnctl.commands.topics import AS_OF, COUNTS, CREATED, LIMITS, NAMES
 from txnctl.options import argument, example, output, reads_store
 from txnctl.output.field import Field
@@ -174,6 +175,7 @@ def _subscriptions(context: Context, subscriptions: dict[str, Row]) -> Iterator[
         {
             **each,
             "name": name,
+            "subscriptionIsolationLevel": level_of(each),
             "shortType": "Excl." if each["type"] == "Exclusive" else each["type"],
             "living": sum(consumer["state"] in ("alive", "stopped") for consumer in each["consumers"]),
         }

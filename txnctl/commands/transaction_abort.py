@@ -119,7 +119,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
         yield ""
     yield f"{'Abort' if row['dryRun'] else 'Aborted'} {row['txnId']} ({_state(row)})"
     yield from _aligned([*_effects(row), *_warnings(row)])
-    advice = _advice(row)
+    advice = _advice(row, context.force)
     if advice:
         yield ""
         yield from _content(row) if row["dryRun"] else ()
@@ -241,9 +241,10 @@ def _content(row: Row) -> Iterator[str]:
             yield f"See: txnctl tables intents {each['table']}"
 
 
-def _advice(row: Row) -> str | None:
+def _advice(row: Row, force: bool) -> str | None:
     if row["dryRun"]:
-        options = (" --fence" if row["fence"] else "") + (" --force" if row["refused"] else "")
+        needs_force = row["refused"] or (force and row["ownerState"] in ("alive", "stopped"))
+        options = f"{' --fence' if row['fence'] else ''}{' --force' if needs_force else ''}"
         return f'Run: txnctl transactions abort {row["txnId"]} --if-version {row["version"]}{options} --reason "..."'
     for effect in row["effects"]:
         blocked = effect["kind"] == "topic" and any(

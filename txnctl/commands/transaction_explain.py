@@ -29,7 +29,7 @@ EXPLAINED = (
         "blocks",
         "list",
         "Topic by topic: place (1 holds maxReadPosition), first, holdsFrom, holdsThrough, frees, unblocks by "
-        "subscription, ifEnded, blockedNext.",
+        "subscription, ifEnded, blockedNext, freesWhereSkipped (what subscriptions with onOpen skip hold behind it).",
     ),
     Field(
         "pending",
@@ -142,7 +142,12 @@ def _held(context: Context, row: Row) -> Iterator[str]:
 def then(each: Row) -> str:
     """Who comes before it, or who blocks when it has ended."""
     if each["place"] > 1:
-        return f"{each['first']} comes first: ending this one frees nothing yet"
+        yet = (
+            f"only {each['freesWhereSkipped']:,} where it is skipped"
+            if each["freesWhereSkipped"]
+            else "nothing yet"
+        )
+        return f"{each['first']} comes first: ending this one frees {yet}"
     if each["blockedNext"] is None:
         return "nothing stays blocked"
     stays = each["ifEnded"]["staysBlocked"]

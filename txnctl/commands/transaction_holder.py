@@ -25,6 +25,11 @@ HOLDER = (
     ),
     Field("unblocks", "map", "Of these, by subscription, those that wait there."),
     Field(
+        "freesWhereSkipped",
+        "integer",
+        "What subscriptions with onOpen skip hold behind it: its end alone frees that.",
+    ),
+    Field(
         "ifEnded",
         "map",
         "If it ended now, and no other did: maxReadPositionBefore, maxReadPositionAfter, frees, staysBlocked.",

@@ -34,7 +34,8 @@ def wait(context: Context, txn: TxnID | None, timeout: float | None, exit_code: 
     """Wait until a transaction is committed or aborted.
 
     It wakes at the commit or abort, wherever that happens; and where the deadline passes or the owning process dies,
-    it aborts the transaction itself, as any writer would.
+    it aborts the transaction itself, as any writer would, unless the store's policy leaves that to
+    `transactions reap`.
     """
     from txnctl import exit_codes
     from txnctl.commands.current_transaction import named_or_current

@@ -136,7 +136,7 @@ class Drawing:
     def _subscription(self, row: Row) -> str:
         acknowledged = self._axis.end(row["markDeletePosition"])
         handed = max(acknowledged, self._axis.end(row["readPosition"]))
-        reads_all = row["subscriptionIsolationLevel"] == "READ_UNCOMMITTED"
+        reads_all = row["subscriptionIsolationLevel"] == "READ_UNCOMMITTED" or row["onOpen"] == "skip"
         bound = self._model["lastConfirmedEntry" if reads_all else "maxReadPosition"]
         visible = max(handed, self._axis.end(bound))
         return self._stretch(

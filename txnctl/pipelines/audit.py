@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 BALANCE = ("account", "hellers")
-SOURCES = ("topic", "table", "data")
+SOURCES = ("inTopic", "inTable", "inData")
+"""The balance of an account, by where it is from."""
+
 _LIST_MAX = 1000
 
 
@@ -89,9 +91,9 @@ def transform(topic: DataFrame, table: DataFrame, data: DataFrame | None = None)
         joined = renamed if joined is None else joined.join(renamed, "account", "full_outer")
     assert joined is not None
     # Where a balance is missing, or is no amount, it is null, and agrees with nothing.
-    agrees = f.col("topic") == f.col("table")
+    agrees = f.col("inTopic") == f.col("inTable")
     if data is not None:
-        agrees &= ~is_customer(f.col("account")) | (f.col("data") == f.col("topic"))
+        agrees &= ~is_customer(f.col("account")) | (f.col("inData") == f.col("inTopic"))
     return joined.select("account", *SOURCES, f.coalesce(agrees, f.lit(False)).alias("agrees"))
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from storage.errors import InvalidValue, TxnctlError
 from txnctl.spark import requirements
 from txnctl.spark.scratch import scratch
+from txnctl.spark.worker_python import worker_python
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -66,9 +67,10 @@ def spark_session(
     with scratch() as place:
         try:
             options = {**_options(name, master, place), **dict(conf)}
-            jvm = _launch(options, java, place)
+            pythons = _pythons(options["spark.master"], place)
+            jvm = _launch(options, java, pythons, place)
             _silence_pyspark()
-            spark = _connect(jvm, options, place)
+            spark = _connect(jvm, options, pythons, place)
             _leave_at_once(interrupt)
             yield spark
             with suppress(Exception):
@@ -103,16 +105,20 @@ def _options(name: str, master: str, place: str) -> dict[str, str]:
     return options
 
 
-def _launch(options: dict[str, str], java: Java, place: str) -> Popen[bytes]:
+def _pythons(master: str, place: str) -> dict[str, str]:
+    """The Python for what runs beside the JVM, as environment variables: this one, unless they name another."""
+    here = worker_python(place) if master.startswith("local") else sys.executable
+    return {name: os.environ.get(name, here) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
+
+
+def _launch(options: dict[str, str], java: Java, pythons: dict[str, str], place: str) -> Popen[bytes]:
     """Start the JVM; it is ready when it has written its port."""
     from pyspark.find_spark_home import _find_spark_home
 
-    # The same Python for what runs beside the JVM, and there the same txnctl.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     connection = os.path.join(place, "connection")
     environment = {
         **{name: value for name, value in os.environ.items() if name not in _NOT_FOR_TASKS},
+        **pythons,
         "JAVA_HOME": java.home,
         "PYTHONPATH": _path(),
         "SPARK_CONNECT_MODE": "0",
@@ -169,7 +175,7 @@ def _silence_pyspark() -> None:
         PySparkLogger.getLogger(name).disabled = True
 
 
-def _connect(jvm: Popen[bytes], options: dict[str, str], place: str) -> SparkSession:
+def _connect(jvm: Popen[bytes], options: dict[str, str], pythons: dict[str, str], place: str) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
@@ -178,20 +184,34 @@ def _connect(jvm: Popen[bytes], options: dict[str, str], place: str) -> SparkSes
 
     with open(os.path.join(place, "connection"), "rb") as info:
         port, length = unpack(">ii", info.read(8))
-        os.environ[_PORT], os.environ[_SECRET] = str(port), info.read(length).decode()
+        secret = info.read(length).decode()
     try:
-        gateway = launch_gateway()  # type: ignore[no-untyped-call]
-        gateway.proc = jvm
-        context = SparkContext(conf=SparkConf().setAll(list(options.items())), gateway=gateway)
+        with _environment({**pythons, _PORT: str(port), _SECRET: secret}):
+            gateway = launch_gateway()  # type: ignore[no-untyped-call]
+            gateway.proc = jvm
+            context = SparkContext(conf=SparkConf().setAll(list(options.items())), gateway=gateway)
     except (Py4JError, PySparkException) as error:
         raise InvalidValue(
             f"Spark does not start with master {options['spark.master']!r}: {_cause(error)}",
             hint="Look at --master and --conf; --debug shows all that Spark says.",
             master=options["spark.master"],
         ) from error
-    finally:
-        del os.environ[_PORT], os.environ[_SECRET]
     return SparkSession(context)
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Set variables while the block runs."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _cause(error: Exception) -> str:

@@ -9,6 +9,7 @@ import pytest
 from storage import EARLIEST, IsolationLevel, MessageId, Position, Store, SubscriptionType
 from storage.clock import ManualClock
 from storage.errors import SubscriptionNotFound, TopicNotFound
+from storage.limits import PAGE_BYTES
 
 RC, RU = IsolationLevel
 
@@ -133,6 +134,17 @@ class TestBrowsing:
         consumer = busy.subscribe("t", "E")
         consumer.acknowledge_cumulative(MessageId(1, 0, 0), txn=busy.begin())
         assert [message.value for message in busy.peek("t", "E", 9)] == [b"1"]
+
+    def test_a_log_whose_topic_is_deleted_ends_in_words(self, store: Store) -> None:
+        """Its entries are gone by then: nothing is damaged, and no backup is to be restored."""
+        with store.create_producer("t") as producer:
+            for _ in range(3):
+                producer.send(b"x" * PAGE_BYTES)
+        rows = store.log("t")
+        assert next(rows)["position"] == "1:0"
+        store.admin.delete_topic("t")
+        with pytest.raises(TopicNotFound):
+            list(rows)
 
     def test_the_log_shows_markers_and_states(self, busy: Store) -> None:
         """Every entry in order, from anywhere, as many as wanted."""

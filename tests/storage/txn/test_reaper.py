@@ -7,7 +7,7 @@ import pytest
 from storage import EARLIEST, MessageId, Store, TxnID
 from storage.clock import ManualClock
 from storage.errors import AlreadyExists, WaitTimeout
-from storage.limits import REAP_PER_WRITE_MAX
+from storage.limits import REAP_PER_WRITE_MAX, REAP_STEP_MAX
 
 
 def states(store: Store, *txns: TxnID) -> list[tuple[str, str | None]]:
@@ -87,6 +87,40 @@ class TestOverdue:
         with pytest.raises(WaitTimeout):
             store.wait_transaction(txn, timeout=9)
         assert store.wait_transaction(txn, timeout=2)["reason"] == "timed-out"
+
+    def test_who_waits_is_a_writer_as_any(self, store: Store, clock: ManualClock) -> None:
+        """It ends the others that are overdue too, and is no operator who reaps."""
+        others = [store.begin(timeout=5) for _ in range(9)]
+        assert store.wait_transaction(store.begin(timeout=10), timeout=20)["reason"] == "timed-out"
+        assert states(store, *others) == [("ABORTED", "timed-out")] * 9
+        assert {row["action"] for row in store.audit()} == {"transaction expired"}
+
+    def test_many_are_ended_in_steps(self, store: Store, clock: ManualClock) -> None:
+        """No store transaction has more to do than the bound; each leaves a record, and a dry run shows all."""
+        store.admin.set_reap_policy("manual")
+        for _ in range(REAP_STEP_MAX + 2):
+            store.begin(timeout=1)
+        clock.advance(2)
+        assert len(store.reap(dry_run=True)) == REAP_STEP_MAX + 2
+        assert len(store.reap(REAP_STEP_MAX + 1, reason="cron")) == REAP_STEP_MAX + 1
+        counts = [
+            len(row["effects"]["transactionsAborted"]) for row in store.audit() if row["reason"] == "cron"
+        ]
+        assert (counts, len(store.transactions())) == ([1, REAP_STEP_MAX], 1)
+
+    @pytest.mark.parametrize("read_only", [False, True])
+    def test_who_waits_keeps_to_the_policy(
+        self, store: Store, path: str, clock: ManualClock, read_only: bool
+    ) -> None:
+        """Where it is left to operators nothing is ended, and the wait sleeps all the same."""
+        store.admin.set_reap_policy("manual")
+        txn = store.begin(timeout=1)
+        clock.advance(2)
+        before = clock.boot_ns()
+        with Store.open(path, clock=clock, read_only=read_only) as waiting, pytest.raises(WaitTimeout):
+            waiting.wait_transaction(txn, timeout=5)
+        assert clock.boot_ns() - before >= 5 * 10**9
+        assert states(store, txn) == [("OPEN", None)]
 
 
 class TestOrphans:

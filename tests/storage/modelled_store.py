@@ -1,0 +1,41 @@
+"""The store of one example, which a model is compared with."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+
+from storage import Store
+from storage.clock import ManualClock
+from tests.processes.memory import directory_in_memory
+
+
+class ModelledStore:
+    """A store in memory, open, under a clock that only the example moves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with directory_in_memory() as beside:
+            self._directory = tempfile.mkdtemp(prefix="model-", dir=os.path.dirname(beside))
+        self.path = os.path.join(self._directory, "store")
+        self.clock = ManualClock()
+        self._began_ns = self.clock.boot_now_ns
+        Store.create(self.path, clock=self.clock)
+        self.store = Store.open(self.path, clock=self.clock)
+
+    @property
+    def now_ns(self) -> int:
+        """The store clock, counted by ourselves."""
+        return self.clock.boot_now_ns - self._began_ns
+
+    def finish(self) -> None:
+        """Verify the store, open and opened again, and remove it."""
+        try:
+            assert self.store.verify(full=True) == []
+            self.store.close()
+            with Store.open(self.path, clock=self.clock) as store:
+                assert store.verify(full=True) == []
+        finally:
+            self.store.close()
+            shutil.rmtree(self._directory)
