@@ -39,6 +39,11 @@ def check_reason(reason: str | None) -> None:
         return
     if len(reason) > REASON_CHARACTERS_MAX:
         raise InvalidValue(f"a reason has at most {REASON_CHARACTERS_MAX:,} characters, not {len(reason):,}")
+    if reason and not reason.strip(". \u2026"):
+        raise InvalidValue(
+            f"{reason!r} is no reason: it only stands for one",
+            hint="Say why, in a few words that will be understood next month: --reason 'hangs since the deploy'.",
+        )
     try:
         reason.encode()
     except UnicodeEncodeError:
@@ -73,6 +78,17 @@ def _forget(batch: WriteBatch, kind: Kind) -> None:
         if oldest is None or int.from_bytes(oldest, "big") > beyond:
             return
         batch.delete(AUDIT, oldest)
+
+
+def reason_of(view: ReadView, at_ms: int, *actions: str) -> str | None:
+    """What was given as the reason of a change, by its moment; None if nothing was, or it is no longer kept."""
+    for _, payload in view.scan_back(AUDIT, b"", key1(Kind.EXPIRY)):
+        changed_ms, _by, action, _target, reason = unpack(payload)[:5]
+        if changed_ms == at_ms and action in actions:
+            return str(reason) if reason is not None else None
+        if changed_ms < at_ms:
+            break
+    return None
 
 
 def numbers(view: ReadView) -> list[int]:

@@ -219,7 +219,7 @@ class _Connecting:
         if sessions.find(batch, topic.topic_id, mine.number) is not None:
             self._check_spare(batch)
         door = Admission(batch, topic.topic_id, topic.name, self._fence)
-        session = door.promote(mine.number, self._hold(batch, attached=False), self._ask.request.spare)
+        session = door.promote(mine, self._hold(batch, attached=False), self._ask.request.spare)
         self._made.append(session)
         return session
 

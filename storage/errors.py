@@ -205,7 +205,10 @@ class ProducerBusy(Conflict):
 
 
 class ProducerFenced(Conflict):
-    """The topic was taken over, or deleted and created again: this producer can never publish on it again."""
+    """The topic was taken over (ExclusiveWithFencing), an operator fenced its producers (`producers fence`,
+    `transactions abort --fence`), it was deleted and created again, or the session ended: this producer can never
+    publish on it again.
+    """
 
     code = "producer-fenced"
 

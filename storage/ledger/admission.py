@@ -155,17 +155,17 @@ class Admission:
             self._grant(session, request.spare)
         return session
 
-    def promote(self, number: int, hold: Hold, spare: int) -> ProducerSession:
+    def promote(self, waiting: ProducerSession, hold: Hold, spare: int) -> ProducerSession:
         """Make a waiting producer the owner if its turn has come; its session, which waits on if it has not.
 
         Raises:
             ProducerFenced: it was evicted, or what it wanted to resume is over.
         """
-        mine = next((each for each in self.there if each.number == number), None)
+        mine = next((each for each in self.there if each.number == waiting.number), None)
         if mine is None:
-            raise self.fenced(f"of session {number}", None)
+            raise self.fenced(waiting.name, None)
         assert mine.is_waiting, "only a waiting producer is promoted"
-        if any(not each.is_waiting or each.number < number for each in self.there):
+        if any(not each.is_waiting or each.number < mine.number for each in self.there):
             return mine
         if mine.brings is not None and mine.brings != self.head.epoch:
             raise self.fenced(mine.name, mine.brings)

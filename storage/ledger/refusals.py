@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from storage import audit_trail
 from storage.errors import ProducerBusy, ProducerFenced
 from storage.lease import LockFile
 from storage.ledger import owners
 from storage.ledger.access import AccessMode
+from storage.ledger.owners import Ownership
 from storage.ledger.session import ProducerSession
 from storage.ledger.topic_head import TopicHead
 from storage.moment import rfc3339
@@ -98,13 +100,9 @@ def fenced(
     """
     now = owners.find(view, topic_id, head.epoch)
     if why is None and now is not None and epoch != head.epoch:
-        at = rfc3339(now.granted_ms)
-        if now.session:
-            why = f"{now.words} took the topic over at {at}"
-        elif now.how == "fence":
-            why = f"the operator {now.by} fenced all producers at {at}, epoch {now.epoch}"
-        else:
-            why = f"the store was restored from a backup by {now.by} at {at}, epoch {now.epoch}"
+        # Who fenced it may have left the topic to the next, who waited for it.
+        after = owners.find(view, topic_id, epoch + 1) if epoch is not None else None
+        why = _lost_to(view, after if after is not None and after.how == "fence" else now)
     return ProducerFenced(
         f"producer {name or '(unnamed)'} of topic {topic} is fenced: {why or 'its session ended'}",
         hint="It can never publish again; what was acknowledged before stands. Connect a new producer, and see "
@@ -115,6 +113,18 @@ def fenced(
         takenOverBy=now.session.name if now is not None and now.session and epoch != head.epoch else None,
         lastSequenceId=last_sequence_id,
     )
+
+
+def _lost_to(view: ReadView, by: Ownership) -> str:
+    """Who took the topic from a producer, when and why."""
+    at = rfc3339(by.granted_ms)
+    if by.session:
+        return f"{by.words} took the topic over at {at}"
+    if by.how == "fence":
+        reason = audit_trail.reason_of(view, by.granted_ms, "producers fence", "transactions abort")
+        said = f": {reason}" if reason else ""
+        return f"the operator {by.by} fenced its producers at {at}, epoch {by.epoch}{said}"
+    return f"the store was restored from a backup by {by.by} at {at}, epoch {by.epoch}"
 
 
 def recreated(topic: str, name: str | None, epoch: int | None) -> ProducerFenced:

@@ -25,6 +25,8 @@ from storage.schema import (
     PRODUCERS,
     PURGES,
     SEQUENCES,
+    SUBSCRIPTIONS,
+    TABLES,
     TOPICS,
     TXN_RUNS,
 )
@@ -92,8 +94,18 @@ def get(view: ReadView, name: str) -> Topic:
 def _not_found(view: ReadView, name: str) -> TopicNotFound:
     from difflib import get_close_matches
 
-    near = get_close_matches(short_topic_name(name), [topic.name for topic in every(view)], 3)
-    hint = f"Did you mean {', '.join(near)}?" if near else f"Create it with `txnctl topics create {name}`."
+    short, known = short_topic_name(name), list(every(view))
+    near = get_close_matches(short, [topic.name for topic in known], 3)
+    key = short.encode("ascii")
+    owners = [topic.name for topic in known if view.has(SUBSCRIPTIONS, key1(topic.topic_id) + key)]
+    if owners:
+        hint = f"{short} is a subscription of {', '.join(owners[:3])}: name the topic, and the subscription after it."
+    elif view.has(TABLES, key):
+        hint = f"{short} is a table: `txnctl tables --help`."
+    else:
+        hint = (
+            f"Did you mean {', '.join(near)}?" if near else f"Create it with `txnctl topics create {name}`."
+        )
     return TopicNotFound(f"there is no topic {name}", hint=hint, topic=full_topic_name(name))
 
 

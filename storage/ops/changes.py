@@ -46,10 +46,16 @@ class Changes:
         change: Callable[[WriteBatch], dict[str, Any]],
         dry_run: bool,
         reason: str | None,
+        changed: str | None = None,
     ) -> dict[str, Any]:
+        """Args:
+        changed: the field of the result without which nothing was changed, and nothing is recorded.
+        """
+
         def audited(batch: WriteBatch) -> dict[str, Any]:
             result = change(batch)
-            audit_trail.record(batch, self._connection.owner, action, target, reason, result)
+            if changed is None or result[changed]:
+                audit_trail.record(batch, self._connection.owner, action, target, reason, result)
             return {**result, "dryRun": dry_run}
 
         audit_trail.check_reason(reason)

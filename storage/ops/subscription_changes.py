@@ -21,6 +21,7 @@ from storage.subscription import (
     change as changes,
     cursor as cursors,
     dead_letter,
+    delivery as deliveries,
     subscription as subscriptions,
 )
 from storage.subscription.cursor import Cursor
@@ -161,6 +162,7 @@ class SubscriptionChanges(Changes):
             aborted = self._end_holders(batch, f"subscription {name}", self._holders(batch, mine), force)
             cursor = cursors.load(batch, mine.subscription_id)
             before = cursor.mark_delete
+            held = [found.in_flight() for found in deliveries.every(batch, mine.subscription_id)]
             head = topic_head.load(batch, found.topic_id)
             after, inside = subscription_start(head, start_of(start), mine.level)
             cursor.mark_delete = cursor.read = after
@@ -177,6 +179,7 @@ class SubscriptionChanges(Changes):
             return {
                 "markDeletePositionBefore": str(Position(*before)),
                 "markDeletePositionAfter": str(Position(*cursor.mark_delete)), "transactionsAborted": aborted,
+                "messagesWithdrawn": sum(each.bit_count() for each in held),
             }  # fmt: skip
 
         return self._on_subscription("subscriptions seek", topic, name, change, dry_run, reason)
@@ -275,7 +278,9 @@ class SubscriptionChanges(Changes):
             cursors.save(batch, mine.subscription_id, cursor)
             return {"evicted": evicted, "messagesReleased": released}
 
-        return self._on_subscription("subscriptions evict", topic, name, change, dry_run, reason)
+        return self._on_subscription(
+            "subscriptions evict", topic, name, change, dry_run, reason, part=consumer_name, changed="evicted"
+        )
 
     # How each of them is made
 
@@ -287,7 +292,14 @@ class SubscriptionChanges(Changes):
         change: Callable[[WriteBatch, Topic, Subscription, Cursor], dict[str, Any]],
         dry_run: bool,
         reason: str | None,
+        part: str | None = None,
+        changed: str | None = None,
     ) -> dict[str, Any]:
+        """Args:
+        part: what of it is changed, for the audit trail.
+        changed: the field of the result without which nothing was changed, and nothing is recorded.
+        """
+
         def whole(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
             mine = subscriptions.get(batch, found, name)
@@ -295,4 +307,5 @@ class SubscriptionChanges(Changes):
             result = change(batch, found, mine, cursor)
             return {"topic": found.full_name, "subscription": name, **result}
 
-        return self._change(action, f"{topic} {name}", whole, dry_run, reason)
+        target = f"{topic} {name}" + (f" {part}" if part is not None else "")
+        return self._change(action, target, whole, dry_run, reason, changed)

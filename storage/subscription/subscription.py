@@ -14,7 +14,7 @@ from storage.errors import AlreadyExists, SubscriptionBusy, SubscriptionNotFound
 from storage.ledger.topic import Topic
 from storage.ledger.topic_head import TopicHead
 from storage.names import check_name
-from storage.owner import Owner
+from storage.owner import Owner, is_stopped
 from storage.position import MessageId
 from storage.schema import ACKS, AWAITED, CONSUMERS, CURSORS, DELIVERIES, HELD, PENDING, SUBSCRIPTIONS
 from storage.subscription import cursor as cursors, delivery as deliveries
@@ -300,7 +300,19 @@ def check_mode(
             )
     if subscription.type is SubscriptionType.EXCLUSIVE:
         raise SubscriptionBusy(
-            f"subscription {subscription.name} of {topic.name} is Exclusive and {who} is attached",
-            hint="Wait until it is closed, or use a Shared, Key_Shared or Failover subscription.",
+            f"subscription {subscription.name} of {topic.name} is Exclusive and {who} is attached{_stopped(living)}",
+            hint=_way_in(topic, subscription, living),
             **details,
         )
+
+
+def _stopped(living: list[AttachedConsumer]) -> str:
+    return ", and stopped" if is_stopped(living[0].owner.pid, living[0].owner.started) else ""
+
+
+def _way_in(topic: Topic, subscription: Subscription, living: list[AttachedConsumer]) -> str:
+    """What to do about the one consumer of an Exclusive subscription."""
+    if not _stopped(living):
+        return "Wait until it is closed, or use a Shared, Key_Shared or Failover subscription."
+    evict = f"txnctl subscriptions evict {topic.name} {subscription.name} {living[0].name}"
+    return f"kill -CONT {living[0].owner.pid} lets it go on; `{evict}` detaches it, and what it held goes to others."

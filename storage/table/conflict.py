@@ -13,8 +13,9 @@ from storage.txn.record import TransactionRecord
 from storage.txn_id import TxnID
 from storage.view import ReadView, WriteBatch
 
-PUSH, READ, VERSION, TOO_OLD = "push", "read", "version", "too-old"
-"""What a transaction lost to: another one's intent or push, a later read, a later version, the bounds of time."""
+PUSH, HELD, READ, VERSION, TOO_OLD = "push", "held", "read", "version", "too-old"
+"""What a transaction lost to: another one that wanted a key it held, or that held a key it wanted; a later read, a
+later version, the bounds of time."""
 
 
 class Conflict:
@@ -95,12 +96,20 @@ def _details(record: TransactionRecord, conflict: Conflict) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def lost(record: TransactionRecord, conflict: Conflict) -> LostConflict:
-    """The error of a transaction that lost a push just now."""
+def lost(
+    view: ReadView, record: TransactionRecord, conflict: Conflict, holder: TransactionRecord
+) -> LostConflict:
+    """The error of a transaction that has just met a key which another one holds and keeps."""
+    labels = " ".join([f"{name}={value}" for name, value in holder.labels.items()])
+    idle_s = max(0, view.now_ns - holder.used_ns) // 1_000_000_000
+    who = (
+        f"{labels + ', ' if labels else ''}{holder.owner}, priority {holder.priority}, idle for {idle_s:,} s"
+    )
     return LostConflict(
-        f"transaction {record.id} lost key {_shown_key(conflict.key)} of table {conflict.table} to "
-        f"{_winner_text(conflict.winner, conflict.winner_version)}: it is aborted",
-        hint="Run all of it again in a new transaction, with a higher priority if it loses often.",
+        f"transaction {record.id} is aborted: key {_shown_key(conflict.key)} of table {conflict.table} is held by "
+        f"transaction {holder.id} ({who})",
+        hint=f"`txnctl transactions explain {holder.id}` says whether to wait for that one. Then run all of it again "
+        "in a new transaction, with a higher priority if it loses often.",
         **_details(record, conflict),
     )
 

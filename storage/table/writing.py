@@ -187,9 +187,9 @@ class Writing:
         raise self._batch.refuse(conflicts.write_too_old(self._record, conflict))
 
     def _lose(self, table: str, key: bytes, winner: TransactionRecord) -> None:
-        conflict = Conflict(conflicts.PUSH, table, key, winner.least, winner.timestamp)
+        conflict = Conflict(conflicts.HELD, table, key, winner.least, winner.timestamp)
         doom(self._batch, self._coordinator, self._by, self._record, AbortReason.LOST_CONFLICT, conflict)
-        raise self._batch.refuse(conflicts.lost(self._record, conflict))
+        raise self._batch.refuse(conflicts.lost(self._batch, self._record, conflict, winner))
 
 
 def survives(mine: TransactionRecord, other: TransactionRecord) -> bool:
@@ -243,9 +243,9 @@ def push_for_read(
     if survives(reader, holder):
         doom_other(batch, coordinator, by, holder, reader, table, found.key)
         return
-    conflict = Conflict(conflicts.PUSH, table, found.key, holder.least, holder.timestamp)
+    conflict = Conflict(conflicts.HELD, table, found.key, holder.least, holder.timestamp)
     doom(batch, coordinator, by, reader, AbortReason.LOST_CONFLICT, conflict)
-    raise batch.refuse(conflicts.lost(reader, conflict))
+    raise batch.refuse(conflicts.lost(batch, reader, conflict, holder))
 
 
 def check_window(batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: Owner) -> None:

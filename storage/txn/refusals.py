@@ -44,7 +44,7 @@ def not_open(record: TransactionRecord, asked: str) -> TransactionNotOpen:
 
 
 def too_late_to_fence(record: TransactionRecord) -> TransactionNotOpen:
-    """The error for ending the producers' sessions along with a transaction that has ended: which, is not known then."""
+    """The error for ending the producers' sessions along with a transaction that has ended: which, nobody knows."""
     return TransactionNotOpen(
         f"transaction {record.id} was {record.state.value.lower()} {_ago(record.ended_ms)} by {record.ended_by}; its "
         "producers were not fenced",

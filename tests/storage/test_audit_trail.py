@@ -52,7 +52,7 @@ class TestExpiry:
 class TestReasons:
     """Why somebody did it: kept whole, or refused before anything is done."""
 
-    @pytest.mark.parametrize("reason", ["x" * (REASON_CHARACTERS_MAX + 1), "no text: \udcff"])
+    @pytest.mark.parametrize("reason", ["x" * (REASON_CHARACTERS_MAX + 1), "no text: \udcff", "..."])
     def test_one_that_cannot_be_kept_is_refused(self, store: Store, tmp_path: Path, reason: str) -> None:
         """By every change that takes one; nothing is changed."""
         store.create_producer("t").send(b"x")

@@ -49,6 +49,19 @@ def test_one_change_is_shown_with_its_effects(run: Any) -> None:
     assert "\x1b" not in out + run("audit", "list").out
 
 
+def test_effects_that_consist_of_several_are_told_line_by_line(run: Any) -> None:
+    """Each fact has its line, topics their short names, and times are for people."""
+    run("topics", "create", "orders")
+    run("producers", "open", "orders", "--producer", "loader")
+    run("producers", "fence", "orders", "--yes")
+    out = run("audit", "show", run("audit", "list", "-o", "name").out.splitlines()[0]).out
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "topic orders" in lines
+    assert "producerName loader" in lines
+    assert "leaseMs 1m00s" in lines
+    assert "=" not in out
+
+
 def test_an_unknown_number_is_not_found(run: Any) -> None:
     """Exit 3; what is no number at all is bad input."""
     assert run("audit", "show", "999").status == 3

@@ -87,6 +87,18 @@ def test_nothing_is_wrong_with_a_new_store(run: Run) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("path")
+def test_programs_are_told_of_where_one_is_missing_or_asked_for(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JSON has them always."""
+    found = [{"what": "Java", "ok": True, "version": "17", "place": None, "hint": None}]
+    monkeypatch.setattr("txnctl.spark.requirements.describe", lambda: found)
+    assert "Java" not in run("doctor").out
+    assert "\nJava: 17\n" in run("doctor", "--programs").out
+    assert diagnosis(run)["programs"] == found
+
+
 @pytest.mark.usefixtures("no_java")
 def test_every_command_it_names_runs_as_it_stands(run: Run, path: Path) -> None:
     """A store stuck in several ways: what, why and the next command of each; typed, each of them works."""

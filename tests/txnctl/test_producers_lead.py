@@ -406,6 +406,16 @@ class TestLoss:
         assert done.read_text() == "4\n"
         assert values(path) == []
 
+    def test_fenced_what_the_command_has_started_is_told_too(self, path: Path, tmp_path: Path) -> None:
+        """A shell that ends leaves nothing of its work behind that goes on as if it led."""
+        pid = tmp_path / "pid"
+        script = f"sleep 60 & echo $! > {pid}; echo ready; wait"
+        with leading(command=("sh", "-c", script)) as process:
+            with Store.open(path) as store:
+                store.admin.fence_producers("orders")
+            assert ended(process)[0] == 128 + signal.SIGTERM
+        wait_for(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists(), "its work has ended")
+
     @pytest.mark.parametrize("how", ["fence", "take-over", "delete", "close"])
     def test_fenced_the_command_is_told_to_end(self, run: Any, path: Path, tmp_path: Path, how: str) -> None:
         """SIGTERM within a second or so, with the reason on standard error; it exits as the command did."""

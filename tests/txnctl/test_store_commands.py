@@ -25,6 +25,7 @@ from txnctl.commands import (
     store_space,
     store_verify,
 )
+from txnctl.commands.store_holders import _shortened
 from txnctl.output.field import undeclared
 from txnctl.verification import Verification
 
@@ -487,3 +488,19 @@ class TestUpkeep:
         outcome = run("store", "config", *words, "-o", "json")
         assert outcome.status == 2
         assert "reap-policy" in outcome.error["hint"] or "manual" in outcome.error["hint"]
+
+
+@pytest.mark.parametrize(
+    ("holder", "shown"),
+    [
+        (None, None),
+        ("process 7 (python load.py)", "process 7 (python load.py)"),
+        (
+            "process 48211 (python /srv/loader/load.py --from 2024-05-01 --to 2024-06-01)",
+            "process 48211 (python /srv/loader/load.py --from ...)",
+        ),
+    ],
+)
+def test_a_long_command_line_is_cut_at_a_word(holder: str | None, shown: str | None) -> None:
+    """The table has what fits, and says that there is more."""
+    assert _shortened(holder) == shown

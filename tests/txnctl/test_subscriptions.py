@@ -499,6 +499,8 @@ class TestChange:
         consumer = store.subscribe("orders", "billing", consumer_name="anna", receiver_queue_size=3)
         held = consumer.receive_batch(3, timeout=0)
         assert run("subscriptions", "evict", "orders", "billing", "berta").status == 3
+        dry = run("subscriptions", "evict", "orders", "billing", "anna", "--dry-run").out
+        assert dry.endswith('\nRun: txnctl subscriptions evict orders billing anna --reason "..."\n')
         outcome = run("subscriptions", "evict", "orders", "billing", "anna")
         assert outcome.out == "Evicted anna from billing on orders; 3 messages in flight released.\n"
         from storage.errors import ConsumerEvicted
@@ -509,6 +511,46 @@ class TestChange:
             run("subscriptions", "evict", "orders", "billing").out
             == "Nobody is attached to billing on orders.\n"
         )
+        (record,) = [row for row in store.audit() if row["action"] == "subscriptions evict"]
+        assert record["target"] == "orders billing anna"
+
+    def test_seek_says_what_it_withdraws(self, run: Any, store: Store) -> None:
+        """From whom it is taken back, before and after."""
+        with store.subscribe("orders", "billing", receiver_queue_size=3) as consumer:
+            consumer.receive_batch(3, timeout=0)
+            for words, told in ((("--dry-run",), "would be withdrawn"), ((), "were withdrawn")):
+                out = run("subscriptions", "seek", "orders", "billing", "earliest", *words).out
+                assert f"In flight {told}: 3 messages.\n" in out
+
+    def test_a_stopped_consumer_keeps_an_exclusive_one(
+        self, run: Any, store: Store, consuming: Callable[..., subprocess.Popen[str]]
+    ) -> None:
+        """Who comes is told that it is stopped, and the two ways in."""
+        run("subscriptions", "update", "orders", "billing", "--subscription-type", "exclusive")
+        process = consuming("worker-7", 1)
+        words = ("consume", "orders", "-s", "billing", "-n", "1", "-o", "json")
+        assert run(*words).error["hint"].startswith("Wait until it is closed")
+        process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: lag(run)["consumers"][0]["state"] == "stopped", "it is called stopped")
+        error = run(*words).error
+        assert error["message"].endswith("is attached, and stopped")
+        assert error["hint"].startswith(
+            f"kill -CONT {process.pid} lets it go on; `txnctl subscriptions evict "
+        )
+        assert run(*error["hint"].split("`")[1].split()[1:]).status == 0
+
+    def test_what_is_no_topic_but_something_else_is_named(self, run: Any, store: Store) -> None:
+        """A subscription in its place, also where the two were swapped; a table."""
+        store.create_table("accounts")
+        for words, told in (
+            (("transactions", "blocked", "billing"), "billing is a subscription of orders: name the topic"),
+            (("subscriptions", "evict", "billing", "orders"), "billing is a subscription of orders: name"),
+            (("topics", "stats", "accounts"), "accounts is a table: `txnctl tables --help`."),
+            (("topics", "stats", "order"), "Did you mean orders?"),
+        ):
+            outcome = run(*words)
+            assert outcome.status == 3
+            assert told in outcome.err
 
     def test_update_says_that_a_seek_is_needed(self, run: Any) -> None:
         """On standard error, at a change of level only."""
@@ -554,7 +596,9 @@ class TestChange:
         """Of every administrative command."""
         run("subscriptions", "seek", "orders", "billing", "1:1", "--yes", "--reason", "one")
         run("subscriptions", "skip", "orders", "billing", "1", "--yes", "--reason", "two")
-        run("subscriptions", "evict", "orders", "billing", "--reason", "three")
+        run("subscriptions", "evict", "orders", "billing", "--reason", "nobody was there")
+        with store.subscribe("orders", "billing"):
+            run("subscriptions", "evict", "orders", "billing", "--reason", "three")
         run("subscriptions", "delete", "orders", "billing", "--yes", "--reason", "four")
         assert [(row["action"], row["reason"]) for row in reversed(store.audit())] == [
             ("subscriptions seek", "one"),

@@ -170,7 +170,7 @@ class TestImport:
         """And leaves other keys alone; of a key that comes twice the last line counts; empty lines are none."""
         data = b'{"key":"B1","value":"1"}\n\n{"key":"B9","value":"8"}\r\n{"key":"B9","value":"9"}'
         done = run("tables", "import", "accounts", "-o", "json", stdin=data)
-        assert done.json == {"table": "accounts", "rows": 3, "txnId": None}
+        assert done.json == {"table": "accounts", "rows": 3, "txnId": None, "transactionsAborted": []}
         assert not undeclared(done.json, IMPORTED)
         assert rows(path) == {b"B1": b"1", b"B2": b"200", b"B3": b"300", b"B9": b"9"}
         assert run("tables", "import", "accounts", stdin=data).out == "Imported 3 rows into accounts.\n"

@@ -132,7 +132,7 @@ class TestSerializable:
         assert run("tables", "put", "accounts", "B3", "3", "-o", "json").json["txnId"] == txn
         assert run("tables", "rm", "accounts", "B1", "-o", "json").json["txnId"] == txn
         imported = run("tables", "import", "accounts", "-o", "json", stdin=b'{"key":"B4","value":"4"}\n')
-        assert imported.json == {"table": "accounts", "rows": 1, "txnId": txn}
+        assert imported.json == {"table": "accounts", "rows": 1, "txnId": txn, "transactionsAborted": []}
         assert run("tables", "get", "accounts", "B1").status == 3
         assert run("tables", "scan", "accounts", "-o", "name").out == "B2\nB3\nB4\n"
         assert len(run("tables", "export", "accounts").rows) == 3
@@ -463,6 +463,37 @@ class TestWhoIsAborted:
         assert run("tables", "get", "accounts", "B2").err == ""
         outcome = run("tables", "get", "accounts", "B2", "--txn", younger)
         assert (outcome.out, outcome.err) == ("20\n", f"txnctl: aborted {bob} {self.LOST}")
+
+    def test_who_loses_is_told_who_holds_the_key(self, run: Any) -> None:
+        """With label, priority and idle time, and the command that tells more; show and history know who wanted it."""
+        holder = begin(run, "--label", "who=bob", "--priority", "high")
+        run("tables", "put", "accounts", "B2", "15", "--txn", holder)
+        loser = begin(run)
+        error = run("tables", "put", "accounts", "B2", "7", "--txn", loser, "-o", "json").error
+        assert error["code"] == "lost-conflict"
+        told = f"transaction {loser} is aborted: key B2 of table accounts is held by transaction {holder} (who=bob, "
+        assert error["message"].startswith(told)
+        assert ", priority high, idle for 0 s)" in error["message"]
+        assert error["hint"].startswith(f"`txnctl transactions explain {holder}` says whether to wait")
+        (row,) = run("tables", "history", "-o", "json").json
+        assert (row["kind"], row["loser"], row["winner"]) == ("held", loser, holder)
+        out = run("transactions", "show", loser).out
+        assert "over key B2 of table accounts: the other held it, and this one wanted it" in out
+        winner = begin(run, "--priority", "highest")
+        run("tables", "put", "accounts", "B2", "9", "--txn", winner)
+        assert run("tables", "history", "-n", "1", "-o", "json").json[0]["kind"] == "push"
+        out = run("transactions", "show", holder).out
+        assert "this one held it, and was in the way of the other" in out
+
+    @pytest.mark.parametrize("words", [("put", "accounts", "B2", "7"), ("rm", "accounts", "B2")])
+    def test_a_plain_write_may_have_a_priority(self, run: Any, words: tuple[str, ...]) -> None:
+        """One as high as that of the older holder wins; one in a transaction has that one's."""
+        holder = begin(run, "--priority", "high")
+        run("tables", "put", "accounts", "B2", "15", "--txn", holder)
+        assert run("tables", *words).status == 4
+        assert run("tables", *words, "--priority", "high", "--txn", holder).status == 2
+        assert run("tables", *words, "--priority", "high").status == 0
+        assert run("transactions", "show", holder, "-o", "json").json["state"] == "ABORTED"
 
     @pytest.mark.parametrize(
         ("priority", "outcome", "status"),

@@ -214,3 +214,17 @@ class TestCommand:
     def test_an_unknown_topic_is_not_found(self, run: Any, store: Store) -> None:
         """Exit 3."""
         assert run("transactions", "timeline", "nowhere").status == 3
+
+
+def test_a_line_of_the_legend_ends_between_two_signs(run: Any, path: Path) -> None:
+    """Whatever the width, a sign stands with what it means."""
+    with Store.open(path) as store:
+        store.create_topic("legend")
+        store.admin.create_subscription("legend", "s")
+        producer, txn = store.create_producer("legend"), store.begin()
+        producer.send(b"half", txn=txn)
+        producer.send(b"whole")
+    entries = (": blocked", "its messages", "waits for it", "and after it", "in flight")
+    out = run("transactions", "timeline", "legend", "--ascii").out
+    assert [each for each in entries if each not in out] == []
+    assert "\u00a0" not in out

@@ -261,6 +261,10 @@ class TestAbort:
             lines[7],
         ]
         assert lines[7].startswith("then 403 stay blocked behind 0:2 (job=fulfil, detached, active ")
+        assert (
+            lines[-2] == "See: txnctl topics peek orders --isolation-level read-uncommitted --from 1:0 -n 15"
+        )
+        assert run(*lines[-2].split()[2:]).out.count("\n") >= 15
         assert lines[-1] == f'Run: txnctl transactions abort {stuck} --if-version 7 --reason "..."'
 
     def test_dry_run_numbers_are_the_real_ones(self, run: Any, stuck: str) -> None:
@@ -295,7 +299,7 @@ class TestAbort:
         assert run("transactions", "show", stuck, "-o", "json").json["state"] == "OPEN"
 
     def test_a_living_active_owner_is_protected(self, run: Any) -> None:
-        """Exit 9 unless --force; no question is asked, and --yes does not override."""
+        """Exit 9 unless --force; no question is asked, and --yes does not override; the reason is to be filled in."""
         owner = started("transactions", "run", "--", "sh", "-c", "echo ready; cat")
         assert owner.stdout is not None
         assert owner.stdout.readline() == b"ready\n"
@@ -306,7 +310,9 @@ class TestAbort:
         assert '--if-version 1 --force --reason "..."\n' in dry
         assert run("transactions", "abort", "0:1").status == 9
         command = run("transactions", "abort", "0:1", "--dry-run", "--force").out.splitlines()[-1]
-        assert run(*shlex.split(command.removeprefix("Run: txnctl "))).status == 0
+        words = shlex.split(command.removeprefix("Run: txnctl "))
+        assert run(*words).status == 2
+        assert run(*words[:-1], "hangs").status == 0
         status, _, err = ended(owner)
         assert status == 4
         assert "sh succeeded, but the commit of its transaction failed" in err

@@ -70,5 +70,27 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
         if field.heading:
             yield f"{field.heading.lower():10}{field.cell(row)}"
     yield ""
-    for name, value in row["effects"].items():
-        yield f"  {name:28}{shown(value, 'text')}"
+    yield from _effects(row["effects"], 2)
+
+
+def _effects(found: dict[str, Any], indent: int) -> Iterator[str]:
+    """One line a fact; what consists of several comes below its name, further in."""
+    for name, value in found.items():
+        if name.endswith("Ms") and f"{name[:-2]}At" in found:
+            continue
+        parts = [value] if isinstance(value, dict) and value else value if isinstance(value, list) else []
+        if not any(isinstance(each, dict) for each in parts):
+            yield f"{' ' * indent}{name:{max(1, 30 - indent)}}{_fact(name, value)}"
+            continue
+        for each in parts:
+            yield f"{' ' * indent}{name}"
+            yield from _effects(each, indent + 2)
+
+
+def _fact(name: str, value: Any) -> str:
+    """A value; the name of a topic as people write it."""
+    if isinstance(value, str) and name == "topic":
+        from storage.names import short_topic_name
+
+        return shown(short_topic_name(value), "text")
+    return shown(value, "duration" if name.endswith("Ms") else "text")

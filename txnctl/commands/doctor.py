@@ -36,12 +36,13 @@ _SETUP = (
 
 @command
 @option("--exit-code", is_flag=True, help="End with 8 if anything is wrong.")
+@option("--programs", is_flag=True, help="Show Java and PySpark also where nothing of them is missing.")
 @names_store(effect="reads")
 @output(DIAGNOSIS, name_field="verdict")
 @example("txnctl doctor", setup=_SETUP)
 @example("txnctl doctor --exit-code", setup=_SETUP, exit_code=8)
 @example("txnctl doctor -o json", setup=_SETUP)
-def doctor(context: Context, exit_code: bool) -> None:
+def doctor(context: Context, exit_code: bool, programs: bool) -> None:
     """Say in plain words what is wrong, why, and what to type next.
 
     It looks whether the store can be opened and is private, at the writer gate, late and orphaned transactions, what is
@@ -62,20 +63,21 @@ def doctor(context: Context, exit_code: bool) -> None:
     try:
         found = _diagnosis(context)
     except (Busy, StoreInvalid) as error:
-        _show(context, _unusable(context.store_path, error))
+        _show(context, _unusable(context.store_path, error), programs)
         raise
-    _show(context, found)
+    _show(context, found, programs)
     if exit_code and found["verdict"] != "ok":
         from txnctl import exit_codes
 
         context.exit(exit_codes.CONDITION_FOUND)
 
 
-def _show(context: Context, found: Row) -> None:
+def _show(context: Context, found: Row, programs: bool) -> None:
     from txnctl.spark import requirements
 
     row = {**found, "programs": requirements.describe()}
-    context.show(row, table=lambda shown: _report(context, shown))
+    wanted = programs or not all(each["ok"] for each in row["programs"])
+    context.show(row, table=lambda shown: _report(context, shown, shows_programs=wanted))
 
 
 def _diagnosis(context: Context) -> Row:
@@ -108,7 +110,7 @@ def _unusable(path: str, error: TxnctlError) -> Row:
     return {"verdict": verdict(wrong), **now, "path": path, "findings": wrong}
 
 
-def _report(context: Context, row: Row) -> Iterator[str]:
+def _report(context: Context, row: Row, *, shows_programs: bool) -> Iterator[str]:
     from txnctl.commands.status_screen import headline
 
     yield headline(context, row["path"], row)
@@ -118,7 +120,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
     yield ""
     if not row["findings"]:
         yield "Nothing is wrong."
-    for program in row["programs"]:
+    for program in row["programs"] if shows_programs else ():
         yield context.style(f"{program['what']}: {_presence(program)}", "dim")
 
 

@@ -71,8 +71,8 @@ def lead(
     command.
 
     If the topic is lost meanwhile (fenced by an operator, or by ExclusiveWithFencing), the command gets SIGTERM within
-    a second, and nothing that it still tries to publish there is stored. SIGTERM and its like are passed on; Ctrl-C
-    goes to the command. If this process is killed outright, the command gets SIGTERM.
+    a second, and so does what it has started; nothing that they still try to publish there is stored. SIGTERM and its
+    like are passed on; Ctrl-C goes to the command. If this process is killed outright, the command gets SIGTERM.
     """
     from txnctl.commands import supervised_command
     from txnctl.commands.producer_waiting import Leaving, WaitNote, check_timeout

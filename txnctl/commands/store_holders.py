@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from txnctl.context import Context
 
+_HOLDER_MAX = 60
+"""Characters of a process in words that the tables show; JSON has all of it."""
+
 LOCKS = (
     Field(
         "lock",
@@ -65,6 +68,16 @@ def readers(context: Context) -> None:
 
 def _table(context: Context, rows: Sequence[dict[str, Any]], fields: Sequence[Field]) -> str:
     """The rows in columns. A process id is a number that nobody counts with: 48211, not 48,211."""
-    return context.table_of(
-        [{**row, "pid": None if row["pid"] is None else str(row["pid"])} for row in rows], fields
-    )
+    cells = [
+        {**row, "pid": None if row["pid"] is None else str(row["pid"]), "holder": _shortened(row["holder"])}
+        for row in rows
+    ]
+    return context.table_of(cells, fields)
+
+
+def _shortened(holder: str | None) -> str | None:
+    """A long command line up to the word that still fits: `process 48211 (python load.py --from ...)`."""
+    if holder is None or len(holder) <= _HOLDER_MAX:
+        return holder
+    words, closed = holder[: _HOLDER_MAX - 5].rpartition(" ")[0], ")" if "(" in holder else ""
+    return f"{words} ...{closed}"

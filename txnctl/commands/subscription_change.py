@@ -66,10 +66,10 @@ def evict(context: Context, topic: str, subscription: str, consumer: str | None)
     row = context.store.admin.evict(
         topic, subscription, consumer, dry_run=context.dry_run, reason=context.reason
     )
-    context.show(row, table=lambda shown: _evicted(context, shown))
+    context.show(row, table=lambda shown: _evicted(context, shown, f" {consumer}" if consumer else ""))
 
 
-def _evicted(context: Context, row: Row) -> Iterator[str]:
+def _evicted(context: Context, row: Row, named: str) -> Iterator[str]:
     from txnctl.output.human import plural
 
     yield from _dry_run(context, row)
@@ -79,6 +79,9 @@ def _evicted(context: Context, row: Row) -> Iterator[str]:
     verb = "Would evict" if row["dryRun"] else "Evicted"
     released = plural(row["messagesReleased"], "message")
     yield f"{verb} {', '.join(row['evicted'])} from {name_of(row)}; {released} in flight released."
+    if row["dryRun"]:
+        yield ""
+        yield f'Run: txnctl subscriptions evict {short_topic(row)} {row["subscription"]}{named} --reason "..."'
 
 
 @argument("topic", type=TOPIC, help="The topic.")

@@ -36,6 +36,7 @@ SOUGHT = (
     *NAMES,
     *_MOVE,
     Field("transactionsAborted", "list", "Open transactions with acknowledgements pending, aborted first."),
+    Field("messagesWithdrawn", "integer", "Messages in flight that were taken back from consumers."),
     _DRY_RUN,
 )
 
@@ -90,6 +91,11 @@ def _sought(context: Context, row: Row) -> Iterator[str]:
     if row["transactionsAborted"]:
         aborted = "would be aborted" if row["dryRun"] else "were aborted"
         yield f"Transactions that held it {aborted}: {', '.join(row['transactionsAborted'])}."
+    if row["messagesWithdrawn"]:
+        from txnctl.output.human import plural
+
+        withdrawn = "would be withdrawn" if row["dryRun"] else "were withdrawn"
+        yield f"In flight {withdrawn}: {plural(row['messagesWithdrawn'], 'message')}."
     if is_moved and not row["dryRun"]:
         ledger, _, entry = str(row["markDeletePositionBefore"]).partition(":")
         back = f"{ledger}:{int(entry) + 1}"
@@ -178,6 +184,8 @@ def _plan(row: Row) -> Iterator[str]:
     if "skipped" in row:
         yield f"skips     {plural(row['skipped'], 'message')} of {name_of(row)}"
     yield f"moves     {_move(row)}"
+    if row.get("messagesWithdrawn"):
+        yield f"withdraws {plural(row['messagesWithdrawn'], 'message')} in flight"
     if row.get("transactionsAborted"):
         yield f"aborts    {', '.join(row['transactionsAborted'])}"
 

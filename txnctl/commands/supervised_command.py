@@ -5,7 +5,8 @@ Signals are taken one at a time while the command runs, never in the middle of s
 it decides. What another process sends to us alone is passed on. If we are killed outright, Linux sends the command
 SIGTERM (the parent-death signal); other systems have no such thing.
 
-Meanwhile the caller may look at the world once a second, on Linux, and have the command told of what it finds.
+Meanwhile the caller may look at the world once a second, on Linux, and have the command told of what it finds, and all
+that the command has started.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from errno import EACCES
 
 TYPE_CHECKING = False
@@ -69,7 +71,7 @@ def run(words: Sequence[str], environment: Mapping[str, str], look: Look | None 
     """Run the command with our standard streams, to its end, holding neither the writer gate nor a view of the store.
 
     Args:
-        look: called once a second; the command gets the signal that it returns, if any.
+        look: called once a second; the command and what it has started get the signal that it returns, if any.
 
     Raises:
         ProgramMissing: it cannot be started, with the exit code that shells have for it.
@@ -149,14 +151,33 @@ def _follow(child: subprocess.Popen[bytes], watched: set[signal.Signals], look: 
         if status is not None:
             return Ending(status if status >= 0 else 128 - status, told)
         if found is None:
-            number = look() if look is not None else None
-        else:
-            number, is_typed = found
-            if number is signal.SIGCHLD or is_typed:
-                continue
+            ordered = look() if look is not None else None
+            if ordered is not None:
+                for pid in (child.pid, *_descendants(child.pid)):
+                    _tell(pid, ordered)
+            continue
+        number, is_typed = found
+        if number is not signal.SIGCHLD and not is_typed:
             told = number
-        if number is not None:
             child.send_signal(number)
+
+
+def _tell(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _descendants(pid: int) -> list[int]:
+    """What a process has started, and what that has: a shell that ends leaves behind what it runs."""
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc/self") else ()):
+        with suppress(OSError, IndexError, ValueError), open(f"/proc/{name}/stat", "rb") as file:
+            parent = int(file.read().rpartition(b")")[2].split()[1])
+            children.setdefault(parent, []).append(int(name))
+    found = [pid]
+    for each in found:
+        found += children.get(each, [])
+    return found[1:]
 
 
 def _next_signal(watched: set[signal.Signals], wait_s: float) -> tuple[signal.Signals, bool] | None:

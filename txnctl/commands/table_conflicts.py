@@ -44,8 +44,8 @@ CONFLICTS = (
     Field(
         "kind",
         "text",
-        "push: one met the other's write intent; read: the key had been read, version: written, by a younger one; "
-        "too-old: the loser was older than what is kept.",
+        "push: the loser held the key, and the winner wanted it; held: the winner held it, and the loser wanted it; "
+        "read: it had been read, version: written, by a younger one; too-old: the loser was older than what is kept.",
     ),
     Field("loser", "id", "The transaction that was aborted."),
     Field("loserVersion", "id", "Its timestamp.", heading=""),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import click
 
 from txnctl.commands.table_fields import KEY, NAME, VERSION
@@ -9,11 +11,13 @@ from txnctl.commands.table_key import with_base64
 from txnctl.commands.table_losers import ABORTED
 from txnctl.options import argument, changes_store, example, numbers_are_arguments, option, output
 from txnctl.output.field import Field
-from txnctl.params import TABLE, TXN_ID
+from txnctl.params import PRIORITY, TABLE, TXN_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from storage import Transaction
+    from collections.abc import Iterator
+
+    from storage import Priority, Transaction
     from storage.open_table import Table
     from storage.txn_id import TxnID
     from txnctl.commands.table_losers import Losers
@@ -37,6 +41,11 @@ _SETUP = "txnctl tables create accounts"
 _in_transaction = option(
     "--txn", type=TXN_ID, envvar="TXNCTL_TXN", help="The transaction to write in. [env: TXNCTL_TXN]"
 )
+_with_priority = option(
+    "--priority",
+    type=PRIORITY,
+    help="Without --txn: of the write, where an open transaction holds the key. [default: medium]",
+)
 _if_version = option(
     "--if-version",
     type=click.IntRange(1),
@@ -49,6 +58,7 @@ _if_version = option(
 @argument("key", help="The key: up to 400 bytes.")
 @argument("value", required=False, help="The value; `-` or nothing is standard input, byte by byte.")
 @_in_transaction
+@_with_priority
 @_if_version
 @option("--if-absent", is_flag=True, help="Only if the key has no value.")
 @with_base64
@@ -69,6 +79,7 @@ def put(
     key: str,
     value: str | None,
     txn: TxnID | None,
+    priority: Priority | None,
     if_version: int | None,
     if_absent: bool,
     is_base64: bool,
@@ -94,13 +105,15 @@ def put(
         raise InvalidValue("--if-absent and --if-version exclude each other")
     wanted, target = key_of(key, is_base64=is_base64), context.store.table(table)
     content, losers = _value(context, value), Losers(context)
-    version = target.put(wanted, content, txn=txn, if_version=if_version, if_absent=if_absent)
+    with _transaction(context, txn, priority) as used:
+        version = target.put(wanted, content, txn=used, if_version=if_version, if_absent=if_absent)
     _show(context, table, wanted, version, txn, losers, "Put {} in")
 
 
 @argument("table", type=TABLE, help="The table.")
 @argument("key", help="The key.")
 @_in_transaction
+@_with_priority
 @_if_version
 @option("--missing-ok", is_flag=True, help="Succeed also where the key has no value.")
 @with_base64
@@ -114,6 +127,7 @@ def rm(
     table: str,
     key: str,
     txn: TxnID | None,
+    priority: Priority | None,
     if_version: int | None,
     missing_ok: bool,
     is_base64: bool,
@@ -129,16 +143,39 @@ def rm(
     wanted, target = key_of(key, is_base64=is_base64), context.store.table(table)
     losers = Losers(context)
     must_exist = not missing_ok and if_version is None
-    if txn is not None:
-        version = _delete(target, wanted, txn, if_version, must_exist)
-    else:
-        with context.store.transaction() as own:
-            version = _delete(target, wanted, own, if_version, must_exist)
+    with _transaction(context, txn, priority, reads=must_exist) as used:
+        version = _delete(target, wanted, used, if_version, must_exist)
     _show(context, table, wanted, version, txn, losers, "Deleted {} from")
 
 
+@contextmanager
+def _transaction(
+    context: Context, txn: TxnID | None, priority: Priority | None, *, reads: bool = False
+) -> Iterator[TxnID | Transaction | None]:
+    """The transaction to write in: the one that was named; one of its own, where there is something to say of it or it
+    reads too; else None, for a write that is one by itself.
+
+    Raises:
+        InvalidValue: a priority for a transaction that has one.
+    """
+    if txn is not None and priority is not None:
+        from storage.errors import InvalidValue
+
+        raise InvalidValue(
+            f"--priority is that of the write's own transaction; {txn} (--txn, TXNCTL_TXN) was begun with one",
+            hint="Leave one of them out: env -u TXNCTL_TXN txnctl ...",
+        )
+    if txn is not None or (priority is None and not reads):
+        yield txn
+        return
+    from storage import Priority
+
+    with context.store.transaction(priority=priority or Priority.MEDIUM) as own:
+        yield own
+
+
 def _delete(
-    target: Table, key: bytes, txn: TxnID | Transaction, if_version: int | None, must_exist: bool
+    target: Table, key: bytes, txn: TxnID | Transaction | None, if_version: int | None, must_exist: bool
 ) -> int:
     """Delete a key, if it has a value or need not have one.
 

@@ -122,6 +122,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
     advice = _advice(row, context.force)
     if advice:
         yield ""
+        yield from _content(row) if row["dryRun"] else ()
         yield advice
 
 
@@ -228,6 +229,16 @@ def _aligned(lines: list[tuple[str, int | None, str, str]]) -> Iterator[str]:
             yield f"  {label:11}  {where}"
         else:
             yield f"  {label:11}  {number:>{numbers},} {noun:{nouns}}   {where}"
+
+
+def _content(row: Row) -> Iterator[str]:
+    """The command that shows what is at stake."""
+    for each in row["effects"]:
+        if each["kind"] == "topic":
+            first = f"--from {each['firstPosition']} -n {each['messages']}"
+            yield f"See: txnctl topics peek {each['name']} --isolation-level read-uncommitted {first}"
+        elif each["kind"] == "table":
+            yield f"See: txnctl tables intents {each['table']}"
 
 
 def _advice(row: Row, force: bool) -> str | None:

@@ -29,14 +29,17 @@ with_labels = option(
 )
 
 
+with_priority = option(
+    "--priority",
+    type=PRIORITY,
+    help="Who goes on where two transactions want one key of a table. [default: medium]",
+)
+
+
 def with_kind(function: F) -> F:
     """Take --isolation, --check and --priority, as `Store.begin` takes them."""
     for declare in (
-        option(
-            "--priority",
-            type=PRIORITY,
-            help="Who goes on where two transactions want one key of a table. [default: medium]",
-        ),
+        with_priority,
         option(
             "--check",
             type=CHECK_MODE,

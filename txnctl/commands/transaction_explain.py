@@ -63,7 +63,12 @@ _SETUP = (
 )
 
 
-@argument("txn", type=TXN_ID, required=False, help="The transaction, or how its id begins. [env: TXNCTL_TXN]")
+@argument(
+    "txn",
+    type=TXN_ID,
+    required=False,
+    help="The transaction; the first digits of its number do where they name one. [env: TXNCTL_TXN]",
+)
 @reads_store
 @output(EXPLAINED, name_field="txnId")
 @example("txnctl transactions explain 0:1", setup=_SETUP)

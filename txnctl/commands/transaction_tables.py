@@ -196,7 +196,8 @@ def _facts(context: Context, row: Row, is_open: bool) -> Iterator[tuple[str, str
 
 
 _LOST = {
-    "push": "it stood in the way of the other",
+    "push": "this one held it, and was in the way of the other",
+    "held": "the other held it, and this one wanted it",
     "read": "which had read it, and is younger",
     "version": "which had written it, and is younger",
     "too-old": "this one was too old",

@@ -78,7 +78,7 @@ def _screen(context: Context, model: Row, *, plain: bool) -> Iterator[str]:
 
     from txnctl.commands.topic_stats import heading
     from txnctl.commands.transaction_holder import held_up
-    from txnctl.output.timeline import SHOWN, Drawing, facts
+    from txnctl.output.timeline import NO_BREAK, SHOWN, Drawing, facts
 
     width = context.out.width() or WIDTH
     drawing = Drawing(model, width, plain=plain)
@@ -88,7 +88,8 @@ def _screen(context: Context, model: Row, *, plain: bool) -> Iterator[str]:
         yield context.style(line, *_STYLES.get(kind, ()))
     yield ""
     for text in [*map(facts, model["openTransactions"][:SHOWN]), drawing.legend()]:
-        yield from wrap(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+        lines = wrap(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+        yield from [line.replace(NO_BREAK, " ") for line in lines]
     if model["blockedMessages"]:
         first = model["openTransactions"][0]["txnId"]
         yield ""

@@ -102,7 +102,7 @@ def list_(context: Context, ended: bool, topic: str | None, limit: int | None) -
     "txn",
     type=TXN_ID,
     required=False,
-    help="The transaction, or how its id begins. [env: TXNCTL_TXN]",
+    help="The transaction; the first digits of its number do where they name one. [env: TXNCTL_TXN]",
 )
 @reads_store
 @output(FIELDS, name_field="txnId")

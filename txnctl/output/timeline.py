@@ -31,6 +31,9 @@ _ASCII = {
 }  # fmt: skip
 
 
+NO_BREAK = "\u00a0"
+
+
 class Drawing:
     """The lines of one model.
 
@@ -71,7 +74,7 @@ class Drawing:
         yield "mark", self._line("", self._mark())
 
     def legend(self) -> str:
-        """What the signs mean."""
+        """What the signs mean; within an entry the spaces are those at which no line is broken."""
         signs = self._signs
         words = [f"{signs['readable']} readable"]
         if self._open:
@@ -85,7 +88,7 @@ class Drawing:
             ]  # fmt: skip
         if self._axis.join:
             words.append(f"{signs['join']} smaller scale before")
-        return "   ".join(words)
+        return "   ".join([each.replace(" ", NO_BREAK) for each in words])
 
     def _short(self, name: str) -> str:
         if len(name) <= self._name_max:

@@ -618,6 +618,23 @@ class TestFencing:
         assert [row["producerName"] for row in store.producer_rows("t")] == ["waiter"]
         assert [(row["action"], row["reason"]) for row in store.audit()] == [("producers fence", "stuck")]
 
+    def test_who_is_fenced_is_told_by_whom_and_why(self, store: Store, rivals: Rivals) -> None:
+        """By name, with the operator's reason, also when somebody who waited owns the topic by then."""
+        owner = rivals.produce(EXCLUSIVE, producer_name="owner")
+        waiter = rivals.wait(producer_name="waiter")
+        store.admin.fence_producers("t", reason="hangs since the deploy")
+        rivals.look()
+        assert waiter.result.topic_epoch == 2
+        with pytest.raises(ProducerFenced) as caught:
+            owner.send(b"late")
+        assert caught.value.message.startswith("producer owner of topic t is fenced: the operator ")
+        assert caught.value.message.endswith(", epoch 1: hangs since the deploy")
+        second = rivals.wait(producer_name="second")
+        store.admin.fence_producers("t", waiting=True)
+        rivals.look()
+        assert str(second.error).startswith("producer second of topic t is fenced: the operator ")
+        assert str(second.error).endswith(", epoch 3")
+
     def test_the_operator_may_fence_those_who_wait_as_well(self, store: Store, rivals: Rivals) -> None:
         """Then the topic is free for whoever comes next."""
         owner = rivals.produce(EXCLUSIVE, producer_name="owner")
