@@ -100,6 +100,10 @@ class HeldKeys:
         self._every_key.pop(txn, None)
         del self._through[txn]
 
+    def among(self, keys: set[bytes]) -> set[bytes]:
+        """Those of these keys that some transaction is known to have."""
+        return keys if self._every_key else self._by_key.keys() & keys
+
     def before(self, key: bytes, here: Place) -> list[tuple[Place, int]]:
         """The transactions known to have a message of this key before a place, each with the first; in order of it."""
         if not self.is_any:
