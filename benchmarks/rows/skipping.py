@@ -58,8 +58,9 @@ def delivery_with_one_open(bench: Bench) -> Iterator[Comparison]:
                 prepared(bench, lambda store, args=(is_open, has_keys, behind, rounds): _fill(store, *args))
             )
             consumer = opened.enter_context(_attach(store, mode))
-            _take_behind(consumer, behind)
             takes[name] = _take(consumer)
+            for _ in range(behind // _BATCHES):
+                takes[name]()
         samples = interleave(takes, rounds=bench.sizes.skip_rounds, warmup=_WARMUP)
     yield compare(skip, samples["skip"], samples["none"])
     yield compare(uncommitted, samples["uncommitted"], samples["none"])
@@ -81,11 +82,6 @@ def _fill(store: Store, is_open: bool, has_keys: bool, behind: int, rounds: int)
 
 def _attach(store: Store, mode: dict[str, object]) -> Consumer:
     return store.subscribe(TOPIC, "bench", initial_position=EARLIEST, receiver_queue_size=_WINDOW, **mode)  # type: ignore[arg-type]
-
-
-def _take_behind(consumer: Consumer, batches: int) -> None:
-    for _ in range(batches // _BATCHES):
-        consumer.acknowledge(consumer.receive_batch(_WINDOW, timeout=0))
 
 
 def _take(consumer: Consumer) -> Operation:

@@ -152,6 +152,8 @@ class Walk:
                 if self._awaiting is not None and entry.kind != MESSAGES and not self._take(entry):
                     selection.read, selection.is_cut = max(selection.read, after), True
                     return
+                if entry.kind != MESSAGES:
+                    selection.markers.append(entry.txn)
                 self._visit_new(entry)
                 after = entry.position
                 if self._is_full():

@@ -40,9 +40,12 @@ class HeldKeys:
         """Whether any key is held."""
         return bool(self._by_key or self._every_key)
 
-    def know(self, passes: int) -> None:
-        """All that is passed over with this number of the cursor's was learned here."""
+    def know(self, passes: int, ended: list[int]) -> None:
+        """All that is passed over with this number of the cursor's was learned here; these hold nothing any more."""
         self._passes = passes
+        for txn in ended:
+            if txn in self._through:
+                self._forget(txn)
 
     def load(self, view: ReadView, subscription: Subscription, cursor: Cursor) -> None:
         """Learn what others have passed over, and forget what is awaited no longer."""

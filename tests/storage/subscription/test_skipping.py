@@ -337,6 +337,19 @@ class TestKeys:
         assert receive(consumer) == "1"
         assert classes(store)["blocked"] == 15
 
+    def test_the_keys_of_what_has_ended_are_forgotten(self, store: Store, attach: Attach) -> None:
+        """Whether it was awaited, or only met while it was open."""
+        consumer = attach(KEY_SHARED)
+        for number in range(3):
+            txn = store.begin()
+            send(store, f"k{number}=open", txn=txn)
+            if number:
+                send(store, f"k{number}=1")
+            assert receive(consumer) == ""
+            store.commit(txn)
+            assert receive(consumer) == ("open 1" if number else "open")
+        assert not consumer._held_keys.is_any
+
     def test_too_many_keys_to_remember_hold_all(
         self, store: Store, attach: Attach, monkeypatch: pytest.MonkeyPatch
     ) -> None:
