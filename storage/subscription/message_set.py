@@ -6,6 +6,10 @@ stand for all messages of the entry, whatever their number.
 
 from __future__ import annotations
 
+from itertools import compress
+
+_AS_NUMBERS = bytes.maketrans(b"01", b"\x00\x01")
+
 ALL = b""
 """Every message of the entry, on disk."""
 
@@ -59,10 +63,6 @@ def indexes(messages: int) -> list[int]:
     >>> indexes(0b101101)
     [0, 2, 3, 5]
     """
-    # Text is searched as fast as the machine can; shifting an integer of a thousand bits copies it each time.
-    bits = f"{messages:b}"[::-1]
-    found, at = [], bits.find("1")
-    while at >= 0:
-        found.append(at)
-        at = bits.find("1", at + 1)
-    return found
+    # Digits are looked at as fast as the machine can; shifting an integer of a thousand bits copies it each time.
+    digits = f"{messages:b}".encode()[::-1].translate(_AS_NUMBERS)
+    return list(compress(range(len(digits)), digits))
