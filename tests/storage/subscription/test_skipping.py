@@ -362,6 +362,30 @@ class TestKeys:
         store.commit(txn)
         assert receive(consumer) == "open open open 1"
 
+    def test_one_that_is_met_together_with_the_end(self, store: Store, attach: Attach) -> None:
+        """What comes behind an awaited transaction and before its marker waits, and follows at once."""
+        txn, consumer = store.begin(), attach(KEY_SHARED)
+        send(store, "k=open", txn=txn)
+        send(store, "l=1")
+        assert receive(consumer) == "1"
+        send(store, "k=2")
+        store.commit(txn)
+        assert receive(consumer) == "open 2"
+        assert store.verify(full=True) == []
+
+    def test_one_entry_that_waits_for_two_transactions(self, store: Store, attach: Attach) -> None:
+        """Its messages come each with its own, also where both have ended when somebody asks."""
+        one, two, consumer = store.begin(), store.begin(), attach(KEY_SHARED)
+        send(store, "k=open", txn=one)
+        send(store, "l=open", txn=two)
+        send(store, "k=1 l=2 m=3")
+        assert receive(consumer) == "3"
+        store.commit(one)
+        store.commit(two)
+        came = " ".join(receive(consumer) for _ in range(3)).split()
+        assert sorted(came) == ["1", "2", "open", "open"]
+        assert store.verify(full=True) == []
+
     def test_without_an_order_to_keep_nothing_waits(self, store: Store, attach: Attach) -> None:
         """Shared has no keys."""
         consumer = attach(SHARED)
@@ -586,6 +610,21 @@ class TestVisibleSet:
         assert store.admin.skip("t", "a", 1)["skipped"] == 1
         send(store, "2")
         assert receive(consumer) == "open2 2"
+        assert store.verify(full=True) == []
+
+    def test_skipping_past_a_transaction_that_waits_for_a_key(self, store: Store, attach: Attach) -> None:
+        """It has ended, but another one holds its key: what is behind it may go, it itself stays and comes."""
+        one, two, consumer = store.begin(), store.begin(), attach(KEY_SHARED)
+        send(store, "k=one", txn=one)
+        send(store, "k=two", txn=two)
+        send(store, "l=1")
+        assert receive(consumer) == "1"
+        store.commit(two)
+        send(store, "m=2")
+        assert store.admin.clear_backlog("t", "a")["skipped"] == 1
+        assert receive(consumer) == ""
+        store.commit(one)
+        assert receive(consumer) == "one two"
         assert store.verify(full=True) == []
 
     def test_the_last_message(self, store: Store, attach: Attach) -> None:
