@@ -17,6 +17,7 @@ class Sizes:
     bulk_messages: int
     bulk_rounds: int
     consume_rounds: int
+    skip_rounds: int
     follow_messages: int
     scan_batches: int
     scan_rounds: int
@@ -49,6 +50,7 @@ FULL = Sizes(
     bulk_messages=1_000_000,
     bulk_rounds=3,
     consume_rounds=40,
+    skip_rounds=20,
     follow_messages=500,
     scan_batches=1000,
     scan_rounds=5,
@@ -77,6 +79,7 @@ QUICK = Sizes(
     bulk_messages=2_000,
     bulk_rounds=1,
     consume_rounds=2,
+    skip_rounds=1,
     follow_messages=5,
     scan_batches=4,
     scan_rounds=1,

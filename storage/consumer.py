@@ -456,7 +456,7 @@ class Consumer:
         if selection.worn_out:
             dead_letter.send(batch, self._topic, subscription, cursor, selection.worn_out)
         handing_out.apply(batch, subscription, cursor, self._attached.consumer_id, selection)
-        self._held_keys.know(cursor.passes)
+        self._held_keys.know(cursor.passes, selection.markers)
         return selection
 
     def _end_owned(self, batch: WriteBatch, lease: int) -> None:

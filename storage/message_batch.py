@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 class Piece:
     """Messages of one entry: which, in order, and how often each was handed out before (0 where not named)."""
 
-    __slots__ = ("entry", "indexes", "times")
+    __slots__ = ("_messages", "entry", "indexes", "times")
 
     def __init__(self, entry: Entry, indexes: Sequence[int], times: dict[int, int]) -> None:
         self.entry = entry
         self.indexes = indexes
         self.times = times
+        self._messages: int | None = None
 
     @property
     def at(self) -> tuple[int, int]:
@@ -32,12 +33,21 @@ class Piece:
     @property
     def messages(self) -> int:
         """The set of its messages: bit i for message i of the entry."""
+        if self._messages is None:
+            self._messages = self._set()
+        return self._messages
+
+    def _set(self) -> int:
         if isinstance(self.indexes, range):
             return ((1 << len(self.indexes)) - 1) << self.indexes.start if self.indexes else 0
-        found = 0
+        if not self.indexes:
+            return 0
+        # Digits of base two, the last first: an integer of a thousand bits is copied each time that one is set.
+        last = self.indexes[-1]
+        digits = bytearray(b"0") * (last + 1)
         for index in self.indexes:
-            found |= 1 << index
-        return found
+            digits[last - index] = 0x31
+        return int(digits, 2)
 
     def part(self, start: int, stop: int) -> Piece:
         """Some of the messages, by their order here."""

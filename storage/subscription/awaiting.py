@@ -67,6 +67,10 @@ class Awaiting:
         if self._subscription.keeps_keys:
             self._keys.learn(self._view, self._subscription, self._cursor, txn, through)
 
+    def suspects(self, keys: set[bytes]) -> set[bytes]:
+        """Those of the keys that some awaited transaction may hold."""
+        return self._keys.among(keys)
+
     def holder(self, key: bytes, here: Place) -> int:
         """The awaited transaction behind whose message of this key one at `here` has to wait; 0 if there is none."""
         for _, txn in self._keys.before(key, here):

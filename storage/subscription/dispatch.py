@@ -8,7 +8,7 @@ for nothing; `handing_out.py` records.
 
 With `--on-open skip` the bound is lastConfirmedEntry. Entries of open transactions are passed over, run by run; where
 it meets the marker of a transaction that it has passed over, it looks at that one's entries, and at what was held
-behind them. So the log itself says when something is to be looked at again (docs/decisions/0023).
+behind them. So the log itself says when something is to be looked at again (docs/decisions/0024).
 """
 
 from __future__ import annotations
@@ -152,6 +152,8 @@ class Walk:
                 if self._awaiting is not None and entry.kind != MESSAGES and not self._take(entry):
                     selection.read, selection.is_cut = max(selection.read, after), True
                     return
+                if entry.kind != MESSAGES:
+                    selection.markers.append(entry.txn)
                 self._visit_new(entry)
                 after = entry.position
                 if self._is_full():
@@ -320,33 +322,37 @@ class Walk:
 
         And those, so far in nobody's hands, that have to wait behind a transaction that is awaited.
         """
-        keys = entry.keys
-        mine, known = delivery.of(self._consumer_id), delivery.known()
-        behind: dict[int, int] = {}
-        found = count = 0
-        for index in message_set.indexes(open_):
+        others = open_ & ~delivery.of(self._consumer_id)
+        keys, known, behind = entry.keys, delivery.known(), dict[int, int]()
+        self._held_count += (others & ~free).bit_count()
+        for index in self._suspects(keys, others, free):
             bit, key = 1 << index, keys[index] if keys else None
-            if mine & bit:
-                continue
+            assert key is not None, "no key is held by nobody"
             here = (entry.ledger_id, entry.entry_id, index)
-            txn = (
-                self._awaiting.holder(key, here)
-                if self._awaiting is not None and key is not None
-                else _NO_TXN
-            )
+            txn = self._awaiting.holder(key, here) if self._awaiting is not None else _NO_TXN
             if txn and not known & bit:
                 behind[txn] = behind.get(txn, 0) | bit
-                continue
-            is_held = txn or (key is not None and self._held_keys.get(key, here) < here)
-            if free & bit and not is_held and count < self._room:
-                found |= bit
-                count += 1
-                continue
-            self._held_count += 1
-            if key is not None:
+                free &= ~bit
+            elif txn or not free & bit or self._held_keys.get(key, here) < here:
+                self._held_count += bool(free & bit)
                 self._held_keys[key] = min(self._held_keys.get(key, here), here)
+                free &= ~bit
         self._selection.behind += [(txn, delivery.at, entry.count, bits) for txn, bits in behind.items()]
-        return found, sum(behind.values())
+        # What is left when the room is full holds its key too, but nothing is looked at after it.
+        return message_set.lowest(free, self._room), sum(behind.values())
+
+    def _suspects(self, keys: list[bytes | None] | None, others: int, free: int) -> list[int]:
+        """Of an entry's messages those whose key anybody may hold, one of the same entry included."""
+        if keys is None:
+            return []
+        there = {key for key in keys if key is not None}
+        held = self._held_keys.keys() & there
+        held.update(key for index in message_set.indexes(others & ~free) if (key := keys[index]) is not None)
+        if self._awaiting is not None:
+            held |= self._awaiting.suspects(there)
+        return (
+            [index for index, key in enumerate(keys) if key in held and others >> index & 1] if held else []
+        )
 
     def _worn_out(self, delivery: Delivery, free: int) -> int:
         """Messages that were redelivered as often as the dead-letter policy allows."""

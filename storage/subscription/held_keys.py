@@ -40,9 +40,12 @@ class HeldKeys:
         """Whether any key is held."""
         return bool(self._by_key or self._every_key)
 
-    def know(self, passes: int) -> None:
-        """All that is passed over with this number of the cursor's was learned here."""
+    def know(self, passes: int, ended: list[int]) -> None:
+        """All that is passed over with this number of the cursor's was learned here; these hold nothing any more."""
         self._passes = passes
+        for txn in ended:
+            if txn in self._through:
+                self._forget(txn)
 
     def load(self, view: ReadView, subscription: Subscription, cursor: Cursor) -> None:
         """Learn what others have passed over, and forget what is awaited no longer."""
@@ -99,6 +102,10 @@ class HeldKeys:
         self._known -= len(keys)
         self._every_key.pop(txn, None)
         del self._through[txn]
+
+    def among(self, keys: set[bytes]) -> set[bytes]:
+        """Those of these keys that some transaction is known to have."""
+        return keys if self._every_key else self._by_key.keys() & keys
 
     def before(self, key: bytes, here: Place) -> list[tuple[Place, int]]:
         """The transactions known to have a message of this key before a place, each with the first; in order of it."""

@@ -6,6 +6,10 @@ stand for all messages of the entry, whatever their number.
 
 from __future__ import annotations
 
+from itertools import compress
+
+_AS_NUMBERS = bytes.maketrans(b"01", b"\x00\x01")
+
 ALL = b""
 """Every message of the entry, on disk."""
 
@@ -54,10 +58,11 @@ def lowest(messages: int, limit: int) -> int:
 
 
 def indexes(messages: int) -> list[int]:
-    """The batch indexes of a set, in order."""
-    found = []
-    while messages:
-        bit = messages & -messages
-        found.append(bit.bit_length() - 1)
-        messages ^= bit
-    return found
+    """The batch indexes of a set, in order.
+
+    >>> indexes(0b101101)
+    [0, 2, 3, 5]
+    """
+    # Digits are looked at as fast as the machine can; shifting an integer of a thousand bits copies it each time.
+    digits = f"{messages:b}".encode()[::-1].translate(_AS_NUMBERS)
+    return list(compress(range(len(digits)), digits))

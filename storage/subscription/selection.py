@@ -38,11 +38,13 @@ class Selection:
         let_go: such messages of before that it has looked at: transaction, entry, which.
         taken: transactions that have ended: how far it has looked at what was passed over for them.
         ended: those of them that are done with.
+        markers: transactions whose markers it has passed, awaited or not.
         is_cut: whether it stopped at a marker, to go on from there when this is recorded.
     """
 
     __slots__ = (
-        "awaits", "behind", "ended", "hand_outs", "held", "is_cut", "let_go", "passed", "read", "taken", "worn_out",
+        "awaits", "behind", "ended", "hand_outs", "held", "is_cut", "let_go", "markers", "passed", "read",
+        "taken", "worn_out",
     )  # fmt: skip
 
     def __init__(self, read: At) -> None:
@@ -56,6 +58,7 @@ class Selection:
         self.let_go: list[tuple[int, At, int]] = []
         self.taken: dict[int, At] = {}
         self.ended: list[int] = []
+        self.markers: list[int] = []
         self.is_cut = False
 
     @property

@@ -45,9 +45,13 @@ SUBSCRIPTIONS = {
     "workers": ("orders", SubscriptionType.SHARED, IsolationLevel.READ_COMMITTED),
     "keys": ("orders", SubscriptionType.KEY_SHARED, IsolationLevel.READ_UNCOMMITTED),
     "standby": ("orders", SubscriptionType.FAILOVER, IsolationLevel.READ_COMMITTED),
+    "hurried": ("orders", SubscriptionType.KEY_SHARED, IsolationLevel.READ_COMMITTED),
     "watch": ("audit", SubscriptionType.EXCLUSIVE, IsolationLevel.READ_UNCOMMITTED),
     "rewound": ("audit", SubscriptionType.EXCLUSIVE, IsolationLevel.READ_COMMITTED),
 }
+SKIPPING = {"hurried"}
+"""Those that pass over what is open."""
+
 CUMULATIVE = {"ledger", "standby", "rewound"}
 THRONE = "throne"
 """The topic that one owner after the other takes over."""
@@ -85,7 +89,7 @@ class Workload:
             if name not in has:
                 self.store.admin.create_subscription(
                     of, name, subscription_type=type_, subscription_isolation_level=level,
-                    initial_position=EARLIEST,
+                    on_open="skip" if name in SKIPPING else None, initial_position=EARLIEST,
                     dead_letter_topic=GRAVE if name == "workers" else None,
                     max_redeliver_count=1 if name == "workers" else None,
                 )  # fmt: skip
@@ -413,7 +417,8 @@ class Workload:
         self.send("audit", 1, detached)
         self.send("orders", 2, detached)
         self.acknowledge("keys", self.receive("keys", 2), detached)
-        self.send("orders", 1)
+        self.send("orders", 4)
+        self.acknowledge("hurried", self.receive("hurried", 9)[1:])
         self.work()
         self.acknowledge("standby", self.receive("standby", 3))
         self.change_level()

@@ -1,4 +1,4 @@
-"""The model of dispatch with `--on-open skip`: see model_subscription.py, and docs/decisions/0023.
+"""The model of dispatch with `--on-open skip`: see model_subscription.py, and docs/decisions/0024.
 
 What is recorded of an open transaction is that it is awaited; what comes of it is looked at where its marker stands.
 """

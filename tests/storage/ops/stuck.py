@@ -14,22 +14,25 @@ RC, RU = IsolationLevel
 Script = list[tuple[Any, ...]]
 
 _steps = st.one_of(
-    st.tuples(st.just("plain"), st.integers(1, 3)),
-    st.tuples(st.just("in"), st.integers(0, 3), st.integers(1, 3)),
+    st.tuples(st.just("plain"), st.integers(1, 3), st.integers(0, 2)),
+    st.tuples(st.just("in"), st.integers(0, 3), st.integers(1, 3), st.integers(0, 2)),
     st.tuples(st.sampled_from(["commit", "abort"]), st.integers(0, 3)),
-    st.tuples(st.just("receive"), st.integers(0, 4), st.integers(1, 4)),
+    st.tuples(st.just("receive"), st.integers(0, 6), st.integers(1, 4)),
     st.tuples(st.just("cumulative"), st.integers(0, 1), st.integers(1, 4), st.integers(0, 3)),
     st.tuples(st.just("level"), st.integers(0, 4)),
 )
 scripts = st.lists(_steps, max_size=25)
 
 SUBSCRIPTIONS = (
-    ("exclusive", SubscriptionType.EXCLUSIVE, RC),
-    ("failover", SubscriptionType.FAILOVER, RC),
-    ("shared", SubscriptionType.SHARED, RC),
-    ("keyed", SubscriptionType.KEY_SHARED, RC),
-    ("dirty", SubscriptionType.SHARED, RU),
+    ("exclusive", SubscriptionType.EXCLUSIVE, RC, "block"),
+    ("failover", SubscriptionType.FAILOVER, RC, "block"),
+    ("shared", SubscriptionType.SHARED, RC, "block"),
+    ("keyed", SubscriptionType.KEY_SHARED, RC, "block"),
+    ("dirty", SubscriptionType.SHARED, RU, "block"),
+    ("skipping", SubscriptionType.SHARED, RC, "skip"),
+    ("keyed-skipping", SubscriptionType.KEY_SHARED, RC, "skip"),
 )
+_KEYS = (None, "k", "l")
 
 
 def play(store: Store, topic: str, script: Script, txns: list[TxnID] | None = None) -> list[TxnID]:
@@ -42,12 +45,13 @@ def play(store: Store, topic: str, script: Script, txns: list[TxnID] | None = No
         The four that are open at the end.
     """
     store.create_topic(topic, ledger_entries_max=4)
-    for name, kind, level in SUBSCRIPTIONS:
+    for name, kind, level, on_open in SUBSCRIPTIONS:
         store.admin.create_subscription(
             topic,
             name,
             subscription_type=kind,
             subscription_isolation_level=level,
+            on_open=on_open,
             initial_position=EARLIEST,
         )
     producer = store.create_producer(topic)
@@ -55,9 +59,10 @@ def play(store: Store, topic: str, script: Script, txns: list[TxnID] | None = No
         txns = [store.begin() for _ in range(4)]
     for what, *numbers in script:
         if what == "plain":
-            producer.send_batch([b"plain"] * numbers[0])
+            producer.send_batch([b"plain"] * numbers[0], keys=[_KEYS[numbers[1]]] * numbers[0])
         elif what == "in":
-            producer.send_batch([b"in"] * numbers[1], txn=txns[numbers[0]])
+            keys = [_KEYS[numbers[2]]] * numbers[1]
+            producer.send_batch([b"in"] * numbers[1], keys=keys, txn=txns[numbers[0]])
         elif what in ("commit", "abort"):
             getattr(store, what)(txns[numbers[0]])
             txns[numbers[0]] = store.begin()

@@ -273,3 +273,21 @@ class TestOnSubscriptions:
             "t a",
             "replay of Monday",
         )
+
+
+def test_skipping_leaves_alone_what_is_pending_and_was_aborted(store: Store) -> None:
+    """Acknowledged in a transaction while it was uncommitted: that one can still commit, and nothing is lost."""
+    producer, dirty, txn = store.create_producer("t"), store.begin(), store.begin()
+    producer.send(b"plain")
+    producer.send(b"aborted", txn=dirty)
+    with store.subscribe(
+        "t", "s", subscription_type=SubscriptionType.SHARED,
+        subscription_isolation_level=IsolationLevel.READ_UNCOMMITTED, initial_position=EARLIEST,
+    ) as consumer:  # fmt: skip
+        consumer.acknowledge(list(consumer.receive_batch(9, timeout=0))[1:], txn=txn)
+    store.abort(dirty)
+    store.admin.update_subscription("t", "s", subscription_isolation_level=IsolationLevel.READ_COMMITTED)
+    assert store.admin.clear_backlog("t", "s")["skipped"] == 1
+    store.commit(txn)
+    assert store.verify(full=True) == []
+    assert store.subscription_stats("t", "s")["msgBacklog"] == 0

@@ -337,6 +337,19 @@ class TestKeys:
         assert receive(consumer) == "1"
         assert classes(store)["blocked"] == 15
 
+    def test_the_keys_of_what_has_ended_are_forgotten(self, store: Store, attach: Attach) -> None:
+        """Whether it was awaited, or only met while it was open."""
+        consumer = attach(KEY_SHARED)
+        for number in range(3):
+            txn = store.begin()
+            send(store, f"k{number}=open", txn=txn)
+            if number:
+                send(store, f"k{number}=1")
+            assert receive(consumer) == ""
+            store.commit(txn)
+            assert receive(consumer) == ("open 1" if number else "open")
+        assert not consumer._held_keys.is_any
+
     def test_too_many_keys_to_remember_hold_all(
         self, store: Store, attach: Attach, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -348,6 +361,30 @@ class TestKeys:
         assert receive(consumer) == "none"
         store.commit(txn)
         assert receive(consumer) == "open open open 1"
+
+    def test_one_that_is_met_together_with_the_end(self, store: Store, attach: Attach) -> None:
+        """What comes behind an awaited transaction and before its marker waits, and follows at once."""
+        txn, consumer = store.begin(), attach(KEY_SHARED)
+        send(store, "k=open", txn=txn)
+        send(store, "l=1")
+        assert receive(consumer) == "1"
+        send(store, "k=2")
+        store.commit(txn)
+        assert receive(consumer) == "open 2"
+        assert store.verify(full=True) == []
+
+    def test_one_entry_that_waits_for_two_transactions(self, store: Store, attach: Attach) -> None:
+        """Its messages come each with its own, also where both have ended when somebody asks."""
+        one, two, consumer = store.begin(), store.begin(), attach(KEY_SHARED)
+        send(store, "k=open", txn=one)
+        send(store, "l=open", txn=two)
+        send(store, "k=1 l=2 m=3")
+        assert receive(consumer) == "3"
+        store.commit(one)
+        store.commit(two)
+        came = " ".join(receive(consumer, acknowledge=False) for _ in range(3)).split()
+        assert sorted(came) == ["1", "2", "open", "open"]
+        assert store.verify(full=True) == []
 
     def test_without_an_order_to_keep_nothing_waits(self, store: Store, attach: Attach) -> None:
         """Shared has no keys."""
@@ -573,6 +610,21 @@ class TestVisibleSet:
         assert store.admin.skip("t", "a", 1)["skipped"] == 1
         send(store, "2")
         assert receive(consumer) == "open2 2"
+        assert store.verify(full=True) == []
+
+    def test_skipping_past_a_transaction_that_waits_for_a_key(self, store: Store, attach: Attach) -> None:
+        """It has ended, but another one holds its key: what is behind it may go, it itself stays and comes."""
+        one, two, consumer = store.begin(), store.begin(), attach(KEY_SHARED)
+        send(store, "k=one", txn=one)
+        send(store, "k=two", txn=two)
+        send(store, "l=1")
+        assert receive(consumer) == "1"
+        store.commit(two)
+        send(store, "m=2")
+        assert store.admin.clear_backlog("t", "a")["skipped"] == 1
+        assert receive(consumer) == ""
+        store.commit(one)
+        assert receive(consumer) == "one two"
         assert store.verify(full=True) == []
 
     def test_the_last_message(self, store: Store, attach: Attach) -> None:
