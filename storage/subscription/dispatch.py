@@ -22,7 +22,13 @@ from storage.ledger.entry import COMMIT_MARKER, MESSAGES, Entry
 from storage.ledger.topic_head import TopicHead
 from storage.limits import DISPATCH_BYTES_MAX, DISPATCH_SCAN_ENTRIES_MAX, HELD_MESSAGES_MAX
 from storage.schema import ACKS, DELIVERIES
-from storage.subscription import awaited as awaits, cursor as cursors, delivery as deliveries, message_set
+from storage.subscription import (
+    awaited as awaits,
+    cursor as cursors,
+    delivery as deliveries,
+    message_set,
+    pending_ack,
+)
 from storage.subscription.awaited import Awaited
 from storage.subscription.awaiting import Awaiting
 from storage.subscription.cursor import Cursor
@@ -259,7 +265,11 @@ class Walk:
 
     def _pass(self, entry: Entry, delivery: Delivery) -> None:
         """A marker or an aborted entry: it is acknowledged, but for what is pending."""
-        pending = delivery.of(PENDING)
+        # What a cumulative acknowledgement covers that is pending goes with its commit.
+        covered = pending_ack.covered(self._cursor, delivery.at, max(entry.count, 1))
+        if covered and not entry.count:
+            return
+        pending = delivery.of(PENDING) | covered
         passed = message_set.everything(entry.count) & ~pending
         if passed or not entry.count:
             which = passed if pending else WHOLE
