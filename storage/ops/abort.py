@@ -66,7 +66,7 @@ def run(
             raise refusal
         parts = store.coordinator.parts(batch, txn) if is_open else []
         touched = {part["topicId"] for part in parts if "topicId" in part}
-        before = {each: _counts(batch, each) for each in touched}
+        before = {each: counts(batch, each) for each in touched}
         producers = _producers(batch, txn, touched) if fence else []
         ended = store.coordinator.abort(batch, txn, by, AbortReason.ASKED, reason, if_version)
         fenced = [_fence(store, batch, by, *each) for each in producers]
@@ -91,7 +91,8 @@ def _summary(batch: WriteBatch, record: TransactionRecord) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _counts(view: ReadView, topic_id: int) -> Counts:
+def counts(view: ReadView, topic_id: int) -> Counts:
+    """The backlogs of a topic's subscriptions."""
     head = topic_head.load(view, topic_id)
     return {
         each.name: backlog.count(view, head, each, cursors.load(view, each.subscription_id))
@@ -131,7 +132,7 @@ def _fence(
 
 def _effects(batch: WriteBatch, ended: Ended, before: dict[int, Counts]) -> list[dict[str, Any]]:
     """What it changed, part by part, with names; counted when all of it is done."""
-    after = {topic_id: _counts(batch, topic_id) for topic_id in before}
+    after = {topic_id: counts(batch, topic_id) for topic_id in before}
     names = {each.topic_id: each.full_name for each in topics.every(batch)}
     found = []
     for effect in ended.effects:
@@ -156,15 +157,20 @@ def _add_released(
 ) -> None:
     """What a topic's subscriptions may be handed now, and who blocks next."""
     effect["maxReadPositionAfter"] = str(topic_head.load(batch, topic_id).max_read_position)
-    effect["unblocks"] = {
+    effect["unblocks"] = unblocked(before, after)
+    following = buffer.first_open(batch, topic_id)
+    effect["blockedNext"] = _following(batch, records.get(batch, following[0])) if following else None
+
+
+def unblocked(before: Counts, after: Counts) -> dict[str, Any]:
+    """By subscription what can be handed out, and what is blocked, before and after."""
+    return {
         name: {
             "visibleBefore": before[name].visible, "visibleAfter": now.visible,
             "blockedBefore": before[name].blocked, "blockedAfter": now.blocked,
         }
         for name, now in after.items()
     }  # fmt: skip
-    following = buffer.first_open(batch, topic_id)
-    effect["blockedNext"] = _following(batch, records.get(batch, following[0])) if following else None
 
 
 def _following(batch: WriteBatch, record: TransactionRecord) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from storage.errors import ObjectHeld
 from storage.ledger import refusals, session as sessions, topic as topics, topic_head
 from storage.ledger.admission import Admission
 from storage.ledger.topic import Topic
-from storage.ops import producers
+from storage.ops import abort, producers
 from storage.ops.changes import Changes
 from storage.subscription import subscription as subscriptions
 from storage.txn import buffer
@@ -78,7 +78,9 @@ class TopicChanges(Changes):
 
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
-            door = Admission(batch, found.topic_id, found.name, Fence(self._store.coordinator, by))
+            fence = Fence(self._store.coordinator, by)
+            door = Admission(batch, found.topic_id, found.name, fence)
+            counted = abort.counts(batch, found.topic_id)
             before, locks = door.head, batch.lock_file
             rows = {
                 each.number: producers.row(batch, locks, found, before, each, None) for each in door.there
@@ -90,6 +92,9 @@ class TopicChanges(Changes):
                 "topicEpoch": door.head.epoch, "evicted": [rows[each.number] for each in evicted],
                 "waiting": [rows[each.number] for each in door.there],
                 "transactionsAborted": [str(TxnID(txn)) for txn in aborted],
+                "messagesDiscarded": sum(each.record.messages for each in fence.ended),
+                "acknowledgementsReleased": sum(each.record.acknowledgements for each in fence.ended),
+                "unblocks": abort.unblocked(counted, abort.counts(batch, found.topic_id)),
             }  # fmt: skip
 
         return self._change("producers fence", topic, change, dry_run, reason)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from storage.owner import Owner
 from storage.txn import buffer, reaper
-from storage.txn.coordinator import Coordinator
+from storage.txn.coordinator import Coordinator, Ended
 from storage.txn_state import AbortReason
 from storage.view import WriteBatch
 
@@ -20,11 +20,13 @@ class Fence:
         by: whom the aborts are ascribed to: the one that takes over.
     """
 
-    __slots__ = ("_by", "_coordinator")
+    __slots__ = ("_by", "_coordinator", "ended")
 
     def __init__(self, coordinator: Coordinator, by: Owner) -> None:
         self._coordinator = coordinator
         self._by = by
+        self.ended: list[Ended] = []
+        """What became of those that it has ended for a take-over."""
 
     def end_owned(self, batch: WriteBatch, lease: int) -> None:
         """End the transactions of an owner that is found dead."""
@@ -41,6 +43,6 @@ class Fence:
             if txn == spare:
                 buffer.accept(batch, txn, topic_id, epoch)
             else:
-                self._coordinator.abort(batch, txn, self._by, AbortReason.FENCED, why)
+                self.ended.append(self._coordinator.abort(batch, txn, self._by, AbortReason.FENCED, why))
                 ended.append(txn)
         return ended

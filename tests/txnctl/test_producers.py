@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from storage import AccessMode, IsolationLevel, Store
+from storage import EARLIEST, AccessMode, IsolationLevel, Store
 from tests.txnctl.processes import wait_for
 from txnctl.commands.produce import FIELDS as PRODUCED
 from txnctl.commands.producer_fence import FENCED
@@ -722,6 +722,25 @@ class TestFence:
         audit = run("audit", "list", "-o", "json").json[0]
         assert (audit["action"], audit["target"], audit["reason"]) == ("producers fence", "orders", "hangs")
         assert run("produce", "orders", "-m", "free again").status == 0
+
+    def test_the_plan_has_the_numbers_of_what_follows(self, run: Any, path: Path) -> None:
+        """What is discarded and released, and what each subscription is handed then."""
+        with Store.open(path) as store:
+            store.admin.create_subscription("orders", "billing", initial_position=EARLIEST)
+        run("transactions", "begin")
+        run("produce", "orders", "-m", "half", "--txn", "0:1")
+        for value in ("one", "two"):
+            run("produce", "orders", "-m", value)
+        dry = run("producers", "fence", "orders", "--dry-run", "-o", "json").json
+        out = run("producers", "fence", "orders", "--dry-run").out
+        real = run("producers", "fence", "orders", "--yes", "-o", "json").json
+        lag = run("subscriptions", "lag", "orders", "billing", "-o", "json").json
+        assert not undeclared(real, FENCED)
+        assert {**dry, "dryRun": False} == real
+        assert (real["messagesDiscarded"], real["acknowledgementsReleased"]) == (1, 0)
+        assert "  discards  1 message\n" in out
+        assert "  unblocks  2 of 2  billing 0 -> 2 visible\n" in out
+        assert (lag["visible"], lag["blocked"]) == (2, 0)
 
     def test_who_waits_is_next(self, run: Any, path: Path) -> None:
         """The stopped owner is evicted; the waiting producer keeps its place, owns the topic, and stores its message."""

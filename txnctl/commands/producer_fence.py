@@ -23,6 +23,13 @@ FENCED = (
     Field("evicted", "list", "The producers evicted, each with what `producers list` tells."),
     Field("waiting", "list", "Those that wait, the next one first: it owns the topic once it has looked."),
     Field("transactionsAborted", "list", "Open transactions with messages of theirs, aborted."),
+    Field("messagesDiscarded", "integer", "Messages of theirs, on all topics."),
+    Field("acknowledgementsReleased", "integer", "Acknowledgements of theirs that are taken back."),
+    Field(
+        "unblocks",
+        "map",
+        "By subscription of the topic visibleBefore, visibleAfter, blockedBefore, blockedAfter.",
+    ),
     Field("dryRun", "boolean", "Whether nothing was changed."),
 )
 
@@ -68,6 +75,8 @@ def _report(context: Context, row: Row, option: str) -> Iterator[str]:
 
 def _lines(row: Row, *, done: bool) -> Iterator[str]:
     """What happens, one kind a line."""
+    from txnctl.output.human import plural
+
     before = "none" if row["topicEpochBefore"] is None else row["topicEpochBefore"]
     yield f"  {'raised' if done else 'raises':8}  the epoch {before} -> {row['topicEpoch']}"
     evicts = "evicted" if done else "evicts"
@@ -82,6 +91,14 @@ def _lines(row: Row, *, done: bool) -> Iterator[str]:
     if row["transactionsAborted"]:
         aborts = "aborted" if done else "aborts"
         yield f"  {aborts:8}  {', '.join([str(each) for each in row['transactionsAborted']])}"
+        yield f"  {'discards':8}  {plural(row['messagesDiscarded'], 'message')}"
+    if row["acknowledgementsReleased"]:
+        yield f"  {'releases':8}  {plural(row['acknowledgementsReleased'], 'acknowledgement')}"
+    for name, each in row["unblocks"].items():
+        freed = each["blockedBefore"] - each["blockedAfter"]
+        if freed:
+            seen = f"{name} {each['visibleBefore']:,} -> {each['visibleAfter']:,} visible"
+            yield f"  {'unblocks':8}  {freed:,} of {each['blockedBefore']:,}  {seen}"
 
 
 def _described(each: Row) -> str:

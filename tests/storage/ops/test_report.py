@@ -80,7 +80,7 @@ class TestReport:
         """A report is handed on."""
         text = json.dumps(stuck.report(), default=repr)
         assert "SECRET" not in text
-        assert '"kind": "push", "table": "balances", "key": null' in text
+        assert '"kind": "held", "table": "balances", "key": null' in text
 
     def test_a_store_opened_for_reading_is_left_as_it_is(self, stuck: Store) -> None:
         """Byte by byte."""
