@@ -492,6 +492,7 @@ class TestLastMessageId:
             "topic": "persistent://public/default/orders",
             "name": "orders",
             "isolationLevel": "READ_UNCOMMITTED",
+            "subscription": None,
             "messageId": "1:8",
         }
         assert not undeclared(outcome.json, topic_messages.LAST_MESSAGE_ID)

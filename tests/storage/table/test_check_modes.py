@@ -200,7 +200,7 @@ def test_an_ended_or_overdue_read_committed_transaction_is_not_read_in(
     assert store.info()["commits"] == commits
     here = store.transaction(isolation="read-committed")
     here.commit()
-    with pytest.raises(InvalidValue):
+    with pytest.raises(TransactionNotOpen):
         table.get(b"k", txn=here)
 
 
