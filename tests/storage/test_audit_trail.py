@@ -81,7 +81,7 @@ class TestReasons:
         ]
         before = store.info()["commits"]
         for call in calls:
-            with pytest.raises(InvalidValue, match="a reason"):
+            with pytest.raises(InvalidValue, match="reason"):
                 call()
         assert (store.info()["commits"], store.audit()) == (before, [])
         assert not (tmp_path / "other").exists()
