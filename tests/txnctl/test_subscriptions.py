@@ -255,6 +255,21 @@ class TestLag:
         )
 
     @pytest.mark.usefixtures("billing")
+    def test_when_all_is_in_flight_evict_is_named(self, run: Any, store: Store) -> None:
+        """Nothing is ready, so only the consumer that holds it, or its eviction, moves anything."""
+        way = (
+            "if nothing moves, txnctl subscriptions evict orders billing anna gives what it holds to others."
+        )
+        with store.subscribe("orders", "billing", consumer_name="anna") as consumer:
+            consumer.receive_batch(5, timeout=0)
+            row = lag(run)
+            assert row["visible"] == row["unackedMessages"] == 5
+            assert f"billing: 5 in flight at anna; {way}\n" in run("subs", "lag", "orders", "billing").out
+            store.create_producer("orders").send(b"one more")
+            assert lag(run)["visible"] == 6
+            assert "evict" not in run("subs", "lag", "orders", "billing").out
+
+    @pytest.mark.usefixtures("billing")
     def test_a_topic_is_an_array_a_subscription_an_object(self, run: Any, store: Store) -> None:
         """The same facts, and those of `stats`."""
         store.admin.create_subscription(
