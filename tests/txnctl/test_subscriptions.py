@@ -144,6 +144,18 @@ class TestCreateAndList:
         assert "Nobody is attached." in run("subscriptions", "show", "orders", "billing").out
 
     @pytest.mark.usefixtures("billing")
+    @pytest.mark.parametrize("command", ["show", "stats"])
+    def test_without_a_subscription_the_topic_is_looked_at(self, run: Any, command: str) -> None:
+        """A topic that is not there is said to be missing, with those near; of one that is, what it has."""
+        outcome = run("subscriptions", command, "order")
+        assert (outcome.status, outcome.err) == (3, run("subscriptions", "lag", "order").err)
+        assert "Did you mean orders?" in outcome.err
+        outcome = run("subscriptions", command, "orders")
+        assert outcome.status == 2
+        assert "error: missing argument 'SUBSCRIPTION': orders has billing\n" in outcome.err
+        assert f"hint: txnctl subscriptions {command} --help says" in outcome.err
+
+    @pytest.mark.usefixtures("billing")
     def test_the_dead_letter_rule_is_shown(self, run: Any) -> None:
         """Count and topic, the default name too."""
         assert "dead letter  never" in run("subscriptions", "show", "orders", "billing").out
