@@ -103,6 +103,22 @@ class TestPage:
         assert {each["code"] for each in findings} >= {"late-transactions", "blocked", "intents-held"}
         assert next(page.iter("h2")).get("id") == "summary"
 
+    def test_the_verdict_is_that_of_doctor(self, run: Run, page: Element) -> None:
+        """In the same words, with the same count."""
+        (shown,) = [words(each) for each in page.iter("span") if "verdict" in each.get("class", "")]
+        assert shown.startswith("WARNING: ")
+        assert f" {shown} " in run("doctor").out.splitlines()[0]
+
+    def test_what_only_informs_is_a_note(self, run: Run, fresh: Path) -> None:
+        """Messages that nobody is there for: the store is ok, on the page as on the terminal."""
+        with Store.open(fresh) as store:
+            store.create_topic("orders")
+            store.admin.create_subscription("orders", "billing")
+            store.create_producer("orders").send(b"one")
+        found = tree(run("report", "--html", "-").out)
+        assert next(words(each) for each in found.iter("span")) == "ok, 1 note"
+        assert "ok, 1 note" in run("doctor").out.splitlines()[0]
+
     def test_topics_agree_with_their_stats(self, run: Run, page: Element) -> None:
         """The same facts in the table as in JSON."""
         for row in table(page, "Topics"):
