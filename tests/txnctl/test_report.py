@@ -97,9 +97,9 @@ class TestPage:
             each["what"] = each["what"].replace(" (SECRET)", "")
         shown = [words(each) for each in page.iter("article") if "finding" in each.get("class", "")]
         assert [
-            f"{each['severity']} {sentence(each['what'])}{each['why']}Next: {each['command']}"
+            f"{each['severity']} {sentence(each['what'])} {each['why']} Next: {each['command']}"
             for each in findings
-        ] == [each.replace(". Next", ".Next") for each in shown]
+        ] == shown
         assert {each["code"] for each in findings} >= {"late-transactions", "blocked", "intents-held"}
         assert next(page.iter("h2")).get("id") == "summary"
 
@@ -244,6 +244,22 @@ class TestHandedOn:
     def test_neither_values_nor_keys(self, text: str) -> None:
         """Whatever is stored."""
         assert "SECRET" not in text
+
+    def test_keys_are_said_to_be_left_out(self, page: Element, stuck: StuckStore) -> None:
+        """Where they would stand, with the command that tells them: at the tables, and at who holds some."""
+        (tables,) = [each for each in page.iter("section") if each.get("aria-labelledby") == "tables"]
+        (holder,) = [each for each in page.iter("details") if each.get("id") == f"txn-0-{stuck.idle.least}"]
+        assert "Keys are not on this page: txnctl tables intents TABLE" in words(tables)
+        assert "Keys are not on this page: txnctl tables intents balances" in words(holder)
+
+    def test_it_can_be_searched_line_by_line(self, text: str, page: Element) -> None:
+        """A line has one row of a table at most, or one item, or one shape: what grep finds is what was asked for."""
+        lines = text.splitlines()
+        for element in ("tr", "li", "rect", "line", "polygon", "text", "article", "section", "p"):
+            ends = [each for each in lines if re.search(rf"</{element}>|<{element} [^>]*/>", each)]
+            assert len(ends) == len(list(page.iter(element))), element
+        (row,) = [each for each in lines if "<tr>" in each and ">balances<" in each and '"KEYS"' in each]
+        assert row.count("<td") == len(table(page, "Tables")[0])
 
     def test_the_store_is_only_read(self, run: Run, text: str, stuck: StuckStore) -> None:
         """Byte by byte."""
