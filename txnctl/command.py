@@ -220,7 +220,9 @@ class GroupCommand(_Helpful, click.Group):
         if found is None and not ctx.resilient_parsing:
             if args[0].startswith("-"):
                 self.parse_args(ctx, args)
-            raise _unknown_command(ctx, args[0], self.table.names())
+            from txnctl.unknown_command import unknown_command
+
+            raise unknown_command(ctx, args[0], self.table)
         return (name if found else None), found, args[1:]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -277,14 +279,3 @@ def _definitions(formatter: click.HelpFormatter, title: str, rows: list[tuple[st
 
 def _argument_row(parameter: Argument, ctx: click.Context) -> tuple[str, str]:
     return parameter.make_metavar(ctx), parameter.help or ""
-
-
-def _unknown_command(ctx: click.Context, name: str, names: list[str]) -> click.UsageError:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, [*names, *ALIASES], n=3, cutoff=0.5)
-    near += [other for other in names if other.startswith(name) and other not in near]
-    text = f"no such command: {ctx.command_path} {name}"
-    if near:
-        text += f"; did you mean {' or '.join(near)}?"
-    return click.UsageError(text, ctx)

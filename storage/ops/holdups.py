@@ -54,9 +54,12 @@ def _consumers(facts: Facts) -> Iterator[Row]:
                 what = f"consumer {each['consumerName']} of {_subscription(row)} is stopped"
                 if each["unackedMessages"]:
                     what += f" and holds {several(each['unackedMessages'], 'message')}"
+                evict = (
+                    f"txnctl subscriptions evict {row['name']} {row['subscription']} {each['consumerName']}"
+                )
                 why = (
-                    f"{each['owner']} keeps the messages it was handed. Continue it; or take them from it with "
-                    f"txnctl subscriptions evict {row['name']} {row['subscription']} {each['consumerName']}."
+                    f"{each['owner']} keeps the messages it was handed. Continue it; if nothing moves then, "
+                    f"take them from it with {evict}."
                 )
                 command = f"kill -CONT {each['pid']}"
                 yield finding("consumer-stopped", _subscription(row), what, why, command)
@@ -83,9 +86,12 @@ def _producers(facts: Facts) -> Iterator[Row]:
         what = (
             f"{several(topic['waiting'], 'producer')} of {topic['name']} cannot go on: who {doing} is stopped"
         )
-        option = "" if topic["before"] else " --waiting"
-        why = f"{standing['producerName']}, {standing['owner']}, keeps its place. Continue it; or fence it with "
-        why += f"txnctl producers fence {topic['name']}{option}."
+        why = f"{standing['producerName']}, {standing['owner']}, keeps its place. Continue it; "
+        fence = f"txnctl producers fence {topic['name']}"
+        if topic["before"]:
+            why += f"if the topic stays taken, fence it with {fence}: who waits keeps its place."
+        else:
+            why += f"if it does not take the topic then, evict all that wait with {fence} --waiting."
         yield finding(
             "producers-waiting", f"topic {topic['name']}", what, why, f"kill -CONT {standing['pid']}"
         )

@@ -85,6 +85,10 @@ class TestNames:
             (("errors", "explan"), "explain"),
             (("trans",), "transactions"),
             (("sub",), "subs"),
+            (("verify",), "did you mean txnctl store verify?"),
+            (("explain",), "did you mean txnctl transactions explain or txnctl errors explain?"),
+            (("fence",), "did you mean txnctl producers fence?"),
+            (("ls",), "did you mean a command of topics, subscriptions, "),
         ],
     )
     def test_an_unknown_command_is_told_what_is_near(

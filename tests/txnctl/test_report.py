@@ -97,11 +97,27 @@ class TestPage:
             each["what"] = each["what"].replace(" (SECRET)", "")
         shown = [words(each) for each in page.iter("article") if "finding" in each.get("class", "")]
         assert [
-            f"{each['severity']} {sentence(each['what'])}{each['why']}Next: {each['command']}"
+            f"{each['severity']} {sentence(each['what'])} {each['why']} Next: {each['command']}"
             for each in findings
-        ] == [each.replace(". Next", ".Next") for each in shown]
+        ] == shown
         assert {each["code"] for each in findings} >= {"late-transactions", "blocked", "intents-held"}
         assert next(page.iter("h2")).get("id") == "summary"
+
+    def test_the_verdict_is_that_of_doctor(self, run: Run, page: Element) -> None:
+        """In the same words, with the same count."""
+        (shown,) = [words(each) for each in page.iter("span") if "verdict" in each.get("class", "")]
+        assert shown.startswith("WARNING: ")
+        assert f" {shown} " in run("doctor").out.splitlines()[0]
+
+    def test_what_only_informs_is_a_note(self, run: Run, fresh: Path) -> None:
+        """Messages that nobody is there for: the store is ok, on the page as on the terminal."""
+        with Store.open(fresh) as store:
+            store.create_topic("orders")
+            store.admin.create_subscription("orders", "billing")
+            store.create_producer("orders").send(b"one")
+        found = tree(run("report", "--html", "-").out)
+        assert next(words(each) for each in found.iter("span")) == "ok, 1 note"
+        assert "ok, 1 note" in run("doctor").out.splitlines()[0]
 
     def test_topics_agree_with_their_stats(self, run: Run, page: Element) -> None:
         """The same facts in the table as in JSON."""
@@ -228,6 +244,22 @@ class TestHandedOn:
     def test_neither_values_nor_keys(self, text: str) -> None:
         """Whatever is stored."""
         assert "SECRET" not in text
+
+    def test_keys_are_said_to_be_left_out(self, page: Element, stuck: StuckStore) -> None:
+        """Where they would stand, with the command that tells them: at the tables, and at who holds some."""
+        (tables,) = [each for each in page.iter("section") if each.get("aria-labelledby") == "tables"]
+        (holder,) = [each for each in page.iter("details") if each.get("id") == f"txn-0-{stuck.idle.least}"]
+        assert "Keys are not on this page: txnctl tables intents TABLE" in words(tables)
+        assert "Keys are not on this page: txnctl tables intents balances" in words(holder)
+
+    def test_it_can_be_searched_line_by_line(self, text: str, page: Element) -> None:
+        """A line has one row of a table at most, or one item, or one shape: what grep finds is what was asked for."""
+        lines = text.splitlines()
+        for element in ("tr", "li", "rect", "line", "polygon", "text", "article", "section", "p"):
+            ends = [each for each in lines if re.search(rf"</{element}>|<{element} [^>]*/>", each)]
+            assert len(ends) == len(list(page.iter(element))), element
+        (row,) = [each for each in lines if "<tr>" in each and ">balances<" in each and '"KEYS"' in each]
+        assert row.count("<td") == len(table(page, "Tables")[0])
 
     def test_the_store_is_only_read(self, run: Run, text: str, stuck: StuckStore) -> None:
         """Byte by byte."""

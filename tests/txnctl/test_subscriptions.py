@@ -144,6 +144,18 @@ class TestCreateAndList:
         assert "Nobody is attached." in run("subscriptions", "show", "orders", "billing").out
 
     @pytest.mark.usefixtures("billing")
+    @pytest.mark.parametrize("command", ["show", "stats"])
+    def test_without_a_subscription_the_topic_is_looked_at(self, run: Any, command: str) -> None:
+        """A topic that is not there is said to be missing, with those near; of one that is, what it has."""
+        outcome = run("subscriptions", command, "order")
+        assert (outcome.status, outcome.err) == (3, run("subscriptions", "lag", "order").err)
+        assert "Did you mean orders?" in outcome.err
+        outcome = run("subscriptions", command, "orders")
+        assert outcome.status == 2
+        assert "error: missing argument 'SUBSCRIPTION': orders has billing\n" in outcome.err
+        assert f"hint: txnctl subscriptions {command} --help says" in outcome.err
+
+    @pytest.mark.usefixtures("billing")
     def test_the_dead_letter_rule_is_shown(self, run: Any) -> None:
         """Count and topic, the default name too."""
         assert "dead letter  never" in run("subscriptions", "show", "orders", "billing").out
@@ -253,6 +265,21 @@ class TestLag:
             "billing: nobody is attached; 5 messages could be read now."
             in run("subscriptions", "lag", "orders").out
         )
+
+    @pytest.mark.usefixtures("billing")
+    def test_when_all_is_in_flight_evict_is_named(self, run: Any, store: Store) -> None:
+        """Nothing is ready, so only the consumer that holds it, or its eviction, moves anything."""
+        way = (
+            "if nothing moves, txnctl subscriptions evict orders billing anna gives what it holds to others."
+        )
+        with store.subscribe("orders", "billing", consumer_name="anna") as consumer:
+            consumer.receive_batch(5, timeout=0)
+            row = lag(run)
+            assert row["visible"] == row["unackedMessages"] == 5
+            assert f"billing: 5 in flight at anna; {way}\n" in run("subs", "lag", "orders", "billing").out
+            store.create_producer("orders").send(b"one more")
+            assert lag(run)["visible"] == 6
+            assert "evict" not in run("subs", "lag", "orders", "billing").out
 
     @pytest.mark.usefixtures("billing")
     def test_a_topic_is_an_array_a_subscription_an_object(self, run: Any, store: Store) -> None:

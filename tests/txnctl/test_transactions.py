@@ -292,6 +292,14 @@ class TestAbort:
         loader = run("subscriptions", "lag", "payments-in", "loader", "-o", "json").json
         assert (loader["visible"], loader["pending"]) == (20, 0)
 
+    def test_the_id_is_taken_as_its_help_says(self, run: Any, stuck: str) -> None:
+        """Each of the three ways of writing it that the help shows names the same transaction."""
+        assert "0:42, (0,42) or 42" in " ".join(run("transactions", "abort", "--help").out.split())
+        number = stuck.removeprefix("0:")
+        for written in (stuck, f"(0,{number})", number):
+            row = run("transactions", "abort", written, "--dry-run", "-o", "json").json
+            assert row["txnId"] == stuck
+
     def test_another_version_is_refused(self, run: Any, stuck: str) -> None:
         """The one looked at is the one aborted: exit 4, and it stays open."""
         outcome = run("transactions", "abort", stuck, "--if-version", "3", "-o", "json")

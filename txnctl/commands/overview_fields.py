@@ -1,8 +1,14 @@
-"""The fields of what `txnctl status` and `doctor` print."""
+"""The fields of what `txnctl status` and `doctor` print, and the verdict in words, which `report` has too."""
 
 from __future__ import annotations
 
 from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Row = dict[str, Any]
 
 AS_OF = (
     Field("asOfAt", "time", "The moment of which the report speaks."),
@@ -30,3 +36,13 @@ OVERVIEW = (
     Field("tables", "list", "Tables: keys, versions, intents, and the open transactions that hold keys (heldBy)."),
     FINDINGS,
 )  # fmt: skip
+
+
+def verdict_text(row: Row) -> str:
+    """`WARNING: 3 findings, 1 note`: what only informs is a note, with which nothing is wrong."""
+    from txnctl.output.human import plural
+
+    notes = sum(each["severity"] == "info" for each in row["findings"])
+    count = len(row["findings"]) - notes
+    text = f"{row['verdict'].upper()}: {plural(count, 'finding')}" if count else "ok"
+    return f"{text}, {plural(notes, 'note')}" if notes else text

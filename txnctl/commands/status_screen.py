@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from os.path import basename
 
+from txnctl.commands.overview_fields import verdict_text
 from txnctl.commands.topic_stats import heading
 from txnctl.output.field import Field
 from txnctl.output.human import duration, plural, size
@@ -66,10 +67,7 @@ def lines(context: Context, row: Row) -> Iterator[str]:
 
 def headline(context: Context, path: str, row: Row) -> str:
     """The store, its verdict, and the moment."""
-    notes = sum(each["severity"] == "info" for each in row["findings"])
-    count = len(row["findings"]) - notes
-    text = "ok" if not count else f"{row['verdict'].upper()}: {plural(count, 'finding')}"
-    text += f", {plural(notes, 'note')}" if notes else ""
+    text = verdict_text(row)
     line = heading(context, basename(path) or path, text, row["asOfMs"])
     before, _, after = line.rpartition(text)
     return f"{before}{context.style(text, *VERDICT_STYLES[row['verdict']])}{after}"

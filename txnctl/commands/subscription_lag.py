@@ -195,6 +195,9 @@ def _reading(row: Row) -> str:
     facts += [f"{each['unackedMessages']:,} in flight at {each['consumerName']}" for each in working[:5]]
     if len(working) > 5:
         facts.append(f"more at {plural(len(working) - 5, 'other')}")
+    if working and not ready and not stopped:
+        most = max(working, key=lambda each: int(each["unackedMessages"]))
+        facts.append(f"if nothing moves, {evict} {most['consumerName']} gives what it holds to others")
     return "; ".join(facts)
 
 

@@ -24,35 +24,55 @@ _CONSUMERS = (
     Field("connectedSinceAt", "time", "Since when.", heading="CONNECTED SINCE"),
 )
 
+# Not required by the parser: who forgot it is told what the topic has, which only the store knows.
+_SUBSCRIPTION = argument(
+    "subscription", type=SUBSCRIPTION, required=False, metavar="SUBSCRIPTION", help="The subscription."
+)
+
 _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
 
 
 @argument("topic", type=TOPIC, help="The topic.")
-@argument("subscription", type=SUBSCRIPTION, help="The subscription.")
+@_SUBSCRIPTION
 @reads_store
 @output(STATS, name_field="subscription")
 @example("txnctl subscriptions show orders billing", setup=_SETUP)
-def show(context: Context, topic: str, subscription: str) -> None:
+def show(context: Context, topic: str, subscription: str | None) -> None:
     """Show what a subscription is: type, isolation level, cursor, consumers."""
-    context.show(
-        context.store.subscription_stats(topic, subscription), table=lambda row: _description(context, row)
-    )
+    context.show(_row(context, topic, subscription), table=lambda row: _description(context, row))
 
 
 @argument("topic", type=TOPIC, help="The topic.")
-@argument("subscription", type=SUBSCRIPTION, help="The subscription.")
+@_SUBSCRIPTION
 @reads_store
 @output(STATS, name_field="subscription")
 @example("txnctl subscriptions stats orders billing", setup=_SETUP)
 @example("txnctl subscriptions stats orders billing -o json", setup=_SETUP)
-def stats(context: Context, topic: str, subscription: str) -> None:
+def stats(context: Context, topic: str, subscription: str | None) -> None:
     """Show the backlog of a subscription, split, and what it has delivered.
 
     The backlog is split into what its consumers may be handed now (visible: if it grows, they are slow), what is
     committed but waits behind an open transaction (blocked: no consumer can help), and what is not committed yet.
     """
-    context.show(
-        context.store.subscription_stats(topic, subscription), table=lambda row: _numbers(context, row)
+    context.show(_row(context, topic, subscription), table=lambda row: _numbers(context, row))
+
+
+def _row(context: Context, topic: str, subscription: str | None) -> Row:
+    """All of the subscription.
+
+    Raises:
+        TopicNotFound, SubscriptionNotFound, click.UsageError: none was named; it says which ones the topic has.
+    """
+    if subscription is not None:
+        return context.store.subscription_stats(topic, subscription)
+    names = [str(row["subscription"]) for row in context.store.subscription_rows(topic)]
+    import click
+
+    from storage.ops.finding import some
+
+    there = some(names) or "no subscription"
+    raise click.UsageError(
+        f"missing argument 'SUBSCRIPTION': {topic} has {there}", click.get_current_context()
     )
 
 

@@ -48,7 +48,12 @@ ABORTED = (
 _ENDED = ("endedAt", "endedMs", "endedBy", "reason", "reasonText")
 
 
-@argument("txn", type=TXN_ID, required=False, help="The transaction, its id in full. [env: TXNCTL_TXN]")
+@argument(
+    "txn",
+    type=TXN_ID,
+    required=False,
+    help="The transaction, its id in full: 0:42, (0,42) or 42. [env: TXNCTL_TXN]",
+)
 @option(
     "--if-version",
     type=click.IntRange(1),

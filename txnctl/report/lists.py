@@ -102,7 +102,8 @@ def key_values(report: Row) -> Markup:
     window = duration(report["store"]["tableRetentionMs"])
     said = tag("p", f"Superseded versions are kept for {window}, the window in which the past can be read.")
     listed = tables.table("Tables", rows, _TABLES, more="txnctl tables list")
-    return tables.section("tables", "Tables", said, listed)
+    keys = tables.keys_elsewhere("txnctl tables intents TABLE")
+    return tables.section("tables", "Tables", said, listed, keys)
 
 
 def happened(report: Row) -> Markup:

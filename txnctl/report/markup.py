@@ -1,6 +1,7 @@
 """Elements of HTML and SVG as text. What is not markup already is escaped: names, labels and reasons are foreign.
 
-Every element is closed, so the page is well-formed XML too, which is how tests read it.
+Every element is closed, so the page is well-formed XML too, which is how tests read it. Blocks, rows and shapes each
+end their line, which is how grep reads it.
 """
 
 from __future__ import annotations
@@ -33,11 +34,20 @@ def tag(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
     """
     inner = "".join([_child(each) for each in children])
     opening = f"<{name}{''.join([_attribute(*each) for each in attributes.items()])}"
-    return Markup(f"{opening}>{inner}</{name}>" if inner or name not in _EMPTY else f"{opening}/>")
+    closing = "\n" if name in _ENDS_LINE else ""
+    written = f"{opening}>{inner}</{name}>" if inner or name not in _EMPTY else f"{opening}/>"
+    return Markup(written + closing)
 
 
 _EMPTY = frozenset({"meta", "br", "hr", "rect", "line", "path", "circle", "polygon"})
 """Elements without content; HTML knows no short form of the others."""
+
+_ENDS_LINE = frozenset({
+    "head", "meta", "title", "style", "body", "header", "nav", "main", "section", "article", "footer", "h1", "h2", "h3",
+    "p", "ul", "li", "dl", "div", "table", "caption", "thead", "tbody", "tr", "details", "summary", "figure", "svg",
+    "desc", "g", "rect", "line", "polygon", "text",
+})  # fmt: skip
+"""Elements that end their line, so that the page can be searched line by line: where a space shows nothing."""
 
 
 def foreign(text: object, *, code: bool = False, **attributes: Attribute) -> Markup:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from os.path import basename
 
-from txnctl.output.human import count, plural, sentence
+from txnctl.commands.overview_fields import verdict_text
+from txnctl.output.human import count, sentence
 from txnctl.report import lists, space, tables, topics, transactions
 from txnctl.report.markup import Markup, foreign, join, tag
 from txnctl.report.style import STYLE
@@ -94,9 +95,7 @@ def _header(report: Row, name: str, version: str, wanted: Sequence[str]) -> Mark
 
 
 def _verdict(report: Row) -> Markup:
-    found = len(report["findings"])
-    text = f"{report['verdict']}: {plural(found, 'finding')}" if found else "ok"
-    return tag("span", text, class_=f"verdict {report['verdict']}")
+    return tag("span", verdict_text(report), class_=f"verdict {report['verdict']}")
 
 
 def _summary(report: Row) -> Markup:
@@ -105,7 +104,7 @@ def _summary(report: Row) -> Markup:
     parts: list[Markup] = found[:_FINDINGS_SHOWN] or [tag("p", "Nothing is wrong.", class_="fine")]
     if len(found) > _FINDINGS_SHOWN:
         rest = found[_FINDINGS_SHOWN:]
-        parts.append(tag("details", tag("summary", plural(len(rest), "more finding")), rest))
+        parts.append(tag("details", tag("summary", f"{count(len(rest))} more"), rest))
     numbers = tag(
         "dl",
         [tag("div", tag("dt", name), tag("dd", text)) for name, text in _numbers(report)],

@@ -71,6 +71,11 @@ def _table(caption: str, rows: Sequence[Row], fields: Sequence[Field], anchors: 
     )  # fmt: skip
 
 
+def keys_elsewhere(command: str) -> Markup:
+    """Where a key would stand: that there is none on the page, and the command that tells it."""
+    return tag("p", "Keys are not on this page: ", tag("code", command), class_="more")
+
+
 def _align(field: Field) -> str | None:
     return "number" if field.kind in NUMERIC else None
 

@@ -172,7 +172,12 @@ def _touched(row: Row) -> Markup:
     if not parts:
         return tag("p", "It has touched nothing yet.")
     more = f"txnctl transactions show {row['txnId']}"
-    return tables.table(f"What {row['txnId']} touched", parts, _TOUCHED, more=more, titled=True)
+    listed = tables.table(f"What {row['txnId']} touched", parts, _TOUCHED, more=more, titled=True)
+    held = [part["table"] for part in row["parts"] if "table" in part]
+    if not held:
+        return listed
+    keys = f"txnctl tables intents {held[0] if len(held) == 1 else 'TABLE'}"
+    return join([listed, tables.keys_elsewhere(keys)])
 
 
 def ended(rows: Sequence[Row]) -> Markup | None:
@@ -196,4 +201,5 @@ def conflicts(rows: Sequence[Row]) -> Markup | None:
     """The last conflicts over tables; which keys they were about stays in the store."""
     if not rows:
         return None
-    return tables.table("Last conflicts", rows, _CONFLICTS, more="txnctl tables history", titled=True)
+    listed = tables.table("Last conflicts", rows, _CONFLICTS, more="txnctl tables history", titled=True)
+    return join([listed, tables.keys_elsewhere("txnctl tables history")])

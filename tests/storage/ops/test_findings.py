@@ -166,6 +166,34 @@ def test_each_rule_finds_what_it_is_for(facts: dict[str, Any], code: str, comman
 
 
 @pytest.mark.parametrize(
+    ("facts", "way"),
+    [
+        (
+            of_first(
+                "subscriptions",
+                consumers=[{**HEALTHY["subscriptions"][0]["consumers"][0], "state": "stopped"}],
+            ),
+            "Continue it; if nothing moves then, take them from it with txnctl subscriptions evict ",
+        ),
+        (
+            waiting("stopped"),
+            "Continue it; if the topic stays taken, fence it with txnctl producers fence orders: who waits keeps ",
+        ),
+        (
+            waiting("stopped", owned=False),
+            "if it does not take the topic then, evict all that wait with txnctl producers fence orders --waiting.",
+        ),
+    ],
+)
+def test_a_process_that_does_nothing_once_it_is_continued_has_a_second_way(
+    facts: dict[str, Any], way: str
+) -> None:
+    """SIGCONT does not mend a process that hangs: the reason names what takes its place."""
+    (found,) = judge(facts)
+    assert way in found["why"]
+
+
+@pytest.mark.parametrize(
     "facts",
     [
         disk(1 << 30, 100 << 30),
