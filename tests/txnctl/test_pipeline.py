@@ -127,12 +127,13 @@ def test_help_loads_no_spark(words: tuple[str, ...]) -> None:
 
 @pytest.mark.needs_program("java")
 def test_doctor_says_what_is_there(run: Any, path: str) -> None:
-    """The same as JSON and for people."""
+    """The same as JSON and for people, who are told what is there only if they ask."""
     programs = run("doctor", "-o", "json").json["programs"]
     assert [(each["what"], each["ok"]) for each in programs] == [
         ("Java", True), ("PySpark", True), ("PyArrow", True),
     ]  # fmt: skip
-    out = run("doctor").out
+    assert "Java" not in run("doctor").out
+    out = run("doctor", "--programs").out
     assert all(f"{each['what']}: {each['version']}" in out for each in programs)
 
 

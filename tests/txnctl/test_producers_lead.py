@@ -301,10 +301,17 @@ class TestWaiting:
         """Exit 4, fenced; the command never ran."""
         with leading(), started(*LEAD, "--", "echo", "led") as process:
             wait_for(lambda: len(rows(path)) == 2, "it waits")
-            assert run("producers", "fence", "orders", "--yes").status == 0
+            assert run("producers", "fence", "orders", "--waiting", "--yes").status == 0
             status, out, err = ended(process)
             assert (status, out) == (4, "")
             assert "fenced" in err
+
+    def test_a_fence_of_the_leader_promotes_who_waits(self, run: Any, path: Path) -> None:
+        """It leads, and its command runs."""
+        with leading(), started(*LEAD, "--", "echo", "led") as process:
+            wait_for(lambda: len(rows(path)) == 2, "it waits")
+            assert run("producers", "fence", "orders", "--yes").status == 0
+            assert ended(process)[:2] == (0, "led\n")
 
 
 def drained(terminal: int) -> bytes:
