@@ -156,6 +156,16 @@ def pending_in(view: ReadView, head: TopicHead, subscription: Subscription, curs
     return total
 
 
+def pending_by_transaction(
+    view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor
+) -> dict[int, int]:
+    """Messages that are pending on a subscription, by transaction."""
+    txns = {txn for _, txn, _ in pending_ack.one_by_one(view, subscription.subscription_id)}
+    if cursor.pending_cumulative is not None:
+        txns.add(cursor.pending_cumulative[0])
+    return {txn: pending_in(view, head, subscription, cursor, txn) for txn in sorted(txns)}
+
+
 def _covered_count(
     view: ReadView,
     head: TopicHead,

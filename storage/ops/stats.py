@@ -158,7 +158,8 @@ def subscription_row(
         "markDeletePosition": str(Position(*cursor.mark_delete)), "readPosition": str(Position(*cursor.read)),
         "msgBacklog": backlog.visible + backlog.blocked + backlog.uncommitted,
         "visible": backlog.visible, "blocked": backlog.blocked, "uncommitted": backlog.uncommitted,
-        "pending": backlog.pending, "unackedMessages": backlog.in_flight,
+        "pending": backlog.pending, "pendingIn": _pending_in(view, head, mine, cursor) if backlog.pending else [],
+        "unackedMessages": backlog.in_flight,
         "acknowledgedAhead": backlog.acknowledged, "abortedAhead": backlog.aborted,
         "backlogSize": head.bytes - acknowledged_bytes,
         "msgOutCounter": cursor.delivered, "msgRedeliverCounter": cursor.redelivered,
@@ -171,6 +172,11 @@ def subscription_row(
             for each in attached
         ],
     }  # fmt: skip
+
+
+def _pending_in(view: ReadView, head: TopicHead, mine: Subscription, cursor: Cursor) -> list[dict[str, Any]]:
+    found = backlogs.pending_by_transaction(view, head, mine, cursor)
+    return [{"txnId": str(TxnID(txn)), "messages": messages} for txn, messages in found.items() if messages]
 
 
 def _held_by(

@@ -354,6 +354,27 @@ class TestAcknowledge:
         run("transactions", "abort", "0:2")
         assert (lag(run)["pending"], lag(run)["visible"]) == (0, 4)
 
+    def test_lag_names_the_transaction_of_what_is_pending(self, run: Any) -> None:
+        """The one in which most is acknowledged, one by one or up to a message, until it ends."""
+        run("subscriptions", "update", "orders", "billing", "--subscription-type", "exclusive")
+        for _ in range(3):
+            run("transactions", "begin")
+        run("subscriptions", "ack", "orders", "billing", "1:4", "--txn", "0:1")
+        out = run("subscriptions", "lag", "orders", "billing").out
+        assert "billing: 1 is acknowledged in transaction 0:1, which is open.\n" in out
+        assert out.endswith("Next: txnctl transactions explain 0:1\n")
+        run("subscriptions", "ack", "orders", "billing", "1:2", "--cumulative", "--txn", "0:3")
+        row = lag(run)
+        assert row["pendingIn"] == [{"txnId": "0:1", "messages": 1}, {"txnId": "0:3", "messages": 3}]
+        assert row["pending"] == 4
+        out = run("subscriptions", "lag", "orders").out
+        assert "billing: 3 of 4 pending are acknowledged in transaction 0:3, which is open.\n" in out
+        assert out.endswith("Next: txnctl transactions explain 0:3\n")
+        run("transactions", "commit", "0:3")
+        run("transactions", "abort", "0:1")
+        assert lag(run)["pendingIn"] == []
+        assert "acknowledged in transaction" not in run("subscriptions", "lag", "orders").out
+
     def test_what_is_pending_elsewhere_is_a_conflict(self, run: Any) -> None:
         """Naming the transaction; --force aborts it."""
         run("transactions", "begin")

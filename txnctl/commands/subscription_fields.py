@@ -46,6 +46,9 @@ BACKLOG = (
     ),
     Field("msgBacklog", "integer", "visible + blocked + uncommitted.", heading="BACKLOG"),
 )
+PENDING_IN = Field(
+    "pendingIn", "list", "The open transactions that these are acknowledged in: txnId, messages."
+)
 VERDICT = Field(
     "verdict",
     "text",
@@ -75,6 +78,7 @@ ROW = (
     Field("markDeletePosition", "position", "Everything up to here is acknowledged.", heading="MARK-DELETE"),
     Field("readPosition", "position", "Everything up to here has been handed out."),
     *BACKLOG,
+    PENDING_IN,
     Field("acknowledgedAhead", "integer", "Messages acknowledged beyond markDeletePosition."),
     Field("abortedAhead", "integer", "Aborted messages beyond it, which READ_COMMITTED skips."),
     Field("backlogSize", "size", "Bytes stored beyond markDeletePosition."),

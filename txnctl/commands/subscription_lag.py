@@ -12,6 +12,7 @@ from txnctl.commands.subscription_fields import (
     MODE,
     NAMES,
     ON_OPEN,
+    PENDING_IN,
     VERDICT,
     level_of,
     living,
@@ -37,6 +38,7 @@ LAG = (
     ON_OPEN,
     Field("markDeletePosition", "position", "Everything up to here is acknowledged."),
     *BACKLOG,
+    PENDING_IN,
     HELD_BY,
     VERDICT,
     CONSUMERS,
@@ -147,7 +149,10 @@ def explanation(context: Context, rows: Sequence[Row], blocker: Row | None, as_o
     if stopped:
         yield ""
         yield f"Next: {context.style('kill -CONT ' + str(stopped[0]['pid']), 'cyan')}"
-    yield from _held_by_keys(context, rows)
+    held = [*_held_by_keys(context, rows), *_acknowledged(context, rows)]
+    if stopped and held:
+        yield ""
+    yield from held
     waiting = [str(row["subscription"]) for row in rows if row["blocked"] and row["onOpen"] != "skip"]
     if not waiting or blocker is None:
         return
@@ -159,7 +164,7 @@ def explanation(context: Context, rows: Sequence[Row], blocker: Row | None, as_o
         else f"owner {owner} is {blocker['ownerState']}"
     )
     age = duration(max(0, as_of_ms - blocker["beginMs"]))
-    if stopped:
+    if stopped or held:
         yield ""
     yield (
         f"{', '.join(waiting)} {verb} behind transaction {blocker['txnId']}: open for {age}, {state}; it holds "
@@ -211,5 +216,20 @@ def _held_by_keys(context: Context, rows: Sequence[Row]) -> Iterator[str]:
         yield (
             f"{row['subscription']}: {most['blocked']:,} of {row['blocked']:,} blocked {verb} behind transaction "
             f"{most['txnId']}."
+        )
+        yield f"Next: {context.style('txnctl transactions explain ' + most['txnId'], 'cyan')}"
+
+
+def _acknowledged(context: Context, rows: Sequence[Row]) -> Iterator[str]:
+    """In which open transaction most of what is pending is acknowledged: it goes to nobody until that one ends."""
+    for row in rows:
+        most = max(row["pendingIn"], key=lambda each: int(each["messages"]), default=None)
+        if most is None:
+            continue
+        verb = "is" if most["messages"] == 1 else "are"
+        of = f" of {row['pending']:,} pending" if len(row["pendingIn"]) > 1 else ""
+        yield (
+            f"{row['subscription']}: {most['messages']:,}{of} {verb} acknowledged in transaction {most['txnId']}, "
+            "which is open."
         )
         yield f"Next: {context.style('txnctl transactions explain ' + most['txnId'], 'cyan')}"
