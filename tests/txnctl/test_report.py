@@ -252,6 +252,19 @@ class TestHandedOn:
         assert "Keys are not on this page: txnctl tables intents TABLE" in words(tables)
         assert "Keys are not on this page: txnctl tables intents balances" in words(holder)
 
+    def test_the_key_of_a_conflict_is_said_to_be_left_out(self, run: Run, fresh: Path) -> None:
+        """The command that tells it stands beside the conflicts."""
+        with Store.open(fresh) as store:
+            store.create_table("accounts")
+        txn = run("transactions", "begin").out.strip()
+        run("tables", "put", "accounts", "SECRET", "1", "--txn", txn)
+        run("tables", "put", "accounts", "SECRET", "2")
+        out = run("report", "--html", "-").out
+        (conflict,) = table(tree(out), "Last conflicts")
+        assert (conflict["TABLE"], conflict["LOSER"]) == ("accounts", txn)
+        assert "Keys are not on this page: txnctl tables history" in words(tree(out))
+        assert "SECRET" not in out
+
     def test_it_can_be_searched_line_by_line(self, text: str, page: Element) -> None:
         """A line has one row of a table at most, or one item, or one shape: what grep finds is what was asked for."""
         lines = text.splitlines()

@@ -80,6 +80,7 @@ def lag(context: Context, topic: str, subscription: str | None, exit_code: bool)
     an open transaction: no consumer can help, that transaction must end. `uncommitted` belongs to open transactions.
 
     A subscription with on-open skip has blocked only what waits for its key; heldBy says behind which transaction.
+    What is `pending` goes to nobody until the transaction ends in which it is acknowledged; pendingIn says which.
 
     The verdict is `ok`, `behind` (visible), `blocked`, `mixed` (both), or `no-consumer` (visible, and nobody there).
     """
