@@ -223,10 +223,11 @@ class _Layout:
             f"{name}: {each['type']}, {level}, {each['verdict']}; acknowledged through "
             f"{each['markDeletePosition']}; {count(each['visible'])} visible, {count(each['blocked'])} blocked",
             (name, str(each["verdict"]), "alarm" if each["verdict"] in ("blocked", "mixed") else "state"),
-            (f"{each['type']} {level}", "", "soft"),
+            (f"{each['type']} {level}", "skip" if each["onOpen"] == "skip" else "", "soft"),
         )
         reads_all = level == "READ_UNCOMMITTED"
-        bound = self._model["lastConfirmedEntry" if reads_all else "maxReadPosition"]
+        goes_on = reads_all or each["onOpen"] == "skip"
+        bound = self._model["lastConfirmedEntry" if goes_on else "maxReadPosition"]
         done = self._axis.end(each["markDeletePosition"])
         handed = max(done, self._axis.end(each["readPosition"])) if each["unackedMessages"] else done
         visible = max(handed, self._axis.end(bound))

@@ -1,4 +1,4 @@
-"""The topics of a store: all of them in a table, and those of most interest drawn."""
+"""The topics of a store: those of most interest drawn, and all of them in a table."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def section(models: Sequence[Row]) -> Markup:
         return tables.section("topics", "Topics", tag("p", "There are no topics."))
     ranked = sorted(models, key=_interest, reverse=True)
     rows = [_cells(each) for each in ranked]
-    listed = tables.table("Topics", rows, _COLUMNS, more="txnctl topics list")
-    return tables.section("topics", "Topics", listed, join(_drawn(ranked)))
+    listed = tables.table("All topics", rows, _COLUMNS, more="txnctl topics list", titled=True)
+    return tables.section("topics", "Topics", join(_drawn(ranked)), listed)
 
 
 def _interest(model: Row) -> tuple[int, ...]:
@@ -127,7 +127,7 @@ _LEGEND = (
     ("blocked", (_bar("stripes", "blocked", 12),)),
     ("maxReadPosition", (Shape("line", "bound", 12, 0, 0, 14),)),
     ("a transaction's messages, first to last", (_bar("rect", "extent", 2), _own("own"))),
-    ("the same, and its owner is gone or late", (_bar("rect", "extent", 2), _own("own alarming"))),
+    ("the same: overdue, or its owner stopped or gone", (_bar("rect", "extent", 2), _own("own alarming"))),
     ("what waits for it", (_bar("rect", "stretch", 14),)),
     ("acknowledged", (_bar("rect", "acknowledged", 4),)),
     ("in flight", (_bar("stripes", "flight", 10),)),
