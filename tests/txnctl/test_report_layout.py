@@ -256,6 +256,7 @@ class TestWords:
         }
         drawing = draw(model_of([10], "1:4", [], many), WIDE)
         assert "4 more subscriptions" in texts(drawing)
+        assert drawing.description.endswith(". 4 more subscriptions.")
         assert f"s{SUBSCRIPTIONS_DRAWN + 3}" in texts(drawing)
         assert "s0" not in texts(drawing)
 

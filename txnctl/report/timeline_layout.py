@@ -10,6 +10,7 @@ from txnctl.output.axis import Axis
 from txnctl.output.human import count, duration, plural
 from txnctl.output.timeline import facts
 from txnctl.report.shapes import CELL, LINE, Drawing, Label, Row, Shape, cells, fitted, lanes
+from txnctl.report.words import description
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -253,24 +254,3 @@ class _Layout:
         else:
             row.shapes.append(Shape("line", "bound", at, top, 0, last - top))
         self.drawing.rows.append(row)
-
-
-def description(model: Model) -> str:
-    """The picture in words, for those who do not see it."""
-    chain = model["openTransactions"]
-    parts = [
-        f"{plural(model['msgCount'], 'message')} in {plural(len(model['ledgers']), 'ledger')}",
-        f"READ_COMMITTED reads up to {model['maxReadPosition']} of {model['lastConfirmedEntry']}",
-    ]
-    if chain:
-        first = chain[0]
-        parts.append(
-            f"{plural(len(chain), 'open transaction')}, the first of them {first['txnId']} from "
-            f"{first['holdsFrom']} on; {plural(model['blockedMessages'], 'committed message')} blocked"
-        )
-    parts += [
-        f"subscription {name}: {each['subscriptionIsolationLevel']}, acknowledged through "
-        f"{each['markDeletePosition']}, {each['verdict']}"
-        for name, each in list(model["subscriptions"].items())[:SUBSCRIPTIONS_DRAWN]
-    ]
-    return ". ".join(parts) + "."

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from txnctl.output.field import Field
-from txnctl.output.human import count, plural
+from txnctl.output.human import plural
 from txnctl.report import tables
 from txnctl.report.markup import Markup, join, tag
 from txnctl.report.shapes import Shape
 from txnctl.report.svg import sample, svg
 from txnctl.report.timeline_layout import NARROW, WIDE, draw
+from txnctl.report.words import facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,25 +80,6 @@ def _drawn(ranked: Sequence[Row]) -> Iterator[Markup]:
         yield tag(
             "p", f"{left} not drawn here: ", tag("code", "txnctl transactions timeline TOPIC"), class_="more"
         )
-
-
-def facts(model: Row) -> str:
-    """What a topic holds, in a line."""
-    parts = [
-        f"{plural(model['msgCount'], 'message')} in {plural(len(model['ledgers']), 'ledger')}",
-        f"{count(model['readableMessages'])} readable",
-    ]
-    if model["openTransactions"]:
-        from txnctl.commands.transaction_holder import held_up
-
-        parts.append(held_up(model))
-        uncommitted = f"{count(model['uncommittedMessages'])} uncommitted in "
-        parts.append(uncommitted + plural(model["ongoingTxnCount"], "open transaction"))
-    if model["abortedMessages"]:
-        parts.append(f"{count(model['abortedMessages'])} aborted")
-    if not model["subscriptions"]:
-        parts.append("no subscriptions")
-    return "; ".join(parts)
 
 
 def legend() -> Markup:
