@@ -121,14 +121,14 @@ class TestPage:
 
     def test_topics_agree_with_their_stats(self, run: Run, page: Element) -> None:
         """The same facts in the table as in JSON."""
-        for row in table(page, "Topics"):
+        for row in table(page, "All topics"):
             stats = run("topics", "stats", row["TOPIC"], "-o", "json").json
             assert row["MESSAGES"] == count(stats["msgCount"])
             assert row["BLOCKED"] == count(stats["blockedMessages"])
             assert row["UNCOMMITTED"] == count(stats["uncommittedMessages"])
             assert row["MAX READ POSITION"] == stats["maxReadPosition"]
             assert row["LAST CONFIRMED ENTRY"] == stats["lastConfirmedEntry"]
-        assert [row["TOPIC"] for row in table(page, "Topics")] == ["orders", "payments", "quiet"]
+        assert [row["TOPIC"] for row in table(page, "All topics")] == ["orders", "payments", "quiet"]
 
     def test_subscriptions_agree_with_lag(self, run: Run, page: Element) -> None:
         """Verdict, level, cursor, and the backlog by class."""
@@ -198,15 +198,15 @@ class TestPage:
             producer.send(b"half", txn=store.begin())
             producer.send(b"whole")
         found = tree(run("report", "--html", "-").out)
-        assert len(table(found, "Topics")) == topics.DRAWN + 3
+        assert len(table(found, "All topics")) == topics.DRAWN + 3
         assert sum(each.get("class") == "wide" for each in found.iter("svg")) == topics.DRAWN
         assert "3 more topics are not drawn here: txnctl transactions timeline TOPIC" in words(found)
-        assert table(found, "Topics")[0]["TOPIC"] == "t20"
+        assert table(found, "All topics")[0]["TOPIC"] == "t20"
 
     def test_limited_to_topics(self, run: Run, page: Element) -> None:
         """Their subscriptions and transactions alone; findings stay those of the whole store."""
         found = tree(run("report", "--html", "-", "--topic", "payments", "--topic", "quiet").out)
-        assert [row["TOPIC"] for row in table(found, "Topics")] == ["payments", "quiet"]
+        assert [row["TOPIC"] for row in table(found, "All topics")] == ["payments", "quiet"]
         assert "Limited to topics: payments, quiet." in words(found)
         assert "No transaction is open." not in words(page)
         assert "No transaction is open." in words(found)

@@ -53,7 +53,7 @@ def transaction(name: str, first: str, last: str, through: str, **facts: Any) ->
 def subscription(mark: str, read: str, level: str = LEVELS[0], **facts: Any) -> Row:
     """A cursor, as far as it is drawn."""
     return {
-        "type": "Key_Shared", "subscriptionIsolationLevel": level, "markDeletePosition": mark, "readPosition": read,
+        "type": "Key_Shared", "subscriptionIsolationLevel": level, "onOpen": "block", "markDeletePosition": mark, "readPosition": read,
         "unackedMessages": 3, "visible": 7, "blocked": 9, "verdict": "mixed", **facts,
     }  # fmt: skip
 
@@ -237,6 +237,17 @@ class TestWords:
         assert [each.form for each in drawing.shapes() if each.kind == "cursor"] == [form]
         assert f"Key_Shared {level}" in texts(drawing)
 
+    def test_who_skips_is_drawn_to_the_end(self) -> None:
+        """What it may be handed does not end at maxReadPosition."""
+        chain = [transaction("0:7", "1:5", "1:5", "1:9")]
+        for on_open, end in (("block", 0.5), ("skip", 1.0)):
+            cursor = subscription("1:-1", "1:-1", onOpen=on_open, unackedMessages=0, blocked=0)
+            drawing = draw(model_of([10], "1:4", chain, {"billing": cursor}), WIDE)
+            (visible,) = [each for each in drawing.shapes() if each.kind == "visible"]
+            (ledger,) = [each for each in drawing.shapes() if each.kind == "ledger"]
+            assert visible.width == pytest.approx(ledger.width * end, abs=1)
+            assert ("skip" in texts(drawing)) is (on_open == "skip")
+
     def test_of_many_subscriptions_the_stuck_ones_are_drawn(self) -> None:
         """The others are counted."""
         many = {
@@ -245,6 +256,7 @@ class TestWords:
         }
         drawing = draw(model_of([10], "1:4", [], many), WIDE)
         assert "4 more subscriptions" in texts(drawing)
+        assert drawing.description.endswith(". 4 more subscriptions.")
         assert f"s{SUBSCRIPTIONS_DRAWN + 3}" in texts(drawing)
         assert "s0" not in texts(drawing)
 

@@ -47,7 +47,8 @@ dl > div { display: grid; grid-template-columns: 6.5rem 1fr; gap: .75rem; }
 dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; }
 .tiles { grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem; margin-bottom: 1.25rem; }
-.tiles > div { display: flex; flex-direction: column-reverse; gap: 0; padding: .6rem .8rem; background: var(--raised);
+.tiles > div { display: flex; flex-direction: column-reverse; justify-content: flex-end; gap: 0;
+  padding: .6rem .8rem; background: var(--raised);
   border: 1px solid var(--rule); border-radius: 6px; }
 .tiles dt { font-size: .8125rem; }
 .tiles dd { font-size: 1.375rem; font-variant-numeric: tabular-nums; }
@@ -62,7 +63,8 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .finding.critical { border-left-style: double; border-left-width: 9px; background: var(--alarm-ground); }
 .finding p, .advice p, .facts { max-width: none; }
 .finding p:last-child, .advice p:last-child { margin-bottom: 0; }
-.command code { padding: .15rem .4rem; border: 1px solid var(--rule); border-radius: 4px; background: var(--ground);
+.command code { display: inline-block; max-width: 100%; padding: .15rem .4rem; border: 1px solid var(--rule);
+  border-radius: 4px; background: var(--ground); vertical-align: middle; white-space: nowrap; overflow-x: auto;
   user-select: all; }
 .fine { color: var(--calm); font-weight: 600; }
 article { margin: 0 0 1.75rem; }
@@ -96,6 +98,7 @@ td.long, td.long * { white-space: normal; overflow-wrap: anywhere; }
   td::before { content: attr(data-label); color: var(--soft); font-size: .75rem; line-height: 1.75; }
   td > *, td.long { min-width: 0; }
   td.number { text-align: left; }
+  td:first-child { font-weight: 600; }
   td.none { display: none; }
   td, td code { white-space: normal; }
 }
@@ -135,11 +138,11 @@ _PAPER = """
   html { font-size: 10pt; }
   body { max-width: none; padding: 0; }
   nav { display: none; }
+  .command code { white-space: normal; }
   details::details-content { content-visibility: visible; block-size: auto; }
   figure, .finding, tr { break-inside: avoid; }
   .scroll { overflow: visible; }
-  table { font-size: 7pt; } th { font-size: 6pt; }
-  td, td code { white-space: normal; overflow-wrap: anywhere; } td.long { min-width: 0; }
+  table { font-size: 6.5pt; } th { font-size: 5.5pt; } th, td { padding-right: .5em; } td.long { min-width: 9em; }
   h2, h3, caption { break-after: avoid; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }

@@ -10,6 +10,7 @@ from txnctl.output.axis import Axis
 from txnctl.output.human import count, duration, plural
 from txnctl.output.timeline import facts
 from txnctl.report.shapes import CELL, LINE, Drawing, Label, Row, Shape, cells, fitted, lanes
+from txnctl.report.words import description
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -223,10 +224,11 @@ class _Layout:
             f"{name}: {each['type']}, {level}, {each['verdict']}; acknowledged through "
             f"{each['markDeletePosition']}; {count(each['visible'])} visible, {count(each['blocked'])} blocked",
             (name, str(each["verdict"]), "alarm" if each["verdict"] in ("blocked", "mixed") else "state"),
-            (f"{each['type']} {level}", "", "soft"),
+            (f"{each['type']} {level}", "skip" if each["onOpen"] == "skip" else "", "soft"),
         )
         reads_all = level == "READ_UNCOMMITTED"
-        bound = self._model["lastConfirmedEntry" if reads_all else "maxReadPosition"]
+        goes_on = reads_all or each["onOpen"] == "skip"
+        bound = self._model["lastConfirmedEntry" if goes_on else "maxReadPosition"]
         done = self._axis.end(each["markDeletePosition"])
         handed = max(done, self._axis.end(each["readPosition"])) if each["unackedMessages"] else done
         visible = max(handed, self._axis.end(bound))
@@ -252,24 +254,3 @@ class _Layout:
         else:
             row.shapes.append(Shape("line", "bound", at, top, 0, last - top))
         self.drawing.rows.append(row)
-
-
-def description(model: Model) -> str:
-    """The picture in words, for those who do not see it."""
-    chain = model["openTransactions"]
-    parts = [
-        f"{plural(model['msgCount'], 'message')} in {plural(len(model['ledgers']), 'ledger')}",
-        f"READ_COMMITTED reads up to {model['maxReadPosition']} of {model['lastConfirmedEntry']}",
-    ]
-    if chain:
-        first = chain[0]
-        parts.append(
-            f"{plural(len(chain), 'open transaction')}, the first of them {first['txnId']} from "
-            f"{first['holdsFrom']} on; {plural(model['blockedMessages'], 'committed message')} blocked"
-        )
-    parts += [
-        f"subscription {name}: {each['subscriptionIsolationLevel']}, acknowledged through "
-        f"{each['markDeletePosition']}, {each['verdict']}"
-        for name, each in list(model["subscriptions"].items())[:SUBSCRIPTIONS_DRAWN]
-    ]
-    return ". ".join(parts) + "."

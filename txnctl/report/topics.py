@@ -1,14 +1,15 @@
-"""The topics of a store: all of them in a table, and those of most interest drawn."""
+"""The topics of a store: those of most interest drawn, and all of them in a table."""
 
 from __future__ import annotations
 
 from txnctl.output.field import Field
-from txnctl.output.human import count, plural
+from txnctl.output.human import plural
 from txnctl.report import tables
 from txnctl.report.markup import Markup, join, tag
 from txnctl.report.shapes import Shape
 from txnctl.report.svg import sample, svg
 from txnctl.report.timeline_layout import NARROW, WIDE, draw
+from txnctl.report.words import facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ def section(models: Sequence[Row]) -> Markup:
         return tables.section("topics", "Topics", tag("p", "There are no topics."))
     ranked = sorted(models, key=_interest, reverse=True)
     rows = [_cells(each) for each in ranked]
-    listed = tables.table("Topics", rows, _COLUMNS, more="txnctl topics list")
-    return tables.section("topics", "Topics", listed, join(_drawn(ranked)))
+    listed = tables.table("All topics", rows, _COLUMNS, more="txnctl topics list", titled=True)
+    return tables.section("topics", "Topics", join(_drawn(ranked)), listed)
 
 
 def _interest(model: Row) -> tuple[int, ...]:
@@ -81,25 +82,6 @@ def _drawn(ranked: Sequence[Row]) -> Iterator[Markup]:
         )
 
 
-def facts(model: Row) -> str:
-    """What a topic holds, in a line."""
-    parts = [
-        f"{plural(model['msgCount'], 'message')} in {plural(len(model['ledgers']), 'ledger')}",
-        f"{count(model['readableMessages'])} readable",
-    ]
-    if model["openTransactions"]:
-        from txnctl.commands.transaction_holder import held_up
-
-        parts.append(held_up(model))
-        uncommitted = f"{count(model['uncommittedMessages'])} uncommitted in "
-        parts.append(uncommitted + plural(model["ongoingTxnCount"], "open transaction"))
-    if model["abortedMessages"]:
-        parts.append(f"{count(model['abortedMessages'])} aborted")
-    if not model["subscriptions"]:
-        parts.append("no subscriptions")
-    return "; ".join(parts)
-
-
 def legend() -> Markup:
     """What the figures of all drawings mean."""
     return tag(
@@ -127,7 +109,7 @@ _LEGEND = (
     ("blocked", (_bar("stripes", "blocked", 12),)),
     ("maxReadPosition", (Shape("line", "bound", 12, 0, 0, 14),)),
     ("a transaction's messages, first to last", (_bar("rect", "extent", 2), _own("own"))),
-    ("the same, and its owner is gone or late", (_bar("rect", "extent", 2), _own("own alarming"))),
+    ("the same: overdue, or its owner stopped or gone", (_bar("rect", "extent", 2), _own("own alarming"))),
     ("what waits for it", (_bar("rect", "stretch", 14),)),
     ("acknowledged", (_bar("rect", "acknowledged", 4),)),
     ("in flight", (_bar("stripes", "flight", 10),)),

@@ -1,0 +1,55 @@
+"""A topic in words: a line about what it holds, and what its picture shows for those who do not see it."""
+
+from __future__ import annotations
+
+from txnctl.commands.transaction_holder import held_up
+from txnctl.output.human import count, plural
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Row = dict[str, Any]
+
+_SUBSCRIPTIONS_NAMED = 20
+
+
+def facts(model: Row) -> str:
+    """What a topic holds, in a line."""
+    parts = [
+        f"{plural(model['msgCount'], 'message')} in {plural(len(model['ledgers']), 'ledger')}",
+        f"{count(model['readableMessages'])} readable",
+    ]
+    if model["openTransactions"]:
+        parts.append(held_up(model))
+        uncommitted = f"{count(model['uncommittedMessages'])} uncommitted in "
+        parts.append(uncommitted + plural(model["ongoingTxnCount"], "open transaction"))
+    if model["abortedMessages"]:
+        parts.append(f"{count(model['abortedMessages'])} aborted")
+    if not model["subscriptions"]:
+        parts.append("no subscriptions")
+    return "; ".join(parts)
+
+
+def description(model: Row) -> str:
+    """The picture in words, for those who do not see it."""
+    chain = model["openTransactions"]
+    parts = [
+        f"{plural(model['msgCount'], 'message')} in {plural(len(model['ledgers']), 'ledger')}",
+        f"READ_COMMITTED reads up to {model['maxReadPosition']} of {model['lastConfirmedEntry']}",
+    ]
+    if chain:
+        first = chain[0]
+        parts.append(
+            f"{plural(len(chain), 'open transaction')}, the first of them {first['txnId']} from "
+            f"{first['holdsFrom']} on; {plural(model['blockedMessages'], 'committed message')} blocked"
+        )
+    parts += [
+        f"subscription {name}: {each['subscriptionIsolationLevel']}, acknowledged through "
+        f"{each['markDeletePosition']}, {each['verdict']}"
+        for name, each in list(model["subscriptions"].items())[:_SUBSCRIPTIONS_NAMED]
+    ]
+    left = len(model["subscriptions"]) - _SUBSCRIPTIONS_NAMED
+    if left > 0:
+        parts.append(plural(left, "more subscription"))
+    return ". ".join(parts) + "."
