@@ -31,6 +31,9 @@ ENTRY_MESSAGES_MAX = 10_000
 WRITE_BYTES_TARGET = 8 * 1024 * 1024
 """A bulk write commits when it has appended this much, so that no store transaction exceeds 16 MB."""
 
+REDELIVERIES_MAX = 1_000_000
+"""After how many redeliveries, at the most, a message goes to the dead-letter topic."""
+
 SESSION_LEASE_MS = 60_000
 SESSION_LEASE_MS_MAX = 24 * 3600 * 1000
 """How long a session of the shell lives without being used: by default, and at the most."""

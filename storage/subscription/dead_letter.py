@@ -9,7 +9,7 @@ from storage.errors import InvalidName, InvalidValue
 from storage.ledger import managed_ledger, sequence_ids, topic as topics, topic_head
 from storage.ledger.entry import MESSAGES, Columns, Entry
 from storage.ledger.topic import LedgerLimits, Topic
-from storage.limits import NAME_BYTES_MAX
+from storage.limits import NAME_BYTES_MAX, REDELIVERIES_MAX
 from storage.names import LETTERS_PREFIX, full_topic_name
 from storage.position import Position
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set
@@ -31,10 +31,10 @@ def check_policy(
 
     Raises:
         InvalidName: the topic's name, or the one made from topic and subscription, is none.
-        InvalidValue: a topic cannot be its own dead-letter topic, nor a count be negative.
+        InvalidValue: a topic cannot be its own dead-letter topic, nor a count be negative or beyond its bound.
     """
-    if max_redeliver_count is not None and max_redeliver_count < 0:
-        raise InvalidValue(f"a redelivery count is 0 or more, not {max_redeliver_count}")
+    if max_redeliver_count is not None and not 0 <= max_redeliver_count <= REDELIVERIES_MAX:
+        raise InvalidValue(f"a redelivery count is 0 to {REDELIVERIES_MAX:,}, not {max_redeliver_count}")
     if dead_letter_topic is not None and full_topic_name(dead_letter_topic) == topic.full_name:
         raise InvalidValue(f"{topic.name} cannot be its own dead-letter topic")
     if max_redeliver_count is not None and dead_letter_topic is None:

@@ -7,6 +7,7 @@ import pytest
 from storage import EARLIEST, Consumer, IsolationLevel, Message, MessageId, Store, SubscriptionType
 from storage.clock import ManualClock
 from storage.errors import InvalidName, InvalidValue
+from storage.limits import REDELIVERIES_MAX
 
 RU = IsolationLevel.READ_UNCOMMITTED
 TYPES = list(SubscriptionType)
@@ -200,7 +201,8 @@ class TestPolicy:
             with pytest.raises(InvalidValue):
                 attach(store, 1, dead_letter_topic=name)
 
-    def test_a_negative_count_is_refused(self, store: Store) -> None:
+    @pytest.mark.parametrize("count", [-1, REDELIVERIES_MAX + 1, 1 << 70])
+    def test_a_count_out_of_bounds_is_refused(self, store: Store, count: int) -> None:
         """Zero is the least: never redelivered."""
         with pytest.raises(InvalidValue):
-            attach(store, -1)
+            attach(store, count)
