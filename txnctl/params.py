@@ -9,6 +9,7 @@ is a value of the engine (a position, a transaction id, a named constant), the e
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,14 +36,14 @@ _MILLISECOND_DIGITS = 15
 """A whole number of more digits is a version, in nanoseconds."""
 
 
-class Grammar(click.ParamType):  # type: ignore[type-arg]
+class Grammar(click.ParamType, ABC):  # type: ignore[type-arg]
     """A kind of value: how to read it, and how to say what was expected."""
 
     expected = ""
 
+    @abstractmethod
     def read(self, text: str) -> Any:
         """The value of `text`; None, or an error of the engine, where it is not of this kind."""
-        raise NotImplementedError
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The value that was typed; defaults that are values already stay as they are."""
