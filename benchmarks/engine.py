@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from storage import EARLIEST, Consumer, IsolationLevel, Position, Store
-from storage.position import Extreme
+from storage.values.position import Extreme
 
 TOPIC = "bench"
 _RECEIVER_QUEUE_SIZE = 10_000

@@ -10,13 +10,13 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
-from storage.codec import key1, pack, unpack
+from storage.disk.codec import key1, pack, unpack
+from storage.disk.schema import AUDIT
+from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
 from storage.limits import AUDIT_CHANGES_KEPT, AUDIT_EXPIRIES_KEPT, REASON_CHARACTERS_MAX
-from storage.moment import both
-from storage.owner import Owner
-from storage.schema import AUDIT
-from storage.view import ReadView, WriteBatch
+from storage.process.identity import Owner
+from storage.values.timestamps import both
 
 
 class Kind(IntEnum):

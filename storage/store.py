@@ -17,36 +17,36 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from storage.clock import SYSTEM_CLOCK, Clock, nanoseconds
-from storage.connection import Connection
+from storage.disk.connection import Connection
+from storage.disk.schema import PART_SUBSCRIPTION, PART_TOPIC
 from storage.errors import InvalidValue
-from storage.ledger import topic as topics
-from storage.ledger.access import AccessMode
 from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, SESSION_LEASE_MS, TRANSACTION_TIMEOUT_MS
-from storage.names import named
-from storage.position import EARLIEST, LATEST, Extreme, MessageId, Position, start_of
-from storage.schema import PART_SUBSCRIPTION, PART_TOPIC
+from storage.process.clock import SYSTEM_CLOCK, Clock, nanoseconds
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
-from storage.txn_id import TxnID
-from storage.txn_options import CheckMode, Priority, TransactionIsolation, TransactionOptions
+from storage.topic import catalogue as topics
+from storage.topic.producers.access_mode import AccessMode
+from storage.txn.options import CheckMode, Priority, TransactionIsolation, TransactionOptions
+from storage.values.names import named
+from storage.values.position import EARLIEST, LATEST, Extreme, MessageId, Position, start_of
+from storage.values.txn_id import TxnID
 
 if TYPE_CHECKING:
-    from storage.connecting import OnTurn
-    from storage.consumer import Consumer
-    from storage.environment.data_map import OnWait
-    from storage.ledger.topic import Topic
-    from storage.message import Message
-    from storage.open_table import Table
-    from storage.ops.admin import Administration
-    from storage.ops.extents import Extent, Reached
-    from storage.participant import Participant
-    from storage.producer import Producer
-    from storage.reader import Reader
-    from storage.transaction import Transaction
+    from storage.admin.admin import Administration
+    from storage.client.connect import OnTurn
+    from storage.client.consumer import Consumer
+    from storage.client.producer import Producer
+    from storage.client.reader import Reader
+    from storage.client.table import Table
+    from storage.client.transaction import Transaction
+    from storage.disk.data_map import OnWait
+    from storage.disk.view import WriteBatch
+    from storage.reports.extents import Extent, Reached
+    from storage.topic.catalogue import Topic
+    from storage.topic.message import Message
     from storage.txn.aborted import AbortedSet
     from storage.txn.coordinator import Coordinator
+    from storage.txn.participant import Participant
     from storage.txn.reaper import Reaper
-    from storage.view import WriteBatch
 
     Start = Position | MessageId | Extreme
     Txn = Transaction | TxnID | str
@@ -83,7 +83,7 @@ class Store:
             AlreadyExists: something is at the path; it was left as it is.
             StoreUnsafe, NotPermitted, StoreFull
         """
-        from storage import creation
+        from storage.disk import create as creation
 
         creation.create(os.fspath(path), clock)
 
@@ -139,14 +139,14 @@ class Store:
     @property
     def identity(self) -> str:
         """Which store it is, and which incarnation: restoring a backup makes another."""
-        from storage.ops import inspection
+        from storage.reports import store_info
 
-        return inspection.identity(self.connection)
+        return store_info.identity(self.connection)
 
     @property
     def admin(self) -> Administration:
         """What operators do: delete, seek, skip, evict and the like."""
-        from storage.ops.admin import Administration
+        from storage.admin.admin import Administration
 
         return Administration(self)
 
@@ -220,9 +220,9 @@ class Store:
             ProducerFenced: the epoch or session it brings is over.
             WaitTimeout
         """
-        from storage import connecting, producing
+        from storage.client import connect, create_producer as producing
 
-        ask = connecting.Ask(
+        ask = connect.Ask(
             topic, access_mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=txn, timeout=timeout,
             create_topic=create_topic, on_wait=on_wait,
         )  # fmt: skip
@@ -235,7 +235,7 @@ class Store:
         Raises:
             TopicNotFound, InvalidValue, SessionNotFound, ProducerFenced
         """
-        from storage import producing
+        from storage.client import create_producer as producing
 
         return producing.borrow(self.connection, self.coordinator, topic, session)
 
@@ -262,14 +262,14 @@ class Store:
         Raises:
             as `create_producer`
         """
-        from storage import connecting
-        from storage.ops import producers
+        from storage.client import connect
+        from storage.reports import producers
 
-        ask = connecting.Ask(
+        ask = connect.Ask(
             topic, access_mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=txn, lease=lease,
             timeout=timeout, create_topic=create_topic, on_wait=on_wait,
         )  # fmt: skip
-        return producers.granted(self, *connecting.connect(self.connection, self.coordinator, ask))
+        return producers.granted(self, *connect.connect(self.connection, self.coordinator, ask))
 
     def close_session(
         self, session: str, *, dry_run: bool = False, reason: str | None = None
@@ -279,7 +279,7 @@ class Store:
         Raises:
             InvalidValue, SessionNotFound
         """
-        from storage.ops import producers
+        from storage.reports import producers
 
         return producers.close_session(self, session, dry_run, reason)
 
@@ -289,25 +289,25 @@ class Store:
         Raises:
             InvalidValue, SessionNotFound
         """
-        from storage.ops import producers
+        from storage.reports import producers
 
         return producers.show_session(self, session)
 
     def producer_rows(self, topic: str | None = None) -> list[dict[str, Any]]:
         """The producers that are connected to a topic or wait for it, or to any."""
-        from storage.ops import producers
+        from storage.reports import producers
 
         return producers.rows(self.connection, topic)
 
     def producer_history(self, topic: str, limit: int = 100) -> list[dict[str, Any]]:
         """Who owned a topic, the newest first."""
-        from storage.ops import producers
+        from storage.reports import producers
 
         return producers.history(self.connection, topic, limit)
 
     def show_producers(self, topic: str) -> dict[str, Any]:
         """Why a producer can or cannot connect to a topic: epoch, owner, publishers, who waits, and the history."""
-        from storage.ops import producers
+        from storage.reports import producers
 
         return producers.show(self.connection, topic)
 
@@ -323,7 +323,7 @@ class Store:
         Raises:
             TopicNotFound, InvalidName
         """
-        from storage.reader import Reader
+        from storage.client.reader import Reader
         from storage.txn.aborted import AbortedSet
 
         found = self._topic(topic)
@@ -363,30 +363,30 @@ class Store:
             InvalidValue: skip with another type or level.
             SubscriptionBusy: consumers attached ask for another type, level or on-open, or it is Exclusive.
         """
-        from storage import consuming
-        from storage.consumer import Consumer
+        from storage.client.consumer import Consumer
+        from storage.subscription import attach
 
         if receiver_queue_size < 1:
             raise InvalidValue(f"a receiver queue holds at least 1 message, not {receiver_queue_size}")
-        ask = consuming.Ask(
+        ask = attach.Ask(
             topic, subscription_name, type_=subscription_type, level=subscription_isolation_level,
             on_open=on_open, start=initial_position, dead_letter_topic=dead_letter_topic,
             max_redeliver_count=max_redeliver_count,
         )  # fmt: skip
-        attached = consuming.attach(self.connection, self.coordinator, ask, consumer_name)
+        attached = attach.attach(self.connection, self.coordinator, ask, consumer_name)
         return Consumer(self.connection, self.coordinator, *attached, receiver_queue_size)
 
     # Tables
 
     def tables(self) -> list[str]:
         """The names of all tables, in order."""
-        from storage.table import table as tables
+        from storage.table import catalogue as tables
 
         with self.connection.view() as view:
             return [table.name for table in tables.every(view)]
 
     def has_table(self, name: str) -> bool:
-        from storage.table import table as tables
+        from storage.table import catalogue as tables
 
         with self.connection.view() as view:
             return tables.find(view, name) is not None
@@ -397,7 +397,7 @@ class Store:
         Raises:
             AlreadyExists, InvalidName
         """
-        from storage.table import table as tables
+        from storage.table import catalogue as tables
 
         self.connection.write(lambda batch: tables.create(batch, name))
 
@@ -407,21 +407,21 @@ class Store:
         Raises:
             TableNotFound, InvalidName
         """
-        from storage.open_table import Table
-        from storage.table import table as tables
+        from storage.client.table import Table
+        from storage.table import catalogue as tables
 
         with self.connection.view() as view:
             return Table(self.connection, lambda: self.coordinator, tables.get(view, name))
 
     def table_rows(self) -> list[dict[str, Any]]:
         """Every table: counts."""
-        from storage.ops import tables
+        from storage.table import report as tables
 
         return tables.table_rows(self.connection)
 
     def intents(self, table: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
         """Write intents of one table, or of all: who holds which keys."""
-        from storage.ops import tables
+        from storage.table import report as tables
 
         return tables.intents(self.connection, table, _limit(limit))
 
@@ -454,8 +454,8 @@ class Store:
         Raises:
             InvalidValue, InvalidName
         """
-        from storage.lazy_transaction import Begun
-        from storage.transaction import Transaction
+        from storage.client.transaction import Transaction
+        from storage.client.work.handle import Begun
 
         begun = Begun(_timeout_ms(timeout), labels, TransactionOptions(isolation, check, priority))
         return Transaction.begin(self.connection, self.coordinator, begun)
@@ -486,7 +486,7 @@ class Store:
         Raises:
             TransactionNotFound, TransactionNotOpen, TransactionTimedOut
         """
-        from storage import transaction
+        from storage.client import transaction
 
         transaction.use(self.connection, self.coordinator, txn)
 
@@ -496,7 +496,7 @@ class Store:
         Raises:
             TransactionNotFound, TransactionNotOpen, TransactionTimedOut, LostConflict, RequestTooOld
         """
-        from storage import transaction
+        from storage.client import transaction
 
         return transaction.commit(self.connection, self.coordinator, txn)
 
@@ -521,8 +521,8 @@ class Store:
         Raises:
             TransactionNotFound, TransactionNotOpen, TransactionChanged, OwnerAlive
         """
-        from storage.ops import abort
-        from storage.transaction import txn_number
+        from storage.admin import abort
+        from storage.client.transaction import txn_number
 
         return abort.run(self, txn_number(txn), reason, if_version, force, dry_run, fence)
 
@@ -530,7 +530,7 @@ class Store:
         self, *, ended: bool = False, topic: str | None = None, limit: int | None = None
     ) -> list[dict[str, Any]]:
         """The open transactions, oldest first; with `ended` the others, newest first."""
-        from storage.ops import transactions
+        from storage.reports import transactions
 
         return transactions.rows(self, ended=ended, topic=topic, limit=_limit(limit))
 
@@ -540,8 +540,8 @@ class Store:
         Raises:
             TransactionNotFound
         """
-        from storage.ops import transactions
-        from storage.transaction import txn_number
+        from storage.client.transaction import txn_number
+        from storage.reports import transactions
 
         return transactions.show(self, txn_number(txn))
 
@@ -551,8 +551,8 @@ class Store:
         Raises:
             TransactionNotFound
         """
-        from storage.ops import explain
-        from storage.transaction import txn_number
+        from storage.client.transaction import txn_number
+        from storage.reports import explain
 
         return explain.run(self, txn_number(txn))
 
@@ -562,20 +562,20 @@ class Store:
         Raises:
             TopicNotFound
         """
-        from storage.ops import timeline
+        from storage.reports import timeline
 
         return timeline.chains(self.connection, topic)
 
     def slow_transactions(self, over: float = 60.0) -> list[dict[str, Any]]:
         """Transactions open for longer than `over` seconds, the oldest first, with what each holds back."""
-        from storage.clock import nanoseconds
-        from storage.ops import attention
+        from storage.process.clock import nanoseconds
+        from storage.reports import attention
 
         return attention.slow(self, nanoseconds(over, "an age") // 1_000_000)
 
     def orphans(self) -> list[dict[str, Any]]:
         """Open transactions whose process is proven dead, with what each holds back."""
-        from storage.ops import attention
+        from storage.reports import attention
 
         return attention.orphans(self)
 
@@ -596,9 +596,9 @@ class Store:
         Raises:
             TopicNotFound, InvalidValue
         """
-        from storage.names import named
-        from storage.ops import transactions
-        from storage.txn_state import AbortReason
+        from storage.reports import transactions
+        from storage.values.names import named
+        from storage.values.txn_state import AbortReason
 
         wanted = named(AbortReason, reason, "reason")
         return transactions.history(self, topic=topic, reason=wanted, since_ms=since_ms, limit=_limit(limit))
@@ -609,8 +609,8 @@ class Store:
         Raises:
             TransactionNotFound, WaitTimeout
         """
-        from storage.ops import transactions
-        from storage.transaction import txn_number
+        from storage.client.transaction import txn_number
+        from storage.reports import transactions
 
         return transactions.wait(self, txn_number(txn), timeout)
 
@@ -618,7 +618,7 @@ class Store:
         self, limit: int = 1000, *, dry_run: bool = False, reason: str | None = None
     ) -> list[dict[str, Any]]:
         """End overdue and orphaned transactions now; what was ended."""
-        from storage.ops import transactions
+        from storage.reports import transactions
 
         return transactions.reap(self, limit, dry_run, reason)
 
@@ -626,19 +626,19 @@ class Store:
 
     def topic_rows(self) -> list[dict[str, Any]]:
         """Every topic: positions and counts."""
-        from storage.ops import stats
+        from storage.reports import stats
 
         return stats.topic_rows(self.connection)
 
     def topic_stats(self, topic: str) -> dict[str, Any]:
         """What `txnctl topics stats` shows, from one view; names as Pulsar's where it has the same thing."""
-        from storage.ops import stats
+        from storage.reports import stats
 
         return stats.topic(self.connection, topic)
 
     def topic_stats_internal(self, topic: str) -> dict[str, Any]:
         """Ledgers, cursors and segments of the aborted set of a topic."""
-        from storage.ops import stats
+        from storage.reports import stats
 
         return stats.internal(self.connection, topic)
 
@@ -648,31 +648,31 @@ class Store:
         Raises:
             TopicNotFound
         """
-        from storage.ops import timeline
+        from storage.reports import timeline
 
         return timeline.topic(self.connection, topic)
 
     def timelines(self) -> list[dict[str, Any]]:
         """The models of all topics, from one view."""
-        from storage.ops import timeline
+        from storage.reports import timeline
 
         return timeline.every(self.connection)
 
     def subscription_stats(self, topic: str, subscription: str) -> dict[str, Any]:
         """One subscription of `topic_stats`."""
-        from storage.ops import stats
+        from storage.reports import stats
 
         return stats.subscription(self.connection, topic, subscription)
 
     def subscription_rows(self, topic: str | None = None) -> list[dict[str, Any]]:
         """The subscriptions of one topic, or of all."""
-        from storage.ops import stats
+        from storage.reports import stats
 
         return stats.subscription_rows(self.connection, topic)
 
     def log(self, topic: str, start: Start = EARLIEST, limit: int | None = None) -> Iterator[dict[str, Any]]:
         """Every entry of a topic from `start` on, transaction markers too."""
-        from storage.ops import browse
+        from storage.reports import browse
 
         return browse.log(self.connection, topic, start, _limit(limit))
 
@@ -684,19 +684,19 @@ class Store:
         subscription: str | None = None,
     ) -> MessageId | None:
         """The largest message visible at a level, or to a subscription at its own; or None."""
-        from storage.ops import browse
+        from storage.reports import browse
 
         return browse.last_message_id(self.connection, topic, isolation_level, subscription)
 
     def peek(self, topic: str, subscription: str, count: int = 1) -> list[Message]:
         """The next messages that a subscription may be handed, without handing them out."""
-        from storage.ops import browse
+        from storage.reports import browse
 
         return browse.peek(self.connection, topic, subscription, count)
 
     def position_at(self, topic: str, time_ms: int) -> Position:
         """The first entry published at or after a moment, for a start or a seek by time."""
-        from storage.ops import browse
+        from storage.reports import browse
 
         return browse.position_at(self.connection, topic, time_ms)
 
@@ -706,7 +706,7 @@ class Store:
         Raises:
             TopicNotFound, InvalidName
         """
-        from storage.ops import extents
+        from storage.reports import extents
 
         return extents.of(self.connection, topics)
 
@@ -724,7 +724,7 @@ class Store:
         Raises:
             TopicNotFound, InvalidName
         """
-        from storage.ops import extents
+        from storage.reports import extents
 
         return extents.reach(self.connection, topic, after, through, max_messages, max_bytes)
 
@@ -740,19 +740,19 @@ class Store:
         Raises:
             TopicNotFound, InvalidName
         """
-        from storage.ops import extents
+        from storage.reports import extents
 
         return extents.messages_between(self.connection, topic, after, through, isolation_level)
 
     def audit(self, limit: int | None = None) -> list[dict[str, Any]]:
         """What operators changed, the newest first."""
-        from storage.ops import audit
+        from storage.reports import audit
 
         return audit.rows(self.connection, _limit(limit))
 
     def overview(self) -> dict[str, Any]:
         """All that `txnctl status`, `doctor` and `check` look at, from one view, with what is wrong as `findings`."""
-        from storage.ops import overview
+        from storage.reports import overview
 
         return overview.run(self)
 
@@ -762,33 +762,33 @@ class Store:
         Raises:
             TopicNotFound, InvalidName
         """
-        from storage.ops import report
+        from storage.reports import store_report as report
 
         return report.run(self, topics)
 
     def info(self) -> dict[str, Any]:
         """What the store is: format, identity, sizes, counts."""
-        from storage.ops import inspection
+        from storage.reports import store_info
 
-        return inspection.info(self.connection)
+        return store_info.info(self.connection)
 
     def locks(self) -> list[dict[str, Any]]:
         """Who holds the writer gate, leases, and the store open."""
-        from storage.ops import inspection
+        from storage.reports import store_info
 
-        return inspection.locks(self.connection)
+        return store_info.locks(self.connection)
 
     def readers(self) -> list[dict[str, Any]]:
         """LMDB's reader table."""
-        from storage.ops import inspection
+        from storage.reports import store_info
 
-        return inspection.readers(self.connection)
+        return store_info.readers(self.connection)
 
     def space(self) -> list[dict[str, Any]]:
         """Where the space goes, by database."""
-        from storage.ops import inspection
+        from storage.reports import store_info
 
-        return inspection.space(self.connection)
+        return store_info.space(self.connection)
 
     def backup(
         self, destination: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None
@@ -801,7 +801,7 @@ class Store:
         Raises:
             AlreadyExists, StoreFull, StoreInvalid
         """
-        from storage.ops import backup
+        from storage.maintenance import backup
 
         return backup.backup(self, os.fspath(destination), progress)
 
@@ -821,7 +821,7 @@ class Store:
         Raises:
             AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
         """
-        from storage.ops import backup
+        from storage.maintenance import backup
 
         open_store = partial(cls.open, program=program)
         return backup.restore(
@@ -840,7 +840,7 @@ class Store:
         Raises:
             StoreInUse, StoreFull
         """
-        from storage.ops import backup
+        from storage.maintenance import backup
 
         return backup.compact(self, progress, dry_run, reason)
 
@@ -852,7 +852,7 @@ class Store:
         Args:
             trust_clock: remove old versions although the wall clock was moved: it was looked at and is right.
         """
-        from storage.ops import backup
+        from storage.maintenance import backup
 
         return backup.collect(self, trust_clock, dry_run, reason)
 
@@ -869,7 +869,7 @@ class Store:
             progress: told what is being checked, and how many records of it more are done.
             checked: told at the end the number of each invariant (docs/SEMANTICS.md) that was checked.
         """
-        from storage.ops import verify
+        from storage.verify import run as verify
 
         return verify.run(self.connection, self.table, full=full, progress=progress, checked=checked)
 

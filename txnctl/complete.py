@@ -180,7 +180,8 @@ def sessions(context: click.Context, incomplete: str) -> list[CompletionItem]:
 
 def _token(store: Store, row: dict[str, Any]) -> str | None:
     """The token of a session, which reports do not show; None if it has gone meanwhile."""
-    from storage.ledger import session as sessions, topic as topics
+    from storage.topic import catalogue as topics
+    from storage.topic.producers import session as sessions
 
     with store.connection.view() as view:
         topic = topics.find(view, row["topic"])

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from storage.position import Extreme, MessageId, Position
-    from storage.txn_id import TxnID
+    from storage.values.position import Extreme, MessageId, Position
+    from storage.values.txn_id import TxnID
 
     Completer = Callable[[click.Context, str], list[CompletionItem]]
 
@@ -120,7 +120,7 @@ class PositionGrammar(Grammar):
         """The position, as the engine reads it."""
         if self._times and text.startswith("@"):
             return AtTime.parse(text)
-        from storage.position import parse_start
+        from storage.values.position import parse_start
 
         try:
             return parse_start(text)
@@ -197,7 +197,7 @@ class RangeGrammar(Grammar):
 
     def read(self, text: str) -> MessageRange | None:
         """The range, or None."""
-        from storage.position import EARLIEST, LATEST
+        from storage.values.position import EARLIEST, LATEST
 
         if text.startswith("-"):
             newest = text[1:]
@@ -221,7 +221,7 @@ class TransactionGrammar(Grammar):
 
     def read(self, text: str) -> TxnID:
         """The id, as the engine reads it."""
-        from storage.txn_id import TxnID
+        from storage.values.txn_id import TxnID
 
         return TxnID.parse(text)
 
@@ -328,7 +328,7 @@ class SessionToken(Grammar):
 
     def read(self, text: str) -> str:
         """The token as it is; that it can be one is the engine's to say."""
-        from storage.ledger.session import Token
+        from storage.topic.producers.session import Token
 
         return Token(text).text
 
@@ -392,7 +392,7 @@ class AgeOrTime(Grammar):
 
     def read(self, text: str) -> int | None:
         """Milliseconds since 1970, or None."""
-        from storage.clock import SYSTEM_CLOCK
+        from storage.process.clock import SYSTEM_CLOCK
         from txnctl.output.timestamp import milliseconds
 
         age_ms = DURATION_MS.read(text)

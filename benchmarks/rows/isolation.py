@@ -13,7 +13,7 @@ from benchmarks.payload import Payload
 from benchmarks.prepared import prepared
 from benchmarks.report import Comparison, compare
 from storage import EARLIEST, LATEST, IsolationLevel, Position, Producer, Store
-from storage.position import Extreme
+from storage.values.position import Extreme
 
 _BATCH = 1000
 _FEW_OPEN = 10

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from storage.codec import U64, corrupt, key1, key3, key_through, pack, unpack
-from storage.ledger import managed_ledger
-from storage.position import MessageId, Position
-from storage.schema import ACKS, CURSORS, ENTRIES
+from storage.disk.codec import U64, corrupt, key1, key3, key_through, pack, unpack
+from storage.disk.schema import ACKS, CURSORS, ENTRIES
+from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import message_set
-from storage.view import ReadView, WriteBatch
+from storage.topic import log
+from storage.values.position import MessageId, Position
 
 
 class Cursor:
@@ -209,7 +209,7 @@ def begin_inside(
 ) -> None:
     """The subscription starts at a message inside a batch: those before it are taken as acknowledged."""
     at = (start.ledger_id, start.entry_id)
-    entry = managed_ledger.read(batch, topic_id, at)
+    entry = log.read(batch, topic_id, at)
     if entry is not None and start.batch_index > 0 and entry.count:
         before = message_set.through(min(start.batch_index, entry.count) - 1)
         cursor.reached_undecided = True
@@ -246,8 +246,8 @@ def acknowledged_count(view: ReadView, topic_id: int, subscription_id: int) -> i
         if messages:
             total += int.from_bytes(messages, "big").bit_count()
             continue
-        low = managed_ledger.read(view, topic_id, first)
-        high = managed_ledger.read(view, topic_id, (first.ledger_id, last))
+        low = log.read(view, topic_id, first)
+        high = log.read(view, topic_id, (first.ledger_id, last))
         if low is None or high is None:
             raise corrupt(ENTRIES, key3(topic_id, first.ledger_id, last), "an acknowledged entry is missing")
         total += high.messages_through - low.messages_before

@@ -5,18 +5,18 @@ The copy and the acknowledgement are one store transaction. The topic comes into
 
 from __future__ import annotations
 
+from storage.disk.view import WriteBatch
 from storage.errors import InvalidName, InvalidValue
-from storage.ledger import managed_ledger, sequence_ids, topic as topics, topic_head
-from storage.ledger.entry import MESSAGES, Columns, Entry
-from storage.ledger.topic import LedgerLimits, Topic
 from storage.limits import NAME_BYTES_MAX, REDELIVERIES_MAX
-from storage.names import LETTERS_PREFIX, full_topic_name
-from storage.position import Position
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set
+from storage.subscription.catalogue import Subscription
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import Delivery
-from storage.subscription.subscription import Subscription
-from storage.view import WriteBatch
+from storage.topic import catalogue as topics, log, sequence_ids, state
+from storage.topic.catalogue import LedgerLimits, Topic
+from storage.topic.entry import MESSAGES, Columns, Entry
+from storage.values.names import LETTERS_PREFIX, full_topic_name
+from storage.values.position import Position
 
 
 def topic_name(topic: str, subscription: str) -> str:
@@ -57,21 +57,21 @@ def send(
     """Copy these messages and acknowledge them; how many. The caller advances and saves the cursor."""
     target = subscription.dead_letter_topic or topic_name(topic.full_name, subscription.name)
     letters = topics.find(batch, target) or topics.create(batch, target, LedgerLimits())
-    head = topic_head.load(batch, letters.topic_id)
+    head = state.load(batch, letters.topic_id)
     sent = 0
     for entry, delivery, messages in worn_out:
         columns = _letters(entry, message_set.indexes(messages), topic, subscription)
         count, name = len(columns.values), f"{LETTERS_PREFIX}{subscription.name}"[:NAME_BYTES_MAX]
         first = sequence_ids.assign(batch, letters.topic_id, name, count, 0)
         body = columns.body(name, first)
-        managed_ledger.append(batch, letters.topic_id, head, MESSAGES, count, 0, head.epoch, body)
+        log.append(batch, letters.topic_id, head, MESSAGES, count, 0, head.epoch, body)
         delivery.take(messages)
         deliveries.save(batch, subscription.subscription_id, cursor, delivery)
         cursors.acknowledge(
             batch, topic.topic_id, subscription.subscription_id, cursor, delivery.at, delivery.count, messages
         )
         sent += count
-    topic_head.save(batch, letters.topic_id, head)
+    state.save(batch, letters.topic_id, head)
     return sent
 
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from storage.codec import key1, key3, key_through, pack, unpack
-from storage.schema import DELIVERIES
+from storage.disk.codec import key1, key3, key_through, pack, unpack
+from storage.disk.schema import DELIVERIES
+from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import message_set
 from storage.subscription.cursor import Cursor
-from storage.view import ReadView, WriteBatch
 
 NOBODY = 0
 PENDING = -1

@@ -15,7 +15,7 @@ from collections.abc import Container
 from enum import Enum
 
 from storage.errors import InvalidValue
-from storage.ledger.entry import MESSAGES
+from storage.topic.entry import MESSAGES
 
 
 class IsolationLevel(Enum):

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from storage.codec import key1, key2, key3, key4, pack, part_key, unpack
+from storage.disk.codec import key1, key2, key3, key4, pack, part_key, unpack
+from storage.disk.schema import PART_SUBSCRIPTION, PENDING, SUBSCRIPTIONS, TXN_PARTS, TXN_PENDING
+from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue, TransactionConflict, TxnctlError
-from storage.ledger import managed_ledger
 from storage.limits import PENDING_ENTRIES_MAX
-from storage.position import Position
-from storage.schema import PART_SUBSCRIPTION, PENDING, SUBSCRIPTIONS, TXN_PARTS, TXN_PENDING
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set
+from storage.subscription.catalogue import Subscription
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import NOBODY, Delivery, Part
-from storage.subscription.subscription import Subscription
-from storage.txn_id import TxnID
-from storage.view import ReadView, WriteBatch
+from storage.topic import log
+from storage.values.position import Position
+from storage.values.txn_id import TxnID
 
 
 class SubscriptionPart:
@@ -405,7 +405,7 @@ def acknowledge_cumulative(
     before = (at[0], at[1] - 1)
     deliveries.settle_through(batch, subscription_id, cursor, before, by)
     cursors.acknowledge_through(batch, subscription_id, cursor, before)
-    entry = managed_ledger.read(batch, topic_id, at)
+    entry = log.read(batch, topic_id, at)
     assert entry is not None, "what is acknowledged exists"
     messages = message_set.through(index)
     deliveries.settle(batch, subscription_id, cursor, at, messages, by)

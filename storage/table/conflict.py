@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from storage.codec import key1, pack, unpack
+from storage.disk.codec import key1, pack, unpack
+from storage.disk.schema import CONFLICTS
+from storage.disk.view import ReadView, WriteBatch
 from storage.errors import LostConflict, RequestTooOld, WriteTooOld
 from storage.limits import CONFLICTS_MAX
-from storage.moment import both
-from storage.schema import CONFLICTS
 from storage.txn.record import TransactionRecord
-from storage.txn_id import TxnID
-from storage.view import ReadView, WriteBatch
+from storage.values.timestamps import both
+from storage.values.txn_id import TxnID
 
 PUSH, HELD, READ, VERSION, TOO_OLD = "push", "held", "read", "version", "too-old"
 """What a transaction lost to: another one that wanted a key it held, or that held a key it wanted; a later read, a

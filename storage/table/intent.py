@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from storage.codec import key1, key2, pack, part_key, unpack
+from storage.disk.codec import key1, key2, pack, part_key, unpack
+from storage.disk.schema import PART_TABLE, ROWS, TXN_KEYS, TXN_PARTS, VERSIONS
+from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TxnctlError
 from storage.limits import FINALIZE_INLINE_MAX, WRITE_BYTES_TARGET
-from storage.schema import PART_TABLE, ROWS, TXN_KEYS, TXN_PARTS, VERSIONS
-from storage.table import row as rows, table_head
+from storage.table import row as rows, state
 from storage.table.visibility import Row, Version
-from storage.view import ReadView, WriteBatch
 
 _NOWHERE = Row(None, None)
 
@@ -29,7 +29,7 @@ class RowWriter:
     def __init__(self, batch: WriteBatch, table_id: int) -> None:
         self._batch = batch
         self._prefix = key1(table_id)
-        self._head = table_head.find(batch, table_id)
+        self._head = state.find(batch, table_id)
         self._changed = False
         self.table_id = table_id
 
@@ -113,7 +113,7 @@ class RowWriter:
     def finish(self) -> None:
         """Write the counters if they changed."""
         if self._changed and self._head is not None:
-            table_head.save(self._batch, self.table_id, self._head)
+            state.save(self._batch, self.table_id, self._head)
 
 
 def _is_value(row: Row) -> int:

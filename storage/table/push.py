@@ -5,7 +5,7 @@ The lower priority loses; if equal, the older timestamp. Nobody ever waits (K2-3
 
 from __future__ import annotations
 
-from storage.txn_options import Priority
+from storage.txn.options import Priority
 
 RANKS = {each.value: rank for rank, each in enumerate(Priority)}
 """The higher the priority, the lower the number."""

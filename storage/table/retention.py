@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Literal
 
-from storage.codec import U64, U64X2, key1
+from storage.disk.codec import U64, U64X2, key1
+from storage.disk.schema import ROWS, TABLE_PURGES, TXN_KEYS, VERSIONS
+from storage.disk.view import ReadView, WriteBatch
 from storage.limits import CLOCKS_DISAGREE_NS, GC_LOOK_RECORDS, GC_STEP_BYTES, GC_STEP_RECORDS
-from storage.schema import ROWS, TABLE_PURGES, TXN_KEYS, VERSIONS
 from storage.table import row as rows
 from storage.table.intent import RowWriter, finalize_keys
-from storage.table.reading import state_of
+from storage.table.read import state_of
 from storage.table.visibility import COMMITTED, OPEN, Row, StateOf
 from storage.txn import record as records
-from storage.view import ReadView, WriteBatch
 
 
 def clocks_agree(view: ReadView) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from struct import Struct, error
 from typing import Final
 
-from storage.codec import corrupt, key1
+from storage.disk.codec import corrupt, key1
+from storage.disk.schema import ROWS, TXNS, VERSIONS, Database
 from storage.errors import InvalidValue
 from storage.limits import TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
-from storage.schema import ROWS, TXNS, VERSIONS, Database
 from storage.table.visibility import Row, Version
 
 COMMITTED: Final = 1

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from storage.txn_options import CheckMode
-from storage.txn_state import STATE_CODES, TransactionState
+from storage.txn.options import CheckMode
+from storage.values.txn_state import STATE_CODES, TransactionState
 
 OPEN, COMMITTED, ABORTED = (
     STATE_CODES.index(each)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from struct import Struct, unpack
 
-from storage.codec import corrupt, key1, key2
-from storage.ledger.topic_head import TopicHead
+from storage.disk.codec import corrupt, key1, key2
+from storage.disk.schema import ABORTED
+from storage.disk.view import ReadView, WriteBatch
 from storage.limits import ABORTED_SEGMENT_TRANSACTIONS_MAX
-from storage.schema import ABORTED
+from storage.topic.state import TopicHead
 from storage.txn import runs
-from storage.view import ReadView, WriteBatch
 
 # Range (first ledger and entry, last ledger and entry), transactions, messages; then a row per transaction.
 _RANGE = Struct(">QQQQQQ")

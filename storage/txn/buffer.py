@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from storage.codec import I64X2, key1, key4, pack, part_key, unpack
+from storage.disk.codec import I64X2, key1, key4, pack, part_key, unpack
+from storage.disk.schema import OPEN_FIRST, PART_TOPIC, TXN_PARTS
+from storage.disk.view import ReadView, WriteBatch
 from storage.errors import ProducerFenced, TxnctlError
-from storage.ledger import managed_ledger, sequence_ids, topic_head
-from storage.ledger.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES
-from storage.ledger.topic_head import TopicHead
-from storage.position import Position
-from storage.schema import OPEN_FIRST, PART_TOPIC, TXN_PARTS
+from storage.topic import log, sequence_ids, state
+from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES
+from storage.topic.state import TopicHead
 from storage.txn import aborted, runs
-from storage.txn_id import TxnID
-from storage.view import ReadView, WriteBatch
+from storage.values.position import Position
+from storage.values.txn_id import TxnID
 
 
 class TopicPart:
@@ -88,7 +88,7 @@ def append(
     if part is None:
         # From here on plain appends leave maxReadPosition where it is: just before this first message.
         head.open_txns += 1
-    position = managed_ledger.append(batch, topic_id, head, MESSAGES, count, txn, epoch, body)
+    position = log.append(batch, topic_id, head, MESSAGES, count, txn, epoch, body)
     if part is None:
         part = TopicPart((position.ledger_id, position.entry_id), before)
         part.epoch = epoch
@@ -144,7 +144,7 @@ class TransactionBuffer:
 
     def refusal(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TxnctlError | None:
         """Invariant 10: what a transaction wrote is committed under the topic's epoch or not at all."""
-        head, mine = topic_head.load(view, object_id), TopicPart.decode(part)
+        head, mine = state.load(view, object_id), TopicPart.decode(part)
         if mine.epoch == head.epoch:
             return None
         return ProducerFenced(
@@ -158,7 +158,7 @@ class TransactionBuffer:
         self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
     ) -> dict[str, Any]:
         """Write the marker, move maxReadPosition, note an abort in the aborted set, settle sequence ids."""
-        head, mine = topic_head.load(batch, object_id), TopicPart.decode(part)
+        head, mine = state.load(batch, object_id), TopicPart.decode(part)
         was = head.max_read
         batch.delete(OPEN_FIRST, key4(object_id, *mine.first, txn))
         head.open_txns -= 1
@@ -166,7 +166,7 @@ class TransactionBuffer:
         if not committed:
             aborted.add(batch, object_id, head, (txn, *mine.first, *mine.last, mine.messages))
         kind = COMMIT_MARKER if committed else ABORT_MARKER
-        managed_ledger.append(batch, object_id, head, kind, 0, txn, head.epoch, b"")
+        log.append(batch, object_id, head, kind, 0, txn, head.epoch, b"")
         if head.open_txns:
             blocker = first_open(batch, object_id)
             assert blocker is not None, "open transactions are indexed"
@@ -174,7 +174,7 @@ class TransactionBuffer:
         assert head.max_read >= was, "maxReadPosition never moves backwards"
         for producer, first, last in mine.sequences:
             sequence_ids.settle(batch, object_id, producer, first, last, txn, committed)
-        topic_head.save(batch, object_id, head)
+        state.save(batch, object_id, head)
         return {
             "kind": "topic", "topicId": object_id, "messages": mine.messages,
             "firstPosition": str(Position(*mine.first)), "lastPosition": str(Position(*mine.last)),

@@ -11,19 +11,26 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from storage import audit_trail, faults
-from storage.codec import key1, key2
+from storage.disk.codec import key1, key2
+from storage.disk.schema import (
+    LEASE_TXNS,
+    PART_SUBSCRIPTION,
+    PART_TABLE,
+    PART_TOPIC,
+    TXN_DEADLINES,
+    TXN_PARTS,
+)
+from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TxnctlError
-from storage.owner import Owner
-from storage.schema import LEASE_TXNS, PART_SUBSCRIPTION, PART_TABLE, PART_TOPIC, TXN_DEADLINES, TXN_PARTS
-from storage.txn import record as records, refusals
-from storage.txn.beginning import Started, check_begin, new_record
+from storage.process.identity import Owner
+from storage.txn import errors, record as records
+from storage.txn.begin import Started, check_begin, new_record
+from storage.txn.options import SERIALIZABLE, TransactionIsolation, TransactionOptions
 from storage.txn.record import TransactionRecord
-from storage.txn_options import SERIALIZABLE, TransactionIsolation, TransactionOptions
-from storage.txn_state import STATE_CODES, AbortReason, TransactionState, Verdict, judge_end
-from storage.view import ReadView, WriteBatch
+from storage.values.txn_state import STATE_CODES, AbortReason, TransactionState, Verdict, judge_end
 
 if TYPE_CHECKING:
-    from storage.participant import Participant
+    from storage.txn.participant import Participant
 
 _EXPIRIES = (AbortReason.TIMED_OUT, AbortReason.OWNER_DEAD)
 _OPEN = STATE_CODES.index(TransactionState.OPEN)
@@ -88,12 +95,12 @@ class Coordinator:
         """
         record = records.get(batch, least)
         if record.isolation == TransactionIsolation.READ_COMMITTED.value:
-            raise refusals.read_only(str(record.id))
+            raise errors.read_only(str(record.id))
         if record.state_code != _OPEN:
-            raise refusals.not_open(record, "used")
+            raise errors.not_open(record, "used")
         if record.is_overdue(batch.now_ns):
             self._end(batch, record, TransactionState.ABORTED, AbortReason.TIMED_OUT, None, by)
-            raise batch.refuse(refusals.timed_out(record))
+            raise batch.refuse(errors.timed_out(record))
         record.version += 1
         record.used_ns, record.used_ms = batch.now_ns, batch.now_ms
         return record
@@ -122,10 +129,10 @@ class Coordinator:
         if verdict is Verdict.ALREADY_SO:
             return Ended(record, [], already=True)
         if verdict is Verdict.CONFLICT:
-            raise refusals.not_open(record, "committed")
+            raise errors.not_open(record, "committed")
         if verdict is Verdict.TOO_LATE:
             self._end(batch, record, TransactionState.ABORTED, AbortReason.TIMED_OUT, None, by)
-            raise batch.refuse(refusals.timed_out(record))
+            raise batch.refuse(errors.timed_out(record))
         refusal = self._refusal(batch, least)
         if refusal is not None:
             self._end(batch, record, TransactionState.ABORTED, AbortReason.FENCED, refusal.message, by)
@@ -176,12 +183,12 @@ class Coordinator:
         verdict = judge_end(record.state, TransactionState.ABORTED, batch.now_ns, record.deadline_ns)
         if verdict is Verdict.ALREADY_SO:
             if if_version is not None and if_version > record.version:
-                raise refusals.changed(record, if_version)
+                raise errors.changed(record, if_version)
             return Ended(record, [], already=True)
         if verdict is Verdict.CONFLICT:
-            raise refusals.not_open(record, "aborted")
+            raise errors.not_open(record, "aborted")
         if if_version is not None and if_version != record.version:
-            raise refusals.changed(record, if_version)
+            raise errors.changed(record, if_version)
         return self._end(batch, record, TransactionState.ABORTED, reason, text, by)
 
     def _end(

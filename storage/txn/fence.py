@@ -6,15 +6,15 @@ of a lower epoch on it. Else a message of a fenced producer could appear in its 
 
 from __future__ import annotations
 
-from storage.owner import Owner
+from storage.disk.view import WriteBatch
+from storage.process.identity import Owner
 from storage.txn import buffer, reaper
 from storage.txn.coordinator import Coordinator, Ended
-from storage.txn_state import AbortReason
-from storage.view import WriteBatch
+from storage.values.txn_state import AbortReason
 
 
 class Fence:
-    """See `storage.ledger.admission.Transactions`.
+    """See `storage.topic.producers.admission.Transactions`.
 
     Args:
         by: whom the aborts are ascribed to: the one that takes over.

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from storage.codec import key1
+from storage.disk.codec import key1
+from storage.disk.schema import HEADS, PART_TOPIC, TXN_KEYS, TXN_PARTS, TXNS
+from storage.disk.view import ReadView, WriteBatch
 from storage.limits import GC_LOOK_RECORDS, GC_STEP_RECORDS, OUTCOME_RETENTION_MS
-from storage.schema import HEADS, PART_TOPIC, TXN_KEYS, TXN_PARTS, TXNS
 from storage.txn import record as records
-from storage.view import ReadView, WriteBatch
 
 
 def find_old(view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from storage.codec import U64X2, key1
-from storage.lease import LockFile
+from storage.disk.codec import U64X2, key1
+from storage.disk.schema import LEASE_TXNS, LEASES, TXN_DEADLINES
+from storage.disk.superblock import ReapPolicy
+from storage.disk.view import ReadView, WriteBatch
 from storage.limits import REAP_EVERY_NS, REAP_PER_WRITE_MAX
-from storage.owner import Owner
-from storage.schema import LEASE_TXNS, LEASES, TXN_DEADLINES
-from storage.store_head import ReapPolicy
+from storage.process.identity import Owner
+from storage.process.locks import LockFile
 from storage.txn.coordinator import Coordinator, Ended
-from storage.txn_state import AbortReason
-from storage.view import ReadView, WriteBatch
+from storage.values.txn_state import AbortReason
 
 EVERY = -1
 """What a batch names that reaps by itself."""

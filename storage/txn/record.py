@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from storage.codec import key1, pack, unpack
+from storage.disk.codec import key1, pack, unpack
+from storage.disk.schema import TXNS
+from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TransactionNotFound
-from storage.owner import Owner
-from storage.schema import TXNS
-from storage.txn_id import TxnID
-from storage.txn_state import STATE_CODES, AbortReason, TransactionState
-from storage.view import ReadView, WriteBatch
+from storage.process.identity import Owner
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import STATE_CODES, AbortReason, TransactionState
 
 _FIELDS = (
     "state_code", "version", "timestamp", "begun_ms", "deadline_ns", "timeout_ms", "lease", "owner_fields", "labels",

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from storage.codec import U64X2, key2, key4
-from storage.ledger import managed_ledger
-from storage.ledger.entry import Entry
-from storage.position import Position
-from storage.schema import TXN_RUNS
-from storage.view import ReadView, WriteBatch
+from storage.disk.codec import U64X2, key2, key4
+from storage.disk.schema import TXN_RUNS
+from storage.disk.view import ReadView, WriteBatch
+from storage.topic import log
+from storage.topic.entry import Entry
+from storage.values.position import Position
 
 
 def extend(
@@ -42,7 +42,7 @@ def extend(
 def messages_through(view: ReadView, topic_id: int, txn: int, position: tuple[int, int]) -> int:
     """How many of the transaction's messages on a topic lie at or below a position."""
     if position[1] < 0:
-        position = managed_ledger.previous_position(view, topic_id, (position[0], 0))
+        position = log.previous_position(view, topic_id, (position[0], 0))
         if position[1] < 0:
             return 0
     found = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, *position))
@@ -54,8 +54,8 @@ def messages_through(view: ReadView, topic_id: int, txn: int, position: tuple[in
     if position[0] > ledger_id or position[1] >= last_entry:
         return int(total)
     # Inside a run every entry is the transaction's: the topic's running counts tell the rest.
-    end = managed_ledger.read(view, topic_id, (ledger_id, last_entry))
-    here = managed_ledger.read(view, topic_id, position)
+    end = log.read(view, topic_id, (ledger_id, last_entry))
+    here = log.read(view, topic_id, position)
     assert end is not None and here is not None, "the entries of a run exist"
     return int(total - (end.messages_through - here.messages_through))
 
@@ -105,4 +105,4 @@ def entries(
             return
         begin = max((ledger_id, first - 1), after)
         end = min((ledger_id, U64X2.unpack(payload)[0]), through)
-        yield from managed_ledger.scan(view, topic_id, begin, end)
+        yield from log.scan(view, topic_id, begin, end)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import storage
-from storage.ops.admin import Administration
+from storage.admin.admin import Administration
 
 PAGE = (Path(__file__).parents[2] / "docs" / "API.md").read_text()
 CLASSES = (

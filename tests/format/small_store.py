@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
-from storage.clock import ManualClock
 from storage.errors import LostConflict
+from storage.process.clock import ManualClock
 
 
 def build(path: Path) -> None:

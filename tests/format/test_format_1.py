@@ -12,11 +12,12 @@ from pathlib import Path
 import lmdb
 import msgpack
 
-from storage import IsolationLevel, Store, schema
-from storage.ledger import entry as entries
+from storage import IsolationLevel, Store
+from storage.disk import schema
 from storage.subscription import message_set
 from storage.table import row as rows
 from storage.table.visibility import Row, Version
+from storage.topic import entry as entries
 
 HERE = Path(__file__).parent
 

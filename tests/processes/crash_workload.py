@@ -26,11 +26,11 @@ from storage import (
     TxnID,
     faults,
 )
-from storage.consumer import Consumer
+from storage.client.consumer import Consumer
 from storage.errors import ProducerFenced
-from storage.ledger import topic
-from storage.message import Message
-from storage.table import retention, table
+from storage.table import catalogue as tables, retention
+from storage.topic import catalogue as topics
+from storage.topic.message import Message
 from tests.processes.journal import Journal
 from tests.processes.parent import say
 
@@ -474,8 +474,8 @@ def _kill_at(point: str, nth: int) -> None:
 
 def main(path: str, journal: str, mode: str, point: str = "", nth: str = "0") -> None:
     """See the module."""
-    topic.PURGE_STEP = 2
-    table.GC_STEP_RECORDS = 2
+    topics.PURGE_STEP = 2
+    tables.GC_STEP_RECORDS = 2
     retention.GC_STEP_RECORDS = 20
     if point:
         _kill_at(point, int(nth))

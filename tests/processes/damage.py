@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
-from storage.clock import ManualClock
 from storage.errors import TxnctlError
+from storage.process.clock import ManualClock
 from tests.processes.parent import say
 
 TOPICS = ("letters", "numbers")

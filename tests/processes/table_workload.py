@@ -20,9 +20,9 @@ from hashlib import md5
 from pathlib import Path
 
 from storage import CheckMode, Store, Table, Transaction, TxnID
-from storage.clock import Clock
+from storage.client.table import Row
 from storage.errors import ConditionFailed, TxnctlError
-from storage.open_table import Row
+from storage.process.clock import Clock
 from tests.processes.parent import has_let_go, say
 from tests.processes.table_log import UNKNOWN, Log, decode, encode
 from tests.storage.table.history import Get, Operation, Put, Scan

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from storage import Store, TransactionState, TxnID
-from storage.codec import key1, pack, unpack
+from storage.disk.codec import key1, pack, unpack
+from storage.disk.schema import LEASES, TXNS
+from storage.disk.view import WriteBatch
 from storage.errors import OwnerAlive, TransactionNotOpen
-from storage.owner import started
-from storage.schema import LEASES, TXNS
+from storage.process.identity import started
 from storage.txn import record as records
-from storage.view import WriteBatch
 from tests.processes.child import Child, Children
 
 OWNER = """
@@ -42,7 +42,7 @@ PARENT_OF_A_SLEEPER = """
 """
 
 OWNER_OF_ANOTHER_BOOT = """
-    from storage.clock import ManualClock
+    from storage.process.clock import ManualClock
     store = Store.open(path, clock=ManualClock(boot=b"another-boot-001"))
     txn = store.transaction()
     store.create_producer("t").send(b"before the reboot", txn=txn)

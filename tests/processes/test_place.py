@@ -12,11 +12,12 @@ from typing import Any
 import lmdb
 import pytest
 
-from storage import Store, place
-from storage.codec import pack, unpack
+from storage import Store
+from storage.disk import directory as place
+from storage.disk.codec import pack, unpack
+from storage.disk.schema import FORMAT_NUMBER, STORE
+from storage.disk.view import WriteBatch
 from storage.errors import CorruptStore, NotAStore, StoreInvalid, StoreNotFound, StoreUnsafe, UnknownFormat
-from storage.schema import FORMAT_NUMBER, STORE
-from storage.view import WriteBatch
 
 FILES = ("data.mdb", "lock.mdb", "store.lock")
 

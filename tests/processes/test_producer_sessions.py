@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from storage import Store
-from storage.codec import key1, pack
+from storage.disk.codec import key1, pack
+from storage.disk.schema import LEASES
+from storage.disk.view import WriteBatch
 from storage.errors import ProducerBusy, ProducerFenced
-from storage.ledger import session as sessions, topic as topics
-from storage.owner import started
-from storage.schema import LEASES
-from storage.view import WriteBatch
+from storage.process.identity import started
+from storage.topic import catalogue as topics
+from storage.topic.producers import session as sessions
 from tests.processes.child import Child, Children
 
 OWNER = """
@@ -97,7 +98,7 @@ ORPHANED_CHILD = """
 """
 
 OWNER_OF_ANOTHER_BOOT = """
-    from storage.clock import ManualClock
+    from storage.process.clock import ManualClock
     store = Store.open(path, clock=ManualClock(boot=b"another-boot-001"))
     owner = store.create_producer("t", access_mode="Exclusive")
     owner.send(b"before the reboot")

@@ -7,9 +7,9 @@ import os
 import pytest
 
 from storage import Store
-from storage.clock import SYSTEM_CLOCK
 from storage.errors import StoreInUse
-from storage.lease import FILE_NAME, LockFile
+from storage.process.clock import SYSTEM_CLOCK
+from storage.process.locks import FILE_NAME, LockFile
 from tests.processes.child import Children
 
 OPEN = """
@@ -21,8 +21,8 @@ OPEN = """
 """
 
 ALONE = """
-    from storage.clock import SYSTEM_CLOCK
-    from storage.lease import FILE_NAME, LockFile
+    from storage.process.clock import SYSTEM_CLOCK
+    from storage.process.locks import FILE_NAME, LockFile
     lock = LockFile(os.path.join(path, FILE_NAME), SYSTEM_CLOCK, writable=True)
     say("alone" if lock.own_store() else "refused")
     hear()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from storage import IsolationLevel, MessageId, Store, TransactionState
-from storage.message import Message
+from storage.topic.message import Message
 from tests.processes import traffic
 from tests.processes.child import Child, Children
 from tests.processes.journal import Line, read

@@ -16,7 +16,7 @@ AT_ONCE_S = 5.0
 
 HOLDER = """
     with Store.open(path) as store:
-        from storage.ledger import topic as topics
+        from storage.topic import catalogue as topics
 
         def hold(batch):
             topics.create(batch, "held", topics.LedgerLimits())

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
-from storage.consumer import Consumer
-from storage.message import Message
+from storage.client.consumer import Consumer
+from storage.topic.message import Message
 from tests.processes.journal import Journal, Line
 from tests.processes.parent import has_let_go, say
 

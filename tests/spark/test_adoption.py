@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from storage import IsolationLevel, Store
-from storage.clock import ManualClock
 from storage.errors import InvalidValue, ProducerBusy, RequestTooOld, TableNotFound, TopicNotFound
 from storage.limits import TABLE_RETENTION_MS, WRITE_BYTES_TARGET
-from storage.outgoing import columns_of, entries_of
+from storage.process.clock import ManualClock
+from storage.topic.batching import columns_of, entries_of
 from tests.processes.child import Child
 from txnctl.spark import sink_progress
 from txnctl.spark.adoption import Adopted, Batch, adopt, clean_up

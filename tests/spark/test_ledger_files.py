@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage import CheckMode, IsolationLevel, Position, Store
-from storage.clock import SYSTEM_CLOCK
 from storage.errors import InvalidValue, OffloadInvalid, TopicNotFound
+from storage.process.clock import SYSTEM_CLOCK
 from txnctl.pipelines import offload as job
 from txnctl.spark import schemas
 from txnctl.spark.ledger_files import offload as offloading, range_export, upkeep
@@ -422,7 +422,7 @@ def test_a_task_reads_files_where_lmdb_cannot_be_imported(store: Store, root: Ro
         "sys.modules['lmdb'] = None\n"
         "pieces, schema = pickle.load(open(sys.argv[1], 'rb'))\n"
         "print(sum(batch.num_rows for piece in pieces for batch in piece.batches(schema)))\n"
-        "assert 'storage.environment' not in sys.modules\n"
+        "assert 'storage.disk.environment' not in sys.modules\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(packed)], capture_output=True, text=True, check=True,

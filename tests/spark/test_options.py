@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from storage.errors import InvalidName, InvalidPosition, InvalidValue
-from storage.position import MessageId, Position
 from storage.subscription.isolation import IsolationLevel
-from storage.txn_options import CheckMode
+from storage.txn.options import CheckMode
+from storage.values.position import MessageId, Position
 from txnctl.spark import options
 from txnctl.spark.edges import Moment, Word
 

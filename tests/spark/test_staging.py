@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from pyarrow import fs
 
 from storage.errors import InvalidValue, NotFound
-from storage.ledger.entry import PackedColumns
-from storage.outgoing import columns_of, entries_of
+from storage.topic.batching import columns_of, entries_of
+from storage.topic.entry import PackedColumns
 from txnctl.spark import staged_file
 from txnctl.spark.staged_file import StagedFile
 from txnctl.spark.staging import ORPHAN_MS, Staging, file_name, write_name

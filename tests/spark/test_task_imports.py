@@ -12,7 +12,7 @@ PROGRAM = """
 import pickle, sys
 sys.modules["lmdb"] = None
 from pyspark.sql.types import BinaryType, StructField, StructType
-from storage.position import Position
+from storage.values.position import Position
 from storage.subscription.isolation import IsolationLevel
 from txnctl.spark import data_source, options, row_columns, table_range, table_reader, topic_range, topic_reader, topic_stream
 from txnctl.spark.local_store import LocalStore

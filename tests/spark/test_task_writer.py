@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from storage.errors import InvalidName, InvalidValue, MessageTooLarge
 from storage.limits import ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX
-from storage.outgoing import unpacked
+from storage.topic.batching import unpacked
 from txnctl.spark import task_writer
 from txnctl.spark.sink_columns import SinkColumns, sink_columns
 from txnctl.spark.staged_file import StagedFile

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from storage.errors import InvalidValue, TopicNotFound
-from storage.ledger.managed_ledger import LedgerInfo
-from storage.ops.extents import Extent
-from storage.position import MessageId, Position
+from storage.reports.extents import Extent
 from storage.subscription.isolation import IsolationLevel
+from storage.topic.log import LedgerInfo
+from storage.values.position import MessageId, Position
 from txnctl.spark import options, topic_plan
 from txnctl.spark.edges import Moment, Place, Word
 from txnctl.spark.local_store import LocalStore

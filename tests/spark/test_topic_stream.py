@@ -341,8 +341,8 @@ def test_a_busy_store_does_not_end_a_stream(store: Store, path: str, monkeypatch
     stream = reader(path, subscription="s")
     stream.initialOffset()
     send(store, "t", b"1")
+    from storage.admin.admin import Administration
     from storage.errors import WriterBusy
-    from storage.ops.admin import Administration
 
     def busy(*_: object) -> None:
         raise WriterBusy("the writer gate is held")

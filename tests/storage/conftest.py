@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from storage import Store, TxnID
-from storage.clock import ManualClock
-from storage.view import WriteBatch
+from storage.disk.view import WriteBatch
+from storage.process.clock import ManualClock
 
 T = TypeVar("T")
 

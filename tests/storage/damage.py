@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from storage import Store
-from storage.view import WriteBatch
+from storage.disk.view import WriteBatch
 
 Break = Callable[[WriteBatch], object]
 

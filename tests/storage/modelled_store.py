@@ -7,7 +7,7 @@ import shutil
 import tempfile
 
 from storage import Store
-from storage.clock import ManualClock
+from storage.process.clock import ManualClock
 from tests.processes.memory import directory_in_memory
 
 

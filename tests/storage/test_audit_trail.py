@@ -9,10 +9,10 @@ import pytest
 
 from storage import EARLIEST, LATEST, MessageId, Store, audit_trail
 from storage.audit_trail import Kind
-from storage.clock import ManualClock
+from storage.disk.schema import AUDIT
 from storage.errors import InvalidValue, TransactionTimedOut
 from storage.limits import REASON_CHARACTERS_MAX
-from storage.schema import AUDIT
+from storage.process.clock import ManualClock
 
 
 class TestExpiry:

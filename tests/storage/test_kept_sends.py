@@ -22,7 +22,6 @@ from storage import (
     TransactionState,
     faults,
 )
-from storage.clock import ManualClock
 from storage.errors import (
     NotDeliverable,
     ProducerFenced,
@@ -35,8 +34,9 @@ from storage.errors import (
     WriterBusy,
     WriteTooOld,
 )
-from storage.lease import LockFile
 from storage.limits import ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX
+from storage.process.clock import ManualClock
+from storage.process.locks import LockFile
 from tests.storage.busy import busy
 
 DIRTY = IsolationLevel.READ_UNCOMMITTED

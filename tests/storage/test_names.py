@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from storage.errors import InvalidName
 from storage.limits import NAME_BYTES_MAX, TOPIC_NAME_BYTES_MAX
-from storage.names import check_name, full_topic_name, short_topic_name
+from storage.values.names import check_name, full_topic_name, short_topic_name
 
 ALLOWED = string.ascii_letters + string.digits + "-_.=:"
 parts = st.text(ALLOWED, min_size=1, max_size=40).filter(lambda name: name not in (".", ".."))

@@ -9,9 +9,9 @@ from hypothesis import given, strategies as st
 
 from storage import AccessMode, IsolationLevel, Store
 from storage.errors import InvalidValue, LostConflict, MessageTooLarge, ProducerFenced, TransactionNotOpen
-from storage.ledger.entry import Columns, PackedColumns
 from storage.limits import ENTRY_BYTES_TARGET, ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX, WRITE_BYTES_TARGET
-from storage.outgoing import columns_of, entries_of
+from storage.topic.batching import columns_of, entries_of
+from storage.topic.entry import Columns, PackedColumns
 from tests.storage.conftest import Scratch
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from storage import EARLIEST, LATEST, MessageId, Position
-from storage.codec import key3
+from storage.disk.codec import key3
 from storage.errors import InvalidPosition
-from storage.position import parse_start
+from storage.values.position import parse_start
 
 ledgers = st.integers(0, 10**17)
 entries = st.integers(0, 10**17)

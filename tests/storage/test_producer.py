@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from storage import DUPLICATE, IsolationLevel, MessageId, Position, Producer, Store
-from storage.clock import ManualClock
 from storage.errors import (
     BadInput,
     InvalidName,
@@ -20,6 +19,7 @@ from storage.errors import (
     TopicNotFound,
 )
 from storage.limits import ENTRY_BYTES_TARGET, ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX, WRITE_BYTES_TARGET
+from storage.process.clock import ManualClock
 from tests.storage.conftest import Scratch
 
 RU = IsolationLevel.READ_UNCOMMITTED

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from storage import EARLIEST, IsolationLevel, MessageId, Position, Store
-from storage.clock import ManualClock
 from storage.errors import InvalidValue, TopicNotFound, WaitTimeout
-from storage.ledger import managed_ledger
+from storage.process.clock import ManualClock
+from storage.topic import log
 
 RC, RU = IsolationLevel
 
@@ -52,7 +52,7 @@ class TestReading:
         self, store: Store, monkeypatch: pytest.MonkeyPatch, page: int
     ) -> None:
         """However small the pages, and whatever is filtered out of them."""
-        monkeypatch.setattr(managed_ledger, "PAGE_ENTRIES", page)
+        monkeypatch.setattr(log, "PAGE_ENTRIES", page)
         producer = store.create_producer("t")
         for number in range(5):
             producer.send(b"%d" % number)

@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Message, Store, SubscriptionType
-from storage.clock import ManualClock
-from storage.environment import data_file
+from storage.disk import data_file
 from storage.errors import (
     AlreadyExists,
     InvalidName,
@@ -25,7 +24,8 @@ from storage.errors import (
     TopicNotFound,
     WriteTooOld,
 )
-from storage.ops import audit
+from storage.process.clock import ManualClock
+from storage.reports import audit
 
 RU = IsolationLevel.READ_UNCOMMITTED
 

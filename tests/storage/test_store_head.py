@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from storage.clock import ManualClock
-from storage.store_head import StoreHead
+from storage.disk.superblock import StoreHead
+from storage.process.clock import ManualClock
 
 STORE_ID = b"s" * 16
 

@@ -30,7 +30,7 @@ from storage import (
     TxnctlError,
     TxnID,
 )
-from storage.flusher import KEPT_NS
+from storage.process.background import KEPT_NS
 from storage.table import intent
 from tests.storage.conftest import MODEL_EXAMPLES
 from tests.storage.model_table import INLINE_MAX, OPEN, PRIORITIES, Message, Refused, TableModel, Txn, Value

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from storage import Store, TransactionState, faults
-from storage.clock import ManualClock
 from storage.errors import TransactionNotOpen, TransactionTimedOut, WriterBusy
-from storage.lease import LockFile
+from storage.process.clock import ManualClock
+from storage.process.locks import LockFile
 
 
 class TestReadCommitted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from storage.txn_state import STATE_CODES, TransactionState, Verdict, judge_end
+from storage.values.txn_state import STATE_CODES, TransactionState, Verdict, judge_end
 
 OPEN, COMMITTED, ABORTED = TransactionState
 times = st.integers(0, 1 << 62)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from storage import Store
-from storage.ledger import managed_ledger, topic as topics, topic_head
-from storage.ledger.entry import MESSAGES, Columns
-from storage.ledger.topic import LedgerLimits
+from storage.disk.view import WriteBatch
+from storage.topic import catalogue as topics, log, state as topic_head
+from storage.topic.catalogue import LedgerLimits
+from storage.topic.entry import MESSAGES, Columns
 from storage.txn import buffer
-from storage.view import WriteBatch
 
 Step = tuple[str, int]
 
@@ -80,7 +80,7 @@ class WrittenLog:
             position, part = buffer.append(batch, topic_id, head, txn, count, -1, body)
             buffer.save_part(batch, txn, topic_id, part)
         else:
-            position = managed_ledger.append(batch, topic_id, head, MESSAGES, count, 0, -1, body)
+            position = log.append(batch, topic_id, head, MESSAGES, count, 0, -1, body)
         topic_head.save(batch, topic_id, head)
         self.entries.append(Written((position.ledger_id, position.entry_id), txn, count))
 

@@ -14,8 +14,8 @@ import lmdb
 import pytest
 
 from storage import Store
-from storage.codec import pack, seal, unpack, unseal
-from storage.schema import FORMAT_NUMBER, STORE
+from storage.disk.codec import pack, seal, unpack, unseal
+from storage.disk.schema import FORMAT_NUMBER, STORE
 
 VALUES = [b"message number %d, long enough to be found again" % number for number in range(20)]
 

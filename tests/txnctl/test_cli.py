@@ -175,13 +175,13 @@ class TestLaziness:
             store.table("accounts").put(b"B1", b"1")
         monkeypatch.setenv("TXNCTL_STORE", str(tmp_path / "store"))
         loaded = self.loaded(*words)
-        assert "storage.table_reader" in loaded
+        assert "storage.client.table_reader" in loaded
         writers = {
             *(
-                "storage.table_access",
-                "storage.table_work",
-                "storage.transaction",
-                "storage.lazy_transaction",
+                "storage.client.table_access",
+                "storage.client.work.write_set",
+                "storage.client.transaction",
+                "storage.client.work.handle",
             ),
             *(
                 "storage.txn.coordinator",
@@ -189,7 +189,7 @@ class TestLaziness:
                 "storage.subscription.pending_ack",
                 "tabulate",
             ),
-            *("storage.subscription.subscription", "storage.ledger.managed_ledger", "storage.reader"),
+            *("storage.subscription.catalogue", "storage.topic.log", "storage.client.reader"),
             *{f"storage.table.{name}" for name in ("writing", "retention", "intent", "conflict", "push")},
         }
         assert loaded & writers == {f"storage.table.{name}" for name in others}

@@ -314,7 +314,7 @@ class TestOwners:
     def test_its_pid_used_by_another(self, run: Run, owners: Any) -> None:
         """A living process of that number, started at another time, revives nothing."""
         process = owners(
-            "from storage.owner import Owner\n"
+            "from storage.process.identity import Owner\n"
             "own = store.connection.owner\n"
             f"store.connection._owner = Owner(own.host, own.boot_id, {os.getpid()}, 1, own.user, own.program)"
         )
@@ -334,7 +334,7 @@ class TestOwners:
     ) -> None:
         """On this machine nobody is left; on another nothing is proven, and the pid says nothing."""
         process = owners(
-            "from storage.owner import Owner\n"
+            "from storage.process.identity import Owner\n"
             "own = store.connection.owner\n"
             f"store.connection._owner = Owner({host}, bytes(16), {os.getpid()}, own.started, own.user, own.program)"
         )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from storage import Store
-from storage.clock import SYSTEM_CLOCK
+from storage.process.clock import SYSTEM_CLOCK
 
 DAY_S = 86_400
 

@@ -20,8 +20,8 @@ from hypothesis import example, given, strategies as st
 
 from storage import Store
 from storage.errors import BadLine
-from storage.txn_id import TxnID
-from storage.txn_state import TransactionState
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import TransactionState
 from txnctl.output import human, json_text, render
 from txnctl.output.escape import printable, printable_bytes, printable_row
 from txnctl.output.field import Field, heading_of, undeclared
@@ -103,7 +103,7 @@ class TestJson:
 
     def test_values_of_the_engine_are_strings(self) -> None:
         """Positions and ids are tuples inside, strings outside."""
-        from storage.position import MessageId, Position
+        from storage.values.position import MessageId, Position
 
         row = {"at": Position(12, 4471), "id": MessageId(1, 0, 3), "txn": TxnID(42)}
         assert json_text.one_line(row) == '{"at":"12:4471","id":"1:0:3","txn":"0:42"}'
@@ -367,13 +367,13 @@ class StoredEntry:
 
     def message_id(self, index: int) -> Any:
         """The id of one of its messages."""
-        from storage.position import MessageId
+        from storage.values.position import MessageId
 
         return MessageId(12, 4471, index if self.count > 1 else -1)
 
     def message(self, index: int) -> Any:
         """One of its messages."""
-        from storage.message import Message
+        from storage.topic.message import Message
 
         return Message(self, index, "orders", 3)  # type: ignore[arg-type]
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from storage import errors
-from storage.position import EARLIEST, LATEST, MessageId, Position
-from storage.txn_id import TxnID
+from storage.values.position import EARLIEST, LATEST, MessageId, Position
+from storage.values.txn_id import TxnID
 from txnctl import params
 
 

@@ -100,7 +100,7 @@ class TestGivenMessages:
     def test_a_message_that_is_too_large_is_named(self, run: Any, path: Path) -> None:
         """What comes before it is stored, and that is said."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("storage.outgoing.MESSAGE_BYTES_MAX", 100_000)
+            patch.setattr("storage.topic.batching.MESSAGE_BYTES_MAX", 100_000)
             outcome = run("produce", "orders", "-m", "a", "-m", "x" * 100_001, "-m", "c", "-o", "json")
         assert outcome.status == 2
         assert outcome.error["code"] == "message-too-large"
@@ -332,7 +332,7 @@ class TestNdjson:
         self, run: Any, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Those that were read and those that were not held."""
-        monkeypatch.setattr("storage.outgoing.MESSAGE_BYTES_MAX", 100)
+        monkeypatch.setattr("storage.topic.batching.MESSAGE_BYTES_MAX", 100)
         monkeypatch.setattr("txnctl.commands.produce_input.MESSAGE_BYTES_MAX", 1000)
         text = b"a\n" + b"b" * 200 + b"\nc\n" + b"d" * 2000 + b"\ne"
         monkeypatch.setattr(produce_source, "BLOCK_BYTES", 256)

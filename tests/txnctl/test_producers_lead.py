@@ -479,7 +479,8 @@ class TestLoss:
 
 def sole_token(store: Store) -> str:
     """The token of the only session on `orders`."""
-    from storage.ledger import session as sessions, topic as topics
+    from storage.topic import catalogue as topics
+    from storage.topic.producers import session as sessions
 
     with store.connection.view() as view:
         (found,) = sessions.every(view, topics.get(view, "orders").topic_id)

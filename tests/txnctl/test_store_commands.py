@@ -15,7 +15,7 @@ import pytest
 
 from storage import Store, faults
 from storage.limits import FINALIZE_INLINE_MAX
-from storage.ops.verify import FULL, QUICK
+from storage.verify.run import FULL, QUICK
 from txnctl.commands import (
     store as store_commands,
     store_config,
@@ -269,13 +269,13 @@ class TestVerify:
 
 def _miscount(store: Store) -> None:
     """Make the head of the only topic say one message more than there is."""
-    from storage.ledger import topic_head
-    from storage.view import WriteBatch
+    from storage.disk.view import WriteBatch
+    from storage.topic import state
 
     def change(batch: WriteBatch) -> None:
-        head = topic_head.load(batch, 1)
+        head = state.load(batch, 1)
         head.messages += 1
-        topic_head.save(batch, 1, head)
+        state.save(batch, 1, head)
 
     store.connection.write(change)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from storage import Store
-from storage.names import full_topic_name, short_topic_name
+from storage.values.names import full_topic_name, short_topic_name
 from tests.spark.job_examples import TITLES
 from txnctl.declaration import Example
 from txnctl.generate.tree import examples

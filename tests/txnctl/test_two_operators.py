@@ -164,7 +164,7 @@ class TestReusedPid:
         program = (
             "import os, sys\n"
             "from storage import Store\n"
-            "from storage.owner import Owner, started\n"
+            "from storage.process.identity import Owner, started\n"
             "store = Store.open(sys.argv[1]); own = store.connection.owner; pid = os.getppid()\n"
             "store.connection._owner = Owner(own.host, own.boot_id, pid, started(pid), own.user, own.program)\n"
             "txn = store.transaction()\n"

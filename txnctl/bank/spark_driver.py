@@ -31,7 +31,7 @@ def tell(**facts: Any) -> None:
 def drive(store_path: str, directory: str, messages: str) -> None:
     """Run both queries until standard input ends, or one of them fails."""
     from storage import Store
-    from storage.names import full_topic_name
+    from storage.values.names import full_topic_name
     from txnctl.bank.clients import ACCOUNTS, REQUESTS
     from txnctl.pipelines import monitor, settle
     from txnctl.spark.session import spark_session

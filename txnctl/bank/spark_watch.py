@@ -13,7 +13,7 @@ from time import monotonic, sleep
 
 from storage import IsolationLevel, Store
 from storage.errors import WaitTimeout
-from storage.names import full_topic_name
+from storage.values.names import full_topic_name
 from txnctl.bank import child
 from txnctl.bank.clients import ACCOUNTS, REQUESTS
 from txnctl.pipelines.settle import settled_through

@@ -59,7 +59,7 @@ def list_(context: Context, count: int | None) -> None:
 @example("txnctl audit show 1", setup=SETUP)
 def show(context: Context, number: int) -> None:
     """Show one change with everything that it did."""
-    from storage.ops.audit import show as find
+    from storage.reports.audit import show as find
 
     context.show(find(context.store.connection, number), table=_lines)
 
@@ -90,7 +90,7 @@ def _effects(found: dict[str, Any], indent: int) -> Iterator[str]:
 def _fact(name: str, value: Any) -> str:
     """A value; the name of a topic as people write it."""
     if isinstance(value, str) and name == "topic":
-        from storage.names import short_topic_name
+        from storage.values.names import short_topic_name
 
         return shown(short_topic_name(value), "text")
     return shown(value, "duration" if name.endswith("Ms") else "text")

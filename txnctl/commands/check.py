@@ -115,8 +115,8 @@ def _without_store(format: str, error: TxnctlError) -> Iterable[str]:
         return formats.nagios_without_store(error, state)
     if format == "prometheus":
         return formats.prometheus_without_store()
-    from storage.clock import SYSTEM_CLOCK
-    from storage.moment import both
+    from storage.process.clock import SYSTEM_CLOCK
+    from storage.values.timestamps import both
 
     return _json(state, both("asOf", SYSTEM_CLOCK.wall_ms()), [], error)
 

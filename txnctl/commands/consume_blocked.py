@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.reader import Blocked
+    from storage.client.reader import Blocked
     from txnctl.commands.consume_patience import Patience
     from txnctl.context import Context
 

@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from storage.ledger.entry import Entry
-    from storage.message import Message
+    from storage.topic.entry import Entry
+    from storage.topic.message import Message
     from txnctl.context import Context
 
 _ALWAYS = ("MESSAGE ID", "PUBLISHED", "KEY", "VALUE")

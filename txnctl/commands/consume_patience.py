@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 
 from storage.errors import WaitTimeout
-from storage.names import full_topic_name
+from storage.values.names import full_topic_name
 
 _LOOK_S = 0.5
 """A waiting command looks this often whether anybody still reads its output."""

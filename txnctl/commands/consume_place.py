@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from storage.position import EARLIEST, LATEST, Extreme, MessageId, Position
+from storage.values.position import EARLIEST, LATEST, Extreme, MessageId, Position
 from txnctl.params import AtTime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage import Store
-    from storage.ledger.entry import Entry
+    from storage.topic.entry import Entry
 
     Place = Position | MessageId | Extreme
 

@@ -11,7 +11,7 @@ from txnctl.commands.consume_place import End, start_at
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage import IsolationLevel, Reader
-    from storage.position import MessageId
+    from storage.values.position import MessageId
     from txnctl.commands.consume_output import Lines
     from txnctl.commands.consume_patience import Patience
     from txnctl.commands.consume_place import Place

@@ -19,7 +19,7 @@ def of_environment() -> str | None:
     if not text:
         return None
     from storage.errors import InvalidValue
-    from storage.ledger.session import Token
+    from storage.topic.producers.session import Token
 
     try:
         return Token(text).text
@@ -57,8 +57,8 @@ def of_environment_on(store: Store, topic: str) -> str | None:
     token = of_environment()
     if token is None:
         return None
-    from storage.ledger import topic as topics
-    from storage.ledger.session import Token
+    from storage.topic import catalogue as topics
+    from storage.topic.producers.session import Token
 
     wanted = Token(token).topic_id
     with store.connection.view() as view:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from storage.txn_id import TxnID
+    from storage.values.txn_id import TxnID
 
 
 def named_or_current(named: TxnID | None) -> TxnID:
@@ -18,7 +18,7 @@ def named_or_current(named: TxnID | None) -> TxnID:
     from os import environ
 
     from storage.errors import InvalidTxnId, InvalidValue
-    from storage.txn_id import TxnID
+    from storage.values.txn_id import TxnID
 
     text = environ.get("TXNCTL_TXN")
     if not text:

@@ -92,10 +92,10 @@ def _unusable(path: str, error: TxnctlError) -> Row:
     """A store that cannot be opened, or read, as the one finding."""
     from shlex import quote
 
-    from storage.clock import SYSTEM_CLOCK
-    from storage.moment import both
-    from storage.ops.finding import finding
-    from storage.ops.findings import verdict
+    from storage.process.clock import SYSTEM_CLOCK
+    from storage.reports.finding import finding
+    from storage.reports.findings import verdict
+    from storage.values.timestamps import both
 
     commands = {
         "store-not-found": f"txnctl store init {quote(path)}",

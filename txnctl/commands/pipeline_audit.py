@@ -86,7 +86,7 @@ def audit(context: Context, topic: str, table: str, **how: Any) -> None:
     """
     from time import perf_counter
 
-    from storage.names import full_topic_name
+    from storage.values.names import full_topic_name
     from txnctl.commands.pipeline_session import options_of, session, watched_tasks
 
     began = perf_counter()

@@ -66,7 +66,7 @@ def export(context: Context, topic: str, destination: str | None, table: str | N
     from time import perf_counter
 
     from storage.errors import InvalidValue
-    from storage.names import full_topic_name
+    from storage.values.names import full_topic_name
     from txnctl.commands.pipeline_session import session, watched_tasks
 
     began = perf_counter()

@@ -70,7 +70,7 @@ def ingest(context: Context, file: Sequence[str], topic: str, create: bool, **ho
     """
     from time import perf_counter
 
-    from storage.names import full_topic_name
+    from storage.values.names import full_topic_name
     from txnctl.commands.pipeline_session import options_of, refuse_transaction, session, watched_tasks
 
     began = perf_counter()
@@ -115,7 +115,7 @@ def _see_to_topic(context: Context, topic: str, create: bool) -> None:
 
 
 def _sentence(row: dict[str, Any]) -> str:
-    from storage.names import short_topic_name
+    from storage.values.names import short_topic_name
     from txnctl.output.human import duration, plural
 
     left_out = f"; left out {plural(row['skipped'], 'row')}" if row["skipped"] else ""

@@ -67,7 +67,7 @@ def monitor(context: Context, topic: str, **how: Any) -> None:
     """
     from time import perf_counter
 
-    from storage.names import full_topic_name
+    from storage.values.names import full_topic_name
     from txnctl.commands.pipeline_monitor_view import live, report, row_of
     from txnctl.commands.pipeline_session import options_of, session
     from txnctl.commands.pipeline_stream import check_topic, checkpoint, timing

@@ -77,7 +77,7 @@ def settle(context: Context, topic: str, table: str, **how: Any) -> None:
     from time import perf_counter
 
     from storage import Store
-    from storage.names import full_topic_name
+    from storage.values.names import full_topic_name
     from txnctl.commands.pipeline_session import options_of, refuse_transaction, session
     from txnctl.commands.pipeline_stream import check_topic, checkpoint, timing
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from storage import Store
-    from storage.producer import Producer
+    from storage.client.producer import Producer
     from txnctl.commands.produce_sending import Sending
     from txnctl.context import Context
 

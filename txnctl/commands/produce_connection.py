@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from storage.producer import Producer
+    from storage.client.producer import Producer
     from txnctl.context import Context
 
 _OF_CONNECTING = {"access_mode": "--access-mode", "epoch": "--epoch", "timeout": "--timeout"}

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from storage import Transaction, TxnID
-    from storage.producer import Producer
-    from storage.receipt import BatchReceipt
+    from storage.client.producer import Producer
+    from storage.values.receipt import BatchReceipt
     from txnctl.context import Context
 
 _LOOK_S = 0.01
@@ -312,7 +312,7 @@ class Sending:
 
     def row(self) -> dict[str, Any]:
         """The result as a row."""
-        from storage.names import full_topic_name, short_topic_name
+        from storage.values.names import full_topic_name, short_topic_name
 
         row = {
             "topic": full_topic_name(self._producer.topic),
@@ -334,7 +334,7 @@ class Sending:
 
     def summary(self) -> str:
         """The result in a sentence."""
-        from storage.names import short_topic_name
+        from storage.values.names import short_topic_name
         from txnctl.output.human import plural
 
         verb, to = ("sent", "to") if self._txn is not None and self._atomic is None else ("stored", "in")

@@ -60,7 +60,7 @@ def fence(context: Context, topic: str, waiting: bool) -> None:
 
 
 def _report(context: Context, row: Row, option: str) -> Iterator[str]:
-    from storage.names import short_topic_name
+    from storage.values.names import short_topic_name
 
     if row["dryRun"]:
         yield context.style("DRY RUN: nothing was changed.", "bold")

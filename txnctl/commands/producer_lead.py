@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from storage import AccessMode
-    from storage.producer import Producer
-    from storage.txn_id import TxnID
+    from storage.client.producer import Producer
+    from storage.values.txn_id import TxnID
     from txnctl.context import Context
 
 _SETUP = "txnctl topics create nightly"

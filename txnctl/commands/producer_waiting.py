@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage import AccessMode
-    from storage.producer import Producer
+    from storage.client.producer import Producer
     from txnctl.context import Context
 
 _AHEAD_SHOWN = 3

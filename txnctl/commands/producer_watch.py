@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from signal import Signals
 
-    from storage.producer import Producer
+    from storage.client.producer import Producer
     from txnctl.context import Context
 
 

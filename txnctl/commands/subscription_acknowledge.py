@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from storage.position import MessageId
-    from storage.txn_id import TxnID
+    from storage.values.position import MessageId
+    from storage.values.txn_id import TxnID
     from txnctl.context import Context
 
     Row = dict[str, Any]
@@ -45,7 +45,7 @@ class MessageIdGrammar(Grammar):
 
     def read(self, text: str) -> MessageId:
         """The id, as the engine reads it."""
-        from storage.position import MessageId
+        from storage.values.position import MessageId
 
         return MessageId.parse(text)
 

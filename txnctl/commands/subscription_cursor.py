@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from storage.position import Start
+    from storage.values.position import Start
     from txnctl.context import Context
     from txnctl.params import AtTime
 
@@ -77,7 +77,7 @@ def seek(context: Context, topic: str, subscription: str, position: Start | AtTi
 
 
 def _is_forwards(row: Row) -> bool:
-    from storage.position import Position
+    from storage.values.position import Position
 
     before, after = row["markDeletePositionBefore"], row["markDeletePositionAfter"]
     return Position.parse(after) > Position.parse(before)

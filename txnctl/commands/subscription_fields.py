@@ -104,7 +104,7 @@ STATS = (*ROW, *ENDS, BLOCKED_BY)
 
 def short_topic(row: Row) -> str:
     """The topic as people write it."""
-    from storage.names import short_topic_name
+    from storage.values.names import short_topic_name
 
     return short_topic_name(row["topic"])
 

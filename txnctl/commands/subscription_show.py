@@ -68,7 +68,7 @@ def _row(context: Context, topic: str, subscription: str | None) -> Row:
     names = [str(row["subscription"]) for row in context.store.subscription_rows(topic)]
     import click
 
-    from storage.ops.finding import some
+    from storage.reports.finding import some
 
     there = some(names) or "no subscription"
     raise click.UsageError(

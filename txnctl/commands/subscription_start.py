@@ -6,7 +6,7 @@ from txnctl.params import AtTime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from storage.position import Start
+    from storage.values.position import Start
     from txnctl.context import Context
 
 
@@ -17,7 +17,7 @@ def resolved(context: Context, topic: str, start: Start | AtTime) -> Start:
 
 def note_if_beyond(context: Context, topic: str, start: Start | AtTime, mark_delete: str) -> None:
     """Say so if the position typed lies beyond the end: the subscription begins at the end, and misses nothing sent."""
-    from storage.position import MessageId, Position
+    from storage.values.position import MessageId, Position
 
     if isinstance(start, Position | MessageId):
         end = Position.parse(mark_delete)

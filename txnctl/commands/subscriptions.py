@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from storage import IsolationLevel, OnOpen, SubscriptionType
-    from storage.position import Start
+    from storage.values.position import Start
     from txnctl.context import Context
     from txnctl.params import AtTime
 

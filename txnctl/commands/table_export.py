@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from storage.open_table import Row as TableRow
+    from storage.client.table import Row as TableRow
     from txnctl.context import Context
 
 CSV_COLUMNS = ("key", "value", "keyBase64", "valueBase64")

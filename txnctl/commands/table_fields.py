@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from storage.open_table import Row as TableRow
+    from storage.client.table import Row as TableRow
 
     Row = dict[str, Any]
 
@@ -83,7 +83,7 @@ _NS_PER_MS = 1_000_000
 
 def row_of(found: TableRow) -> Row:
     """A row that was read, with the fields of `ROW`."""
-    from storage.txn_id import TxnID
+    from storage.values.txn_id import TxnID
 
     return {
         **bytes_field("key", found.key),

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from storage.open_table import Row
+    from storage.client.table import Row
     from txnctl.context import Context
 
 _SETUP = ("txnctl tables create accounts", "txnctl tables put accounts B1 100")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from storage import Transaction
-    from storage.open_table import Table
-    from storage.txn_id import TxnID
+    from storage.client.table import Table
+    from storage.values.txn_id import TxnID
     from txnctl.commands.produce_source import Source
     from txnctl.context import Context
 

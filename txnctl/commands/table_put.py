@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage import Priority, Transaction
-    from storage.open_table import Table
-    from storage.txn_id import TxnID
+    from storage.client.table import Table
+    from storage.values.txn_id import TxnID
     from txnctl.commands.table_losers import Losers
     from txnctl.context import Context
 

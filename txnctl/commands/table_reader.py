@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
-    from storage.open_table import Table
+    from storage.client.table import Table
     from txnctl.context import Context
 
     F = TypeVar("F", bound=Callable[..., object])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeVar
 
-    from storage.open_table import Row as TableRow
+    from storage.client.table import Row as TableRow
     from txnctl.context import Context
 
     F = TypeVar("F", bound=Callable[..., object])

@@ -62,7 +62,7 @@ def _report(row: dict[str, Any], topic: str, force: bool) -> list[str]:
 
 def _lines(row: dict[str, Any]) -> list[str]:
     """What goes, one kind a line: `removes` what would go, `removed` what is gone."""
-    from storage.names import short_topic_name
+    from storage.values.names import short_topic_name
 
     tense = "s" if row["dryRun"] else "d"
     went = f"{plural(row['messages'], 'message')}, {size(row['bytes'])}"

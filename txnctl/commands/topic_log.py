@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from storage import MessageId, Position, Store
-    from storage.position import Extreme
+    from storage.values.position import Extreme
     from txnctl.context import Context
     from txnctl.params import MessageRange
 
@@ -71,7 +71,7 @@ def _rows(store: Store, topic: str, wanted: MessageRange | None) -> Iterator[Row
 
 def _newest(store: Store, topic: str, count: int) -> Position | Extreme:
     """Where the last `count` entries begin: positions are dense within a ledger."""
-    from storage.position import EARLIEST, Position
+    from storage.values.position import EARLIEST, Position
 
     for ledger in reversed(store.topic_stats_internal(topic)["ledgers"]):
         if ledger["entries"] >= count:
@@ -89,7 +89,7 @@ def _until(rows: Iterator[Row], last: Start) -> Iterator[Row]:
     """The rows up to there."""
     from itertools import takewhile
 
-    from storage.position import EARLIEST, Extreme, Position
+    from storage.values.position import EARLIEST, Extreme, Position
 
     if isinstance(last, AtTime):
         return takewhile(lambda row: row["publishTimeMs"] <= last.time_ms, rows)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from storage import IsolationLevel, Message, MessageId, Position
     from storage.errors import InvalidValue
-    from storage.position import Extreme
+    from storage.values.position import Extreme
     from txnctl.context import Context
 
     Start = Position | MessageId | Extreme | AtTime
@@ -170,7 +170,7 @@ def last_message_id(
     may lie behind an open transaction.
     """
     from storage import IsolationLevel
-    from storage.names import full_topic_name, short_topic_name
+    from storage.values.names import full_topic_name, short_topic_name
 
     level = isolation_level or IsolationLevel.READ_COMMITTED
     if subscription is not None:

@@ -110,7 +110,7 @@ def _landmarks(internal: Row) -> list[Row]:
 
 
 def _numbers(position: str) -> tuple[int, int]:
-    from storage.position import Position
+    from storage.values.position import Position
 
     return Position.parse(position)
 

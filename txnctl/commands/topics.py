@@ -146,7 +146,7 @@ def create(
     A name is made of letters, digits and -_.=: and `orders` is short for persistent://public/default/orders. A topic
     is a sequence of ledgers: at the first of the three limits a ledger is closed for good, and the next one opened.
     """
-    from storage.names import full_topic_name, short_topic_name
+    from storage.values.names import full_topic_name, short_topic_name
 
     context.store.create_topic(
         topic,

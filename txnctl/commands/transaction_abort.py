@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from storage import Store
-    from storage.txn_id import TxnID
+    from storage.values.txn_id import TxnID
     from txnctl.context import Context
 
     Row = dict[str, Any]

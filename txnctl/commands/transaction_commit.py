@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from storage.txn_id import TxnID
+    from storage.values.txn_id import TxnID
     from txnctl.context import Context
 
     Row = dict[str, Any]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from storage.txn_id import TxnID
+    from storage.values.txn_id import TxnID
     from txnctl.context import Context
 
     Row = dict[str, Any]
@@ -133,7 +133,7 @@ def _held(context: Context, row: Row) -> Iterator[str]:
         what = plural(each["messages"], "message")
         yield f"  {what} of {each['name']} {go} to nobody on {each['subscription']} until it ends"
     if row["state"] == "OPEN" and any(part["kind"] == "table" and part["keys"] for part in row["parts"]):
-        from storage.ops.advice import next_write
+        from storage.reports.advice import next_write
 
         yield ""
         yield from _wrapped(context, next_write(row["priority"]), indent=2)

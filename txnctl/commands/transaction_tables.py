@@ -217,7 +217,7 @@ def _lost(conflict: Row) -> str:
 
 def short_names(row: Row) -> list[str]:
     """Its topics as people write them."""
-    from storage.names import short_topic_name
+    from storage.values.names import short_topic_name
 
     return [short_topic_name(str(each)) for each in row["topics"]]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from storage.txn_id import TxnID
+    from storage.values.txn_id import TxnID
     from txnctl.context import Context
 
     Row = dict[str, Any]

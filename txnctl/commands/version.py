@@ -39,7 +39,7 @@ def _versions() -> dict[str, Any]:
     import platform
     from importlib.metadata import PackageNotFoundError, version as version_of
 
-    from storage.schema import FORMAT_NUMBER
+    from storage.disk.schema import FORMAT_NUMBER
     from txnctl import __version__
 
     row: dict[str, Any] = {

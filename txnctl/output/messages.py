@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from storage.ledger.entry import Entry
-    from storage.message import Message
+    from storage.topic.entry import Entry
+    from storage.topic.message import Message
 
     Quote = Callable[[str], str]
 

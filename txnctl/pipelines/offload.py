@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from storage.clock import SYSTEM_CLOCK
-from storage.position import Position
+from storage.process.clock import SYSTEM_CLOCK
+from storage.values.position import Position
 from txnctl.spark.ledger_files import upkeep
 from txnctl.spark.ledger_files.offload import Progress, offload, one_at_a_time
 from txnctl.spark.ledger_files.root import Root

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from storage import MessageId, Store
 from storage.errors import BadInput, Conflict, LostConflict, TableNotFound
-from storage.names import short_topic_name
+from storage.values.names import short_topic_name
 from txnctl.bank.hellers import format_hellers, parse_hellers
 from txnctl.pipelines.money import AMOUNT_DEFAULT, REQUEST, requests
 from txnctl.pipelines.streaming import Stream

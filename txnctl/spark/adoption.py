@@ -14,10 +14,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import Conflict, InvalidValue, LostConflict, TransactionNotFound, WaitTimeout, WriteTooOld
-from storage.ledger.entry import PackedColumns
 from storage.limits import TRANSACTION_TIMEOUT_MS_MAX, WRITE_BYTES_TARGET
-from storage.moment import rfc3339
-from storage.txn_options import Priority
+from storage.topic.entry import PackedColumns
+from storage.txn.options import Priority
+from storage.values.timestamps import rfc3339
 from txnctl.spark import sink_progress
 from txnctl.spark.staged_file import StagedFile
 from txnctl.spark.staging import Staging

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from storage.errors import InvalidPosition, InvalidValue
-from storage.names import full_topic_name
-from storage.position import EARLIEST, LATEST, MessageId, Position, parse_start
+from storage.values.names import full_topic_name
+from storage.values.position import EARLIEST, LATEST, MessageId, Position, parse_start
 
 _WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
 

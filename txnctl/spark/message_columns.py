@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from storage.ledger.entry import Entry
+from storage.topic.entry import Entry
 from txnctl.spark.bytes_column import bytes_column
 
 ROWS_MAX: Final = 65_536

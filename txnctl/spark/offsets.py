@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from storage.errors import InvalidPosition
-from storage.names import full_topic_name, short_topic_name
-from storage.position import Position
+from storage.values.names import full_topic_name, short_topic_name
+from storage.values.position import Position
 
 
 def written(read_through: Mapping[str, Position]) -> dict[str, str]:

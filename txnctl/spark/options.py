@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from storage.errors import InvalidValue
-from storage.names import check_name, full_topic_name, named
 from storage.subscription.isolation import IsolationLevel
-from storage.txn_options import CheckMode
+from storage.txn.options import CheckMode
+from storage.values.names import check_name, full_topic_name, named
 from txnctl.settings import store as store_setting
 from txnctl.spark.edges import Edge, edge_of
 

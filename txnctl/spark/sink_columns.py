@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from storage.errors import BadInput, InvalidValue
-from storage.ledger.entry import Columns
 from storage.limits import MESSAGE_BYTES_MAX, TABLE_KEY_BYTES_MAX
-from storage.names import full_topic_name
-from storage.outgoing import columns_of, sizes_of
+from storage.topic.batching import columns_of, sizes_of
+from storage.topic.entry import Columns
+from storage.values.names import full_topic_name
 
 if TYPE_CHECKING:
     import pyarrow as pa

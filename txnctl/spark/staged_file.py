@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from zlib import crc32
 
 from storage.errors import InvalidValue
-from storage.ledger.entry import PackedColumns
+from storage.topic.entry import PackedColumns
 
 READ_BYTES: Final = 4 * 1024 * 1024
 """About what one read of a staged file fetches."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from storage.errors import InvalidValue, NotFound, NotPermitted, StoreFull, TxnctlError
-from storage.ledger.entry import PackedColumns
+from storage.topic.entry import PackedColumns
 from txnctl.spark import staged_file
 from txnctl.spark.staged_file import StagedFile, StagedFileWriter
 

@@ -7,13 +7,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from storage.errors import Busy, InvalidValue, SubscriptionNotFound
-from storage.names import short_topic_name
-from storage.position import Position
 from storage.subscription.isolation import IsolationLevel
+from storage.values.names import short_topic_name
+from storage.values.position import Position
 
 if TYPE_CHECKING:
     from storage import Store
-    from storage.ops.extents import Extent
+    from storage.reports.extents import Extent
 
 
 class StreamCursor:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import TableNotFound
-from storage.txn_options import CheckMode
+from storage.txn.options import CheckMode
 from txnctl.spark.explained import explained
 from txnctl.spark.local_store import LocalStore
 from txnctl.spark.partition import Partition

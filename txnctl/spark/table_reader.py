@@ -71,7 +71,7 @@ def planned(wanted: TableRead) -> Sequence[Partition]:
         ]
         if wanted.offload is None:
             return ranges
-        from storage.clock import SYSTEM_CLOCK
+        from storage.process.clock import SYSTEM_CLOCK
         from txnctl.spark.ledger_files.table_plan import snapshot_pieces
 
         return snapshot_pieces(ranges, wanted.offload, SYSTEM_CLOCK.wall_ms())

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from storage.ledger.entry import Columns
 from storage.limits import ENTRY_BYTES_TARGET, ENTRY_MESSAGES_MAX
-from storage.outgoing import entries_of
+from storage.topic.batching import entries_of
+from storage.topic.entry import Columns
 from txnctl.spark.sink_columns import SinkColumns, messages_of, routed
 from txnctl.spark.staged_file import StagedFile, StagedFileWriter
 from txnctl.spark.staging import Staging, file_name

@@ -12,15 +12,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import InvalidValue, TopicNotFound
-from storage.names import short_topic_name
-from storage.position import MessageId, Position
 from storage.subscription.isolation import IsolationLevel
+from storage.values.names import short_topic_name
+from storage.values.position import MessageId, Position
 from txnctl.spark.edges import Edge, Moment, Place, Word
 from txnctl.spark.local_store import LocalStore
 from txnctl.spark.topic_range import TopicRange
 
 if TYPE_CHECKING:
-    from storage.ops.extents import Extent
+    from storage.reports.extents import Extent
     from txnctl.spark.options import TopicRead, Topics
 
 RANGE_BYTES: Final = 32 * 1024 * 1024

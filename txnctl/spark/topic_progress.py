@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from storage.errors import InvalidPosition, InvalidValue
-from storage.names import short_topic_name
-from storage.position import MessageId, Position
+from storage.values.names import short_topic_name
+from storage.values.position import MessageId, Position
 from txnctl.spark import topic_plan
 from txnctl.spark.edges import Word
 from txnctl.spark.local_store import LocalStore
@@ -21,7 +21,7 @@ from txnctl.spark.topic_range import recreated, trimmed
 
 if TYPE_CHECKING:
     from storage import Store
-    from storage.ops.extents import Extent
+    from storage.reports.extents import Extent
     from txnctl.spark.options import TopicStream
     from txnctl.spark.partition import Partition
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from storage.errors import TopicNotFound
-from storage.names import short_topic_name
-from storage.position import MessageId, Position
 from storage.subscription.isolation import IsolationLevel
-from storage.txn_state import TransactionState
+from storage.values.names import short_topic_name
+from storage.values.position import MessageId, Position
+from storage.values.txn_state import TransactionState
 from txnctl.spark.explained import explained
 from txnctl.spark.local_store import LocalStore
 from txnctl.spark.message_columns import Piece, record_batches

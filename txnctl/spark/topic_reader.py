@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from storage.names import short_topic_name
+from storage.values.names import short_topic_name
 from txnctl.spark import schemas
 from txnctl.spark.explained import explained
 from txnctl.spark.partition import batches

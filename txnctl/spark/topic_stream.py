@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from storage.position import Position
+from storage.values.position import Position
 from txnctl.spark import offsets, schemas
 from txnctl.spark.explained import explained
 from txnctl.spark.partition import batches

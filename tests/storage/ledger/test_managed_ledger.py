@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from storage import Position, Store
-from storage.clock import ManualClock
-from storage.ledger import managed_ledger
-from storage.view import WriteBatch
+from storage.disk.view import WriteBatch
+from storage.process.clock import ManualClock
+from storage.topic import log as managed_ledger
 from tests.storage.conftest import Scratch
 from tests.storage.written_log import Step, WrittenLog, steps
 

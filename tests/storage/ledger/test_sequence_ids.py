@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from storage.codec import U64X2
+from storage.disk.codec import U64X2
+from storage.disk.schema import SEQUENCES
+from storage.disk.view import WriteBatch
 from storage.errors import SequenceConflict
-from storage.ledger import sequence_ids
-from storage.schema import SEQUENCES
-from storage.view import WriteBatch
+from storage.topic import sequence_ids
 from tests.storage.conftest import Scratch
 
 TOPIC, PRODUCER = 7, "p"

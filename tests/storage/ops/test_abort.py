@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from storage import AccessMode, Store
-from storage.clock import ManualClock
 from storage.errors import ProducerFenced, TransactionChanged
+from storage.process.clock import ManualClock
 from tests.storage.ops.stuck import Script, play, scripts
 
 

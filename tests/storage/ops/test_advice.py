@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from storage.limits import ACTIVE_OWNER_MS
-from storage.ops.advice import Situation, judge
+from storage.reports.advice import Situation, judge
 
 IDLE: dict[str, Any] = {
     "id": "0:7", "state": "OPEN", "owner_state": "detached", "pid": 42, "overdue": False, "reaped": False,

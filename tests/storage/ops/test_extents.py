@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from storage import IsolationLevel, Store, TxnID
 from storage.errors import InvalidValue, MessageNotFound, TopicNotFound, TransactionConflict
-from storage.position import Position
+from storage.values.position import Position
 
 
 def test_extents_are_of_one_moment_and_say_where_both_levels_end(store: Store) -> None:

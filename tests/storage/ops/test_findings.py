@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from storage.ops.findings import judge, verdict
+from storage.reports.findings import judge, verdict
 
 HEALTHY: dict[str, Any] = {
     "store": {"diskFreeBytes": 50 << 30, "diskBytes": 100 << 30, "reapPolicy": "all"},

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, Store
-from storage.clock import ManualClock
 from storage.errors import LostConflict, TopicNotFound
-from storage.ops import report
+from storage.process.clock import ManualClock
+from storage.reports import store_report
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ class TestReport:
         assert {name: found[name] for name in overview} == overview
         assert found["timelines"] == stuck.timelines()
         assert found["producerSessions"] == stuck.producer_rows()
-        assert found["audit"] == stuck.audit(report.HAPPENED)
+        assert found["audit"] == stuck.audit(store_report.HAPPENED)
         assert {row["database"] for row in found["space"]} == {row["database"] for row in stuck.space()}
         for row in found["openTransactions"]:
             alone = stuck.explain_transaction(row["txnId"])
@@ -61,7 +61,7 @@ class TestReport:
     ) -> None:
         """So that of many the others are counted alone."""
         assert [row["txnId"] for row in stuck.report()["openTransactions"][:2]] == ["0:2", "0:1"]
-        monkeypatch.setattr(report, "EXPLAINED", 1)
+        monkeypatch.setattr(store_report, "EXPLAINED", 1)
         found = stuck.report()
         assert [row["txnId"] for row in found["openTransactions"]] == ["0:2"]
         assert found["openCount"] == len(stuck.transactions())

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from storage import EARLIEST, IsolationLevel, MessageId, Position, Store, SubscriptionType
-from storage.clock import ManualClock
 from storage.errors import SubscriptionNotFound, TopicNotFound
 from storage.limits import PAGE_BYTES
+from storage.process.clock import ManualClock
 
 RC, RU = IsolationLevel
 

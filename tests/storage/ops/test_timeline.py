@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 
 from storage import EARLIEST, Store
-from storage.clock import ManualClock
+from storage.disk.view import ReadView
 from storage.errors import TopicNotFound
-from storage.ops import chain
-from storage.view import ReadView
+from storage.process.clock import ManualClock
+from storage.reports import chain
 from tests.storage.ops.stuck import Script, play, recount, scripts
 
 

@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 
 from storage import EARLIEST, Store
-from storage.clock import ManualClock
-from storage.codec import U64X2, key1, key2, key3, pack
-from storage.ledger import topic_head
-from storage.ledger.topic_head import TopicHead
-from storage.schema import (
+from storage.disk.codec import U64X2, key1, key2, key3, pack
+from storage.disk.schema import (
     ABORTED,
     ACKS,
     CONSUMERS,
@@ -26,9 +23,12 @@ from storage.schema import (
     TXN_RUNS,
     TXNS,
 )
+from storage.disk.view import WriteBatch
+from storage.process.clock import ManualClock
 from storage.subscription import cursor as cursors
 from storage.subscription.cursor import Cursor
-from storage.view import WriteBatch
+from storage.topic import state
+from storage.topic.state import TopicHead
 from tests.storage.damage import Break, damage
 
 TOPIC, SUBSCRIPTION = 1, 1
@@ -60,9 +60,9 @@ def written(tmp_path: Path) -> Iterator[Store]:
 
 def with_head(change: Callable[[TopicHead], None]) -> Break:
     def run(batch: WriteBatch) -> None:
-        head = topic_head.load(batch, TOPIC)
+        head = state.load(batch, TOPIC)
         change(head)
-        topic_head.save(batch, TOPIC, head)
+        state.save(batch, TOPIC, head)
 
     return run
 

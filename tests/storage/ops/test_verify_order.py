@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 
 from storage import CheckMode, Store, Table
-from storage.clock import ManualClock
-from storage.codec import key1
+from storage.disk.codec import key1
+from storage.disk.schema import ROWS
+from storage.disk.view import WriteBatch
 from storage.errors import LostConflict, WriteTooOld
-from storage.ops import verify
-from storage.ops.verify_reads import check_reads
-from storage.schema import ROWS
+from storage.process.clock import ManualClock
 from storage.table import conflict as conflicts, row as rows
 from storage.table.conflict import Conflict
 from storage.table.visibility import Row, Version
 from storage.txn import record as records
 from storage.txn.record import TransactionRecord
-from storage.view import WriteBatch
+from storage.verify import run
+from storage.verify.reads import check_reads
 from tests.storage.damage import broken_by
 
 TABLE = 1
@@ -227,8 +227,8 @@ def test_where_others_commit_meanwhile_nothing_is_told(written: Store) -> None:
         commit = spoiled(written, lambda: other.table("accounts").put(b"busy", b"x"))
         assert reads(written, commit) == (False, [])
         numbers: list[int] = []
-        assert verify.run(written.connection, commit, checked=numbers.append) == []
-    assert numbers == list(verify.FULL)
+        assert run.run(written.connection, commit, checked=numbers.append) == []
+    assert numbers == list(run.FULL)
 
 
 @pytest.mark.parametrize("full", [True, False])
@@ -236,4 +236,4 @@ def test_the_rules_that_were_checked_are_told(written: Store, full: bool) -> Non
     """13 only where there is a table to read, and quickly none of tables."""
     numbers: list[int] = []
     assert written.verify(full=full, checked=numbers.append) == []
-    assert numbers == (sorted({*verify.FULL, 13}) if full else list(verify.QUICK))
+    assert numbers == (sorted({*run.FULL, 13}) if full else list(run.QUICK))

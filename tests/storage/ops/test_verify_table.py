@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from storage import Store
-from storage.clock import ManualClock
-from storage.codec import key1, key2, pack, part_key
-from storage.schema import PART_TABLE, ROWS, TABLE_PURGES, TABLES, TXN_KEYS, TXN_PARTS, TXNS, VERSIONS
-from storage.table import conflict as conflicts, row as rows, table_head
-from storage.table.table_head import TableHead
+from storage.disk.codec import key1, key2, pack, part_key
+from storage.disk.schema import PART_TABLE, ROWS, TABLE_PURGES, TABLES, TXN_KEYS, TXN_PARTS, TXNS, VERSIONS
+from storage.disk.view import WriteBatch
+from storage.process.clock import ManualClock
+from storage.table import conflict as conflicts, row as rows, state
+from storage.table.state import TableHead
 from storage.table.visibility import Row, Version
 from storage.txn import record as records
-from storage.view import WriteBatch
 from tests.storage.damage import broken_by
 
 TABLE = 1
@@ -59,11 +59,11 @@ def test_a_counter_that_is_off_is_found(written: Store, counter: str) -> None:
     """Every one of them is recounted (invariant 23)."""
 
     def change(batch: WriteBatch) -> None:
-        head = table_head.find(batch, TABLE)
+        head = state.find(batch, TABLE)
         assert head is not None
         setattr(head, counter, getattr(head, counter) + 1)
         head.rows += counter == "keys"
-        table_head.save(batch, TABLE, head)
+        state.save(batch, TABLE, head)
 
     assert broken_by(written, change) == {23}
 
@@ -151,9 +151,9 @@ def test_a_table_that_is_there_and_being_removed_is_found(written: Store) -> Non
 
 def test_a_table_without_a_head_is_found(written: Store) -> None:
     """It could not be counted in."""
-    from storage.schema import HEADS
+    from storage.disk.schema import HEADS
 
-    assert broken_by(written, lambda batch: batch.delete(HEADS, table_head.key_of(TABLE))) == {23}
+    assert broken_by(written, lambda batch: batch.delete(HEADS, state.key_of(TABLE))) == {23}
 
 
 def test_a_loser_that_is_not_aborted_is_found(written: Store) -> None:

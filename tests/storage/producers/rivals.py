@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from storage import IsolationLevel, Producer, Store
-from storage.clock import ManualClock
+from storage.disk.schema import ALL, HEADS, LEASES
+from storage.disk.view import STORE_HEAD_KEY
 from storage.errors import ProducerFenced
-from storage.ledger.topic_head import TopicHead
-from storage.schema import ALL, HEADS, LEASES
-from storage.view import STORE_HEAD_KEY
+from storage.process.clock import ManualClock
+from storage.topic.state import TopicHead
 
 SHARED, EXCLUSIVE = "Shared", "Exclusive"
 WAITING, FENCING = "WaitForExclusive", "ExclusiveWithFencing"

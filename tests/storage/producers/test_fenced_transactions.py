@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Producer, Store, TxnID
-from storage.clock import ManualClock
+from storage.disk.view import WriteBatch
 from storage.errors import ProducerFenced, TransactionNotOpen, TxnctlError
-from storage.ledger import owners, topic as topics, topic_head
-from storage.view import WriteBatch
+from storage.process.clock import ManualClock
+from storage.topic import catalogue as topics, state
+from storage.topic.producers import ownership
 from tests.storage.producers.rivals import (
     EXCLUSIVE,
     FENCING,
@@ -416,10 +417,10 @@ def raise_epoch_behind_everybodys_back(store: Store) -> None:
 
     def change(batch: WriteBatch) -> None:
         topic = topics.get(batch, "t")
-        head = topic_head.load(batch, topic.topic_id)
+        head = state.load(batch, topic.topic_id)
         head.epoch += 1
-        topic_head.save(batch, topic.topic_id, head)
-        owners.grant(batch, topic.topic_id, head, None, "fence", store.connection.owner, 0)
-        owners.end(batch, topic.topic_id, head, "closed")
+        state.save(batch, topic.topic_id, head)
+        ownership.grant(batch, topic.topic_id, head, None, "fence", store.connection.owner, 0)
+        ownership.end(batch, topic.topic_id, head, "closed")
 
     store.connection.write(change)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from storage import Producer, Store, TxnID
-from storage.clock import ManualClock
 from storage.errors import (
     InvalidName,
     ProducerBusy,
@@ -18,6 +17,7 @@ from storage.errors import (
     TxnctlError,
     WriterBusy,
 )
+from storage.process.clock import ManualClock
 from tests.storage.producers.rivals import (
     EXCLUSIVE,
     FENCING,

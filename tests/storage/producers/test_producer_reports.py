@@ -213,7 +213,7 @@ class TestHistory:
 
     def test_it_is_bounded(self, store: Store, rivals: Rivals, monkeypatch: pytest.MonkeyPatch) -> None:
         """The last thousand are kept; here three."""
-        monkeypatch.setattr("storage.ledger.owners.OWNERS_KEPT", 3)
+        monkeypatch.setattr("storage.topic.producers.ownership.OWNERS_KEPT", 3)
         process = rivals.open()
         for _ in range(6):
             process.create_producer("t", access_mode=EXCLUSIVE).close()

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from storage import Store
-from storage.clock import ManualClock
-from storage.codec import key2
-from storage.ledger import owners, session as sessions, topic as topics, topic_head
-from storage.ledger.owners import Ownership
-from storage.ledger.session import ProducerSession
-from storage.ledger.topic_head import TopicHead
-from storage.schema import OWNERS
+from storage.disk.codec import key2
+from storage.disk.schema import OWNERS
+from storage.disk.view import WriteBatch
+from storage.process.clock import ManualClock
+from storage.topic import catalogue as topics, state
+from storage.topic.producers import ownership, session as sessions
+from storage.topic.producers.ownership import Ownership
+from storage.topic.producers.session import ProducerSession
+from storage.topic.state import TopicHead
 from storage.txn import buffer
-from storage.view import WriteBatch
 from tests.storage.damage import Break, damage
 from tests.storage.producers.rivals import EXCLUSIVE, FENCING, SHARED, TurnClock
 
@@ -44,9 +45,9 @@ def sound(tmp_path: Path, clock: TurnClock) -> Iterator[Store]:
 
 def with_head(change: Callable[[TopicHead], object], topic_id: int = TOPIC) -> Break:
     def run(batch: WriteBatch) -> None:
-        head = topic_head.load(batch, topic_id)
+        head = state.load(batch, topic_id)
         change(head)
-        topic_head.save(batch, topic_id, head)
+        state.save(batch, topic_id, head)
 
     return run
 
@@ -64,10 +65,10 @@ def with_session(change: Callable[[ProducerSession], object], topic_id: int = TO
 
 def with_owner(epoch: int, change: Callable[[Ownership], object]) -> Break:
     def run(batch: WriteBatch) -> None:
-        found = owners.find(batch, TOPIC, epoch)
+        found = ownership.find(batch, TOPIC, epoch)
         assert found is not None
         change(found)
-        owners._save(batch, TOPIC, found)
+        ownership._save(batch, TOPIC, found)
 
     return run
 
@@ -166,11 +167,11 @@ class TestHistory:
 
         def change(batch: WriteBatch) -> None:
             for epoch, number in ((0, 4), (1, 3)):
-                found = owners.find(batch, TOPIC, epoch)
+                found = ownership.find(batch, TOPIC, epoch)
                 assert found is not None
                 assert found.session is not None
                 found.session.number, found.session.waited = number, waited
-                owners._save(batch, TOPIC, found)
+                ownership._save(batch, TOPIC, found)
 
         assert any(invariant == 11 for invariant, _ in damage(sound, change))
 
@@ -197,9 +198,9 @@ class TestLog:
         """Above the topic's (9)."""
 
         def change(batch: WriteBatch) -> None:
-            head = topic_head.load(batch, TOPIC)
+            head = state.load(batch, TOPIC)
             head.epoch = 1
-            topic_head.save(batch, TOPIC, head)
+            state.save(batch, TOPIC, head)
             batch.delete(OWNERS, key2(TOPIC, 2))
 
         found = damage(sound, change)
@@ -223,4 +224,4 @@ class TestLog:
         sound.create_topic("t")
         assert sound.verify(full=True) == []
         with sound.connection.view() as view:
-            assert topic_head.load(view, topics.get(view, "t").topic_id).epoch == 2
+            assert state.load(view, topics.get(view, "t").topic_id).epoch == 2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
+from storage.disk.view import WriteBatch
 from storage.subscription import cursor as cursors, message_set
 from storage.subscription.cursor import Cursor
-from storage.view import WriteBatch
 from tests.storage.conftest import Scratch
 from tests.storage.written_log import WrittenLog
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from storage import EARLIEST, Consumer, IsolationLevel, Message, MessageId, Store, SubscriptionType
-from storage.clock import ManualClock
 from storage.errors import InvalidName, InvalidValue
 from storage.limits import REDELIVERIES_MAX
+from storage.process.clock import ManualClock
 
 RU = IsolationLevel.READ_UNCOMMITTED
 TYPES = list(SubscriptionType)

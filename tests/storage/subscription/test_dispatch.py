@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from storage import EARLIEST, Consumer, IsolationLevel, Message, MessageId, Store, SubscriptionType
-from storage.clock import ManualClock
 from storage.errors import InvalidValue, WaitTimeout
-from storage.ledger import managed_ledger
-from storage.subscription import dispatch
+from storage.process.clock import ManualClock
+from storage.subscription.dispatch import walk
+from storage.topic import log
 
 RC, RU = IsolationLevel
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
@@ -81,8 +81,8 @@ class TestOrder:
         self, store: Store, attach: Attach, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """More aborted entries than one dispatch looks at do not hide the message behind them, without waiting."""
-        monkeypatch.setattr(dispatch, "DISPATCH_SCAN_ENTRIES_MAX", 3)
-        monkeypatch.setattr(managed_ledger, "PAGE_ENTRIES", 2)
+        monkeypatch.setattr(walk, "DISPATCH_SCAN_ENTRIES_MAX", 3)
+        monkeypatch.setattr(log, "PAGE_ENTRIES", 2)
         txn = store.begin()
         producer = store.create_producer("t")
         for _ in range(9):
@@ -95,8 +95,8 @@ class TestOrder:
         self, store: Store, attach: Attach, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A consumer that holds much does not keep what follows from the next one."""
-        monkeypatch.setattr(dispatch, "DISPATCH_SCAN_ENTRIES_MAX", 3)
-        monkeypatch.setattr(managed_ledger, "PAGE_ENTRIES", 2)
+        monkeypatch.setattr(walk, "DISPATCH_SCAN_ENTRIES_MAX", 3)
+        monkeypatch.setattr(log, "PAGE_ENTRIES", 2)
         send(store, *map(str, range(12)))
         slow, other = attach(SHARED, window=10), attach(SHARED, window=10)
         held = receive(slow, 10)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, Consumer, MessageId, Store, SubscriptionType
-from storage.clock import ManualClock
 from storage.errors import ConsumerEvicted, WriterBusy
+from storage.process.clock import ManualClock
 from tests.storage.busy import busy
 
 KEY_SHARED = SubscriptionType.KEY_SHARED

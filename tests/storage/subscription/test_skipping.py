@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, Consumer, IsolationLevel, MessageId, OnOpen, Position, Store, SubscriptionType
-from storage.clock import ManualClock
+from storage.disk.schema import AWAITED, DELIVERIES, HELD
 from storage.errors import InvalidValue, NotDeliverable, SubscriptionBusy
-from storage.schema import AWAITED, DELIVERIES, HELD
+from storage.process.clock import ManualClock
 
 RC, RU = IsolationLevel
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
@@ -328,7 +328,7 @@ class TestKeys:
         self, store: Store, attach: Attach, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """They are not met again before their transaction ends, so that their number has no bound."""
-        monkeypatch.setattr("storage.subscription.dispatch.HELD_MESSAGES_MAX", 2)
+        monkeypatch.setattr("storage.subscription.dispatch.walk.HELD_MESSAGES_MAX", 2)
         consumer = attach(KEY_SHARED)
         send(store, "k=a", "k=b", "k=c", "k=d", txn=store.begin())
         for _ in range(5):
@@ -354,7 +354,7 @@ class TestKeys:
         self, store: Store, attach: Attach, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """From there on every key waits, and comes when the transaction ends."""
-        monkeypatch.setattr("storage.subscription.held_keys.KEYS_REMEMBERED_MAX", 2)
+        monkeypatch.setattr("storage.subscription.dispatch.blocked_keys.KEYS_REMEMBERED_MAX", 2)
         txn, consumer = store.begin(), attach(KEY_SHARED)
         send(store, "a=open", "b=open", "c=open", txn=txn)
         send(store, "z=1 none")

@@ -14,7 +14,6 @@ from storage import (
     Store,
     SubscriptionType,
 )
-from storage.clock import ManualClock
 from storage.errors import (
     AlreadyExists,
     InvalidName,
@@ -23,6 +22,7 @@ from storage.errors import (
     SubscriptionNotFound,
     TopicNotFound,
 )
+from storage.process.clock import ManualClock
 
 RC, RU = IsolationLevel
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from storage import Store, Transaction, TransactionState, TxnctlError, TxnID
-from storage.clock import Clock
+from storage.process.clock import Clock
 from tests.storage.table.history import Get, Operation, Put, Recorded, Scan
 from tests.storage.table.interleavings import START, Row
 

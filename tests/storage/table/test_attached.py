@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from storage import Store, Table, TransactionState
-from storage.clock import ManualClock
 from storage.errors import InvalidValue, LostConflict, WriterBusy, WriteTooOld
 from storage.limits import BUFFER_BYTES_MAX, BUFFER_KEYS_MAX, TABLE_VALUE_BYTES_MAX
+from storage.process.clock import ManualClock
 from tests.storage.busy import busy
 
 

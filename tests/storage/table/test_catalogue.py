@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from storage import Store, Table, TransactionState
+from storage.disk.schema import ROWS, TXN_KEYS, VERSIONS
 from storage.errors import AlreadyExists, InvalidName, InvalidValue, ObjectHeld, TableNotFound
-from storage.schema import ROWS, TXN_KEYS, VERSIONS
 
 
 def test_tables_are_listed_by_name(store: Store) -> None:

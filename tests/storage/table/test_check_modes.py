@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from storage import CheckMode, Store, Table, Transaction, TransactionIsolation, TransactionState, TxnID
-from storage.clock import ManualClock
 from storage.errors import (
     InvalidValue,
     ReadOnlyTransaction,
     TransactionNotOpen,
     TransactionTimedOut,
 )  # fmt: skip
+from storage.process.clock import ManualClock
 
 WriteMany = Callable[[TxnID, dict[bytes, bytes]], None]
 MODES = list(CheckMode)

@@ -13,8 +13,8 @@ from itertools import product
 import pytest
 
 from storage import Store, Table, Transaction, TxnID
-from storage.clock import ManualClock
 from storage.errors import ConditionFailed, WriteTooOld
+from storage.process.clock import ManualClock
 
 Txn = Transaction | TxnID
 WriteMany = Callable[[TxnID, dict[bytes, bytes]], None]

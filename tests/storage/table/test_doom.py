@@ -20,8 +20,8 @@ from storage import (
     TransactionState,
     TxnID,
 )
-from storage.clock import ManualClock
 from storage.errors import ProducerFenced, RequestTooOld, TransactionNotOpen, TxnctlError, WriteTooOld
+from storage.process.clock import ManualClock
 
 Txn = Transaction | TxnID
 

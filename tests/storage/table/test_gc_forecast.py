@@ -15,10 +15,10 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from storage import Store, Table, TxnID, faults
-from storage.clock import ManualClock
 from storage.errors import Conflict
-from storage.ops.table_gc import COUNTS
-from storage.table import intent, retention, table as tables
+from storage.maintenance.table_gc import COUNTS
+from storage.process.clock import ManualClock
+from storage.table import catalogue as tables, intent, retention
 from storage.txn import outcomes
 from tests.processes.memory import directory_in_memory
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from storage import Store, Table
-from storage.clock import ManualClock
 from storage.limits import FINALIZE_INLINE_MAX, GC_STEP_RECORDS, TABLE_VALUE_BYTES_MAX
+from storage.process.clock import ManualClock
 from storage.table import retention
 
 COUNT = 2 * GC_STEP_RECORDS + 10

@@ -15,8 +15,8 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from storage import CheckMode, Store, TxnID
-from storage.clock import ManualClock
 from storage.errors import LostConflict, TransactionNotOpen, WriteTooOld
+from storage.process.clock import ManualClock
 from storage.table import intent as intents
 from tests.storage.conftest import MODEL_EXAMPLES, check_whole
 

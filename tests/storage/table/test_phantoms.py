@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from storage import Store, Table
-from storage.clock import ManualClock
 from storage.errors import InvalidValue, LostConflict, WriteTooOld
 from storage.limits import PAGE_ENTRIES
+from storage.process.clock import ManualClock
 from tests.processes.memory import directory_in_memory
 
 BYTES = st.binary(max_size=3) | st.lists(st.sampled_from([b"\0", b"a", b"b", b"\xff"]), max_size=3).map(

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from storage.clock import ManualClock
+from storage.disk.read_cache import FILE_NAME, RANGES_MAX, ReadCache
+from storage.disk.superblock import StoreHead
 from storage.errors import StoreUnsafe
-from storage.read_cache import FILE_NAME, RANGES_MAX, ReadCache
-from storage.store_head import StoreHead
+from storage.process.clock import ManualClock
 
 CLOCK = ManualClock()
 KEYS = st.integers(0, 30).map(lambda n: b"k%02d" % n)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from storage import Store, Table, TxnID
-from storage.clock import ManualClock
 from storage.errors import InvalidValue, RequestTooOld, TransactionNotOpen
+from storage.process.clock import ManualClock
 
 MINUTE_MS = 60_000
 

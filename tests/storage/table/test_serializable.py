@@ -8,7 +8,6 @@ from collections.abc import Callable
 import pytest
 
 from storage import Store, Table, Transaction, TxnID
-from storage.clock import ManualClock
 from storage.errors import (
     ConditionFailed,
     LostConflict,
@@ -16,6 +15,7 @@ from storage.errors import (
     TransactionTimedOut,
     WriteTooOld,
 )  # fmt: skip
+from storage.process.clock import ManualClock
 
 Begin = Callable[[], TxnID | Transaction]
 

@@ -15,7 +15,7 @@ from storage.table.visibility import (
     newest,
     snapshot,
 )  # fmt: skip
-from storage.txn_options import CheckMode
+from storage.txn.options import CheckMode
 
 ME = 77
 

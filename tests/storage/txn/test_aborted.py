@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, strategies as st
 
-from storage.codec import key2
+from storage.disk.codec import key2
+from storage.disk.schema import ABORTED
+from storage.disk.view import WriteBatch
 from storage.errors import CorruptStore
-from storage.schema import ABORTED
 from storage.txn import aborted
 from storage.txn.aborted import AbortedSet
-from storage.view import WriteBatch
 from tests.storage.conftest import Scratch
 from tests.storage.written_log import Step, WrittenLog, steps
 

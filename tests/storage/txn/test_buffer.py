@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from storage import EARLIEST, LATEST, IsolationLevel, MessageId, Position, Store, TransactionState, TxnID
+from storage.disk.view import WriteBatch
 from storage.txn import buffer
-from storage.view import WriteBatch
 from tests.storage.conftest import Scratch
 from tests.storage.written_log import Step, WrittenLog, steps
 

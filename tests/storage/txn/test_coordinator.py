@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from storage import EARLIEST, Store, TransactionState, TxnID
-from storage.clock import ManualClock
 from storage.errors import (
     BadInput,
     InvalidTxnId,
@@ -19,6 +18,7 @@ from storage.errors import (
     TransactionTimedOut,
     TxnctlError,
 )
+from storage.process.clock import ManualClock
 
 MISSING = TxnID(99)
 Use = Callable[[Store, TxnID], object]

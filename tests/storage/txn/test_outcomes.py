@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from storage import EARLIEST, Producer, Store
-from storage.clock import ManualClock
 from storage.errors import TransactionNotFound
+from storage.process.clock import ManualClock
 
 DAY_S = 24 * 3600
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from storage import EARLIEST, MessageId, Store, TxnID
-from storage.clock import ManualClock
 from storage.errors import AlreadyExists, WaitTimeout
 from storage.limits import REAP_PER_WRITE_MAX, REAP_STEP_MAX
+from storage.process.clock import ManualClock
 
 
 def states(store: Store, *txns: TxnID) -> list[tuple[str, str | None]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from storage.errors import OffloadInvalid, UnknownFormat
 
 if TYPE_CHECKING:
-    from storage.ledger.managed_ledger import LedgerInfo
+    from storage.topic.log import LedgerInfo
 
 FORMAT = 1
 """Number of the layout: of the manifest, of the file names, and of the columns in the files."""

@@ -23,8 +23,8 @@ from txnctl.spark.ledger_files.range_export import export
 from txnctl.spark.ledger_files.root import Root
 
 if TYPE_CHECKING:
-    from storage.ledger.managed_ledger import LedgerInfo
-    from storage.ops.extents import Extent
+    from storage.reports.extents import Extent
+    from storage.topic.log import LedgerInfo
 
 FILE_BYTES = 256 * 1024 * 1024
 """Neighbouring small ledgers share a file up to this size in the store; a ledger is never split."""

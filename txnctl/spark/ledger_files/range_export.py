@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage import IsolationLevel, Position, Store, TransactionState
-from storage.names import short_topic_name
+from storage.values.names import short_topic_name
 from txnctl.spark import schemas
 from txnctl.spark.ledger_files.manifest import FileContent, Span
 from txnctl.spark.message_columns import Piece, record_batches
 
 if TYPE_CHECKING:
-    from storage.ledger.entry import Entry
+    from storage.topic.entry import Entry
     from txnctl.spark.ledger_files.directory import Sink
 
 ROW_GROUP_ROWS = 131_072

@@ -1,0 +1,182 @@
+"""Acknowledging from outside a consumer, giving messages back, and what waits for its transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from storage import audit_trail
+from storage.admin.change import Changes
+from storage.client.transaction import Transaction, txn_number
+from storage.disk.view import WriteBatch
+from storage.errors import InvalidValue
+from storage.process.clock import nanoseconds
+from storage.subscription import (
+    catalogue as subscriptions,
+    cursor as cursors,
+    delivery as deliveries,
+    message_set,
+    pending_ack,
+)
+from storage.subscription.acknowledge import Acknowledger, add_item, item_of
+from storage.topic import catalogue as topics, log
+from storage.txn import record as records
+from storage.values.position import MessageId, Position
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import TransactionState
+
+
+class AcknowledgementChanges(Changes):
+    """See the module."""
+
+    def acknowledge(
+        self,
+        topic: str,
+        name: str,
+        message_ids: list[MessageId],
+        *,
+        cumulative: bool = False,
+        txn: Transaction | TxnID | str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        reason: str | None = None,
+    ) -> dict[str, Any]:
+        """Acknowledge messages from outside a consumer; a message id without a batch index means its whole entry.
+
+        Args:
+            reason: for the audit trail, where `force` aborts a transaction.
+
+        Raises:
+            as `Consumer.acknowledge`
+        """
+        audit_trail.check_reason(reason)
+        least = 0 if txn is None else txn_number(txn)
+        if cumulative and len(message_ids) != 1:
+            raise InvalidValue("a cumulative acknowledgement takes one message id")
+
+        def change(batch: WriteBatch) -> dict[str, Any]:
+            found = topics.get(batch, topic)
+            mine = subscriptions.get(batch, found, name)
+            acknowledger = Acknowledger(self._store.coordinator, mine, self._connection.owner)
+            done: int | None = None
+            found_items: dict[tuple[int, int], int] = {}
+            for each in message_ids:
+                add_item(found_items, *item_of(each))
+            items = list(found_items.items())
+            holding = self._holders(batch, mine)
+            if cumulative:
+                acknowledger.acknowledge_cumulative(batch, message_ids[0], least, force)
+            else:
+                done = acknowledger.acknowledge(batch, items, least, force)
+            after = cursors.load(batch, mine.subscription_id).mark_delete
+            aborted = [
+                str(TxnID(txn)) for txn in holding if records.state_of(batch, txn) is TransactionState.ABORTED
+            ]
+            if aborted:
+                effects = {"transactionsAborted": aborted}
+                by = self._connection.owner
+                audit_trail.record(batch, by, "subscriptions ack --force", f"{topic} {name}", reason, effects)
+            return {
+                "transactionsAborted": aborted,
+                "topic": found.full_name, "subscription": name, "acknowledged": done,
+                "txnId": str(TxnID(least)) if least else None, "markDeletePosition": str(Position(*after)),
+                "dryRun": dry_run,
+            }  # fmt: skip
+
+        return self._connection.write(change, naming=least, dry_run=dry_run)
+
+    def acknowledge_through(self, topic: str, name: str, position: Position) -> dict[str, Any]:
+        """Acknowledge all that lies up to a position, messages or not, for one who keeps his own place in the log.
+
+        The cursor never moves back, nor beyond what the subscription may be handed.
+
+        Raises:
+            TopicNotFound, SubscriptionNotFound
+            InvalidValue: the subscription is Shared or Key_Shared.
+            MessageNotFound: there is no such position.
+            TransactionConflict: an open transaction holds some of it.
+        """
+
+        def change(batch: WriteBatch) -> dict[str, Any]:
+            found = topics.get(batch, topic)
+            mine = subscriptions.get(batch, found, name)
+            after = Acknowledger(self._store.coordinator, mine, self._connection.owner).acknowledge_through(
+                batch, position
+            )
+            return {
+                "topic": found.full_name,
+                "subscription": name,
+                "markDeletePosition": str(Position(*after)),
+            }
+
+        return self._connection.write(change)
+
+    def negative_acknowledge(
+        self,
+        topic: str,
+        name: str,
+        message_ids: list[MessageId],
+        *,
+        delay: float = 60.0,
+        dry_run: bool = False,
+        reason: str | None = None,
+    ) -> dict[str, Any]:
+        """Give messages back that are in flight or free, to be handed out again after `delay` seconds.
+
+        Raises:
+            TopicNotFound, SubscriptionNotFound, InvalidValue
+        """
+        delay_ns = nanoseconds(delay, "a delay")
+
+        audit_trail.check_reason(reason)
+
+        def change(batch: WriteBatch) -> dict[str, Any]:
+            found = topics.get(batch, topic)
+            mine = subscriptions.get(batch, found, name)
+            cursor = cursors.load(batch, mine.subscription_id)
+            given = 0
+            for at, messages in (item_of(each) for each in message_ids):
+                delivery = deliveries.find(batch, mine.subscription_id, at)
+                if delivery is None:
+                    continue
+                free = delivery.known() & ~delivery.of(deliveries.PENDING) & (messages or -1)
+                taken = delivery.take(free)
+                deliveries.note_taken(cursor, taken, deliveries.NOBODY)
+                for cut in taken:
+                    given += cut.messages.bit_count()
+                    due_ns = batch.now_ns + delay_ns
+                    delivery.give(deliveries.Part(cut.messages, deliveries.NOBODY, cut.times, due_ns))
+                deliveries.save(batch, mine.subscription_id, cursor, delivery)
+            if given:
+                cursors.save(batch, mine.subscription_id, cursor)
+                effects, by = {"givenBack": given}, self._connection.owner
+                audit_trail.record(batch, by, "subscriptions nack", f"{topic} {name}", reason, effects)
+            return {"topic": found.full_name, "subscription": name, "givenBack": given, "dryRun": dry_run}
+
+        return self._connection.write(change, dry_run=dry_run)
+
+    def pending(self, topic: str, name: str) -> list[dict[str, Any]]:
+        """Acknowledgements that wait for their transaction."""
+        with self._connection.view() as view:
+            mine = subscriptions.get(view, topics.get(view, topic), name)
+            cursor = cursors.load(view, mine.subscription_id)
+            rows: list[dict[str, Any]] = []
+            if cursor.pending_cumulative is not None:
+                txn, *at, index = cursor.pending_cumulative
+                through = MessageId(at[0], at[1], index)
+                rows.append(
+                    {
+                        "messageId": str(through),
+                        "kind": "cumulative",
+                        "txnId": str(TxnID(txn)),
+                        "messages": None,
+                    }
+                )
+            for position, txn, messages in pending_ack.one_by_one(view, mine.subscription_id):
+                entry = log.read(view, mine.topic_id, position)
+                count = entry.count if entry is not None else 1
+                bits = message_set.decode(messages, count)
+                rows.append(
+                    {"messageId": str(position), "kind": "individual", "txnId": str(TxnID(txn)),
+                     "messages": bits.bit_count()}
+                )  # fmt: skip
+            return rows

@@ -1,0 +1,190 @@
+"""The open environment of one store in this process: here all that belongs to it is opened, closed and forked.
+
+Must not know: what the records mean.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+import lmdb
+
+from storage.disk import directory as place
+from storage.disk.data_map import DataMap, OnWait
+from storage.disk.preallocation import Headroom
+from storage.disk.read_cache import ReadCache
+from storage.disk.writer import Writer
+from storage.errors import StoreInvalid
+from storage.limits import LOCK_TIMEOUT_S
+from storage.process.background import Flusher
+from storage.process.clock import Clock
+from storage.process.locks import LockFile, check_platform, open_locks
+
+_FORK_WAIT_S: Final = 2.0
+_IN_PLACE_NS: Final = 1_000_000_000
+
+
+class Environment:
+    """Shared by all handles and threads of this process.
+
+    Attributes:
+        view, fetcher, check_usable: those of its `DataMap`.
+        writer: whose are `write` and `recorded_view`.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        clock: Clock,
+        *,
+        read_only: bool,
+        timeout_s: float = LOCK_TIMEOUT_S,
+        on_wait: OnWait | None = None,
+    ) -> None:
+        self.path = path
+        self.clock = clock
+        self.pid = os.getpid()
+        self.read_cache = ReadCache(path, clock)
+        self.flusher = Flusher(clock)
+        self._headroom = Headroom(os.path.join(path, place.DATA))
+        self._map = DataMap(path, clock)
+        self.writer = Writer(self._map, self._headroom, self.read_cache)
+        self.view, self.fetcher, self.check_usable = self._map.view, self._map.fetcher, self._map.check_usable
+        self.write, self.recorded_view = self.writer.write, self.writer.recorded_view
+        self._is_still = False
+        self._in_place_ns = 0
+        check_platform()
+        place.check(path)
+        place.make_reader_table(path)
+        locks = open_locks(path, clock, read_only=read_only)
+        try:
+            locks.share_store()
+            self._map.open(locks, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait)
+        except BaseException:
+            locks.close()
+            raise
+
+    @property
+    def lock_file(self) -> LockFile:
+        return self._map.locks
+
+    @property
+    def read_only(self) -> bool:
+        return self._map.read_only
+
+    def close(self) -> None:
+        """Close it; every view must be done."""
+        self.flusher.stop()
+        if self.pid == os.getpid():
+            self._map.raw.close()
+        self._headroom.close()
+        self.read_cache.close()
+        self.lock_file.close()
+        self._map.failed = "it is closed"
+
+    def reopen_for_writing(self, timeout_s: float, on_wait: OnWait | None) -> None:
+        """A handle that writes joins handles that only read; if it may not, those go on as before."""
+        with self._map.between_views():
+            locks, before = open_locks(self.path, self.clock, read_only=False), self.lock_file
+            try:
+                locks.share_store()
+                self._map.raw.close()
+                self._map.open(locks, read_only=False, timeout_s=timeout_s, on_wait=on_wait)
+            except BaseException:
+                locks.close()
+                self._map.drop()
+                self._map.open(before, read_only=True)
+                raise
+            before.close()
+
+    def replace_data(self, path: str) -> None:
+        """Put another data file in place of ours; the caller has the store for itself. Handles go on with it."""
+        with self._map.between_views():
+            self._map.raw.close()
+            self._headroom.close()
+            os.rename(path, os.path.join(self.path, place.DATA))
+            directory = os.open(self.path, os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+            self._map.open(self.lock_file, read_only=self.read_only)
+
+    # Forking
+
+    def before_fork(self) -> None:
+        """Let no batch and no view be open while this process forks: see `forked`.
+
+        A thread that forks inside one of its own would wait for itself: after two seconds the fork goes on, and the
+        child cannot open this store anew.
+        """
+        self._is_still = self.lock_file.stop_threads(_FORK_WAIT_S)
+        if self._is_still:
+            self._is_still = self._map.stop_views(_FORK_WAIT_S)
+            if not self._is_still:
+                self.lock_file.let_threads_go()
+
+    def after_fork(self) -> None:
+        """In the parent: go on."""
+        if self._is_still:
+            self._map.let_views_go()
+            self.lock_file.let_threads_go()
+
+    def forked(self) -> None:
+        """In the child: close what belongs to the parent. LMDB must not be used across a fork.
+
+        With no transaction of LMDB open (and none kept for reuse), closing gives back nothing of the parent's: reader
+        slots and kernel locks are by process. Then the child can open the store anew.
+        """
+        self._headroom.close()
+        self.read_cache.close()
+        self.lock_file.close()
+        self.flusher.forked()
+        self._map.failed = "it was opened before this process forked; open the store anew in the child"
+        if self._is_still:
+            self._map.drop()
+
+    # What LMDB says of itself
+
+    def last_commit(self) -> int:
+        """A number that grows with every commit of any process; cheap enough to ask often."""
+        self.check_usable()
+        number: int = self._map.raw.info()["last_txnid"]
+        return number
+
+    def info(self) -> dict[str, Any]:
+        """LMDB's own figures: map size, pages, readers."""
+        self.check_usable()
+        return {**self._map.raw.info(), "psize": self._map.raw.stat()["psize"]}
+
+    def readers(self) -> str:
+        """LMDB's reader table as it prints it."""
+        self.check_usable()
+        text: str = self._map.raw.readers()
+        return text
+
+    def check_readers(self) -> int:
+        """Free the slots of readers that died; how many."""
+        self.check_usable()
+        freed: int = self._map.raw.reader_check()
+        return freed
+
+    def copy(self, descriptor: int) -> None:
+        """Write a compacted, consistent copy of the data file to an open descriptor, from one view."""
+        self.check_usable()
+        try:
+            self._map.raw.copyfd(descriptor, compact=True)
+        except lmdb.Error as error:
+            raise StoreInvalid(f"{self.path} could not be copied: {error}") from error
+
+    def look_in_place(self) -> None:
+        """For whoever waits: look, once a second, whether the store is still at its path.
+
+        Raises:
+            StoreNotFound: it was removed, moved or replaced since it was opened.
+        """
+        now_ns = self.clock.boot_ns()
+        if now_ns - self._in_place_ns >= _IN_PLACE_NS:
+            self._in_place_ns = now_ns
+            self.lock_file.check_in_place()

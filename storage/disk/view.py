@@ -1,0 +1,222 @@
+"""Views and write batches: what the engine sees of LMDB.
+
+A `ReadView` is one consistent state of the store, a `WriteBatch` a view that changes. They are LMDB's transactions
+under names of our own, as *transaction* is ours (docs/ARCHITECTURE.md, "Words"). `environment/` makes and ends them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from storage.disk.codec import key1, seal, unseal
+from storage.disk.read_cache import ReadCache
+from storage.disk.schema import HEADS, Database
+from storage.disk.superblock import StoreHead
+from storage.errors import TxnctlError
+from storage.limits import KEY_BYTES_MAX
+from storage.process.clock import Clock
+from storage.process.locks import LockFile
+
+STORE_HEAD_KEY = key1(0)
+
+
+class DurableRefusal(Exception):
+    """Commit what the batch holds, the doom or expiry of a transaction, then raise `error`."""
+
+    def __init__(self, error: TxnctlError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class ReadView:
+    """One consistent view of the store. Short-lived: nothing waits while it is open."""
+
+    __slots__ = ("_databases", "_head", "_raw", "clock")
+
+    def __init__(self, raw: Any, databases: dict[str, Any], clock: Clock) -> None:
+        self._raw = raw
+        self._databases = databases
+        self.clock = clock
+        self._head: StoreHead | None = None
+
+    @property
+    def head(self) -> StoreHead:
+        """The store's own head, read when it is first asked for."""
+        head = self._head
+        if head is None:
+            data = self._raw.get(STORE_HEAD_KEY, db=self._databases["heads"])
+            head = self._head = StoreHead.decode(unseal(HEADS, STORE_HEAD_KEY, data))
+        return head
+
+    def get(self, database: Database, key: bytes) -> memoryview | None:
+        """The payload stored under `key`, checked, or None."""
+        data = self._raw.get(key, db=self._databases[database.name])
+        return None if data is None else unseal(database, key, data)
+
+    def database_stats(self) -> dict[str, dict[str, int]]:
+        """LMDB's own figures of each named database: entries, pages, depth."""
+        return {name: self._raw.stat(handle) for name, handle in self._databases.items()}
+
+    def has(self, database: Database, key: bytes) -> bool:
+        return self._raw.get(key, db=self._databases[database.name]) is not None
+
+    def scan(
+        self, database: Database, prefix: bytes = b"", start: bytes | None = None, stop: bytes | None = None
+    ) -> Iterator[tuple[bytes, memoryview]]:
+        """Keys with `prefix`, from `start` on, up to and including `stop`, in order."""
+        length = len(prefix)
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            if not _seek(cursor, prefix, start):
+                return
+            for key, data in cursor.iternext():
+                if key[:length] != prefix or (stop is not None and key > stop):
+                    return
+                yield key, unseal(database, key, data)
+
+    def scan_back(
+        self, database: Database, prefix: bytes, before: bytes
+    ) -> Iterator[tuple[bytes, memoryview]]:
+        """Keys with `prefix` below `before`, the last one first."""
+        length = len(prefix)
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            if not (cursor.prev() if cursor.set_range(before) else cursor.last()):
+                return
+            for key, data in cursor.iterprev():
+                if key[:length] != prefix:
+                    return
+                yield key, unseal(database, key, data)
+
+    def keys(self, database: Database, prefix: bytes = b"", start: bytes | None = None) -> Iterator[bytes]:
+        """Keys with `prefix`, from `start` on, in order; their values are not read."""
+        length = len(prefix)
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            if not _seek(cursor, prefix, start):
+                return
+            for key in cursor.iternext(values=False):
+                if key[:length] != prefix:
+                    return
+                yield key
+
+    def first(
+        self, database: Database, prefix: bytes, start: bytes | None = None
+    ) -> tuple[bytes, memoryview] | None:
+        """The first record with `prefix`, from `start` on."""
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            if not cursor.set_range(start if start is not None else prefix):
+                return None
+            key = cursor.key()
+            if key[: len(prefix)] != prefix:
+                return None
+            return key, unseal(database, key, cursor.value())
+
+    def last(self, database: Database, prefix: bytes, at: bytes) -> tuple[bytes, memoryview] | None:
+        """The last record with `prefix` whose key is `at` or below."""
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            if not (cursor.set_range(at) and cursor.key() == at):
+                # set_range left the cursor above `at`, or nowhere: step back, or take the very last.
+                moved = cursor.prev() if cursor.key() else cursor.last()
+                if not moved:
+                    return None
+            key = cursor.key()
+            if key[: len(prefix)] != prefix:
+                return None
+            return key, unseal(database, key, cursor.value())
+
+    def count(self, database: Database) -> int:
+        """How many records the whole database has; costs nothing."""
+        entries: int = self._raw.stat(self._databases[database.name])["entries"]
+        return entries
+
+    @property
+    def commit(self) -> int:
+        """The number of the commit that this view shows, to wait for the next one.
+
+        `Environment.last_commit` may be ahead of it: LMDB counts a commit before it shows it, by as long as an fsync.
+        """
+        number: int = self._raw.id()
+        return number
+
+    @property
+    def now_ns(self) -> int:
+        """The store clock: it stands still after a reboot until somebody writes."""
+        return self.head.now_ns(self.clock)
+
+
+def _seek(cursor: Any, prefix: bytes, start: bytes | None) -> bool:
+    """Go to the first key with `prefix`, from `start` on; False if nothing comes behind."""
+    if not (start or prefix):
+        return bool(cursor.first())
+    return bool(cursor.set_range(prefix if start is None else start))
+
+
+class WriteBatch(ReadView):
+    """A view that changes: one durable commit or nothing. Made by `Writer.write` alone."""
+
+    __slots__ = ("bytes", "dry_run", "lock_file", "naming", "read_cache")
+
+    def __init__(
+        self,
+        raw: Any,
+        databases: dict[str, Any],
+        clock: Clock,
+        lock_file: LockFile,
+        read_cache: ReadCache,
+        naming: int,
+        dry_run: bool,
+    ) -> None:
+        super().__init__(raw, databases, clock)
+        self.lock_file = lock_file
+        self.read_cache = read_cache
+        self.naming = naming
+        self.bytes = 0
+        self.dry_run = dry_run
+        self.head.go_on(clock)
+        read_cache.catch_up(self.head)
+
+    def put(self, database: Database, key: bytes, payload: bytes) -> None:
+        assert 0 < len(key) <= KEY_BYTES_MAX, "names are bounded, so that keys are"
+        self._raw.put(key, seal(database, key, payload), db=self._databases[database.name])
+        self.bytes += len(payload)
+        self.head.changes += 1
+
+    def delete(self, database: Database, key: bytes) -> bool:
+        """Remove the record; False if there was none."""
+        self.head.changes += 1
+        removed: bool = self._raw.delete(key, db=self._databases[database.name])
+        return removed
+
+    def delete_prefix(
+        self, database: Database, prefix: bytes, limit: int = 1 << 62, stop: bytes | None = None
+    ) -> int:
+        """Remove records with `prefix` up to and including `stop`, at most `limit` of them; how many."""
+        removed = 0
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            while removed < limit and cursor.set_range(prefix):
+                key = cursor.key()
+                if key[: len(prefix)] != prefix or (stop is not None and key > stop):
+                    break
+                cursor.delete()
+                removed += 1
+        self.head.changes += removed
+        return removed
+
+    def timestamp(self) -> int:
+        """The next timestamp of the oracle: strictly growing, recorded with this batch."""
+        return self.head.issue_timestamp(self.clock)
+
+    @property
+    def now_ms(self) -> int:
+        """Wall time, for the record."""
+        return self.clock.wall_ms()
+
+    def refuse(self, error: TxnctlError) -> DurableRefusal:
+        """For `raise batch.refuse(error)`: what the batch holds becomes durable before `error` is reported."""
+        return DurableRefusal(error)
+
+    def finish(self) -> None:
+        """Write the head; called once, right before the commit."""
+        head = self.head
+        head.last_clock_ns = head.now_ns(self.clock)
+        head.commits += 1
+        self._raw.put(STORE_HEAD_KEY, seal(HEADS, STORE_HEAD_KEY, head.encode()), db=self._databases["heads"])

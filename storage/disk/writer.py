@@ -1,0 +1,170 @@
+"""What is done inside the writer gate: a change is run on a batch, and run again when the map has grown, and committed.
+
+Holds: batches of all processes pass one gate, which can be interrupted and names its holder; a batch is one durable
+commit (one fdatasync and one synchronous write) or nothing, in the store that is at its path. After a commit of which
+nobody knows whether it is on disk, the handle is latched.
+
+Must not know: what a change means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import lmdb
+
+from storage import faults
+from storage.disk.data_map import DataMap, OnWait
+from storage.disk.lmdb_errors import DAMAGE, damaged, refused
+from storage.disk.preallocation import Headroom
+from storage.disk.read_cache import ReadCache
+from storage.disk.view import DurableRefusal, ReadView, WriteBatch
+from storage.errors import OutcomeUnknown, StoreInvalid
+from storage.limits import LOCK_TIMEOUT_S
+
+T = TypeVar("T")
+_SPARE_BYTES: Final = 1 << 16
+
+
+class Writer:
+    """Of one environment.
+
+    Attributes:
+        prologue: what every batch begins with.
+    """
+
+    def __init__(self, data_map: DataMap, headroom: Headroom, read_cache: ReadCache) -> None:
+        self._map = data_map
+        self._headroom = headroom
+        self._read_cache = read_cache
+        self.prologue: Callable[[WriteBatch], None] | None = None
+
+    @contextmanager
+    def recorded_view(
+        self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+    ) -> Iterator[ReadView]:
+        """A view that is opened inside the writer gate, where `record` notes what will be read in it.
+
+        So whoever writes either sees the note, or had committed before the view was opened. The gate is left before
+        the view is handed out. Costs no fsync.
+        """
+        self._map.check_usable()
+        if self._map.read_only:
+            raise StoreInvalid(
+                "the store is open for reading only, and a serializable read is recorded",
+                hint="Open it with read_only=False, or read at read-committed.",
+            )
+        context, locks = self._map.view(), self._map.locks
+        try:
+            locks.enter_gate(timeout_s, on_wait)
+            view = context.__enter__()
+            try:
+                record(view)
+            except BaseException as error:
+                context.__exit__(type(error), error, None)
+                raise
+        finally:
+            locks.leave_gate()
+        try:
+            yield view
+        except BaseException as error:
+            context.__exit__(type(error), error, None)
+            raise
+        context.__exit__(None, None, None)
+
+    def write(
+        self,
+        change: Callable[[WriteBatch], T],
+        *,
+        naming: int = 0,
+        timeout_s: float = LOCK_TIMEOUT_S,
+        on_wait: OnWait | None = None,
+        dry_run: bool = False,
+    ) -> T:
+        """Run `change` on a write batch and commit it durably; the result of `change`.
+
+        `change` may run again (after the map has grown), so it touches nothing but the batch. If it raises, nothing
+        of the batch is kept, but for `raise batch.refuse(error)`. A batch that changed nothing is not committed.
+
+        Args:
+            naming: the transaction that the caller names, which the prologue must not reap; 0 for none.
+            dry_run: run everything, then drop the batch.
+
+        Raises:
+            WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, and what `change` raises.
+        """
+        self._map.check_usable()
+        if self._map.read_only:
+            raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
+        locks = self._map.locks
+        try:
+            locks.enter_gate(timeout_s, on_wait)
+            locks.check_in_place()
+            while True:
+                try:
+                    return self._write_once(change, naming, dry_run)
+                except lmdb.MapFullError:
+                    self._map.resize(self._map.raw.info()["map_size"] * 2, inside_gate=True)
+                except lmdb.MapResizedError:
+                    self._map.resize(0, inside_gate=True)
+        finally:
+            locks.leave_gate()
+
+    def _write_once(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> T:
+        data_map, raw = self._map, self._map.raw.begin(write=True)
+        refusal: DurableRefusal | None = None
+        try:
+            batch = WriteBatch(
+                raw, data_map.databases, data_map.clock, data_map.locks, self._read_cache, naming, dry_run
+            )
+            faults.reach("environment.before_change")
+            if self.prologue is not None:
+                self.prologue(batch)
+            try:
+                result = change(batch)
+            except DurableRefusal as raised:
+                refusal = raised
+            if dry_run or not batch.head.changes:
+                raw.abort()
+            else:
+                batch.finish()
+                self._make_room(batch.bytes + _SPARE_BYTES)
+                faults.reach("environment.before_commit")
+                self._commit(raw)
+                faults.reach("environment.after_commit")
+        except lmdb.DiskError as error:
+            raw.abort()
+            raise refused(data_map.path, error) from error
+        except DAMAGE as error:
+            raw.abort()
+            raise damaged(data_map.path, error) from error
+        except BaseException:
+            raw.abort()
+            raise
+        if refusal is not None:
+            raise refusal.error
+        return result
+
+    def _make_room(self, wanted: int) -> None:
+        if self._headroom.spend(wanted):
+            raw = self._map.raw
+            self._headroom.provide((raw.info()["last_pgno"] + 1) * raw.stat()["psize"], wanted)
+
+    def _commit(self, raw: Any) -> None:
+        path = self._map.path
+        try:
+            raw.commit()
+        except lmdb.MapFullError:
+            raise
+        except lmdb.Error as error:
+            try:
+                self._map.raw.begin(write=True).abort()
+            except lmdb.Error:
+                self._map.failed = "a commit failed while its last page was written"
+                raise OutcomeUnknown(
+                    f"the disk failed during the commit in {path}: {error}",
+                    hint="Open the store again and look: `txnctl transactions show`, or send the sequence id again.",
+                ) from error
+            raise refused(path, error) from error

@@ -1,0 +1,1 @@
+"""The process: its clock, its identity, its kernel locks, its background thread."""

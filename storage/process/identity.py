@@ -1,0 +1,112 @@
+"""Who did or holds something: host, boot, process, user, program; and what can be proven of it.
+
+Whether an owner lives is proven by a kernel lock (lease.py), never by its pid. What is read here from the process
+table is evidence for people: a pid counts only together with its start time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from storage.process.clock import Clock
+
+
+class Owner:
+    """A process, as recorded when it took hold of something."""
+
+    __slots__ = ("boot_id", "host", "pid", "program", "started", "user")
+
+    def __init__(self, host: str, boot_id: bytes, pid: int, started: int, user: str, program: str) -> None:
+        self.host = host
+        self.boot_id = boot_id
+        self.pid = pid
+        self.started = started
+        self.user = user
+        self.program = program
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.host}:{self.pid} ({self.program})"
+
+    def fields(self) -> list[Any]:
+        return [self.host, self.boot_id, self.pid, self.started, self.user, self.program]
+
+    @classmethod
+    def of(cls, fields: list[Any]) -> Owner:
+        return cls(*fields[:6])
+
+    def row(self) -> dict[str, Any]:
+        """For reports."""
+        return {
+            "host": self.host,
+            "bootId": self.boot_id.hex(),
+            "pid": self.pid,
+            "user": self.user,
+            "program": self.program,
+        }
+
+
+def this_process(clock: Clock, program: str | None = None) -> Owner:
+    """The owner that this process is."""
+    pid = os.getpid()
+    if program is None:
+        program = " ".join([os.path.basename(sys.argv[0] or "python"), *sys.argv[1:3]])
+    return Owner(os.uname().nodename, clock.boot_id(), pid, started(pid), _user(), printable(program[:200]))
+
+
+def printable(text: str) -> str:
+    """Text of another process on one line, with what could drive a terminal escaped."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def _user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    """The fields of /proc/PID/stat after the command name, or None."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+
+
+def started(pid: int) -> int:
+    """The start time of a process in clock ticks since boot; 0 where the system does not tell."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields else 0
+
+
+def is_running(pid: int) -> bool:
+    """Whether any process has this pid."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def is_stopped(pid: int, start: int) -> bool:
+    """Whether that very process is stopped (SIGSTOP, a debugger)."""
+    fields = _stat(pid)
+    return fields is not None and int(fields[19]) == start and fields[0] in (b"T", b"t")
+
+
+def describe(pid: int, start: int) -> str:
+    """A process in words for a message: pid, command, and whether it is stopped."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            command = printable(file.read(200).replace(b"\0", b" ").decode("utf-8", "replace").strip())
+    except OSError:
+        command = ""
+    words = f"process {pid}" + (f" ({command})" if command else "")
+    return words + (", which is stopped" if is_stopped(pid, start) else "")

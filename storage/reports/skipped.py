@@ -1,0 +1,80 @@
+"""What a subscription with `--on-open skip` has passed over, counted, and which transaction holds how much of it back.
+
+Counted from what dispatch notes of each transaction that it awaits
+(`storage/subscription/dispatch/skipped_txns.py`) and from the runs of their entries; the log is not read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from storage.disk.view import ReadView
+from storage.limits import HOLDERS_SHOWN
+from storage.subscription import cursor as cursors, message_set, pending_ack
+from storage.subscription.catalogue import Subscription
+from storage.subscription.cursor import Cursor
+from storage.subscription.dispatch import skipped_txns
+from storage.subscription.dispatch.skipped_txns import Awaited
+from storage.topic.state import TopicHead
+from storage.txn import buffer, record as records, runs
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import TransactionState
+
+
+def aborted_and_blocked(
+    view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor
+) -> tuple[int, int]:
+    """Messages that dispatch has passed over and not looked at since: of transactions that were aborted meanwhile;
+    and held behind ones that are open.
+    """
+    aborted = blocked = 0
+    read = max(cursor.read, cursor.mark_delete)
+    if not cursor.awaited or (read >= head.last_confirmed and not cursor.held):
+        return 0, 0  # The markers of all that have ended are passed.
+    for each in skipped_txns.every(view, subscription.subscription_id):
+        state = records.state_of(view, each.txn)
+        if state is TransactionState.ABORTED:
+            aborted += _own(view, subscription, cursor, each, read)
+        elif state is TransactionState.OPEN:
+            blocked += each.held
+    return aborted, blocked
+
+
+def _own(
+    view: ReadView, subscription: Subscription, cursor: Cursor, each: Awaited, read: tuple[int, int]
+) -> int:
+    """The transaction's own messages up to where dispatch has come that it has not looked at, nor anybody else."""
+    topic_id, after = subscription.topic_id, max(each.taken, cursor.mark_delete)
+    if after >= read:
+        return 0
+    if not cursor.reached_undecided:
+        return runs.messages_through(view, topic_id, each.txn, read) - runs.messages_through(
+            view, topic_id, each.txn, after
+        )
+    total = 0
+    for entry in runs.entries(view, topic_id, each.txn, after, read):
+        at = (entry.ledger_id, entry.entry_id)
+        taken = cursors.acknowledged(view, subscription.subscription_id, cursor, at, entry.count)
+        for _, _, messages in pending_ack.one_by_one(view, subscription.subscription_id, at):
+            taken |= message_set.decode(messages, entry.count)
+        total += entry.count - taken.bit_count()
+    return total
+
+
+def held_by(view: ReadView, subscription: Subscription, cursor: Cursor) -> list[dict[str, Any]]:
+    """What each open transaction holds back on a subscription: its own messages, and committed ones behind them.
+
+    The first of the topic; none where the subscription does not skip, and so is held back by the first alone.
+    """
+    if not subscription.skips:
+        return []
+    rows = []
+    for txn, first in buffer.open_transactions(view, subscription.topic_id)[:HOLDERS_SHOWN]:
+        part = buffer.part_of(view, txn, subscription.topic_id)
+        assert part is not None, "an open transaction of the index has a part"
+        own = part.messages
+        if first <= cursor.mark_delete:
+            own -= runs.messages_through(view, subscription.topic_id, txn, cursor.mark_delete)
+        mine = skipped_txns.find(view, subscription.subscription_id, txn)
+        rows.append({"txnId": str(TxnID(txn)), "uncommitted": own, "blocked": mine.held if mine else 0})
+    return rows

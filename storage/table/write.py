@@ -1,0 +1,304 @@
+"""Writing in a transaction, within one batch: first everything is judged, then it is written.
+
+A write is refused if its key, or a range over it, was read by a later transaction, or has a committed version at or
+after the writer's timestamp; these two are judged before any push (K2-3SI). Then every foreign intent in progress is a
+push. Only when all keys have passed is anything written, so that a refusal leaves the doom and nothing else.
+
+Invariants: 12 (the check against the read cache and the write are one store transaction, and the gate keeps reads from
+being recorded meanwhile), 17, 18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from storage import faults
+from storage.disk.view import DurableRefusal, ReadView, WriteBatch
+from storage.process.identity import Owner
+from storage.table import conflict as conflicts, intent as intents, push, read, retention
+from storage.table.catalogue import TableEntry, check_exists
+from storage.table.conflict import Conflict
+from storage.table.intent import RowWriter
+from storage.table.visibility import COMMITTED, OPEN, Row, StateOf, Version, newest
+from storage.txn import record as records
+from storage.txn.coordinator import Coordinator, Ended
+from storage.txn.record import TransactionRecord
+from storage.values.txn_state import AbortReason
+
+KEYS_SHOWN_MAX = 20
+"""Keys that the record of a transaction keeps where no intents of it tell them."""
+
+
+class Write:
+    """A key to be written; the value None deletes it."""
+
+    __slots__ = ("key", "table", "table_id", "value")
+
+    def __init__(self, table_id: int, table: str, key: bytes, value: bytes | None) -> None:
+        self.table_id = table_id
+        self.table = table
+        self.key = key
+        self.value = value
+
+
+class Writing:
+    """What one transaction writes in one batch."""
+
+    def __init__(
+        self,
+        batch: WriteBatch,
+        coordinator: Coordinator,
+        record: TransactionRecord,
+        by: Owner,
+        between: Callable[[], None] | None = None,
+    ) -> None:
+        """Args:
+        between: writes what else the transaction does in this batch, once all keys have passed.
+        """
+        self._batch = batch
+        self._between = between
+        self._coordinator = coordinator
+        self._record = record
+        self._by = by
+        self._writers: dict[int, RowWriter] = {}
+
+    def place(self, writes: Sequence[Write]) -> None:
+        """Leave intents. The caller saves the record.
+
+        Raises:
+            WriteTooOld, LostConflict, RequestTooOld: the transaction is doomed, durably.
+        """
+        record, new = self._record, {write.table_id: 0 for write in writes}
+        for write, judged in self._judge(writes):
+            writer = self._writer(write.table_id)
+            row = self._own(writer, write.key, judged)
+            new[write.table_id] += writer.place(write.key, row, self._version(write))
+        for table_id, count in new.items():
+            before = intents.count_of(self._batch, record.least, table_id)
+            intents.save_count(self._batch, record.least, table_id, before + count)
+        self._finish()
+
+    def commit(self, writes: Sequence[Write]) -> None:
+        """Write committed versions without intents: the transaction is decided in this batch, for all it touched.
+
+        Raises:
+            as `place`
+        """
+        shown: dict[int, list[bytes]] = {}
+        for write, judged in self._judge(writes):
+            writer = self._writer(write.table_id)
+            row = self._own(writer, write.key, judged)
+            if row.intent is not None:
+                left = intents.count_of(self._batch, self._record.least, write.table_id) - 1
+                intents.save_count(self._batch, self._record.least, write.table_id, left)
+            writer.write(write.key, row, self._version(write))
+            shown.setdefault(write.table_id, []).append(write.key)
+        self._record.written = [
+            [table_id, len(keys), keys[:KEYS_SHOWN_MAX]] for table_id, keys in shown.items()
+        ]
+        self._finish()
+
+    def _writer(self, table_id: int) -> RowWriter:
+        writer = self._writers.get(table_id)
+        if writer is None:
+            writer = self._writers[table_id] = RowWriter(self._batch, table_id)
+        return writer
+
+    def _finish(self) -> None:
+        for writer in self._writers.values():
+            writer.finish()
+        self._writers.clear()
+
+    def _version(self, write: Write) -> Version:
+        return Version(self._record.timestamp, self._record.least, write.value)
+
+    def _own(self, writer: RowWriter, key: bytes, row: Row) -> Row:
+        """The row with no foreign intent: a decided one is finalised on the way."""
+        intent = row.intent
+        if intent is None or intent.txn == self._record.least:
+            return row
+        state = records.state_code(self._batch, intent.txn)
+        assert state != OPEN, "an intent in progress was pushed before"
+        return writer.finalize(key, row, state == COMMITTED)
+
+    # Judging
+
+    def _judge(self, writes: Sequence[Write]) -> list[tuple[Write, Row]]:
+        """Pass only if every key may be written; what stands in the way and loses is aborted then.
+
+        Returns:
+            The writes, each with the row as it stands now.
+        """
+        check_window(self._batch, self._coordinator, self._record, self._by)
+        look_up = read.state_of(self._batch)
+        rows = [(write, self._writer(write.table_id).load(write.key)) for write in writes]
+        self._check_reads(writes)
+        for write, row in rows:
+            self._check_versions(write, row, look_up)
+        losers: dict[int, Write] = {}
+        for write, row in rows:
+            intent = row.intent
+            if intent is not None and intent.txn != self._record.least and look_up(intent.txn) == OPEN:
+                losers.setdefault(intent.txn, write)
+        if not losers and self._between is None:
+            faults.reach("table.before_write")
+            return rows
+        held = {txn: records.get(self._batch, txn) for txn in losers}
+        for txn, write in losers.items():
+            if not survives(self._record, held[txn]):
+                self._lose(write.table, write.key, held[txn])
+        # Aborting finalises rows and counts them: nothing read before stays in the writers. To append a message may
+        # abort somebody too: the transactions of an owner whose topic it is no more.
+        self._writers.clear()
+        for txn, write in losers.items():
+            doom_other(
+                self._batch, self._coordinator, self._by, held[txn], self._record, write.table, write.key
+            )
+        if self._between is not None:
+            self._between()
+        faults.reach("table.before_write")
+        return [(write, self._writer(write.table_id).load(write.key)) for write in writes]
+
+    def _check_reads(self, writes: Sequence[Write]) -> None:
+        batch, record = self._batch, self._record
+        cache, head, mine = batch.read_cache, batch.head, record.timestamp
+        if not head.read_generation:
+            return
+        if not cache.is_valid(head):
+            cache.start_anew(head)
+        if mine < cache.watermark(head):
+            self._refuse(Conflict(conflicts.READ, writes[0].table, writes[0].key))
+        ranges = cache.ranges_after(mine)
+        for write in writes:
+            timestamp, txn = cache.reader_of(write.table_id, write.key)
+            if timestamp > mine:
+                self._refuse(Conflict(conflicts.READ, write.table, write.key, txn, timestamp))
+            for table_id, timestamp, txn, start, end in ranges:
+                if table_id == write.table_id and start <= write.key and (end is None or write.key < end):
+                    self._refuse(Conflict(conflicts.READ, write.table, write.key, txn, timestamp))
+
+    def _check_versions(self, write: Write, row: Row, look_up: StateOf) -> None:
+        found = newest(row, self._record.least, look_up)
+        if found is not None and found.version >= self._record.timestamp:
+            self._refuse(Conflict(conflicts.VERSION, write.table, write.key, found.txn, found.version))
+
+    def _refuse(self, conflict: Conflict) -> None:
+        doom(self._batch, self._coordinator, self._by, self._record, AbortReason.REFUSED_WRITE, conflict)
+        raise self._batch.refuse(conflicts.write_too_old(self._record, conflict))
+
+    def _lose(self, table: str, key: bytes, winner: TransactionRecord) -> None:
+        conflict = Conflict(conflicts.HELD, table, key, winner.least, winner.timestamp)
+        doom(self._batch, self._coordinator, self._by, self._record, AbortReason.LOST_CONFLICT, conflict)
+        raise self._batch.refuse(conflicts.lost(self._batch, self._record, conflict, winner))
+
+
+def survives(mine: TransactionRecord, other: TransactionRecord) -> bool:
+    """Whether the first transaction wins a push against the second."""
+    return push.wins(mine.priority, mine.timestamp, other.priority, other.timestamp)
+
+
+def doom(
+    batch: WriteBatch,
+    coordinator: Coordinator,
+    by: Owner,
+    loser: TransactionRecord,
+    reason: AbortReason,
+    conflict: Conflict,
+) -> None:
+    """Abort a transaction over a conflict, completely, and remember why."""
+    coordinator.doom(batch, loser, reason, by, conflict.fields())
+    conflicts.note(batch, loser, conflict)
+
+
+def doom_other(
+    batch: WriteBatch,
+    coordinator: Coordinator,
+    by: Owner,
+    loser: TransactionRecord,
+    winner: TransactionRecord,
+    table: str,
+    key: bytes,
+) -> None:
+    """Abort the transaction that lost a push to another one."""
+    conflict = Conflict(conflicts.PUSH, table, key, winner.least, winner.timestamp)
+    doom(batch, coordinator, by, loser, AbortReason.LOST_CONFLICT, conflict)
+
+
+def push_for_read(
+    batch: WriteBatch,
+    coordinator: Coordinator,
+    by: Owner,
+    reader: TransactionRecord,
+    found: read.MustPush,
+    table: str,
+) -> None:
+    """A reader met an intent in progress: one of the two transactions is aborted. The reader then reads again.
+
+    Raises:
+        LostConflict: it was the reader.
+    """
+    holder = records.get(batch, found.txn)
+    if holder.state_code != OPEN:
+        return
+    if survives(reader, holder):
+        doom_other(batch, coordinator, by, holder, reader, table, found.key)
+        return
+    conflict = Conflict(conflicts.HELD, table, found.key, holder.least, holder.timestamp)
+    doom(batch, coordinator, by, reader, AbortReason.LOST_CONFLICT, conflict)
+    raise batch.refuse(conflicts.lost(batch, reader, conflict, holder))
+
+
+def check_window(batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: Owner) -> None:
+    """See that a transaction is not older than what is kept.
+
+    Raises:
+        RequestTooOld: it is doomed, durably.
+    """
+    if record.timestamp >= retention.window_start(batch):
+        return
+    why = "is older than the versions that are kept"
+    hint = "Begin a new one; `txnctl store config` shows how long versions are kept."
+    raise _doomed_too_old(batch, coordinator, record, by, why, hint)
+
+
+def begin_use(batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: Owner) -> None:
+    """The first operation of a transaction on any table. The caller saves the record.
+
+    Raises:
+        RequestTooOld: it has consumed a message that is newer than itself; it is doomed, durably.
+    """
+    if not record.uses_tables and record.consumed > record.timestamp:
+        why = "began before a message that it consumed was there to be read, so tables cannot be used in it"
+        hint = "Begin the transaction after receiving."
+        raise _doomed_too_old(batch, coordinator, record, by, why, hint)
+    record.uses_tables = True
+
+
+def _doomed_too_old(
+    batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: Owner, why: str, hint: str
+) -> DurableRefusal:
+    """The refusal of a transaction that is doomed for its age."""
+    doom(batch, coordinator, by, record, AbortReason.REFUSED_WRITE, Conflict(conflicts.TOO_OLD, "", b""))
+    return batch.refuse(conflicts.too_old(record, why, hint))
+
+
+def commit_in(coordinator: Coordinator, batch: WriteBatch, least: int, by: Owner) -> Ended:
+    """Commit a transaction by its number; one that has used tables must not be older than the versions that are kept.
+
+    Raises:
+        RequestTooOld, TransactionNotFound, TransactionNotOpen, TransactionTimedOut, ProducerFenced
+    """
+
+    def prepare(record: TransactionRecord) -> None:
+        if record.uses_tables:
+            check_window(batch, coordinator, record, by)
+
+    return coordinator.commit(batch, least, by, prepare)
+
+
+def check_tables(view: ReadView, writes: list[Write]) -> None:
+    """Raises:
+    TableNotFound: the table of one of these writes was deleted.
+    """
+    for table_id, name in {write.table_id: write.table for write in writes}.items():
+        check_exists(view, TableEntry(name, table_id, 0, {}))

@@ -1,0 +1,260 @@
+"""An entry: one message, a batch of messages that share producer and transaction, or a transaction marker.
+
+A fixed header stands before the packed columns, so that counting and the aborted filter read no body. The header
+carries running counts: messages and bytes of the topic before this entry. The seal of the record covers the header,
+which covers the body by a checksum of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any, Final
+from zlib import crc32
+
+from storage.disk.codec import U64X3, corrupt, pack, unpack
+from storage.disk.schema import ENTRIES, ENTRY_HEADER_BYTES
+from storage.topic.message import Message
+from storage.values.position import MessageId, Position
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import TransactionState
+
+# body crc, kind, flags (0), messages, txn (0 none), epoch, publish ms, timestamp, messages before, bytes before
+HEADER = Struct(">IBBIQqQQQQ")
+assert HEADER.size == ENTRY_HEADER_BYTES
+
+MESSAGES: Final = 0
+COMMIT_MARKER: Final = 1
+ABORT_MARKER: Final = 2
+
+
+class Columns:
+    """What is sent in one entry: parallel columns, so that a batch costs no work a message.
+
+    Attributes:
+        values: bytes or None each, at least one.
+        keys, properties, event_times: a list as long as `values`, or None where no message has any.
+    """
+
+    __slots__ = ("event_times", "keys", "properties", "values")
+
+    _IN_ORDER = ("values", "keys", "properties", "event_times")
+
+    def __init__(
+        self,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None = None,
+        properties: Sequence[dict[str, str] | None] | None = None,
+        event_times: Sequence[int | None] | None = None,
+    ) -> None:
+        self.values = values
+        self.keys = keys
+        self.properties = properties
+        self.event_times = event_times
+
+    def part(self, start: int, stop: int) -> Columns:
+        """Messages start to stop, stop excluded."""
+        if stop - start == len(self.values):
+            return self
+        return Columns(
+            self.values[start:stop],
+            self.keys[start:stop] if self.keys else None,
+            self.properties[start:stop] if self.properties else None,
+            self.event_times[start:stop] if self.event_times else None,
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Columns]) -> Columns:
+        """The messages of all parts, in order."""
+        found: list[Any] = []
+        for name in cls._IN_ORDER:
+            columns = [getattr(part, name) for part in parts]
+            if all(column is None for column in columns):
+                found.append(None)
+                continue
+            column: list[Any] = []
+            for part, own in zip(parts, columns, strict=True):
+                column += own if own is not None else [None] * len(part.values)
+            found.append(column)
+        return cls(*found)
+
+    def pick(self, indexes: Sequence[int]) -> Columns:
+        """The messages at these indexes."""
+        return Columns(
+            [self.values[i] for i in indexes],
+            [self.keys[i] for i in indexes] if self.keys else None,
+            [self.properties[i] for i in indexes] if self.properties else None,
+            [self.event_times[i] for i in indexes] if self.event_times else None,
+        )
+
+    @property
+    def count(self) -> int:
+        """How many messages these are."""
+        return len(self.values)
+
+    def body(self, producer_name: str, sequence: int | list[int]) -> bytes:
+        """The packed body; `sequence` is the first id, or every id where they do not follow each other."""
+        return pack([producer_name, sequence, self.values, self.keys, self.properties, self.event_times])
+
+    def packed(self) -> PackedColumns:
+        """The columns alone, as a body holds them behind the producer's name and the sequence ids."""
+        return PackedColumns(self.count, pack([self.values, self.keys, self.properties, self.event_times]))
+
+
+class PackedColumns:
+    """The columns of one entry, packed before anybody knows who sends them: elsewhere, and maybe long before.
+
+    Attributes:
+        count: messages.
+        data: the four columns as `Columns.packed` packs them.
+    """
+
+    __slots__ = ("count", "data")
+
+    def __init__(self, count: int, data: bytes) -> None:
+        self.count = count
+        self.data = data
+
+    def body(self, producer_name: str, sequence: int | list[int]) -> bytes:
+        """The packed body, equal to that of the columns: what is packed is copied, not packed again."""
+        return b"\x96" + pack([producer_name, sequence])[1:] + self.data[1:]
+
+    def columns(self) -> Any:
+        """What it holds, unchecked: four fields if it was packed by `Columns.packed`.
+
+        Raises:
+            ValueError, TypeError: it does not unpack.
+        """
+        return unpack(self.data)
+
+
+class PackedEntries:
+    """Packed entries in a row, taken apart where one ends and the next begins."""
+
+    __slots__ = ("_starts", "count")
+
+    def __init__(self, entries: Sequence[PackedColumns]) -> None:
+        self._starts: dict[int, PackedColumns] = {}
+        self.count = 0
+        for entry in entries:
+            self._starts[self.count] = entry
+            self.count += entry.count
+
+    def part(self, start: int, stop: int) -> PackedColumns:
+        """The entry of the messages start to stop, stop excluded."""
+        entry = self._starts[start]
+        assert entry.count == stop - start, "what is packed is not cut"
+        return entry
+
+
+class Entry:
+    """An entry read from a ledger. The body is checked and unpacked when first asked for.
+
+    Whoever reads it for an isolation level sets `txn_state`: its transaction's state at that moment.
+    """
+
+    __slots__ = (
+        "_body", "_columns", "bytes_before", "count", "entry_id", "epoch", "first_index", "key", "kind", "ledger_id",
+        "messages_before", "publish_time", "size", "timestamp", "txn", "txn_state",
+    )  # fmt: skip
+
+    bytes_before: int
+    count: int
+    entry_id: int
+    epoch: int
+    kind: int
+    ledger_id: int
+    messages_before: int
+    publish_time: int
+    timestamp: int
+    txn: int
+
+    def __init__(self, key: bytes, payload: memoryview) -> None:
+        self.key = key
+        _, self.ledger_id, self.entry_id = U64X3.unpack(key)
+        (
+            _, self.kind, _, self.count, self.txn, self.epoch, self.publish_time, self.timestamp,
+            self.messages_before, self.bytes_before,
+        ) = HEADER.unpack_from(payload)  # fmt: skip
+        self.size = len(payload)
+        self.txn_state: TransactionState | None = None
+        self.first_index = 0
+        self._body = payload
+        self._columns: list[Any] | None = None
+
+    @property
+    def position(self) -> Position:
+        return Position(self.ledger_id, self.entry_id)
+
+    @property
+    def txn_id(self) -> TxnID | None:
+        return TxnID(self.txn) if self.txn else None
+
+    @property
+    def messages_through(self) -> int:
+        """Messages of the topic up to and including this entry."""
+        return self.messages_before + self.count
+
+    def _unpacked(self) -> list[Any]:
+        if self._columns is None:
+            body = self._body[ENTRY_HEADER_BYTES:]
+            if crc32(body) != int.from_bytes(self._body[:4], "big"):
+                raise corrupt(ENTRIES, self.key, "the checksum of its messages does not agree")
+            self._columns = unpack(body)
+            if len(self._columns[2]) != self.count:
+                raise corrupt(ENTRIES, self.key, "it holds another number of messages than it says")
+        return self._columns
+
+    def check(self) -> None:
+        """Raises CorruptStore unless the body agrees with the header."""
+        if self.kind == MESSAGES:
+            self._unpacked()
+
+    @property
+    def producer_name(self) -> str:
+        name: str = self._unpacked()[0]
+        return name
+
+    @property
+    def sequence_ids(self) -> Sequence[int]:
+        sequence = self._unpacked()[1]
+        return range(sequence, sequence + self.count) if isinstance(sequence, int) else list(sequence)
+
+    @property
+    def values(self) -> list[bytes | None]:
+        values: list[bytes | None] = self._unpacked()[2]
+        return values
+
+    @property
+    def keys(self) -> list[bytes | None] | None:
+        keys: list[bytes | None] | None = self._unpacked()[3]
+        return keys
+
+    @property
+    def properties(self) -> list[dict[str, str] | None] | None:
+        properties: list[dict[str, str] | None] | None = self._unpacked()[4]
+        return properties
+
+    @property
+    def event_times(self) -> list[int | None] | None:
+        times: list[int | None] | None = self._unpacked()[5]
+        return times
+
+    def message_id(self, index: int) -> MessageId:
+        """The id of the message at `index` of the batch."""
+        return MessageId(self.ledger_id, self.entry_id, index if self.count > 1 else -1)
+
+    def message(self, index: int, topic: str, redelivery_count: int = 0) -> Message:
+        """The message at `index` of the batch."""
+        return Message(self, index, topic, redelivery_count)
+
+
+def encode(
+    kind: int, count: int, txn: int, epoch: int, publish_ms: int, timestamp: int,
+    messages_before: int, bytes_before: int, body: bytes,
+) -> bytes:  # fmt: skip
+    """The payload of an entry record."""
+    header = HEADER.pack(
+        crc32(body), kind, 0, count, txn, epoch, publish_ms, timestamp, messages_before, bytes_before
+    )  # fmt: skip
+    return header + body

@@ -1,0 +1,140 @@
+"""What a producer is told that may not connect or publish: who stands in its way, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from storage import audit_trail
+from storage.disk.view import ReadView
+from storage.errors import ProducerBusy, ProducerFenced
+from storage.process.locks import LockFile
+from storage.topic.producers import ownership
+from storage.topic.producers.access_mode import AccessMode
+from storage.topic.producers.ownership import Ownership
+from storage.topic.producers.session import ProducerSession
+from storage.topic.state import TopicHead
+from storage.values.timestamps import rfc3339
+
+_NAMED_MAX = 5
+
+
+def shown_epoch(epoch: int) -> int | None:
+    """An epoch for reports: None while it is absent."""
+    return epoch if epoch >= 0 else None
+
+
+def described(view: ReadView, locks: LockFile, session: ProducerSession) -> str:
+    """A session in words: `loader (Exclusive, alice@db-2:48211 (txnctl produce), alive)`."""
+    return f"{session.name} ({session.mode.value}, {session.owner}, {session.state(view, locks)})"
+
+
+def busy(
+    view: ReadView, locks: LockFile, topic: str, mode: AccessMode, there: Sequence[ProducerSession]
+) -> ProducerBusy:
+    """Somebody is connected or waits."""
+    owner = next((each for each in there if each.is_owner), None)
+    connected = [each for each in there if not each.is_waiting]
+    waiting = [each for each in there if each.is_waiting]
+    if not mode.is_exclusive and waiting:
+        # Shared producers would be among their like; it is the queue that keeps them out.
+        connected = [owner] if owner is not None else []
+    if owner is not None:
+        what = f"has an exclusive producer: {described(view, locks, owner)}"
+    elif connected:
+        what = f"has {_counted(connected, 'connected')}: {_list(view, locks, connected)}"
+    else:
+        what = f"has {_counted(waiting, 'waiting for it')}: {_list(view, locks, waiting)}"
+    if mode.is_exclusive:
+        hint = (
+            "Wait for your turn with --access-mode WaitForExclusive, or take the topic over with "
+            f"ExclusiveWithFencing. `txnctl producers show {topic}` has all of them."
+        )
+    else:
+        hint = (
+            f"`txnctl producers show {topic}` has all of them; `txnctl producers fence {topic}` evicts them."
+        )
+    return ProducerBusy(
+        f"topic {topic} {what}",
+        hint=hint,
+        topic=topic,
+        owner=owner.name if owner else None,
+        publishers=[each.name for each in connected],
+        waitingPublishers=len(waiting),
+    )
+
+
+def name_taken(view: ReadView, locks: LockFile, topic: str, holder: ProducerSession) -> ProducerBusy:
+    """A connected producer has its name alone."""
+    return ProducerBusy(
+        f"topic {topic} has a producer {holder.name} already: {described(view, locks, holder)}",
+        hint=f"Choose another name, or wait until that one has left: `txnctl producers show {topic}` tells of it.",
+        topic=topic,
+        producerName=holder.name,
+    )
+
+
+def _counted(sessions: Sequence[ProducerSession], what: str) -> str:
+    return f"{len(sessions)} producer{'s' if len(sessions) != 1 else ''} {what}"
+
+
+def _list(view: ReadView, locks: LockFile, sessions: Sequence[ProducerSession]) -> str:
+    named = ", ".join(described(view, locks, each) for each in sessions[:_NAMED_MAX])
+    return named + (", ..." if len(sessions) > _NAMED_MAX else "")
+
+
+def fenced(
+    view: ReadView,
+    topic_id: int,
+    topic: str,
+    head: TopicHead,
+    name: str | None,
+    epoch: int | None,
+    why: str | None = None,
+    last_sequence_id: int | None = None,
+) -> ProducerFenced:
+    """It had the topic, or waited for it, and lost it.
+
+    Args:
+        epoch: the one it had; None if it never had one.
+        why: where it was not that somebody else took the topic over.
+    """
+    now = ownership.find(view, topic_id, head.epoch)
+    if why is None and now is not None and epoch != head.epoch:
+        # Who fenced it may have left the topic to the next, who waited for it.
+        after = ownership.find(view, topic_id, epoch + 1) if epoch is not None else None
+        why = _lost_to(view, after if after is not None and after.how == "fence" else now)
+    return ProducerFenced(
+        f"producer {name or '(unnamed)'} of topic {topic} is fenced: {why or 'its session ended'}",
+        hint="It can never publish again; what was acknowledged before stands. Connect a new producer, and see "
+        f"`txnctl producers show {topic}`.",
+        topic=topic,
+        epoch=shown_epoch(epoch) if epoch is not None else None,
+        topicEpoch=shown_epoch(head.epoch),
+        takenOverBy=now.session.name if now is not None and now.session and epoch != head.epoch else None,
+        lastSequenceId=last_sequence_id,
+    )
+
+
+def _lost_to(view: ReadView, by: Ownership) -> str:
+    """Who took the topic from a producer, when and why."""
+    at = rfc3339(by.granted_ms)
+    if by.session:
+        return f"{by.words} took the topic over at {at}"
+    if by.how == "fence":
+        reason = audit_trail.reason_of(view, by.granted_ms, "producers fence", "transactions abort")
+        said = f": {reason}" if reason else ""
+        return f"the operator {by.by} fenced its producers at {at}, epoch {by.epoch}{said}"
+    return f"the store was restored from a backup by {by.by} at {at}, epoch {by.epoch}"
+
+
+def recreated(topic: str, name: str | None, epoch: int | None) -> ProducerFenced:
+    """The topic was deleted and created again."""
+    return ProducerFenced(
+        f"producer {name or '(unnamed)'} of topic {topic} is fenced: the topic was deleted and created again",
+        hint="Connect a new producer.",
+        topic=topic,
+        epoch=shown_epoch(epoch) if epoch is not None else None,
+        topicEpoch=None,
+        takenOverBy=None,
+        lastSequenceId=None,
+    )

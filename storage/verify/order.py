@@ -1,0 +1,143 @@
+"""Checking that committed table work is as if each transaction had happened alone, at its timestamp: invariant 12.
+
+What was read leaves no trace on the disk, so that cycles over reads cannot be found here; tests judge whole histories.
+What was written does: one writer a timestamp, versions decided in their order, and conflicts decided as the rules say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from storage.disk.codec import key1, unpack
+from storage.disk.schema import CONFLICTS, ROWS, TXNS, VERSIONS
+from storage.disk.view import ReadView
+from storage.table import catalogue as tables, conflict as conflicts, row as rows, state
+from storage.table.catalogue import TableEntry
+from storage.table.visibility import ABORTED, COMMITTED, Row, Version
+from storage.txn import record as records
+from storage.txn.options import TransactionIsolation
+from storage.txn.record import TransactionRecord
+from storage.values.txn_id import TxnID
+
+Report = Callable[[int | None, str, str], None]
+
+
+class _Order:
+    """One check of all tables in one view."""
+
+    def __init__(self, view: ReadView, report: Report) -> None:
+        self._view = view
+        self._report = report
+        self._records: dict[int, TransactionRecord | None] = {}
+        self._writers: dict[int, int] = {}
+        self._versions: dict[int, int] = {}
+
+    def run(self) -> None:
+        for table in tables.every(self._view):
+            counters = state.find(self._view, table.table_id)
+            has_older = counters is None or counters.versions > 0
+            for stored, payload in self._view.scan(ROWS, key1(table.table_id)):
+                try:
+                    row = rows.decode(stored, payload)
+                except AssertionError:
+                    continue  # an intent that is not the newest is told under another number
+                self._check_row(table, stored[8:], row, has_older)
+        for key in self._view.keys(TXNS):
+            self._check_transaction(records.get(self._view, int.from_bytes(key, "big")))
+        for _, payload in self._view.scan(CONFLICTS):
+            self._check_conflict(*unpack(payload)[1:8])
+        head = self._view.head
+        if head.read_watermark > head.last_timestamp:
+            self._report(12, "store", f"the watermark of reads {head.read_watermark} was never issued")
+
+    def _record(self, txn: int) -> TransactionRecord | None:
+        if txn not in self._records:
+            self._records[txn] = records.find(self._view, txn)
+        return self._records[txn]
+
+    # Versions
+
+    def _check_row(self, table: TableEntry, key: bytes, row: Row, has_older: bool) -> None:
+        chain = [] if row.committed is None else [row.committed]
+        if row.intent is not None:
+            self._check_writer(table, key, row.intent)
+            record = self._record(row.intent.txn)
+            if record is not None and record.state_code == COMMITTED:
+                chain.insert(0, row.intent)
+        if has_older:
+            found = self._view.scan(VERSIONS, rows.old_prefix(table.table_id, key))
+            chain += [rows.decode_old(stored, payload) for stored, payload in found]
+        for version in chain:
+            self._check_writer(table, key, version)
+        for younger, older in pairwise(chain):
+            self._check_decided(table, key, older, younger)
+
+    def _check_writer(self, table: TableEntry, key: bytes, version: Version) -> None:
+        """One timestamp is one transaction's, in all tables, whether or not its record is kept."""
+        writer = self._writers.setdefault(version.version, version.txn)
+        other = self._versions.setdefault(version.txn, version.version)
+        what = f"key {key!r} of table {table.name}"
+        if writer != version.txn:
+            both = f"{TxnID(writer)} and {TxnID(version.txn)}"
+            self._report(12, what, f"version {version.version} is of two transactions, {both}")
+        elif other != version.version:
+            both = f"{other} and {version.version}"
+            self._report(12, what, f"transaction {TxnID(version.txn)} wrote two versions, {both}")
+
+    def _check_decided(self, table: TableEntry, key: bytes, older: Version, younger: Version) -> None:
+        """Who wrote the older version had committed before the younger one could be written: no update is lost."""
+        first, second = self._record(older.txn), self._record(younger.txn)
+        if first is None or second is None or first is second:
+            return
+        if first.ended_timestamp is None or second.ended_timestamp is None:
+            return
+        if first.ended_timestamp >= second.ended_timestamp:
+            self._report(
+                12,
+                f"key {key!r} of table {table.name}",
+                f"version {older.version} of {first.id} was committed after version {younger.version} of {second.id}",
+            )
+
+    # Transactions and conflicts
+
+    def _check_transaction(self, record: TransactionRecord) -> None:
+        what = f"transaction {record.id}"
+        if record.ended_timestamp is not None and record.ended_timestamp <= record.timestamp:
+            self._report(12, what, "was decided before it began")
+        if record.state_code != COMMITTED:
+            return
+        if record.uses_tables and record.consumed > record.timestamp:
+            self._report(12, what, "used tables and consumed what came after it began, and is COMMITTED")
+        is_reader = record.isolation == TransactionIsolation.READ_COMMITTED.value
+        if is_reader and (record.written or record.least in self._versions):
+            self._report(12, what, "is read-committed, and wrote a table")
+
+    def _check_conflict(
+        self,
+        kind: str,
+        winner: int,
+        winner_version: int,
+        table: str,
+        _key: bytes,
+        loser: int,
+        loser_version: int,
+    ) -> None:
+        """Who lost is the one that the rules name; both were who they are said to be."""
+        what = f"conflict of transaction {TxnID(loser)}" + (f" over table {table}" if table else "")
+        for txn, version in ((winner, winner_version), (loser, loser_version)):
+            record = self._record(txn) if txn and version else None
+            if record is not None and record.timestamp != version:
+                self._report(
+                    12, what, f"names {record.id} with timestamp {version}; it has {record.timestamp}"
+                )
+        if kind in (conflicts.READ, conflicts.VERSION) and 0 < winner_version <= loser_version:
+            self._report(12, what, f"was lost to {TxnID(winner)}, which is older")
+        record = self._record(winner) if winner else None
+        if kind == conflicts.VERSION and record is not None and record.state_code == ABORTED:
+            self._report(12, what, f"was lost to a version of {record.id}, which is aborted")
+
+
+def check_order(view: ReadView, report: Report) -> None:
+    """Versions, decisions, conflicts and the watermark agree with one order of transactions."""
+    _Order(view, report).run()
