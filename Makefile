@@ -35,7 +35,7 @@ demo: $(INSTALLED)  ## the bank's story: a transfer held open, two isolation lev
 	@$(BIN)/txnctl demo
 
 demo-spark: $(INSTALLED_SPARK)  ## the same on Spark: two streaming queries, and a driver that is killed
-	@$(BIN)/python -m txnctl.bank.spark_story
+	@$(BIN)/python -m txnctl.demo.spark_story
 
 test: lint types imports generated pytest  ## the complete check
 

@@ -54,7 +54,7 @@ def run() -> NoReturn:
     try:
         _open_standard_streams()
         _load_on_use()
-        from txnctl.cli import main
+        from txnctl.cli.main import main
 
         gc.freeze()
         gc.set_threshold(_GC_THRESHOLD)

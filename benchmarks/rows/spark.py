@@ -73,8 +73,8 @@ def writes(bench: Bench) -> Iterator[Comparison]:
 @contextmanager
 def _session(row: str, bench: Bench) -> Iterator[SparkSession | None]:
     """The session that our own jobs use; None, with a note, where Java or PySpark is missing."""
-    from txnctl.spark import requirements
-    from txnctl.spark.session import spark_session
+    from txnctl.spark.runtime import requirements
+    from txnctl.spark.runtime.session import spark_session
 
     try:
         requirements.check()

@@ -24,9 +24,9 @@ from worker import ACCOUNTS, BOOKINGS, REQUESTS, SUBSCRIPTION, settlement_accoun
 
 from storage import Store
 from storage.errors import TxnctlError
-from txnctl.bank.csv_file import read_bank_csv
-from txnctl.bank.generator import generate
-from txnctl.bank.transaction import BankTransaction
+from txnctl.demo.csv_file import read_bank_csv
+from txnctl.demo.generator import generate
+from txnctl.demo.transaction import BankTransaction
 
 WORKER = Path(__file__).with_name("worker.py")
 WORKERS = 2

@@ -16,7 +16,7 @@ import pytest
 from storage import Store
 from storage.errors import AlreadyExists, StoreNotFound, TxnctlError
 from tests.processes.child import PATIENCE_S, ROOT, Child
-from txnctl.bank.generator import generate
+from txnctl.demo.generator import generate
 
 EXAMPLE = str(ROOT / "examples" / "settlement")
 WORKER = str(ROOT / "examples" / "settlement" / "worker.py")

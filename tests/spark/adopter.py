@@ -16,8 +16,8 @@ from pathlib import Path
 
 from storage import Store, faults
 from tests.processes.parent import hear, say
-from txnctl.spark import adoption
-from txnctl.spark.staging import Staging
+from txnctl.spark.sink import adoption
+from txnctl.spark.sink.staging import Staging
 
 
 def killer(nth: int) -> Callable[[], None]:

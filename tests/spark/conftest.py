@@ -11,7 +11,7 @@ import pytest
 
 from storage import Store
 from tests.storage.conftest import MODEL_EXAMPLES  # noqa: F401  (how properties are tried is said there)
-from txnctl.spark.worker_python import worker_python
+from txnctl.spark.runtime.worker_python import worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

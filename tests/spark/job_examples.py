@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from txnctl.commands.pipeline import pipeline
+from txnctl.commands.pipeline.group import pipeline
 from txnctl.generate.tree import examples
 
 _WITHOUT_SPARK: Final = "offload"

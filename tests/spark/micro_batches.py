@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.spark.asked import of_messages, struct
 from txnctl.spark import options
-from txnctl.spark.topic_stream import TopicStreamReader
+from txnctl.spark.source.topic_stream import TopicStreamReader
 
 COLUMNS = ("topic", "value", "txnState")
 

@@ -17,7 +17,7 @@ from pyspark.sql.functions import udf
 from pyspark.sql.types import StringType
 
 from tests.processes.parent import say
-from txnctl.spark.worker_python import worker_python
+from txnctl.spark.runtime.worker_python import worker_python
 
 
 @udf(StringType())

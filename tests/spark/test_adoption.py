@@ -18,10 +18,10 @@ from storage.limits import TABLE_RETENTION_MS, WRITE_BYTES_TARGET
 from storage.process.clock import ManualClock
 from storage.topic.batching import columns_of, entries_of
 from tests.processes.child import Child
-from txnctl.spark import sink_progress
-from txnctl.spark.adoption import Adopted, Batch, adopt, clean_up
-from txnctl.spark.staged_file import StagedFile
-from txnctl.spark.staging import Staging, file_name, write_name
+from txnctl.spark.sink import progress
+from txnctl.spark.sink.adoption import Adopted, Batch, adopt, clean_up
+from txnctl.spark.sink.staged_file import StagedFile
+from txnctl.spark.sink.staging import Staging, file_name, write_name
 
 WRITE = write_name("0" * 16)
 T, U = "persistent://public/default/t", "persistent://public/default/u"
@@ -161,7 +161,7 @@ class TestExactlyOnce:
     def test_sinks_are_apart(self, store: Store, staging: Staging) -> None:
         """The batches of one query say nothing about those of another."""
         files = staged(staging, {T: [b"1"]})
-        for sink in (QUERY, "other", sink_progress.key_of_write("w")):
+        for sink in (QUERY, "other", progress.key_of_write("w")):
             assert not adopt(store, staging, Batch(files, sink=sink)).already
         assert values(store, "t") == [b"1"] * 3
 
@@ -169,7 +169,7 @@ class TestExactlyOnce:
         """Batch, rows, topics, transaction and time stand in the table of sinks, in the same transaction."""
         files = staged(staging, {T: [b"1", b"2"], U: [b"3"]})
         adopted = adopt(store, staging, Batch(files, sink=QUERY, batch_id=7))
-        row = store.table(sink_progress.SINKS).get_row(QUERY.encode())
+        row = store.table(progress.SINKS).get_row(QUERY.encode())
         assert row is not None and f"0:{row.txn}" == adopted.txn
         found = json.loads(row.value)
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT.*Z", found.pop("at"))
@@ -178,7 +178,7 @@ class TestExactlyOnce:
     def test_a_batch_without_rows_counts(self, store: Store, staging: Staging) -> None:
         """That there was nothing in it is recorded too."""
         adopt(store, staging, Batch([], sink=QUERY, batch_id=2))
-        assert sink_progress.last_batch(store, QUERY) == 2
+        assert progress.last_batch(store, QUERY) == 2
 
     def test_staged_files_are_not_read_again(self, store: Store, staging: Staging) -> None:
         """A batch that is there is there, whatever became of the files that say it again."""
@@ -202,7 +202,7 @@ class TestRefusals:
             adopt(store, staging, Batch(files, sink=QUERY))
         self.check_nothing(store)
         assert values(store, "t", IsolationLevel.READ_UNCOMMITTED) == []
-        assert sink_progress.last_batch(store, QUERY) is None
+        assert progress.last_batch(store, QUERY) is None
 
     def test_a_table_that_is_not_there(self, store: Store, staging: Staging) -> None:
         """The missing table is named."""
@@ -288,7 +288,7 @@ class Drivers:
     def check_once(self) -> None:
         """That the batch is stored, exactly once and whole."""
         with Store.open(self.path) as store:
-            assert sink_progress.last_batch(store, QUERY) == self.batch.batch_id
+            assert progress.last_batch(store, QUERY) == self.batch.batch_id
             found = {topic: values(store, topic) for topic in (T, U)}
         assert found == {T: [b"%d" % n for n in range(5)], U: [b"a", b"b"]}
 
@@ -296,9 +296,7 @@ class Drivers:
         """That all of it is visible, or nothing; whether it is."""
         with Store.open(self.path, read_only=True) as store:
             found = [*values(store, "t"), *values(store, "u")]
-            has_row = (
-                store.has_table(sink_progress.SINKS) and sink_progress.last_batch(store, QUERY) is not None
-            )
+            has_row = store.has_table(progress.SINKS) and progress.last_batch(store, QUERY) is not None
         assert len(found) == (7 if has_row else 0)
         return has_row
 
@@ -383,7 +381,7 @@ class TestZombies:
         zombie.say("go on")
         assert zombie.expect("already") == "0"
         with Store.open(drivers.path) as store:
-            assert sink_progress.last_batch(store, QUERY) == 4
+            assert progress.last_batch(store, QUERY) == 4
             assert len(values(store, "t")) == 5
 
     def test_several_at_once(self, drivers: Drivers) -> None:

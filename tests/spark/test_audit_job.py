@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage import Store
-from txnctl.bank.generator import generate
-from txnctl.bank.hellers import format_hellers
-from txnctl.bank.request import is_settlement, requests_of
-from txnctl.bank.transaction import COLUMNS, BankTransaction
+from txnctl.demo.generator import generate
+from txnctl.demo.request import is_settlement, requests_of
+from txnctl.demo.transaction import COLUMNS, BankTransaction
 from txnctl.pipelines import audit
 from txnctl.pipelines.audit import Day
+from txnctl.pipelines.hellers import format_hellers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storage.errors import BadLine, InvalidValue, TopicNotFound, TxnctlError
-from txnctl.spark.job_errors import as_error, first_sentence
+from txnctl.spark.runtime.job_errors import as_error, first_sentence
 
 TRACE = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):

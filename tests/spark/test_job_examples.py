@@ -17,9 +17,9 @@ import pytest
 from storage import Store
 from tests.spark.job_examples import EXAMPLES
 from tests.txnctl.test_topic_names import check
-from txnctl.cli import main
-from txnctl.declaration import Example
-from txnctl.spark import session
+from txnctl.cli.declaration import Example
+from txnctl.cli.main import main
+from txnctl.spark.runtime import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from storage import Store
 from tests.processes.child import Child
-from txnctl.spark import sink_progress
+from txnctl.spark.sink import progress
 
 PATIENCE_S = 240.0
 FILES = 3
@@ -32,14 +32,14 @@ def write_source(directory: Path) -> list[bytes]:
 def test_each_row_once(store: Store, tmp_path: Path) -> None:
     """SIGKILL of the driver after its first micro-batch, a task that fails in the next: every row is there once."""
     store.create_topic("t")
-    sink_progress.make_table(store)
+    progress.make_table(store)
     lines = write_source(tmp_path / "source")
     command = ["-m", "tests.spark.query", store.path, str(tmp_path / "source"), str(tmp_path / "checkpoint")]
     first, second = Child(command), None
     try:
         jvm = int(first.expect("jvm", PATIENCE_S))
         until = time.monotonic() + PATIENCE_S
-        while not any(True for _ in store.table(sink_progress.SINKS).scan()):
+        while not any(True for _ in store.table(progress.SINKS).scan()):
             assert first.is_running and time.monotonic() < until, first.complaint()
             time.sleep(0.01)
         os.kill(jvm, signal.SIGKILL)
@@ -55,5 +55,5 @@ def test_each_row_once(store: Store, tmp_path: Path) -> None:
     found = [message.value for message in store.reader("t")]
     assert Counter(found) == Counter(lines)
     assert found == lines
-    assert sink_progress.last_batch(store, query) == FILES - 1
+    assert progress.last_batch(store, query) == FILES - 1
     assert store.transactions() == []

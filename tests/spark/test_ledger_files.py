@@ -23,9 +23,9 @@ from txnctl.spark.ledger_files.offload import Offloaded, offload
 from txnctl.spark.ledger_files.range_plan import file_pieces
 from txnctl.spark.ledger_files.root import Root
 from txnctl.spark.ledger_files.table_plan import snapshot_pieces
-from txnctl.spark.local_store import LocalStore
-from txnctl.spark.table_range import TableRange
-from txnctl.spark.topic_range import TopicRange
+from txnctl.spark.source.local_store import LocalStore
+from txnctl.spark.source.table_range import TableRange
+from txnctl.spark.source.topic_range import TopicRange
 
 SCHEMA = schemas.arrow_columns(schemas.MESSAGE_TYPES)
 COMMITTED, UNCOMMITTED = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED

@@ -10,7 +10,7 @@ from storage.subscription.isolation import IsolationLevel
 from storage.txn.options import CheckMode
 from storage.values.position import MessageId, Position
 from txnctl.spark import options
-from txnctl.spark.edges import Moment, Word
+from txnctl.spark.source.edges import Moment, Word
 
 ORDERS = "persistent://public/default/orders"
 PAYMENTS = "persistent://public/default/payments"

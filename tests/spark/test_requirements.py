@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import ProgramMissing
-from txnctl.spark import java, requirements
+from txnctl.spark.runtime import java, requirements
 
 
 def a_java(place: Path, script: str) -> str:

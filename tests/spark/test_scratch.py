@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.processes.child import Child
-from txnctl.spark import scratch as scratches
-from txnctl.spark.scratch import PREFIX, scratch
+from txnctl.spark.runtime import scratch as scratches
+from txnctl.spark.runtime.scratch import PREFIX, scratch
 
 OWNER = """
 from tests.processes.parent import hear, say
-from txnctl.spark.scratch import scratch
+from txnctl.spark.runtime.scratch import scratch
 with scratch() as place:
     open(f"{place}/file", "w").close()
     say("place", place)

@@ -13,7 +13,7 @@ from storage import MessageId, Store
 from storage.errors import BadInput, TableNotFound
 from txnctl.pipelines import settle
 from txnctl.pipelines.settle import Settler, settled_through
-from txnctl.spark.sink_progress import SINKS, make_table
+from txnctl.spark.sink.progress import SINKS, make_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

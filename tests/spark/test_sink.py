@@ -14,8 +14,8 @@ from pyspark.sql.types import StructType
 from storage import Store
 from storage.errors import InvalidValue, TxnctlError
 from storage.limits import MESSAGE_BYTES_MAX
-from txnctl.spark import sink_progress
 from txnctl.spark.data_source import TxnctlDataSource
+from txnctl.spark.sink import progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,7 +94,7 @@ class TestBatch:
         for number, write_id in enumerate(("daily-1", "daily-1", "daily-2")):
             save(spark.sql(f"SELECT '{number}' AS value"), store, topic="t", writeId=write_id)
         assert values(store) == [b"0", b"2"]
-        assert sink_progress.last_batch(store, "write:daily-1") == 0
+        assert progress.last_batch(store, "write:daily-1") == 0
         assert left_behind(store) == []
 
     def test_nothing_to_write(self, spark: SparkSession, store: Store) -> None:
@@ -210,7 +210,7 @@ class TestStream:
         assert self.run(spark, source, start("first")).id == query.id
         assert sorted(values(store), key=lambda value: int(value or b"")) == [b"%d" % n for n in range(35)]
         assert len({message.txn_id for message in store.reader("t")}) == 3
-        row = store.table(sink_progress.SINKS).get(str(query.id).encode())
+        row = store.table(progress.SINKS).get(str(query.id).encode())
         assert row is not None and {k: v for k, v in json.loads(row).items() if k in ("batchId", "rows")} == {
             "batchId": 2, "rows": 5,
         }  # fmt: skip

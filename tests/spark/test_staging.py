@@ -15,9 +15,9 @@ from pyarrow import fs
 from storage.errors import InvalidValue, NotFound
 from storage.topic.batching import columns_of, entries_of
 from storage.topic.entry import PackedColumns
-from txnctl.spark import staged_file
-from txnctl.spark.staged_file import StagedFile
-from txnctl.spark.staging import ORPHAN_MS, Staging, file_name, write_name
+from txnctl.spark.sink import staged_file
+from txnctl.spark.sink.staged_file import StagedFile
+from txnctl.spark.sink.staging import ORPHAN_MS, Staging, file_name, write_name
 
 WRITE = write_name("00000000000000aa")
 CHANCE = "0123456789abcdef"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from txnctl.bank import spark_story
+from txnctl.demo import spark_story
 
 
 @pytest.mark.needs_program("java")

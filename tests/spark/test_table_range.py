@@ -10,7 +10,8 @@ import pytest
 from storage import Store
 from storage.errors import RequestTooOld, TableNotFound
 from tests.spark.asked import of_rows
-from txnctl.spark import options, table_reader
+from txnctl.spark import options
+from txnctl.spark.source import table_reader
 
 
 def rows(path: str, *columns: str, **given_options: str) -> list[dict[str, Any]]:

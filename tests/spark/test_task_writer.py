@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from storage.errors import InvalidName, InvalidValue, MessageTooLarge
 from storage.limits import ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX
 from storage.topic.batching import unpacked
-from txnctl.spark import task_writer
-from txnctl.spark.sink_columns import SinkColumns, sink_columns
-from txnctl.spark.staged_file import StagedFile
-from txnctl.spark.staging import Staging, write_name
+from txnctl.spark.sink import task_writer
+from txnctl.spark.sink.columns import SinkColumns, sink_columns
+from txnctl.spark.sink.staged_file import StagedFile
+from txnctl.spark.sink.staging import Staging, write_name
 
 WRITE = write_name("0" * 16)
 T = "persistent://public/default/t"
@@ -260,8 +260,8 @@ import sys
 sys.modules["lmdb"] = None
 import pyarrow as pa
 from txnctl.spark import sink, task_writer
-from txnctl.spark.sink_columns import sink_columns
-from txnctl.spark.staging import Staging
+from txnctl.spark.sink.columns import sink_columns
+from txnctl.spark.sink.staging import Staging
 rows = pa.RecordBatch.from_arrays([pa.array([b"1", b"2"])], names=["value"])
 to = sink_columns([("value", "binary")], "persistent://public/default/t", None)
 file = task_writer.stage([rows], to, Staging.at(sys.argv[1]), "write-" + "0" * 16, 0, 0, "0" * 16)

@@ -12,9 +12,10 @@ from storage.reports.extents import Extent
 from storage.subscription.isolation import IsolationLevel
 from storage.topic.log import LedgerInfo
 from storage.values.position import MessageId, Position
-from txnctl.spark import options, topic_plan
-from txnctl.spark.edges import Moment, Place, Word
-from txnctl.spark.local_store import LocalStore
+from txnctl.spark import options
+from txnctl.spark.source import topic_plan
+from txnctl.spark.source.edges import Moment, Place, Word
+from txnctl.spark.source.local_store import LocalStore
 
 RC, RU = IsolationLevel
 PLACE = LocalStore("/s", "id-1")

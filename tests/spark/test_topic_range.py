@@ -15,9 +15,9 @@ from storage import Message, Store
 from storage.errors import InvalidValue, StoreInvalid, StoreNotFound, TopicNotFound
 from tests.spark.asked import of_messages
 from txnctl.spark import options
-from txnctl.spark.message_columns import ROWS_MAX
-from txnctl.spark.topic_range import TopicRange
-from txnctl.spark.topic_reader import planned
+from txnctl.spark.source.message_columns import ROWS_MAX
+from txnctl.spark.source.topic_range import TopicRange
+from txnctl.spark.source.topic_reader import planned
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

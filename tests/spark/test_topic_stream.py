@@ -13,7 +13,7 @@ from storage.errors import InvalidPosition, InvalidValue, SubscriptionNotFound, 
 from tests.spark.asked import struct
 from tests.spark.micro_batches import Killed, Query
 from txnctl.spark import options
-from txnctl.spark.topic_stream import TopicStreamReader
+from txnctl.spark.source.topic_stream import TopicStreamReader
 
 
 def send(store: Store, topic: str, *values: bytes) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from txnctl.spark import worker_python
-from txnctl.spark.worker_python import worker_python as made
+from txnctl.spark.runtime import worker_python
+from txnctl.spark.runtime.worker_python import worker_python as made
 
 HOME = Path(pyspark.__file__).parent
 ARCHIVES = [

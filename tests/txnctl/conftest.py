@@ -17,7 +17,7 @@ import pytest
 
 from storage import EARLIEST, Store
 from tests.txnctl.an_hour_ago import an_hour_ago
-from txnctl.cli import main
+from txnctl.cli.main import main
 from txnctl.commands import COMMANDS
 
 

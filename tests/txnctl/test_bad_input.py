@@ -141,7 +141,7 @@ class Finished:
 
 def every_command(store: Path) -> Iterator[list[str]]:
     """A line for each command of the tree that opens this store, with something in the place of what it needs."""
-    from txnctl.command import Argument, Command
+    from txnctl.cli.click_commands import Argument, Command
     from txnctl.generate.tree import pages
 
     samples = {

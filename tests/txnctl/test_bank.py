@@ -15,11 +15,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from storage.errors import BadLine, InvalidValue
-from txnctl.bank.csv_file import LINE_BYTES_MAX, read_bank_csv
-from txnctl.bank.generator import generate
-from txnctl.bank.hellers import format_hellers, parse_hellers
-from txnctl.bank.request import is_settlement, read_request, requests_of, settlement_key
-from txnctl.bank.transaction import (
+from txnctl.demo.csv_file import LINE_BYTES_MAX, read_bank_csv
+from txnctl.demo.generator import generate
+from txnctl.demo.request import is_settlement, read_request, requests_of, settlement_key
+from txnctl.demo.transaction import (
     CARD,
     CASH_IN,
     CASH_OUT,
@@ -29,6 +28,7 @@ from txnctl.bank.transaction import (
     REMITTANCE,
     BankTransaction,
 )
+from txnctl.pipelines.hellers import format_hellers, parse_hellers
 
 PINNED_LINES, PINNED_DIGEST = 21_079, "7cca8c25a7ea36a2"
 MONEY = ("amount", "balance", "delta")

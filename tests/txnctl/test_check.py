@@ -12,8 +12,8 @@ import pytest
 
 from storage import EARLIEST, IsolationLevel, Store
 from tests.txnctl.an_hour_ago import an_hour_ago
-from txnctl.commands.check_formats import nagios
-from txnctl.commands.check_measures import MEASURES, judge, thresholds, worst
+from txnctl.commands.health.check_formats import nagios
+from txnctl.commands.health.check_measures import MEASURES, judge, thresholds, worst
 from txnctl.output.prometheus import Metric
 
 Run = Callable[..., Any]

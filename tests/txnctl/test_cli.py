@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from storage import Store, errors as storage_errors
-from txnctl import __version__, exit_codes
+from txnctl import __version__
+from txnctl.cli import exit_codes
+from txnctl.cli.context import Context
+from txnctl.cli.declaration import Group, command
+from txnctl.cli.decorators import argument, effect, option, output, passes_arguments
 from txnctl.commands import ALIASES, COMMANDS
-from txnctl.context import Context
-from txnctl.declaration import Group, command
-from txnctl.options import argument, effect, option, output, passes_arguments
 from txnctl.output.field import Field
 
 FIELDS = (Field("name", "text", "A name."),)
@@ -440,8 +441,8 @@ class TestPassedArguments:
 SLEEPER = """
 import sys, time, types
 from txnctl.commands import COMMANDS
-from txnctl.declaration import command
-from txnctl.options import effect
+from txnctl.cli.declaration import command
+from txnctl.cli.decorators import effect
 @command
 @effect("reads")
 def probe(context):

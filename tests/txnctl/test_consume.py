@@ -97,7 +97,7 @@ class TestFormats:
         self, run: Any, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Nothing is left out because the first page did not have it."""
-        monkeypatch.setattr("txnctl.commands.consume_output.PAGE_ROWS", 2)
+        monkeypatch.setattr("txnctl.commands.consume.output.PAGE_ROWS", 2)
         lines = run("consume", "orders", "--from", "1:2", "-o", "table").out.splitlines()
         send(path, b"last", properties={"late": "yes"})
         later = run("consume", "orders", "--from", "1:3", "-o", "table").out.splitlines()

@@ -18,15 +18,15 @@ from typing import Any
 import pytest
 
 from storage import Store, TxnctlError
-from txnctl.bank import generator
-from txnctl.bank.casualty import start_and_kill
-from txnctl.bank.clients import ClientA1
-from txnctl.bank.csv_file import read_bank_csv
-from txnctl.bank.hellers import format_hellers
-from txnctl.bank.narrator import Narrator
-from txnctl.bank.script import Script, messages_of
-from txnctl.bank.story import play
-from txnctl.bank.transaction import COLUMNS, BankTransaction
+from txnctl.demo import generator
+from txnctl.demo.casualty import start_and_kill
+from txnctl.demo.clients import ClientA1
+from txnctl.demo.csv_file import read_bank_csv
+from txnctl.demo.narrator import Narrator
+from txnctl.demo.script import Script, messages_of
+from txnctl.demo.story import play
+from txnctl.demo.transaction import COLUMNS, BankTransaction
+from txnctl.pipelines.hellers import format_hellers
 
 SMALL = ("--accounts", "6", "--seed", "4")
 

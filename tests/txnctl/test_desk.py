@@ -20,11 +20,11 @@ import pytest
 from storage import EARLIEST, AccessMode, Store, SubscriptionType
 from storage.errors import ProducerFenced
 from tests.txnctl.an_hour_ago import an_hour_ago
-from txnctl.commands.transaction_abort import ABORTED
-from txnctl.commands.transaction_attention import HOLDING
-from txnctl.commands.transaction_blocked import BLOCKED
-from txnctl.commands.transaction_explain import EXPLAINED
-from txnctl.commands.transaction_fields import ROW
+from txnctl.commands.transactions.abort import ABORTED
+from txnctl.commands.transactions.attention import HOLDING
+from txnctl.commands.transactions.blocked import BLOCKED
+from txnctl.commands.transactions.explain import EXPLAINED
+from txnctl.fields.transaction import ROW
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")

@@ -16,9 +16,9 @@ import pytest
 
 from storage import EARLIEST, Store
 from tests.txnctl.an_hour_ago import an_hour_ago
-from txnctl.commands.doctor import DIAGNOSIS
+from txnctl.commands.health.doctor import DIAGNOSIS
 from txnctl.output.field import undeclared
-from txnctl.spark import java
+from txnctl.spark.runtime import java
 
 Run = Callable[..., Any]
 
@@ -93,7 +93,7 @@ def test_programs_are_told_of_where_one_is_missing_or_asked_for(
 ) -> None:
     """JSON has them always."""
     found = [{"what": "Java", "ok": True, "version": "17", "place": None, "hint": None}]
-    monkeypatch.setattr("txnctl.spark.requirements.describe", lambda: found)
+    monkeypatch.setattr("txnctl.spark.runtime.requirements.describe", lambda: found)
     assert "Java" not in run("doctor").out
     assert "\nJava: 17\n" in run("doctor", "--programs").out
     assert diagnosis(run)["programs"] == found

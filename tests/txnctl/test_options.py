@@ -15,10 +15,10 @@ import pytest
 
 from storage import Store
 from storage.errors import StoreClosed
-from txnctl import exit_codes
-from txnctl.context import Context
-from txnctl.declaration import Declaration, command, declaration_of
-from txnctl.options import (
+from txnctl.cli import exit_codes
+from txnctl.cli.context import Context
+from txnctl.cli.declaration import Declaration, command, declaration_of
+from txnctl.cli.decorators import (
     administrative,
     argument,
     changes_store,
@@ -285,9 +285,9 @@ def asking(add: Any) -> None:
 ASKED = """
 import sys, types
 from txnctl.commands import COMMANDS
-from txnctl.declaration import command
-from txnctl.options import effect
-from txnctl.cli import main
+from txnctl.cli.declaration import command
+from txnctl.cli.decorators import effect
+from txnctl.cli.main import main
 @command
 @effect("destroys")
 def probe(context):

@@ -12,10 +12,10 @@ from hypothesis import given, strategies as st
 from storage import errors
 from storage.values.position import EARLIEST, LATEST, MessageId, Position
 from storage.values.txn_id import TxnID
-from txnctl import params
+from txnctl.cli import value_types
 
 
-def refused(kind: params.Grammar, text: str) -> errors.BadInput:
+def refused(kind: value_types.Grammar, text: str) -> errors.BadInput:
     """The error that this text gives, typed after `--value`."""
     option = click.Option(["--value"], type=kind)
     with pytest.raises(errors.BadInput) as caught:
@@ -32,8 +32,8 @@ def refused(kind: params.Grammar, text: str) -> errors.BadInput:
 )
 def test_durations(text: str, seconds: float) -> None:
     """A whole number and a unit; in seconds or in milliseconds."""
-    assert params.DURATION.convert(text, None, None) == seconds
-    milliseconds = params.DURATION_MS.convert(text, None, None)
+    assert value_types.DURATION.convert(text, None, None) == seconds
+    milliseconds = value_types.DURATION_MS.convert(text, None, None)
     assert (milliseconds, type(milliseconds)) == (int(seconds * 1000), int)
 
 
@@ -42,13 +42,13 @@ def test_durations(text: str, seconds: float) -> None:
 )
 def test_what_is_no_duration(text: str) -> None:
     """No number without a unit: 5 of what?"""
-    assert "500ms, 30s, 15m, 2h or 1d" in (refused(params.DURATION, text).hint or "")
+    assert "500ms, 30s, 15m, 2h or 1d" in (refused(value_types.DURATION, text).hint or "")
 
 
 @given(st.integers(0, 36_500 * 86_400_000))
 def test_every_duration_in_milliseconds_is_exact(milliseconds: int) -> None:
     """No rounding on the way."""
-    assert params.DURATION_MS.read(f"{milliseconds}ms") == milliseconds
+    assert value_types.DURATION_MS.read(f"{milliseconds}ms") == milliseconds
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_every_duration_in_milliseconds_is_exact(milliseconds: int) -> None:
 )  # fmt: skip
 def test_sizes(text: str, size: int) -> None:
     """Bytes, or with a unit of 1,024."""
-    assert params.SIZE.convert(text, None, None) == size
+    assert value_types.SIZE.convert(text, None, None) == size
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_sizes(text: str, size: int) -> None:
 )
 def test_what_is_no_size(text: str) -> None:
     """Bad input, naming the option."""
-    refused(params.SIZE, text)
+    refused(value_types.SIZE, text)
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_what_is_no_size(text: str) -> None:
 )
 def test_positions(text: str, position: object) -> None:
     """The engine's own parser reads them."""
-    assert params.POSITION.convert(text, None, None) == position
-    assert params.POSITION_OR_TIME.convert(text, None, None) == position
+    assert value_types.POSITION.convert(text, None, None) == position
+    assert value_types.POSITION_OR_TIME.convert(text, None, None) == position
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_positions(text: str, position: object) -> None:
 )
 def test_what_is_no_position(text: str) -> None:
     """The code is the engine's."""
-    assert refused(params.POSITION, text).code == "invalid-position"
+    assert refused(value_types.POSITION, text).code == "invalid-position"
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_what_is_no_position(text: str) -> None:
 )
 def test_times_as_positions(text: str, time_ms: int) -> None:
     """RFC 3339 with a zone, a date, or milliseconds."""
-    assert params.POSITION_OR_TIME.convert(text, None, None) == params.AtTime(time_ms)
-    assert params.TIME.convert(text[1:], None, None) == time_ms
+    assert value_types.POSITION_OR_TIME.convert(text, None, None) == value_types.AtTime(time_ms)
+    assert value_types.TIME.convert(text[1:], None, None) == time_ms
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_times_as_positions(text: str, time_ms: int) -> None:
 )
 def test_what_is_no_time(text: str) -> None:
     """A time of day without a zone could be any of forty instants."""
-    assert refused(params.POSITION_OR_TIME, text).code == "invalid-position"
+    assert refused(value_types.POSITION_OR_TIME, text).code == "invalid-position"
 
 
 def test_ranges() -> None:
     """A..B with either side missing, one position, the last N, from a time on."""
 
     def read(text: str) -> tuple[Any, Any, int | None]:
-        found = params.RANGE.convert(text, None, None)
+        found = value_types.RANGE.convert(text, None, None)
         return found.first, found.last, found.newest
 
     assert read("1:0..2:5") == (Position(1, 0), Position(2, 5), None)
@@ -128,26 +128,26 @@ def test_ranges() -> None:
     assert read("..") == (EARLIEST, LATEST, None)
     assert read("1:0:3") == (MessageId(1, 0, 3), MessageId(1, 0, 3), None)
     assert read("-20") == (EARLIEST, LATEST, 20)
-    assert read("@5") == (params.AtTime(5), LATEST, None)
-    assert read("@5..@9") == (params.AtTime(5), params.AtTime(9), None)
+    assert read("@5") == (value_types.AtTime(5), LATEST, None)
+    assert read("@5..@9") == (value_types.AtTime(5), value_types.AtTime(9), None)
 
 
 @pytest.mark.parametrize("text", ["", "-", "-0", "-x", "1..2", "1:0...2:0", "1:0..2:0..3:0"])
 def test_what_is_no_range(text: str) -> None:
     """Bad input, naming the option."""
-    refused(params.RANGE, text)
+    refused(value_types.RANGE, text)
 
 
 @pytest.mark.parametrize("text", ["0:42", "(0,42)", "42"])
 def test_transaction_ids(text: str) -> None:
     """Three ways to write one."""
-    assert params.TXN_ID.convert(text, None, None) == TxnID(42)
+    assert value_types.TXN_ID.convert(text, None, None) == TxnID(42)
 
 
 @pytest.mark.parametrize("text", ["", "0", "1:42", "x", "0:-1"])
 def test_what_is_no_transaction_id(text: str) -> None:
     """The code is the engine's."""
-    assert refused(params.TXN_ID, text).code == "invalid-transaction-id"
+    assert refused(value_types.TXN_ID, text).code == "invalid-transaction-id"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_what_is_no_transaction_id(text: str) -> None:
 )
 def test_named_constants_in_every_spelling(text: str) -> None:
     """As Pulsar writes them, as a shell writes them."""
-    kind = params.NamedConstant("isolation level", ("read-committed", "read-uncommitted"))
+    kind = value_types.NamedConstant("isolation level", ("read-committed", "read-uncommitted"))
     assert kind.convert(text, None, None) == "read-uncommitted"
 
 
@@ -163,9 +163,9 @@ def test_named_constants_of_the_engine() -> None:
     """They come as members of its enumerations."""
     from storage import IsolationLevel, SubscriptionType
 
-    assert params.ISOLATION_LEVEL.convert("READ_COMMITTED", None, None) is IsolationLevel.READ_COMMITTED
-    assert params.SUBSCRIPTION_TYPE.convert("Key_Shared", None, None) is SubscriptionType.KEY_SHARED
-    for kind in (params.ISOLATION_LEVEL, params.SUBSCRIPTION_TYPE):
+    assert value_types.ISOLATION_LEVEL.convert("READ_COMMITTED", None, None) is IsolationLevel.READ_COMMITTED
+    assert value_types.SUBSCRIPTION_TYPE.convert("Key_Shared", None, None) is SubscriptionType.KEY_SHARED
+    for kind in (value_types.ISOLATION_LEVEL, value_types.SUBSCRIPTION_TYPE):
         for name in kind.names:
             assert kind.convert(name, None, None).name == name.upper().replace("-", "_")
 
@@ -177,12 +177,12 @@ def test_access_modes_in_every_spelling(text: str) -> None:
     """Pulsar's words have no hyphens, a shell's have."""
     from storage import AccessMode
 
-    assert params.ACCESS_MODE.convert(text, None, None) is AccessMode.WAIT_FOR_EXCLUSIVE
-    assert [params.ACCESS_MODE.convert(name, None, None).value for name in params.ACCESS_MODE.names] == list(
-        params.ACCESS_MODE.names
-    )
-    assert "Shared" in (refused(params.ACCESS_MODE, "alone").hint or "")
-    refused(params.EXCLUSIVE_MODE, "Shared")
+    assert value_types.ACCESS_MODE.convert(text, None, None) is AccessMode.WAIT_FOR_EXCLUSIVE
+    assert [
+        value_types.ACCESS_MODE.convert(name, None, None).value for name in value_types.ACCESS_MODE.names
+    ] == list(value_types.ACCESS_MODE.names)
+    assert "Shared" in (refused(value_types.ACCESS_MODE, "alone").hint or "")
+    refused(value_types.EXCLUSIVE_MODE, "Shared")
 
 
 @pytest.mark.parametrize(
@@ -204,50 +204,52 @@ def test_access_modes_in_every_spelling(text: str) -> None:
 )
 def test_what_is_no_session_token(text: str) -> None:
     """Bad input, naming the command that prints one."""
-    assert "producers open" in (refused(params.SESSION, text).hint or "")
+    assert "producers open" in (refused(value_types.SESSION, text).hint or "")
     token = "0badcafe-1-2-0011223344556677"
-    assert params.SESSION.convert(token, None, None) == token
+    assert value_types.SESSION.convert(token, None, None) == token
 
 
 def test_what_is_no_constant_lists_those_there_are() -> None:
     """The hint is the list."""
-    assert "read-committed, read-uncommitted" in (refused(params.ISOLATION_LEVEL, "serializable").hint or "")
+    assert "read-committed, read-uncommitted" in (
+        refused(value_types.ISOLATION_LEVEL, "serializable").hint or ""
+    )
 
 
 @pytest.mark.parametrize(("text", "pair"), [("a=b", ("a", "b")), ("a=", ("a", "")), ("a=b=c", ("a", "b=c"))])
 def test_pairs(text: str, pair: tuple[str, str]) -> None:
     """The first equals sign parts them."""
-    assert params.KEY_VALUE.convert(text, None, None) == pair
+    assert value_types.KEY_VALUE.convert(text, None, None) == pair
 
 
 @pytest.mark.parametrize("text", ["", "a", "=b"])
 def test_what_is_no_pair(text: str) -> None:
     """A name is needed."""
-    refused(params.KEY_VALUE, text)
+    refused(value_types.KEY_VALUE, text)
 
 
 @given(st.text(max_size=40))
 def test_any_text_is_a_value_or_bad_input(text: str) -> None:
     """Never another exception."""
     kinds = (
-        params.DURATION,
-        params.SIZE,
-        params.POSITION_OR_TIME,
-        params.RANGE,
-        params.TXN_ID,
-        params.KEY_VALUE,
+        value_types.DURATION,
+        value_types.SIZE,
+        value_types.POSITION_OR_TIME,
+        value_types.RANGE,
+        value_types.TXN_ID,
+        value_types.KEY_VALUE,
     )
-    for kind in (*kinds, params.TIME):
+    for kind in (*kinds, value_types.TIME):
         with suppress(errors.BadInput):
             kind.convert(text, None, None)
 
 
 def test_a_long_value_is_quoted_in_part() -> None:
     """An error stays one line that can be read."""
-    assert len(refused(params.DURATION, "x" * 10_000).message) < 150
+    assert len(refused(value_types.DURATION, "x" * 10_000).message) < 150
 
 
 def test_a_value_that_is_one_already_stays() -> None:
     """Defaults are not parsed."""
-    assert params.DURATION.convert(2.5, None, None) == 2.5
-    assert params.POSITION.convert(LATEST, None, None) is LATEST
+    assert value_types.DURATION.convert(2.5, None, None) == 2.5
+    assert value_types.POSITION.convert(LATEST, None, None) is LATEST

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from storage import Store
-from txnctl.commands.pipeline import pipeline
-from txnctl.spark import java, requirements
+from txnctl.commands.pipeline.group import pipeline
+from txnctl.spark.runtime import java, requirements
 
 JOBS = pipeline.names()
 
@@ -116,7 +116,7 @@ def test_help_loads_no_spark(words: tuple[str, ...]) -> None:
     """Start-up is part of the product."""
     program = (
         "import sys\n"
-        "from txnctl.cli import main\n"
+        "from txnctl.cli.main import main\n"
         f"status = main({list(words)!r})\n"
         "heavy = {'pyspark', 'pyarrow', 'py4j', 'lmdb'} & set(sys.modules)\n"
         "sys.exit(f'{status} {heavy}' if status or heavy else 0)\n"

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from txnctl.command import Command
-from txnctl.commands.pipeline_monitor_view import live
-from txnctl.context import Context
+from txnctl.cli.click_commands import Command
+from txnctl.cli.context import Context
+from txnctl.commands.pipeline.monitor_view import live
 from txnctl.generate.tree import pages
 from txnctl.pipelines.monitor import View
 

@@ -18,14 +18,14 @@ import pytest
 
 from storage import EARLIEST, AccessMode, IsolationLevel, Store
 from tests.txnctl.processes import wait_for
-from txnctl.commands.produce import FIELDS as PRODUCED
-from txnctl.commands.producer_fence import FENCED
-from txnctl.commands.producer_fields import SESSION
-from txnctl.commands.producer_session import CLOSED
-from txnctl.commands.producer_show import SHOWN
-from txnctl.commands.producers import LISTED
-from txnctl.commands.topic_delete import DELETED
-from txnctl.commands.topic_stats import STATS
+from txnctl.commands.produce.command import FIELDS as PRODUCED
+from txnctl.commands.producers.fence import FENCED
+from txnctl.commands.producers.group import LISTED
+from txnctl.commands.producers.session import CLOSED
+from txnctl.commands.producers.show import SHOWN
+from txnctl.commands.topics.delete import DELETED
+from txnctl.commands.topics.stats import STATS
+from txnctl.fields.producer import SESSION
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, Store
-from txnctl.commands import subscription_change, subscription_lag, subscriptions, topic_messages
-from txnctl.commands.subscription_fields import STATS
+from txnctl.commands.subscriptions import change, group as subscriptions, lag
+from txnctl.commands.topics import messages
+from txnctl.fields.subscription import STATS
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -89,7 +90,7 @@ def test_create_and_update(run: Any) -> None:
     tried = run(
         "subscriptions", "update", "orders", "pack", "--on-open", "block", "--dry-run", "-o", "json"
     ).json
-    assert not undeclared(tried, subscription_change.UPDATED)
+    assert not undeclared(tried, change.UPDATED)
     assert (tried["changes"], tried["dryRun"]) == (["onOpen skip -> block"], True)
     done = run("subscriptions", "update", "orders", "pack", "--on-open", "block", "--reason", "in order")
     assert "Changed pack on orders: onOpen skip -> block." in done.out
@@ -101,7 +102,7 @@ def test_lag_names_who_holds_the_keys(run: Any) -> None:
     """By transaction, its own messages and those behind them; the table says the same, and the next command."""
     consume(run)
     row = run("subscriptions", "lag", "orders", "pack", "-o", "json").json
-    assert not undeclared(row, subscription_lag.LAG)
+    assert not undeclared(row, lag.LAG)
     assert (row["onOpen"], row["visible"], row["blocked"], row["uncommitted"], row["verdict"]) == (
         "skip", 0, 1, 1, "blocked"
     )  # fmt: skip
@@ -146,7 +147,7 @@ def test_the_last_message_of_a_subscription(run: Any) -> None:
     """By its own visible set; its level is its own."""
     consume(run)
     row = run("topics", "last-message-id", "orders", "-s", "pack", "-o", "json").json
-    assert not undeclared(row, topic_messages.LAST_MESSAGE_ID)
+    assert not undeclared(row, messages.LAST_MESSAGE_ID)
     assert (row["messageId"], row["subscription"]) == ("1:1:1", "pack")
     assert run("topics", "last-message-id", "orders", "-o", "json").json["messageId"] is None
     both = run("topics", "last-message-id", "orders", "-s", "pack", "--isolation-level", "read-committed")

@@ -14,7 +14,7 @@ import pytest
 
 from storage import Store
 from tests.txnctl.an_hour_ago import an_hour_ago
-from txnctl.commands.overview_fields import OVERVIEW
+from txnctl.fields.overview import OVERVIEW
 from txnctl.output.field import undeclared
 
 

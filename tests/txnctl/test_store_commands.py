@@ -16,18 +16,10 @@ import pytest
 from storage import Store, faults
 from storage.limits import FINALIZE_INLINE_MAX
 from storage.verify.run import FULL, QUICK
-from txnctl.commands import (
-    store as store_commands,
-    store_config,
-    store_copies,
-    store_gc,
-    store_holders,
-    store_space,
-    store_verify,
-)
-from txnctl.commands.store_holders import _shortened
+from txnctl.commands.store import config, copies, gc, group as store_commands, holders, space, verify
+from txnctl.commands.store.holders import _shortened
+from txnctl.commands.store.verification import Verification
 from txnctl.output.field import undeclared
-from txnctl.verification import Verification
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -116,7 +108,7 @@ class TestInfo:
     def test_space_adds_up_to_no_more_than_the_file(self, run: Any, path: Path) -> None:
         """The largest first."""
         rows = run("store", "space", "-o", "json").json
-        assert not undeclared(rows[0], store_space.SPACE)
+        assert not undeclared(rows[0], space.SPACE)
         sizes = [row["bytes"] for row in rows]
         assert sizes == sorted(sizes, reverse=True)
         assert 0 < sum(sizes) <= (path / "data.mdb").stat().st_size
@@ -164,7 +156,7 @@ class TestHolders:
         """With pid and state, which follows SIGSTOP."""
         rows = run("store", "locks", "-o", "json").json
         assert {row["pid"] for row in rows} == {other.pid}
-        assert not undeclared(rows[0], store_holders.LOCKS)
+        assert not undeclared(rows[0], holders.LOCKS)
         assert sorted((row["lock"].split()[0], row["state"]) for row in rows) == [
             ("lease", "alive"),
             ("store", "open"),
@@ -191,7 +183,7 @@ class TestHolders:
                 store.create_topic("another")
                 rows = run("store", "readers", "-o", "json").json
             mine = [row for row in rows if row["pid"] == os.getpid() and row["state"] == "reading"]
-        assert not undeclared(mine[0], store_holders.READERS)
+        assert not undeclared(mine[0], holders.READERS)
         assert max(row["behind"] for row in mine) == 1
 
 
@@ -202,7 +194,7 @@ class TestVerify:
     def test_a_sound_store_is_ok(self, run: Any, path: Path, mode: str) -> None:
         """One line for people."""
         row = run("store", "verify", f"--{mode}", "-o", "json").json
-        assert not undeclared(row, store_verify.VERIFIED)
+        assert not undeclared(row, verify.VERIFIED)
         assert (row["ok"], row["mode"], row["problems"]) == (True, mode, [])
         assert row["invariants"] == list(FULL if mode == "full" else QUICK)
         out = run("store", "verify", f"--{mode}").out
@@ -288,7 +280,7 @@ class TestBackup:
         before = (path / "data.mdb").read_bytes()
         at = tmp_path / "deep" / "backup"
         row = run("store", "backup", str(at), "-o", "json").json
-        assert not undeclared(row, store_copies.BACKED_UP)
+        assert not undeclared(row, copies.BACKED_UP)
         assert row == {"path": str(at), "bytes": (at / "data.mdb").stat().st_size}
         assert (path / "data.mdb").read_bytes() == before
         assert stat.S_IMODE(at.stat().st_mode) == 0o700
@@ -318,7 +310,7 @@ class TestBackup:
         row = run("store", "restore", str(backup), "--to", str(back), "--reason", "test", "-o", "json").json
         assert (dry.pop("dryRun"), row.pop("dryRun")) == (True, False)
         assert dry == row
-        assert not undeclared(row, store_copies.RESTORED)
+        assert not undeclared(row, copies.RESTORED)
         assert (row["path"], row["incarnation"], row["transactionsAborted"]) == (str(back), 2, 1)
         with Store.open(back) as store:
             assert store.verify() == []
@@ -347,7 +339,7 @@ class TestUpkeep:
                 producer.send_batch([b"x" * 100_000] * 20)
             store.admin.delete_topic("large")
         row = run("store", "compact", "-o", "json").json
-        assert not undeclared(row, store_copies.COMPACTED)
+        assert not undeclared(row, copies.COMPACTED)
         assert row["bytesAfter"] < row["bytesBefore"] - 1_000_000
         assert row["bytesAfter"] == (path / "data.mdb").stat().st_size
         with Store.open(path) as store:
@@ -372,7 +364,7 @@ class TestUpkeep:
             store.admin.delete_topic("large")
         before = (path / "data.mdb").read_bytes()
         dry = run("store", "compact", "--dry-run", "-o", "json").json
-        assert not undeclared(dry, store_copies.COMPACTED)
+        assert not undeclared(dry, copies.COMPACTED)
         assert run("store", "compact", "--dry-run").out.startswith(
             "DRY RUN: nothing was changed.\n\nWould compact "
         )
@@ -397,7 +389,7 @@ class TestUpkeep:
             faults.disarm()
         before = (path / "data.mdb").read_bytes()
         row = run("store", "gc", "--dry-run", "-o", "json").json
-        assert not undeclared(row, store_gc.COLLECTED)
+        assert not undeclared(row, gc.COLLECTED)
         assert (row["deletedTopics"], row["purgeSteps"], row["dryRun"]) == (1, None, True)
         assert "remove what 1 deleted topic left.\n" in run("store", "gc", "--dry-run").out
         assert (path / "data.mdb").read_bytes() == before
@@ -446,7 +438,7 @@ class TestUpkeep:
     def test_gc_may_always_run(self, run: Any) -> None:
         """It says what it freed."""
         row = run("store", "gc", "-o", "json").json
-        assert not undeclared(row, store_gc.COLLECTED)
+        assert not undeclared(row, gc.COLLECTED)
         assert row["purgeSteps"] == 0
         assert run("store", "gc").out.startswith("Freed ")
 
@@ -457,7 +449,7 @@ class TestUpkeep:
             ("reap-policy", "all"),
             ("table-retention", "1h"),
         ]
-        assert not undeclared(rows[0], store_config.SETTINGS)
+        assert not undeclared(rows[0], config.SETTINGS)
         before = (path / "data.mdb").read_bytes()
         dry = run("store", "config", "reap-policy", "manual", "--dry-run", "-o", "json").json
         assert (dry["before"], dry["value"], dry["dryRun"]) == ("all", "manual", True)

@@ -13,14 +13,14 @@ import pytest
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
 from tests.txnctl.processes import wait_for
-from txnctl.commands import (
-    subscription_acknowledge,
-    subscription_change,
-    subscription_cursor,
-    subscription_lag,
-    subscriptions,
+from txnctl.commands.subscriptions import (
+    acknowledge,
+    change as subscription_change,
+    cursor,
+    group as subscriptions,
+    lag as subscription_lag,
 )
-from txnctl.commands.subscription_fields import ROW, STATS
+from txnctl.fields.subscription import ROW, STATS
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -315,7 +315,7 @@ class TestAcknowledge:
     def test_one_by_one_and_cumulative(self, run: Any) -> None:
         """The cursor follows; a second time changes nothing, and is a conflict in a transaction."""
         row = run("subscriptions", "ack", "orders", "billing", "1:0", "1:2", "-o", "json").json
-        assert not undeclared(row, subscription_acknowledge.ACKNOWLEDGED)
+        assert not undeclared(row, acknowledge.ACKNOWLEDGED)
         assert (row["acknowledged"], row["txnId"], row["markDeletePosition"]) == (2, None, "1:0")
         assert (
             run("subscriptions", "ack", "orders", "billing", "1:0", "1:2", "-o", "json").json["acknowledged"]
@@ -345,7 +345,7 @@ class TestAcknowledge:
             ("1:0", "individual", "0:1"),
             ("1:1", "individual", "0:2"),
         ]
-        assert not undeclared(rows[0], subscription_acknowledge.PENDING)
+        assert not undeclared(rows[0], acknowledge.PENDING)
         assert run("subscriptions", "pending", "orders", "billing").out.splitlines()[1].split()[:2] == [
             "1:0", "individual",
         ]  # fmt: skip
@@ -413,7 +413,7 @@ class TestAcknowledge:
                 "-o",
                 "json",
             ).json
-            assert not undeclared(row, subscription_acknowledge.GIVEN_BACK)
+            assert not undeclared(row, acknowledge.GIVEN_BACK)
             assert (row["givenBack"], row["dryRun"]) == (2, False)
             (change,) = run("audit", "list", "-o", "json").json
             assert (change["action"], change["reason"]) == ("subscriptions nack", "why")
@@ -476,7 +476,7 @@ class TestCursor:
         assert (outcome.status, outcome.error["code"]) == (4, "object-held")
         assert outcome.error["details"]["transactions"] == ["0:1"]
         row = run("subscriptions", "seek", "orders", "billing", "earliest", "--force", "-o", "json").json
-        assert not undeclared(row, subscription_cursor.SOUGHT)
+        assert not undeclared(row, cursor.SOUGHT)
         assert row["transactionsAborted"] == ["0:1"]
 
     def test_skip_and_clear(self, run: Any, store: Store) -> None:
@@ -485,7 +485,7 @@ class TestCursor:
         producer.send(b"open", txn=store.begin())
         producer.send(b"after")
         row = run("subscriptions", "skip", "orders", "billing", "2", "--yes", "-o", "json").json
-        assert not undeclared(row, subscription_cursor.SKIPPED)
+        assert not undeclared(row, cursor.SKIPPED)
         assert (row["skipped"], row["markDeletePositionAfter"]) == (2, "1:1")
         outcome = run("subscriptions", "clear-backlog", "orders", "billing", "--yes")
         assert outcome.out == "Skipped 3 messages of billing on orders: markDeletePosition 1:1 -> 1:4.\n"
@@ -496,9 +496,9 @@ class TestCursor:
     @pytest.mark.parametrize(
         ("words", "fields"),
         [
-            (("seek", "orders", "billing", "1:3"), subscription_cursor.SOUGHT),
-            (("skip", "orders", "billing", "4"), subscription_cursor.SKIPPED),
-            (("clear-backlog", "orders", "billing"), subscription_cursor.SKIPPED),
+            (("seek", "orders", "billing", "1:3"), cursor.SOUGHT),
+            (("skip", "orders", "billing", "4"), cursor.SKIPPED),
+            (("clear-backlog", "orders", "billing"), cursor.SKIPPED),
             (("evict", "orders", "billing"), subscription_change.EVICTED),
             (
                 ("update", "orders", "billing", "--isolation-level", "read-uncommitted"),

@@ -15,14 +15,8 @@ from storage.limits import (
     TABLE_KEY_BYTES_MAX,
     TABLE_VALUE_BYTES_MAX,
 )
-from txnctl.commands import (
-    table_conflicts,
-    table_delete,
-    table_fields,
-    table_put,
-    table_stats,
-    table_versions,
-)
+from txnctl.commands.tables import conflicts, delete, put, stats, versions
+from txnctl.fields import table as table_fields
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -136,13 +130,13 @@ class TestTables:
                 store.table("accounts").put(b"~%d" % number, b"", txn=done)
             store.commit(done)
         row = run("tables", "stats", "accounts", "-o", "json").json
-        assert not undeclared(row, table_stats.STATS)
+        assert not undeclared(row, stats.STATS)
         assert (row["intents"], row["heldIntents"], row["ongoingTxnCount"]) == (68, 3, 2)
         assert [(each["txnId"], each["intents"], each["priority"]) for each in row["holders"]] == [
             ("0:4", 2, "high"),
             ("0:5", 1, "high"),
         ]
-        assert not any(undeclared(each, table_stats.HOLDERS) for each in row["holders"])
+        assert not any(undeclared(each, stats.HOLDERS) for each in row["holders"])
         lines = run("tables", "stats", "accounts").out.splitlines()
         assert (
             "  intents     68: 3 held by 2 open transactions, 65 left by ended ones, to be finalised" in lines
@@ -177,7 +171,7 @@ class TestTables:
         assert "removes   table accounts: 3 rows" in refused.err
         assert (path / "data.mdb").read_bytes() == before
         done = run("tables", "delete", "accounts", "--yes", "--reason", "moved", "-o", "json").json
-        assert not undeclared(done, table_delete.DELETED)
+        assert not undeclared(done, delete.DELETED)
         assert dry == {**done, "dryRun": True}
         assert run("tables", "list", "-o", "json").json == []
         (change,) = run("audit", "list", "-n", "1", "-o", "json").json
@@ -310,7 +304,7 @@ class TestValues:
         outcome = run("tables", "put", "accounts", "B1", "101", "-o", "name")
         assert outcome.out == run("tables", "get", "accounts", "B1", "-o", "name").out
         row = run("tables", "put", "accounts", "B1", "102", "-o", "json").json
-        assert not undeclared(row, table_put.WRITTEN)
+        assert not undeclared(row, put.WRITTEN)
         assert (row["key"], row["txnId"]) == ("B1", None)
         assert "Put B1 in accounts" in run("tables", "put", "accounts", "B1", "103").out
 
@@ -456,7 +450,7 @@ class TestReports:
         txn = run("transactions", "begin").out.strip()
         run("tables", "put", "accounts", "B1", "11", "--txn", txn)
         rows = run("tables", "versions", "accounts", "B1", "-o", "json").json
-        assert not undeclared(rows[0], table_versions.FIELDS)
+        assert not undeclared(rows[0], versions.FIELDS)
         assert [(row["value"], row["state"], row["intent"], row["deleted"]) for row in rows] == [
             ("11", "OPEN", True, False),
             ("10", "COMMITTED", False, False),
@@ -480,7 +474,7 @@ class TestReports:
         run("tables", "rm", "accounts", "B2", "--txn", "0:4")
         run("tables", "put", "limits", encoded(BINARY), "1", "--key-base64", "--txn", "0:4")
         rows = run("tables", "intents", "-o", "json").json
-        assert not undeclared(rows[0], table_conflicts.INTENTS)
+        assert not undeclared(rows[0], conflicts.INTENTS)
         assert [(row["table"], row.get("key"), row["deleted"], row["state"]) for row in rows] == [
             ("accounts", "B1", False, "OPEN"),
             ("accounts", "B2", True, "OPEN"),
@@ -503,7 +497,7 @@ class TestReports:
             run("tables", "put", table, key, "1", "--txn", txn)
             run("tables", "put", table, key, "2")
         rows = run("tables", "history", "-o", "json").json
-        assert not undeclared(rows[0], table_conflicts.CONFLICTS)
+        assert not undeclared(rows[0], conflicts.CONFLICTS)
         assert [(row["kind"], row["loser"], row["winner"], row["table"], row["key"]) for row in rows] == [
             ("push", "0:6", "0:7", "limits", "L"),
             ("push", "0:4", "0:5", "accounts", "B1"),

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from storage import Store
 from storage.limits import BUFFER_KEYS_MAX, TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
 from tests.txnctl.processes import wait_for
-from txnctl.commands.table_import import IMPORTED
+from txnctl.commands.tables.import_ import IMPORTED
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from storage import EARLIEST, Store
-from txnctl.commands.transaction_timeline import MODEL
+from txnctl.commands.transactions.timeline import MODEL
 from txnctl.output.axis import Axis
 from txnctl.output.field import undeclared
 from txnctl.output.timeline import Drawing

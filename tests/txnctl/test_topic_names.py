@@ -16,7 +16,7 @@ import pytest
 from storage import Store
 from storage.values.names import full_topic_name, short_topic_name
 from tests.spark.job_examples import TITLES
-from txnctl.declaration import Example
+from txnctl.cli.declaration import Example
 from txnctl.generate.tree import examples
 
 CHECKOUT = Path(__file__).parents[2]

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
-from txnctl.commands import (
-    topic_delete,
-    topic_log,
-    topic_messages,
-    topic_positions,
-    topic_stats,
-    topic_stats_internal,
-    topics,
+from txnctl.commands.topics import (
+    delete,
+    group as topics,
+    log,
+    messages,
+    positions as topic_positions,
+    stats,
+    stats_internal,
 )
 from txnctl.output.field import undeclared
 from txnctl.output.messages import MESSAGE_FIELDS
@@ -154,7 +154,7 @@ class TestStats:
     def test_json_has_pulsars_names(self, run: Any, stuck: dict[str, str]) -> None:
         """Subscriptions are a map by name, with the level and the split backlog of each."""
         row = run("topics", "stats", "orders", "-o", "json").json
-        assert not undeclared(row, topic_stats.STATS)
+        assert not undeclared(row, stats.STATS)
         assert row["maxReadPosition"] == "1:5"
         assert row["readableMessages"] == 4
         assert row["skippedMessages"] == 1
@@ -240,7 +240,7 @@ class TestStatsInternal:
     def test_json_has_ledgers_cursors_and_segments(self, run: Any, stuck: dict[str, str]) -> None:
         """All declared, all from one view."""
         row = run("topics", "stats-internal", "orders", "-o", "json").json
-        assert not undeclared(row, topic_stats_internal.INTERNAL)
+        assert not undeclared(row, stats_internal.INTERNAL)
         assert [(ledger["ledgerId"], ledger["entries"]) for ledger in row["ledgers"]] == [(1, 9)]
         assert row["cursors"]["monitor"]["markDeletePosition"] == "1:8"
         assert [each["txnId"] for each in row["openTransactions"]] == [stuck["first"], stuck["second"]]
@@ -405,7 +405,7 @@ class TestLog:
     def test_markers_and_states_are_shown(self, run: Any, stuck: dict[str, str]) -> None:
         """Every entry, in order, as it is stored."""
         rows = run("topics", "log", "orders", "-o", "json").json
-        assert not undeclared(rows[0], topic_log.ENTRIES)
+        assert not undeclared(rows[0], log.ENTRIES)
         assert [
             (each["position"], each["kind"], each["messages"], each["txnId"], each["txnState"])
             for each in rows
@@ -495,7 +495,7 @@ class TestLastMessageId:
             "subscription": None,
             "messageId": "1:8",
         }
-        assert not undeclared(outcome.json, topic_messages.LAST_MESSAGE_ID)
+        assert not undeclared(outcome.json, messages.LAST_MESSAGE_ID)
 
     def test_of_an_empty_topic_there_is_none(self, run: Any) -> None:
         """Null for programs, nothing on standard output for shells."""
@@ -549,7 +549,7 @@ class TestDelete:
             store.create_producer("orders").send(b"x")
             store.subscribe("orders", "billing").close()
         row = run("topics", "delete", "orders", "--yes", "--reason", "moved", "-o", "json").json
-        assert not undeclared(row, topic_delete.DELETED)
+        assert not undeclared(row, delete.DELETED)
         assert (row["messages"], row["subscriptions"], row["dryRun"]) == (1, ["billing"], False)
         with Store.open(path) as store:
             assert store.audit()[0]["reason"] == "moved"

@@ -16,9 +16,9 @@ import pytest
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
 from tests.txnctl.processes import wait_for
-from txnctl.commands.transaction_abort import ABORTED
-from txnctl.commands.transaction_commit import COMMITTED
-from txnctl.commands.transaction_fields import FIELDS, ROW
+from txnctl.commands.transactions.abort import ABORTED
+from txnctl.commands.transactions.commit import COMMITTED
+from txnctl.fields.transaction import FIELDS, ROW
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")

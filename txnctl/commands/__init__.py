@@ -3,37 +3,40 @@
 from __future__ import annotations
 
 COMMANDS = {
-    "store": ("txnctl.commands.store:store", "Create a store, look after it, back it up."),
-    "topics": ("txnctl.commands.topics:topics", "Create topics, look into them, delete them."),
+    "store": ("txnctl.commands.store.group:store", "Create a store, look after it, back it up."),
+    "topics": ("txnctl.commands.topics.group:topics", "Create topics, look into them, delete them."),
     "subscriptions": (
-        "txnctl.commands.subscriptions:subscriptions",
+        "txnctl.commands.subscriptions.group:subscriptions",
         "Subscriptions: their cursors, isolation levels and backlogs.",
     ),
     "producers": (
-        "txnctl.commands.producers:producers",
+        "txnctl.commands.producers.group:producers",
         "Producers: who may produce to a topic, who waits, and leader election.",
     ),
     "transactions": (
-        "txnctl.commands.transactions:transactions",
+        "txnctl.commands.transactions.group:transactions",
         "Begin, commit, abort and watch transactions.",
     ),
-    "produce": ("txnctl.commands.produce:produce", "Append messages to a topic."),
+    "produce": ("txnctl.commands.produce.command:produce", "Append messages to a topic."),
     "consume": (
-        "txnctl.commands.consume:consume",
+        "txnctl.commands.consume.command:consume",
         "Read a topic, or take messages from a subscription of it.",
     ),
-    "tables": ("txnctl.commands.tables:tables", "Tables: keys and values, with serializable transactions."),
+    "tables": (
+        "txnctl.commands.tables.group:tables",
+        "Tables: keys and values, with serializable transactions.",
+    ),
     "pipeline": (
-        "txnctl.commands.pipeline:pipeline",
+        "txnctl.commands.pipeline.group:pipeline",
         "Jobs on Apache Spark: files in and out, settling, watching, auditing.",
     ),
-    "status": ("txnctl.commands.status:status", "Show the health of the store on one screen."),
+    "status": ("txnctl.commands.health.status:status", "Show the health of the store on one screen."),
     "doctor": (
-        "txnctl.commands.doctor:doctor",
+        "txnctl.commands.health.doctor:doctor",
         "Say in plain words what is wrong, why, and what to type next.",
     ),
     "check": (
-        "txnctl.commands.check:check",
+        "txnctl.commands.health.check:check",
         "Measure the store for monitoring, and judge it by thresholds.",
     ),
     "report": (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from txnctl.declaration import Group
-from txnctl.options import argument, example, option, output, reads_store
+from txnctl.cli.declaration import Group
+from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.output.field import Field, shown
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from txnctl.context import Context
+    from txnctl.cli.context import Context
 
 audit = Group("audit", "Who changed what, when, and why.")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from txnctl.declaration import Group
-from txnctl.options import example, names_store, output
+from txnctl.cli.declaration import Group
+from txnctl.cli.decorators import example, names_store, output
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from txnctl.context import Context
+    from txnctl.cli.context import Context
 
 config = Group("config", "Show what options and environment variables add up to.")
 

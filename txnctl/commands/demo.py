@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from txnctl.declaration import command
-from txnctl.options import example, names_store, option, output
+from txnctl.cli.declaration import command
+from txnctl.cli.decorators import example, names_store, option, output
 from txnctl.output.field import Field
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from txnctl.bank.narrator import Check, Narrator
-    from txnctl.bank.transaction import BankTransaction
-    from txnctl.context import Context
+    from txnctl.cli.context import Context
+    from txnctl.demo.narrator import Check, Narrator
+    from txnctl.demo.transaction import BankTransaction
 
 FIELDS = (
     Field("ok", "boolean", "Whether every check held."),
@@ -112,13 +112,13 @@ def _bank(
     from storage.errors import InvalidValue
 
     if data is None:
-        from txnctl.bank.generator import ACCOUNTS_DEFAULT, SEED_DEFAULT, generate
+        from txnctl.demo.generator import ACCOUNTS_DEFAULT, SEED_DEFAULT, generate
 
         seed = SEED_DEFAULT if seed is None else seed
         return list(generate(accounts or ACCOUNTS_DEFAULT, seed)), seed
     if accounts is not None or seed is not None:
         raise InvalidValue("--accounts and --seed are for generated transactions; --data brings its own")
-    from txnctl.bank.csv_file import read_bank_csv
+    from txnctl.demo.csv_file import read_bank_csv
 
     lines = list(read_bank_csv(data))
     if not lines:
@@ -131,7 +131,7 @@ def _narrator(context: Context, pause: bool) -> Narrator:
     import sys
 
     from storage.errors import InvalidValue
-    from txnctl.bank.narrator import Narrator
+    from txnctl.demo.narrator import Narrator
 
     def write(text: str) -> None:
         context.out.write(text + "\n")
@@ -160,8 +160,8 @@ def _play(
     from shutil import rmtree
 
     from storage import Store
-    from txnctl.bank.script import Script
-    from txnctl.bank.story import play
+    from txnctl.demo.script import Script
+    from txnctl.demo.story import play
 
     script = Script(lines)
     given = next(setting for setting in context.settings() if setting.name == "store")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from txnctl.declaration import Group
-from txnctl.options import argument, effect, example, output
+from txnctl.cli.declaration import Group
+from txnctl.cli.decorators import argument, effect, example, output
+from txnctl.cli.value_types import ErrorCode
 from txnctl.output.field import Field
-from txnctl.params import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from txnctl.context import Context
+    from txnctl.cli.context import Context
 
 errors = Group("errors", "List the error codes, explain one.")
 
@@ -52,7 +52,7 @@ def explain(context: Context, code: str) -> None:
 
 def _all() -> dict[str, dict[str, Any]]:
     from storage.errors import ALL
-    from txnctl.exit_codes import COMMAND_LINE_ERRORS
+    from txnctl.cli.exit_codes import COMMAND_LINE_ERRORS
 
     # The root of the tree is never raised itself: its word stands for no error of its own.
     rows = {

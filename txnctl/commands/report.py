@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from txnctl.declaration import command
-from txnctl.options import example, option, reads_store
-from txnctl.params import TOPIC
+from txnctl.cli.declaration import command
+from txnctl.cli.decorators import example, option, reads_store
+from txnctl.cli.value_types import TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from txnctl.context import Context
+    from txnctl.cli.context import Context
 
 _SETUP = (
     "txnctl topics create orders",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from txnctl.declaration import command
-from txnctl.options import effect, example, output
+from txnctl.cli.declaration import command
+from txnctl.cli.decorators import effect, example, output
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from txnctl.context import Context
+    from txnctl.cli.context import Context
 
 PACKAGES = ("click", "lmdb", "msgpack", "tabulate")
 

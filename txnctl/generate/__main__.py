@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from txnctl import __version__
-from txnctl.complete import SCRIPTS, script
+from txnctl.cli.complete import SCRIPTS, script
 from txnctl.generate.man import man_page
 from txnctl.generate.markdown import cli_page
 from txnctl.generate.tree import pages

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from txnctl import __version__
-from txnctl.command import Command, GroupCommand
-from txnctl.exit_codes import MEANINGS
+from txnctl.cli.click_commands import Command, GroupCommand
+from txnctl.cli.exit_codes import MEANINGS
 from txnctl.generate.environment import VARIABLES
 from txnctl.output.field import KINDS
 

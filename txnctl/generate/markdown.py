@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from txnctl.command import Command, GroupCommand
+from txnctl.cli.click_commands import Command, GroupCommand
+from txnctl.cli.exit_codes import MEANINGS
 from txnctl.commands import ALIASES
-from txnctl.exit_codes import MEANINGS
 from txnctl.generate.environment import VARIABLES
 from txnctl.output.field import KINDS
 
 if TYPE_CHECKING:
-    from txnctl.declaration import Example
+    from txnctl.cli.declaration import Example
     from txnctl.generate.tree import Page
 
 _INTRODUCTION = """<!-- Made from the command tree by `make generate`; a test fails where it is stale. -->

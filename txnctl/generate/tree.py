@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from txnctl.cli import root
-from txnctl.command import Argument, Command, GroupCommand, Option
+from txnctl.cli.click_commands import Argument, Command, GroupCommand, Option
+from txnctl.cli.main import root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from txnctl.declaration import Example
+    from txnctl.cli.declaration import Example
 
 
 class Page:

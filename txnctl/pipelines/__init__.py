@@ -8,5 +8,5 @@
 
 A transform takes DataFrames and gives DataFrames; the columns it needs and those it gives are `select`ed at its entry
 and at its end. It uses Spark's own functions only, no Python at the executors. `run` takes a session from whoever
-calls: the command makes its own (`txnctl.spark.session`), a notebook brings another.
+calls: the command makes its own (`txnctl.spark.runtime.session`), a notebook brings another.
 """

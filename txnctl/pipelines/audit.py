@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from txnctl.pipelines import files
 from txnctl.pipelines.money import AMOUNT_DEFAULT, REQUEST, decimal_text, hellers, is_customer, requests
 from txnctl.spark import schemas
-from txnctl.spark.job_errors import told_as_ours
+from txnctl.spark.runtime.job_errors import told_as_ours
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

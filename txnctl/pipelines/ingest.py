@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from storage.errors import InvalidValue
 from txnctl.pipelines import files
-from txnctl.spark.job_errors import BAD_ROW, BadRow, told_as_ours
+from txnctl.spark.runtime.job_errors import BAD_ROW, BadRow, told_as_ours
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -2,7 +2,7 @@
 
 A request is a message whose key says whose balance changes and whose value is JSON with the amount, a decimal with at
 most two digits after the point: `{"delta": "-120.50"}`, as text or as a number. Money is in hundredths, whole numbers,
-so that sums are exact (txnctl/bank/hellers.py says the same in Python).
+so that sums are exact (txnctl/pipelines/hellers.py says the same in Python).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 AMOUNT_DEFAULT = "delta"
 _AMOUNT = r"^-?[0-9]{1,15}(\.[0-9]{1,2})?$"
 PARTNER_PREFIX = "bank:"
-"""Begins the key of a partner bank's settlement account; all others are customers' (txnctl/bank/request.py)."""
+"""Begins the key of a partner bank's settlement account; all others are customers' (txnctl/demo/request.py)."""
 
 REQUEST = ("topic", "ledgerId", "entryId", "batchIndex", "eventTime", "publishTime", "txnId", "txnState")
 """What a request keeps of its message beside `account`, `hellers` and `problem`."""

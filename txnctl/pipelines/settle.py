@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 from storage import MessageId, Store
 from storage.errors import BadInput, Conflict, LostConflict, TableNotFound
 from storage.values.names import short_topic_name
-from txnctl.bank.hellers import format_hellers, parse_hellers
+from txnctl.pipelines.hellers import format_hellers, parse_hellers
 from txnctl.pipelines.money import AMOUNT_DEFAULT, REQUEST, requests
 from txnctl.pipelines.streaming import Stream
-from txnctl.spark import schemas, sink_progress
+from txnctl.spark import schemas
+from txnctl.spark.sink import progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -87,9 +88,9 @@ def settled_through(store: Store, topic: str, table: str, txn: Transaction | Non
         TableNotFound: there is no such table, or it is another one than that which was settled into.
     """
     table_id = store.table(table).table_id
-    if not store.has_table(sink_progress.SINKS):
+    if not store.has_table(progress.SINKS):
         return None
-    note = store.table(sink_progress.SINKS).get(_note_key(topic, table), txn=txn)
+    note = store.table(progress.SINKS).get(_note_key(topic, table), txn=txn)
     if note is None:
         return None
     found = json.loads(note)
@@ -103,7 +104,7 @@ def _another_table(topic: str, table: str, through: str) -> TableNotFound:
     return TableNotFound(
         f"table {table} was deleted and created again since topic {short_topic_name(topic)} was settled into it, "
         f"through {through}",
-        hint=f"Settle into a table of another name. Or begin anew: txnctl tables rm {sink_progress.SINKS} '{key}', and "
+        hint=f"Settle into a table of another name. Or begin anew: txnctl tables rm {progress.SINKS} '{key}', and "
         "delete the subscription of settle.",
         table=table,
     )
@@ -141,7 +142,7 @@ class Settler:
         Raises:
             TableNotFound: as `settled_through`.
         """
-        sink_progress.make_table(store)
+        progress.make_table(store)
         self._store = store
         self._topic = topic
         self._accounts = store.table(table)
@@ -204,7 +205,7 @@ class Settler:
                 "requests": counted,
                 "accounts": accounts,
             }
-            notes, key = self._store.table(sink_progress.SINKS), _note_key(self._topic, self._accounts.name)
+            notes, key = self._store.table(progress.SINKS), _note_key(self._topic, self._accounts.name)
             notes.put(key, json.dumps(note).encode(), txn=txn)
         return Settlement(counted, accounts, skipped, last)
 

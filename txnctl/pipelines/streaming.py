@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from storage.errors import TxnctlError
-from txnctl.spark.job_errors import told_as_ours
+from txnctl.spark.runtime.job_errors import told_as_ours
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

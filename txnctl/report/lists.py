@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from txnctl.commands.producer_fields import ago, alive
-from txnctl.commands.subscription_fields import living
+from txnctl.fields.producer import ago, alive
+from txnctl.fields.subscription import living
 from txnctl.output.field import Field
 from txnctl.output.human import duration
 from txnctl.report import tables, transactions

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from os.path import basename
 
-from txnctl.commands.overview_fields import verdict_text
+from txnctl.fields.overview import verdict_text
 from txnctl.output.human import count, sentence
 from txnctl.report import lists, space, tables, topics, transactions
 from txnctl.report.markup import Markup, foreign, join, tag

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from txnctl.commands.transaction_explain import beside_the_lock, then
-from txnctl.commands.transaction_holder import waiting, who
-from txnctl.commands.transaction_tables import EVIDENCE, alive, deadline, mode, short_names, touched_parts
+from txnctl.commands.transactions.explain import beside_the_lock, then
+from txnctl.commands.transactions.layout import EVIDENCE, alive, deadline, mode, short_names, touched_parts
+from txnctl.fields.holder import waiting, who
 from txnctl.output.field import Field
 from txnctl.output.human import UNKNOWN, count, duration, plural
 from txnctl.report import tables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from txnctl.commands.transaction_holder import held_up
+from txnctl.fields.holder import held_up
 from txnctl.output.human import count, plural
 
 TYPE_CHECKING = False

@@ -27,6 +27,6 @@ def read_topic(spark: SparkSession, **given: str) -> DataFrame:
     Raises:
         StoreNotFound, TopicNotFound, InvalidValue, OffloadInvalid
     """
-    from txnctl.spark.native_read import read_topic as read
+    from txnctl.spark.source.native_read import read_topic as read
 
     return read(spark, **given)

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
-from txnctl.spark.explained import explained
+from txnctl.spark.runtime.explained import explained
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,32 +39,32 @@ class TxnctlDataSource(DataSource):
         from txnctl.spark import options
 
         if options.names_table(self.options):
-            from txnctl.spark.table_reader import TableReader
+            from txnctl.spark.source.table_reader import TableReader
 
             with explained():
                 return TableReader(options.table_read(self.options), schema)
-        from txnctl.spark.topic_reader import TopicReader
+        from txnctl.spark.source.topic_reader import TopicReader
 
         with explained():
             return TopicReader(options.topic_read(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from txnctl.spark import options
-        from txnctl.spark.topic_stream import TopicStreamReader
+        from txnctl.spark.source.topic_stream import TopicStreamReader
 
         with explained():
             return TopicStreamReader(options.topic_stream(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from txnctl.spark import options
-        from txnctl.spark.sink import BatchWriter
+        from txnctl.spark.sink.writer import BatchWriter
 
         with explained():
             return BatchWriter(options.write(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         from txnctl.spark import options
-        from txnctl.spark.sink import StreamWriter
+        from txnctl.spark.sink.writer import StreamWriter
 
         with explained():
             return StreamWriter(options.write(self.options), schema, overwrite)

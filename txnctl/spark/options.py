@@ -15,8 +15,8 @@ from storage.errors import InvalidValue
 from storage.subscription.isolation import IsolationLevel
 from storage.txn.options import CheckMode
 from storage.values.names import check_name, full_topic_name, named
-from txnctl.settings import store as store_setting
-from txnctl.spark.edges import Edge, edge_of
+from txnctl.cli.settings import store as store_setting
+from txnctl.spark.source.edges import Edge, edge_of
 
 TOPICS: Final = ("topic", "topics", "topicsPattern")
 _READ: Final = ("path", "minPartitions", "offloadPath")

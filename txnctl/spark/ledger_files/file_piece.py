@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from txnctl.spark.explained import explained
 from txnctl.spark.ledger_files.root import Root, open_file
-from txnctl.spark.partition import Partition
+from txnctl.spark.runtime.explained import explained
+from txnctl.spark.source.partition import Partition
 
 if TYPE_CHECKING:
     import pyarrow as pa

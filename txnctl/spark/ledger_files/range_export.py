@@ -17,7 +17,7 @@ from storage import IsolationLevel, Position, Store, TransactionState
 from storage.values.names import short_topic_name
 from txnctl.spark import schemas
 from txnctl.spark.ledger_files.manifest import FileContent, Span
-from txnctl.spark.message_columns import Piece, record_batches
+from txnctl.spark.source.message_columns import Piece, record_batches
 
 if TYPE_CHECKING:
     from storage.topic.entry import Entry

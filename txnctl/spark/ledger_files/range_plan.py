@@ -21,10 +21,10 @@ from txnctl.spark.ledger_files.manifest import LedgerFile, Span, cover
 from txnctl.spark.ledger_files.offload import offload
 from txnctl.spark.ledger_files.range_export import export
 from txnctl.spark.ledger_files.root import Root
-from txnctl.spark.topic_range import recreated
+from txnctl.spark.source.topic_range import recreated
 
 if TYPE_CHECKING:
-    from txnctl.spark.topic_range import TopicRange
+    from txnctl.spark.source.topic_range import TopicRange
 
 PIECE_GROUPS = 4
 """Row groups that one partition reads at the most: about half a million messages."""

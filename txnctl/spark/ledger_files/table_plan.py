@@ -20,7 +20,7 @@ from txnctl.spark.ledger_files.range_export import ROW_GROUP_BYTES, ROW_GROUP_RO
 from txnctl.spark.ledger_files.root import Root
 
 if TYPE_CHECKING:
-    from txnctl.spark.table_range import TableRange
+    from txnctl.spark.source.table_range import TableRange
 
 
 def snapshot_pieces(ranges: Sequence[TableRange], place: str, now_ms: int) -> list[FilePiece]:

@@ -1,0 +1,167 @@
+"""The decorators that declare a command: what it takes, opens, prints and does.
+
+    @topics.command("delete")
+    @argument("topic", type=TOPIC, help="The topic.")
+    @changes_store(effect="destroys")
+    @administrative
+    @forcible("Delete it although consumers are attached or open transactions hold messages.")
+    @output(FIELDS, name_field="topic")
+    @example("txnctl topics delete old --yes", setup="txnctl topics create old")
+    def delete(context: Context, topic: str) -> None:
+
+The function gets the `Context` and its own arguments and options by name; what the decorators below add
+(`--store`, `-o`, `--dry-run`, ...) is found on the context.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from txnctl.cli.declaration import EFFECTS, Example, Output, declaration_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from txnctl.cli.declaration import Body
+    from txnctl.output.field import Field
+
+F = TypeVar("F", bound="Body")
+
+FORMATS = ("table", "json", "ndjson", "name")
+"""What `-o` takes, unless a command says otherwise."""
+
+
+def option(*names: str, **attributes: Any) -> Callable[[F], F]:
+    """An option, as click's decorator of that name takes it (`type`, `help`, `is_flag`, `multiple`, ...)."""
+
+    def declare(function: F) -> F:
+        declaration_of(function).parameters.append(("option", names, attributes))
+        return function
+
+    return declare
+
+
+def argument(name: str, **attributes: Any) -> Callable[[F], F]:
+    """An argument, as click's decorator of that name takes it; `help` says what it is."""
+
+    def declare(function: F) -> F:
+        declaration_of(function).parameters.append(("argument", (name,), attributes))
+        return function
+
+    return declare
+
+
+def passes_arguments(function: F) -> F:
+    """Leave everything after the first argument to another command: `transactions run CMD -x`, with or without `--`."""
+    declaration_of(function).passes_arguments = True
+    return function
+
+
+def numbers_are_arguments(function: F) -> F:
+    """Take `-100` for an argument and not for an option: values and keys of tables may be negative numbers."""
+    declaration_of(function).numbers_are_arguments = True
+    return function
+
+
+def effect(name: str) -> Callable[[F], F]:
+    """Say what a command does to the world that opens no store: `reads`, `writes` or `destroys`."""
+    assert name in EFFECTS, name
+
+    def declare(function: F) -> F:
+        declaration_of(function).effect = name
+        return function
+
+    return declare
+
+
+def reads_store(function: F) -> F:
+    """Open the store read-only as `context.store`: nothing is created, no writer is blocked."""
+    declaration = declaration_of(function)
+    declaration.opens = "read"
+    declaration.effect = declaration.effect or "reads"
+    return function
+
+
+def changes_store(*, effect: str = "writes") -> Callable[[F], F]:
+    """Open the store for writing as `context.store`, and take `--yes`."""
+    assert effect in ("writes", "destroys"), effect
+
+    def declare(function: F) -> F:
+        declaration = declaration_of(function)
+        declaration.opens = "write"
+        declaration.effect = effect
+        return function
+
+    return declare
+
+
+def names_store(*, effect: str) -> Callable[[F], F]:
+    """Take `--store` as `context.store_path` and leave opening it to the command (`store init`, `demo`)."""
+    assert effect in EFFECTS, effect
+
+    def declare(function: F) -> F:
+        declaration = declaration_of(function)
+        declaration.opens = "path"
+        declaration.effect = effect
+        return function
+
+    return declare
+
+
+def administrative(function: F) -> F:
+    """Take `--dry-run` and `--reason`, as `context.dry_run` and `context.reason`."""
+    declaration_of(function).administrative = True
+    return function
+
+
+def forcible(overrides: str) -> Callable[[F], F]:
+    """Take `--force`, as `context.force`; `overrides` is its help: the safety check that it overrides."""
+
+    def declare(function: F) -> F:
+        declaration_of(function).force_help = overrides
+        return function
+
+    return declare
+
+
+def output(
+    fields: tuple[Field, ...],
+    *,
+    name_field: str,
+    formats: tuple[str, ...] = FORMATS,
+    default: str = "table",
+    default_piped: str | None = None,
+) -> Callable[[F], F]:
+    """Take `-o`: the result has these fields, and `-o name` prints `name_field` alone.
+
+    `default_piped` is the format when standard output is no terminal, where it differs.
+    """
+
+    def declare(function: F) -> F:
+        declaration_of(function).output = Output(
+            fields,
+            name_field=name_field,
+            formats=formats,
+            default=default,
+            default_piped=default_piped or default,
+        )
+        return function
+
+    return declare
+
+
+def example(*lines: str, setup: str | tuple[str, ...] = (), exit_code: int = 0) -> Callable[[F], F]:
+    """Show these lines under "Examples". Tests run them in a shell, after `store init` and the lines of `setup`.
+
+    `exit_code` is what the last line must end with.
+    """
+
+    def declare(function: F) -> F:
+        before = (setup,) if isinstance(setup, str) else setup
+        # Inserted in front: decorators run from the last to the first.
+        declaration_of(function).examples.insert(0, Example(lines, before, exit_code))
+        return function
+
+    return declare

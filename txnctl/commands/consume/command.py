@@ -1,0 +1,190 @@
+"""`txnctl consume`: read a topic, or take messages from a subscription of it."""
+
+from __future__ import annotations
+
+import click
+
+from txnctl.cli.declaration import command
+from txnctl.cli.decorators import argument, example, names_store, option, output
+from txnctl.cli.value_types import (
+    DURATION,
+    ISOLATION_LEVEL,
+    ON_OPEN,
+    POSITION_OR_TIME,
+    SUBSCRIPTION,
+    SUBSCRIPTION_TYPE,
+    TOPIC,
+    TXN_ID,
+)
+from txnctl.output.messages import DELIVERED_FIELDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+FORMATS = ("table", "json", "ndjson", "name", "value")
+RETRY_DELAY_S = 60.0
+
+_OF_SUBSCRIPTIONS = {
+    "subscription_type": "--subscription-type",
+    "on_open": "--on-open",
+    "consumer_name": "--consumer",
+    "ack": "--ack",
+    "txn": "--txn",
+    "run": "--exec",
+    "on_error": "--on-error",
+    "retry_delay": "--retry-delay",
+    "dead_letter_topic": "--dead-letter-topic",
+    "max_redeliver_count": "--max-redeliver-count",
+}
+"""What only a subscription has: parameter -> option."""
+
+_SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m again")
+
+
+@command
+@argument("topic", type=TOPIC, help="The topic.")
+@option(
+    "-s", "--subscription", type=SUBSCRIPTION, metavar="NAME", help="Take messages from this subscription."
+)
+@option(
+    "--subscription-type",
+    type=SUBSCRIPTION_TYPE,
+    help="Its type. [default: what it has; exclusive for a new one]",
+)
+@option(
+    "--isolation-level",
+    type=ISOLATION_LEVEL,
+    help="The level to read at. [default: what the subscription has; else read-committed]",
+)
+@option(
+    "--on-open",
+    type=ON_OPEN,
+    help="What open transactions do to read-committed. [default: what the subscription has; else block]",
+)
+@option(
+    "--from",
+    "start",
+    type=POSITION_OR_TIME,
+    help="Where to begin reading, or a new subscription. [default: earliest; latest for a new subscription]",
+)
+@option(
+    "--to", "end", type=POSITION_OR_TIME, help="The last message or entry to read, or @TIME. Not with -s."
+)
+@option("-n", "--count", "limit", type=click.IntRange(1), metavar="N", help="Messages at the most.")
+@option("-f", "--follow", is_flag=True, help="At the end wait for more.")
+@option(
+    "--timeout",
+    type=DURATION,
+    help="At the end wait so long for the next one; exit 7 if -n did not come by then.",
+)
+@option(
+    "--ack",
+    type=click.Choice(("auto", "none")),
+    metavar="auto|none",
+    help="When to acknowledge. [default: auto]",
+)
+@option("--txn", type=TXN_ID, help="The open transaction to acknowledge in. [env: TXNCTL_TXN]")
+@option(
+    "--exec", "run", metavar="CMD", help="Run CMD in the shell for each message, its value on standard input."
+)
+@option(
+    "--on-error",
+    type=click.Choice(("stop", "retry")),
+    metavar="stop|retry",
+    help="What to do when CMD fails: stop there, or go on and take the message again later. [default: stop]",
+)
+@option("--retry-delay", type=DURATION, help="How much later. [default: 1m]")
+@option("--dead-letter-topic", type=TOPIC, help="Where messages go that were redelivered too often.")
+@option("--max-redeliver-count", type=click.IntRange(0), metavar="N", help="How often is not too often.")
+@option("--consumer", "consumer_name", metavar="NAME", help="The consumer's name. [default: one of its own]")
+@option("--lock-timeout", "shared_lock_timeout", type=DURATION, shared=True,
+        help="How long to wait for a lock. [env: TXNCTL_LOCK_TIMEOUT; default: 5s]")  # fmt: skip
+@names_store(effect="writes")
+@output(DELIVERED_FIELDS, name_field="messageId", formats=FORMATS, default_piped="ndjson")
+@example("txnctl consume orders", setup=_SETUP)
+@example("txnctl consume orders --isolation-level read-uncommitted -n 10 -o value", setup=_SETUP)
+@example("txnctl consume orders -s billing --from earliest", setup=_SETUP)
+@example(
+    "txnctl consume orders -s packing --subscription-type shared --on-open skip --from earliest", setup=_SETUP
+)
+@example(
+    "txnctl consume orders -s mailer --from earliest --exec 'cat >> sent.txt' --on-error retry", setup=_SETUP
+)
+@example("txnctl consume orders -o ndjson | txnctl produce copy --create --input ndjson", setup=_SETUP)
+def consume(
+    context: Context,
+    topic: str,
+    subscription: str | None,
+    limit: int | None,
+    follow: bool,
+    timeout: float | None,
+    **how: Any,
+) -> None:
+    """Read a topic, or take messages from a subscription of it.
+
+    Without -s it only reads, and changes nothing. Values come as text, or as Base64 where they are not UTF-8;
+    -o value prints them as they are, each with a line end.
+
+    With -s it writes: the messages are the subscription's. A missing one is created at --from. A message is
+    acknowledged when its line has been written and flushed (--ack auto), or never (--ack none). What was not
+    acknowledged comes again, at once if this process is killed: a line may come twice, none is lost. With --txn the
+    acknowledgement counts when that transaction commits; TXNCTL_TXN stands for it inside `transactions run`.
+
+    --on-open skip, for shared and key-shared subscriptions, does not stop at an open transaction, and shows nothing
+    of it: what is committed behind it comes at once, its own messages when it commits; on key-shared, later messages
+    of their keys wait with them. A committed transaction may then come in parts, and the order of a producer is not
+    kept. Like the level it belongs to the subscription, and can change while nobody is attached.
+
+    It ends at the end of what is visible, unless -f or --timeout has it wait. Where an open transaction hides more,
+    standard error says how much and which transaction.
+
+    --exec runs CMD once a message and acknowledges it when CMD exits 0. CMD finds in its environment
+    TXNCTL_MESSAGE_ID, _TOPIC, _KEY (or _KEY_BASE64), _PROPERTIES (JSON), _EVENT_TIME_MS, _PUBLISH_TIME_MS,
+    _PRODUCER, _SEQUENCE_ID and _REDELIVERY_COUNT; TXNCTL_MESSAGE_NULL=1 for a tombstone; TXNCTL_STORE, and with
+    --txn TXNCTL_TXN. When CMD fails the message is given back and this ends with CMD's exit code; with --on-error
+    retry it goes on, and the message comes again after --retry-delay, to whoever is there.
+    """
+    from txnctl.commands.consume.output import Lines
+    from txnctl.commands.consume.patience import Patience
+
+    patience = Patience(topic, limit, follow, timeout)
+    _check(context, subscription, patience, how)
+    lines = Lines(context, delivered=subscription is not None)
+    if subscription is None:
+        from txnctl.commands.consume.reader import read
+
+        read(context, topic, lines, patience, how["start"], how["end"], how["isolation_level"])
+    else:
+        from txnctl.commands.consume.subscription import take
+
+        take(context, topic, subscription, lines, patience, how)
+
+
+def _check(context: Context, subscription: str | None, patience: Any, how: dict[str, Any]) -> None:
+    """Refuse options that contradict each other.
+
+    Raises:
+        InvalidValue
+    """
+    from storage.errors import InvalidValue
+
+    if context.output == "json" and patience.is_endless:
+        raise InvalidValue(
+            "-o json is one document, and --follow has no end", hint="Use -o ndjson, or give -n."
+        )
+    if subscription is None:
+        for parameter, name in _OF_SUBSCRIPTIONS.items():
+            if how[parameter] is not None:
+                raise InvalidValue(f"{name} is for subscriptions", hint="Name one with -s.")
+        return
+    if how["end"] is not None:
+        raise InvalidValue("--to is for reading without -s", hint="-n ends after so many messages.")
+    if how["run"] is None:
+        for parameter in ("on_error", "retry_delay"):
+            if how[parameter] is not None:
+                raise InvalidValue(f"{_OF_SUBSCRIPTIONS[parameter]} is for --exec")
+    elif how["ack"] is not None:
+        raise InvalidValue("--ack and --exec exclude each other: CMD's exit code decides")

@@ -1,0 +1,97 @@
+"""`consume` without a subscription: it reads, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from time import sleep
+
+from storage.errors import WaitTimeout
+from txnctl.commands.consume.blocked import Hidden
+from txnctl.commands.consume.bounds import End, start_at
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from storage import IsolationLevel, Reader
+    from storage.values.position import MessageId
+    from txnctl.cli.context import Context
+    from txnctl.cli.value_types import AtTime
+    from txnctl.commands.consume.bounds import Place
+    from txnctl.commands.consume.output import Lines
+    from txnctl.commands.consume.patience import Patience
+
+_LOOK_MIN_S = 0.0005
+_LOOK_MAX_S = 0.01
+"""How often a follower looks for a commit: the more often, the shorter ago the last message came."""
+
+
+def read(
+    context: Context,
+    topic: str,
+    lines: Lines,
+    patience: Patience,
+    start: Place | AtTime | None,
+    end: Place | AtTime | None,
+    level: IsolationLevel | None,
+) -> None:
+    """Print what is visible, from `start` to `end`, and wait for more if that was asked for."""
+    from storage import EARLIEST, IsolationLevel
+
+    with context.open_store(context.store_path, read_only=True) as store:
+        begin = EARLIEST if start is None else start_at(store, topic, start)
+        reader = store.reader(topic, start=begin, isolation_level=level or IsolationLevel.READ_COMMITTED)
+        hidden = Hidden(context, topic, reader.blocked_by)
+        try:
+            is_all = _print(reader, lines, patience, begin, End(end), hidden)
+        except WaitTimeout:
+            hidden.at_end()
+            raise
+        lines.finish()
+        if not is_all:
+            hidden.at_end()
+
+
+def _print(reader: Reader, lines: Lines, patience: Patience, start: Place, end: End, hidden: Hidden) -> bool:
+    """Print until it is over; whether everything that was asked for has come."""
+    from storage import MessageId
+
+    inside = start if isinstance(start, MessageId) else None
+    while True:
+        if _print_visible(reader, lines, patience, inside, end):
+            return True
+        lines.flush()
+        while not _comes(reader, patience):
+            if patience.is_over():
+                return False
+            lines.check_reader()
+            hidden.while_waiting(patience)
+
+
+def _print_visible(
+    reader: Reader, lines: Lines, patience: Patience, inside: MessageId | None, end: End
+) -> bool:
+    """Print what is visible now; whether that was all that was asked for."""
+    for entry in reader.entries():
+        first = 0
+        if inside is not None and entry.position == inside.position:
+            first = max(0, inside.batch_index)
+        stop = end.stop_in(entry)
+        if stop == 0:
+            return True
+        stop = min(stop, first + patience.left)
+        if first < stop:
+            lines.entry(entry, reader.topic, first, stop)
+            patience.count(stop - first)
+        if patience.left <= 0 or end.is_reached(entry):
+            return True
+    return False
+
+
+def _comes(reader: Reader, patience: Patience) -> bool:
+    """Wait a little for more; whether it came."""
+    waited, slice_s = 0.0, patience.slice_s()
+    while not reader.has_message_available():
+        if waited >= slice_s:
+            return False
+        pause = min(_LOOK_MAX_S, max(_LOOK_MIN_S, patience.idle_s / 100))
+        sleep(pause)
+        waited += pause
+    return True

@@ -1,0 +1,165 @@
+"""How `txnctl check` tells monitoring: as a plugin of Nagios does, as metrics of Prometheus, as JSON."""
+
+from __future__ import annotations
+
+from txnctl.commands.health.check_measures import MEASURES, STATES, worst
+from txnctl.output.escape import printable
+from txnctl.output.prometheus import Metric
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from storage.errors import TxnctlError
+    from txnctl.cli.failure import Failure
+
+    Row = dict[str, Any]
+
+_BY_NAME = {each.name: each for each in MEASURES}
+_LESS_IS_WORSE = {each.name for each in MEASURES if each.less_is_worse}
+
+
+def state_without_store(error: TxnctlError) -> str:
+    """CRITICAL where the store is broken or full; UNKNOWN where it was only not to be looked at from here and now."""
+    unseen = ("store-not-found", "not-permitted", "store-in-use", "platform-unsupported")
+    return "UNKNOWN" if error.code in unseen or error.exit_code == 2 else "CRITICAL"
+
+
+def nagios(measures: Sequence[Row]) -> Iterator[str]:
+    """One line with the state and performance data, then a line for each measure that is beyond its threshold."""
+    bad = sorted(
+        (row for row in measures if row["state"] != "OK"), key=lambda row: -STATES.index(row["state"])
+    )
+    told = [f"{row['name']} {_value(row)}" for row in bad] or ["all measures are within their thresholds"]
+    performance = " ".join([_performance(row) for row in measures])
+    yield f"TXNCTL {worst(measures)} - {_plain(', '.join(told))} | {performance}"
+    for row in bad:
+        limit = row["critical" if row["state"] == "CRITICAL" else "warn"]
+        where = f" ({row['where']})" if row["where"] else ""
+        sign = "<" if row["name"] in _LESS_IS_WORSE else ">"
+        text = (
+            f"{row['state']}: {row['name']} {_value(row)} {sign} {_BY_NAME[row['name']].shown(limit)}{where}"
+        )
+        yield _plain(f"{text}: {row['what']}")
+
+
+def nagios_without_store(error: TxnctlError | Failure, state: str) -> Iterator[str]:
+    """What is known: that it could not be looked at."""
+    yield f"TXNCTL {state} - {_plain(error.message)}"
+    if error.hint:
+        yield _plain(error.hint)
+
+
+def _value(row: Row) -> str:
+    return _BY_NAME[row["name"]].shown(row["value"])
+
+
+def _plain(text: str) -> str:
+    """Without what ends the text for a monitoring system."""
+    return printable(text).replace("|", "/")
+
+
+def _performance(row: Row) -> str:
+    """`late=2;0;;0`: value with unit, the two thresholds as ranges, the least there can be."""
+    name = row["name"].replace("-", "_")
+    sign = ":" if row["name"] in _LESS_IS_WORSE else ""
+    limits = [_base(row, row[each]) + sign if row[each] is not None else "" for each in ("warn", "critical")]
+    unit = {"ms": "s", "bytes": "B"}.get(row["unit"], "")
+    return f"{name}={_base(row, row['value'])}{unit};{limits[0]};{limits[1]};0"
+
+
+def _base(row: Row, value: int) -> str:
+    """A value in the unit that performance data has: seconds, bytes, or a number."""
+    return f"{value / 1000:.3f}".rstrip("0").rstrip(".") if row["unit"] == "ms" else str(value)
+
+
+def prometheus(row: Row, measures: Sequence[Row]) -> Iterator[str]:
+    """All gauges of a store."""
+    for metric in (*_of_store(row, measures), *_of_topics(row), *_of_subscriptions(row), *_of_tables(row)):
+        yield from metric.lines()
+
+
+def prometheus_without_store() -> Iterator[str]:
+    """Only that it could not be looked at."""
+    yield from _up(0).lines()
+
+
+def _up(value: int) -> Metric:
+    return Metric("txnctl_up", "Whether the store could be opened and read.", [({}, value)])
+
+
+def _of_store(row: Row, measures: Sequence[Row]) -> Iterator[Metric]:
+    store, found = row["store"], row["transactions"]
+    values = {each["name"]: each["value"] for each in measures}
+    oldest = found["oldest"]
+    yield _up(1)
+    for name, help, value in (
+        ("open_transactions", "Open transactions.", found["open"]),
+        ("late_transactions", "Open transactions that are overdue or orphaned.", len(found["late"])),
+        ("oldest_transaction_age_seconds", "Since the oldest began.", oldest and oldest["ageMs"] / 1000),
+        (
+            "blocked_age_seconds",
+            "How long the oldest blocked message has waited.",
+            values["blocked-age"] / 1000,
+        ),
+        ("disk_free_bytes", "What the disk of the store has left.", store["diskFreeBytes"]),
+        ("data_bytes", "The size of the data file.", store["dataBytes"]),
+        ("used_bytes", "What of the data file is in use.", store["usedBytes"]),
+        ("readers", "Places for readers that are taken.", row["readers"]["inUse"]),
+        ("readers_max", "Places for readers.", row["readers"]["max"]),
+        ("stopped_holders", "Stopped processes that hold what others wait for.", values["stopped"]),
+        ("held_objects", "Subscriptions and tables that idle transactions hold.", values["held"]),
+        ("writer_gate_stopped", "1 while a stopped process holds the writer gate.", values["gate"]),
+    ):
+        yield Metric(f"txnctl_{name}", help, [({}, value)])
+    states = [({"measure": each["name"]}, STATES.index(each["state"])) for each in measures]
+    yield Metric("txnctl_check_state", "0 OK, 1 WARNING, 2 CRITICAL, by the thresholds of the check.", states)
+
+
+def _of_topics(row: Row) -> Iterator[Metric]:
+    labels = [{"topic": each["topic"]} for each in row["topics"]]
+    for name, help, field in (
+        ("messages", "Stored messages.", "msgCount"),
+        ("blocked_messages", "Committed messages behind an open transaction.", "blockedMessages"),
+        ("uncommitted_messages", "Messages of open transactions.", "uncommittedMessages"),
+        ("open_transactions", "Open transactions with messages on the topic.", "ongoingTxnCount"),
+    ):
+        values = [each[field] for each in row["topics"]]
+        yield Metric(f"txnctl_topic_{name}", help, list(zip(labels, values, strict=True)))
+    waiting = [({"topic": each["topic"]}, each["waiting"]) for each in row["producers"]]
+    yield Metric("txnctl_topic_waiting_producers", "Living producers that wait for their turn.", waiting)
+
+
+def _of_subscriptions(row: Row) -> Iterator[Metric]:
+    rows = row["subscriptions"]
+    labels = [
+        {
+            **{name: each[name] for name in ("topic", "subscription", "subscriptionIsolationLevel")},
+            "subscriptionType": each["type"],
+        }
+        for each in rows
+    ]  # fmt: skip
+    for name, help, field in (
+        ("visible_messages", "What could be handed out now, in flight included.", "visible"),
+        ("blocked_messages", "Committed, but behind an open transaction.", "blocked"),
+        ("uncommitted_messages", "Of open transactions.", "uncommitted"),
+        ("pending_messages", "Acknowledged in a transaction that is open.", "pending"),
+        ("unacked_messages", "In flight.", "unackedMessages"),
+    ):
+        values = [each[field] for each in rows]
+        yield Metric(f"txnctl_subscription_{name}", help, list(zip(labels, values, strict=True)))
+    living = [sum(each["state"] in ("alive", "stopped") for each in row["consumers"]) for row in rows]
+    yield Metric(
+        "txnctl_subscription_consumers", "Consumers whose process lives.", list(zip(labels, living, strict=True))
+    )  # fmt: skip
+
+
+def _of_tables(row: Row) -> Iterator[Metric]:
+    for name, help, field in (
+        ("keys", "Keys of the table.", "keys"),
+        ("versions", "Superseded versions that are kept.", "versions"),
+        ("intents", "Writes that are not decided, or not finalised.", "intents"),
+    ):
+        samples = [({"table": each["table"]}, each[field]) for each in row["tables"]]
+        yield Metric(f"txnctl_table_{name}", help, samples)

@@ -1,0 +1,163 @@
+"""`txnctl pipeline audit`: balances recomputed from a topic, held against a table and the data."""
+
+from __future__ import annotations
+
+import click
+
+from txnctl.cli.decorators import argument, example, names_store, option, output
+from txnctl.cli.value_types import TABLE, TOPIC
+from txnctl.commands.pipeline.session import reaches_offloaded, uses_spark
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from txnctl.cli.context import Context
+    from txnctl.pipelines.audit import Findings
+
+FIELDS = (
+    Field("topic", "id", "The full name of the topic."),
+    Field("table", "text", "The table of balances."),
+    Field("data", "text", "The file of --data, or null."),
+    Field("accounts", "integer", "Accounts that any of them has."),
+    Field("differing", "integer", "Accounts that are not the same everywhere."),
+    Field("skipped", "integer", "Messages of the topic that are no requests."),
+    Field(
+        "differences",
+        "list",
+        "The first 1,000 of them: account, inTopic, inTable, inData; a balance as text, or null.",
+    ),
+    Field("plot", "text", "The file of --plot, or null."),
+    Field("elapsedMs", "duration", "How long it took, the start of Spark included.", heading="ELAPSED"),
+)
+
+DIFFERENCES = (
+    Field("account", "text", "The account."),
+    Field("inTopic", "text", "Its balance as the topic's requests add up.", heading="TOPIC"),
+    Field("inTable", "text", "Its balance in the table.", heading="TABLE"),
+    Field("inData", "text", "Its balance in the data.", heading="DATA"),
+)
+
+_SETUP = (
+    "txnctl topics create requests",
+    "txnctl tables create accounts",
+    """txnctl produce requests -k B1 -m '{"delta": "500.00"}'""",
+    "txnctl tables put accounts B1 -- 479.50",
+)
+_SHOWN = 20
+
+
+@argument("topic", type=TOPIC, help="The topic of requests.")
+@option("--table", type=TABLE, required=True, help="The table of balances.")
+@option(
+    "--data",
+    metavar="FILE",
+    type=click.Path(exists=True),
+    help="The bank's lines as CSV, with account_id, acct_seq, date and balance.",
+)
+@option(
+    "--amount",
+    metavar="FIELD",
+    default="delta",
+    help="The field of the JSON with the amount. [default: delta]",
+)
+@option(
+    "--plot",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Draw the customers' money by day, as SVG.",
+)
+@option("--exit-code", is_flag=True, help="Exit with 8 where balances differ.")
+@reaches_offloaded
+@uses_spark
+@names_store(effect="reads")
+@output(FIELDS, name_field="topic")
+@example("txnctl pipeline audit requests --table accounts --exit-code", setup=_SETUP, exit_code=8)
+def audit(context: Context, topic: str, table: str, **how: Any) -> None:
+    """Recompute all balances from a topic, and compare.
+
+    The committed requests of the topic (see `pipeline settle`) are added up for each account and held against the
+    table of balances; with --data also against the balance column of the bank's own lines, of which each account's
+    last one counts. Settlement accounts of partner banks, whose names begin with bank:, are not in the data.
+
+    The topic is read up to maxReadPosition, the table as it is committed: what is settled meanwhile may show as a
+    difference.
+    """
+    from time import perf_counter
+
+    from storage.values.names import full_topic_name
+    from txnctl.commands.pipeline.session import options_of, session, watched_tasks
+
+    began = perf_counter()
+    with context.open_store(context.store_path, read_only=True) as store:
+        store.topic_stats(topic)
+        store.table(table)
+    of_topic = options_of(context, topic=topic, offloadPath=how["offload_path"])
+    of_table = options_of(context, table=table, offloadPath=how["offload_path"])
+    with session("audit", how["master"], how["conf"]) as spark:
+        from txnctl.pipelines import audit as job
+
+        with watched_tasks(context, "Audit", spark):
+            found = job.run(
+                spark,
+                of_topic,
+                of_table,
+                how["data"],
+                amount=how["amount"],
+                with_days=how["plot"] is not None,
+            )
+    if how["plot"] is not None:
+        _plot(found, how["plot"])
+    row = {
+        "topic": full_topic_name(topic),
+        "table": table,
+        "data": how["data"],
+        "accounts": found.accounts,
+        "differing": found.differing,
+        "skipped": found.skipped,
+        "differences": found.differences,
+        "plot": how["plot"],
+        "elapsedMs": int((perf_counter() - began) * 1000),
+    }
+    context.show(row, table=lambda shown: _report(context, shown))
+    if how["exit_code"] and found.differing:
+        from txnctl.cli.exit_codes import CONDITION_FOUND
+
+        context.exit(CONDITION_FOUND)
+
+
+def _report(context: Context, row: dict[str, Any]) -> list[str]:
+    from txnctl.output.human import duration, plural
+
+    agree = row["accounts"] - row["differing"]
+    lines = [f"{agree:,} of {plural(row['accounts'], 'account')} agree. {duration(row['elapsedMs'])}."]
+    if row["skipped"]:
+        lines.append(f"{plural(row['skipped'], 'message')} of the topic are no requests.")
+    if row["differences"]:
+        fields = DIFFERENCES if row["data"] is not None else DIFFERENCES[:-1]
+        lines += ["", context.table_of(row["differences"][:_SHOWN], fields)]
+        more = row["differing"] - _SHOWN
+        if more > 0:
+            lines.append(f"... and {more:,} more; -o json shows up to 1,000.")
+    return lines
+
+
+def _plot(found: Findings, path: str) -> None:
+    """Draw the customers' money by day.
+
+    Raises:
+        InvalidValue: the file cannot be written.
+    """
+    from storage.errors import InvalidValue
+    from txnctl.pipelines.chart import Series, line_chart
+
+    series = [Series("added up from the topic", [day.topic / 100 for day in found.days])]
+    if all(day.data is not None for day in found.days):
+        series.append(Series("balance column of the data", [(day.data or 0) / 100 for day in found.days]))
+    text = line_chart("Customers' money by day", [day.name for day in found.days], series)
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise InvalidValue(f"cannot write {path!r}: {error.strerror}", path=path) from error

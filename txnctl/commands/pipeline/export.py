@@ -1,0 +1,144 @@
+"""`txnctl pipeline export`: a topic or a table -> files."""
+
+from __future__ import annotations
+
+import click
+
+from txnctl.cli.decorators import argument, example, names_store, option, output
+from txnctl.cli.value_types import CHECK_MODE, ISOLATION_LEVEL, TABLE, TOPIC, NamedConstant
+from txnctl.commands.pipeline.session import reaches_offloaded, uses_spark
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+FIELDS = (
+    Field("source", "text", "The full name of the topic, or the table."),
+    Field("destination", "text", "The directory that was written."),
+    Field("format", "text", "parquet, csv or json."),
+    Field("rows", "integer", "Messages, or rows of the table, that it holds."),
+    Field("elapsedMs", "duration", "How long it took, the start of Spark included.", heading="ELAPSED"),
+)
+
+FORMAT = NamedConstant("format", ("parquet", "csv", "json"))
+_SETUP = (
+    "txnctl topics create orders",
+    "seq 5 | txnctl produce orders",
+    "txnctl tables create accounts",
+    "txnctl tables put accounts B1 100",
+)
+
+
+@argument("topic", type=TOPIC, metavar="[TOPIC]", help="The topic; not with --table.")
+@argument("destination", required=False, metavar="DEST", help="The directory to write, or its URI.")
+@option("--table", type=TABLE, help="Export this table instead of a topic.")
+@option("--format", "format_", type=FORMAT, default="parquet", help="Of the files. [default: parquet]")
+@option("--isolation-level", type=ISOLATION_LEVEL, help="What of a topic is read. [default: read-committed]")
+@option("--from", "from_", metavar="POSITION", help="Where to begin in the topic. [default: earliest]")
+@option("--to", metavar="POSITION", help="Where to end in the topic. [default: latest]")
+@option("--check", type=CHECK_MODE, help="What of a table is read on write intents. [default: minimal]")
+@option("--at", metavar="TIME", help="Read the table as it was at this time.")
+@option("--files", type=click.IntRange(1), help="Write so many files at the most. [default: one a task]")
+@option("--overwrite", is_flag=True, help="Replace what is at DEST.")
+@reaches_offloaded
+@uses_spark
+@names_store(effect="writes")
+@output(FIELDS, name_field="destination")
+@example("txnctl pipeline export orders orders.parquet", setup=_SETUP)
+def export(context: Context, topic: str, destination: str | None, table: str | None, **how: Any) -> None:
+    r"""Write a topic or a table to Parquet, CSV or JSON.
+
+    \b
+    parquet  The columns of docs/SPARK.md: key and value are bytes.
+    json     An object a line, as `consume -o ndjson` and `tables export` print them,
+             to be read back by `produce --input ndjson` and `tables import`.
+    csv      A first line with names; key and value as text, or where they are not
+             UTF-8 as Base64 in the columns keyBase64 and valueBase64.
+
+    At read-committed the messages up to maxReadPosition without the aborted ones, at read-uncommitted all that is
+    written, each with the state of its transaction. What is read is fixed when the job begins.
+
+    DEST is a directory of files. On this machine it appears when it is whole.
+    """
+    from time import perf_counter
+
+    from storage.errors import InvalidValue
+    from storage.values.names import full_topic_name
+    from txnctl.commands.pipeline.session import session, watched_tasks
+
+    began = perf_counter()
+    if table is not None:
+        if destination is not None:
+            raise InvalidValue("a topic or --table is exported, not both", hint="Leave one of them out.")
+        destination = topic
+    if destination is None:
+        raise InvalidValue(
+            "DEST is missing: the directory to write", hint="txnctl pipeline export TOPIC DEST"
+        )
+    options = _options(context, None if table is not None else topic, table, how)
+    from txnctl.pipelines import files
+
+    if not how["overwrite"]:
+        files.check_free(destination)
+    with session("export", how["master"], how["conf"]) as spark:
+        from txnctl.pipelines import export as job
+
+        with watched_tasks(context, "Export", spark):
+            rows = job.run(
+                job.read_topic(spark, options),
+                destination,
+                how["format_"],
+                overwrite=how["overwrite"],
+                parts=how["files"],
+            )
+    row = {
+        "source": table if table is not None else full_topic_name(topic),
+        "destination": destination,
+        "format": how["format_"],
+        "rows": rows,
+        "elapsedMs": int((perf_counter() - began) * 1000),
+    }
+    context.show(row, table=_sentence)
+
+
+def _options(context: Context, topic: str | None, table: str | None, how: dict[str, Any]) -> dict[str, str]:
+    """What is to be read, found to be there before Spark is started.
+
+    Raises:
+        TopicNotFound, TableNotFound, InvalidValue
+    """
+    from storage.errors import InvalidValue
+    from txnctl.commands.pipeline.session import options_of
+
+    of_topic, of_table = ("isolation_level", "from_", "to"), ("check", "at")
+    for name in of_topic if table is not None else of_table:
+        if how[name] is not None:
+            flag = f"--{name.rstrip('_').replace('_', '-')}"
+            raise InvalidValue(f"{flag} is for {'topics' if table is not None else 'tables'}")
+    with context.open_store(context.store_path, read_only=True) as store:
+        if table is not None:
+            store.table(table)
+        else:
+            assert topic is not None, "one of them is exported"
+            store.topic_stats(topic)
+    level, check = how["isolation_level"], how["check"]
+    return options_of(
+        context,
+        topic=topic,
+        table=table,
+        isolationLevel=level and level.name,
+        startingPosition=how["from_"],
+        endingPosition=how["to"],
+        check=check and check.name,
+        asOf=how["at"],
+        offloadPath=how["offload_path"],
+    )
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    from txnctl.output.human import duration, plural
+
+    return f"Wrote {plural(row['rows'], 'row')} to {row['destination']}. {duration(row['elapsedMs'])}."

@@ -1,0 +1,123 @@
+"""`txnctl pipeline ingest`: files -> a topic, all or none."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import argument, example, names_store, option, output
+from txnctl.cli.value_types import TOPIC, NamedConstant
+from txnctl.commands.pipeline.session import reaches_staging, uses_spark
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+FIELDS = (
+    Field("topic", "id", "The full name of the topic."),
+    Field("messages", "integer", "Rows that became messages."),
+    Field("skipped", "integer", "Rows that were left out (--on-error skip)."),
+    Field("elapsedMs", "duration", "How long it took, the start of Spark included.", heading="ELAPSED"),
+)
+
+FORMAT = NamedConstant("format", ("csv", "json", "parquet"))
+ON_ERROR = NamedConstant("on error", ("stop", "skip"))
+_SETUP = (
+    "txnctl topics create requests",
+    "printf 'account,delta,date\\nB1,500.00,2024-05-01\\nB2,-20.50,2024-05-02\\n' > requests.csv",
+)
+
+
+@argument("file", nargs=-1, required=True, metavar="FILE...", help="Files, directories or patterns to read.")
+@argument("topic", type=TOPIC, help="The topic that the rows go to.")
+@option("--format", "format_", type=FORMAT, help="Of all files. [default: what their names end in]")
+@option("--key", metavar="COLUMN", help="The column that is the key of the message. [default: none]")
+@option("--value", metavar="COLUMN", help="The column that is the value. [default: the row as JSON]")
+@option(
+    "--event-time",
+    metavar="COLUMN",
+    help="The column that is the event time: RFC 3339, a date, or milliseconds since 1970.",
+)
+@option("--create", is_flag=True, help="Create the topic if it is missing.")
+@option(
+    "--on-error",
+    type=ON_ERROR,
+    default="stop",
+    help="At a row that cannot be a message: end, and store nothing; or leave it out. [default: stop]",
+)
+@option("--multi-line", is_flag=True, help="CSV: quoted fields may hold line ends; a file is one task then.")
+@option("--write-id", metavar="ID", help="Store it once, however often the job runs with this id.")
+@reaches_staging
+@uses_spark
+@names_store(effect="writes")
+@output(FIELDS, name_field="topic")
+@example("txnctl pipeline ingest requests.csv requests --key account --event-time date", setup=_SETUP)
+def ingest(context: Context, file: Sequence[str], topic: str, create: bool, **how: Any) -> None:
+    r"""Store the rows of files as messages of a topic, all or none.
+
+    \b
+    csv      A first line with names; every value is text.
+    json     An object a line. It is stored as it stands, to the last digit.
+    parquet  Rows become JSON; dates and times in UTC.
+
+    All of it is one transaction: nobody sees a part of it, and where it fails nothing is stored. Files are stored in
+    the order in which they are named, each in the order of its rows.
+
+    A row that cannot be a message ends the job with the file and the number of the row: another number of columns than
+    the header, no JSON, a time that is none. With --write-id a script may be run again without a second thought: what
+    is stored under the id already is not stored twice, and `messages` says how many rows there were.
+    """
+    from time import perf_counter
+
+    from storage.values.names import full_topic_name
+    from txnctl.commands.pipeline.session import options_of, refuse_transaction, session, watched_tasks
+
+    began = perf_counter()
+    refuse_transaction("pipeline ingest")
+    options = options_of(
+        context, topic=full_topic_name(topic), stagingPath=how["staging_path"], writeId=how["write_id"]
+    )
+    _see_to_topic(context, topic, create)
+    with session("ingest", how["master"], how["conf"]) as spark:
+        from txnctl.pipelines import ingest as job
+
+        columns = job.Columns(how["value"], how["key"], how["event_time"])
+        with watched_tasks(context, "Ingest", spark):
+            done = job.run(
+                spark,
+                list(file),
+                options,
+                columns,
+                format_=how["format_"],
+                multi_line=how["multi_line"],
+                skip=how["on_error"] == "skip",
+            )
+    row = {
+        "topic": options["topic"],
+        "messages": done.messages,
+        "skipped": done.skipped,
+        "elapsedMs": int((perf_counter() - began) * 1000),
+    }
+    context.show(row, table=_sentence)
+
+
+def _see_to_topic(context: Context, topic: str, create: bool) -> None:
+    """See that the topic is there before Spark is started; create it if that is wanted.
+
+    Raises:
+        TopicNotFound
+    """
+    with context.open_store(context.store_path, read_only=not create) as store:
+        if create and not store.has_topic(topic):
+            store.create_topic(topic)
+        store.topic_stats(topic)
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    from storage.values.names import short_topic_name
+    from txnctl.output.human import duration, plural
+
+    left_out = f"; left out {plural(row['skipped'], 'row')}" if row["skipped"] else ""
+    stored = f"Stored {plural(row['messages'], 'message')} in {short_topic_name(row['topic'])}"
+    return f"{stored}{left_out}. {duration(row['elapsedMs'])}."

@@ -1,0 +1,136 @@
+"""`txnctl pipeline settle`: committed requests -> balances in a table, exactly once."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import argument, example, names_store, option, output
+from txnctl.cli.value_types import SUBSCRIPTION, TABLE, TOPIC, NamedConstant
+from txnctl.commands.pipeline.session import reaches_offloaded, uses_spark
+from txnctl.commands.pipeline.stream import streams
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from txnctl.cli.context import Context
+    from txnctl.pipelines.settle import Settlement
+
+FIELDS = (
+    Field("topic", "id", "The full name of the topic."),
+    Field("table", "text", "The table of balances."),
+    Field("batches", "integer", "Micro-batches that brought something."),
+    Field("requests", "integer", "Requests that were applied."),
+    Field("accountsChanged", "integer", "Balances that were written."),
+    Field("skipped", "integer", "Messages that are no requests (--on-error skip)."),
+    Field("through", "position", "The last message that is settled, by this run or an earlier one; or null."),
+    Field("elapsedMs", "duration", "How long it took, the start of Spark included.", heading="ELAPSED"),
+)
+
+ON_ERROR = NamedConstant("on error", ("stop", "skip"))
+MESSAGES_DEFAULT = 500_000
+_SETUP = (
+    "txnctl topics create requests",
+    "txnctl tables create accounts",
+    """txnctl produce requests -k B1 -m '{"delta": "500.00"}'""",
+    """txnctl produce requests -k B1 -m '{"delta": "-20.50"}'""",
+)
+
+
+@argument("topic", type=TOPIC, help="The topic of requests.")
+@option("--table", type=TABLE, required=True, help="The table of balances.")
+@option(
+    "--amount",
+    metavar="FIELD",
+    default="delta",
+    help="The field of the JSON with the amount. [default: delta]",
+)
+@option(
+    "--subscription", type=SUBSCRIPTION, help="Its cursor follows what is settled. [default: settle-TABLE]"
+)
+@option(
+    "--on-error",
+    type=ON_ERROR,
+    default="stop",
+    help="At a message that is no request: end, or leave it out. [default: stop]",
+)
+@streams
+@reaches_offloaded
+@uses_spark
+@names_store(effect="writes")
+@output(FIELDS, name_field="through")
+@example(
+    "txnctl pipeline settle requests --table accounts --once", "txnctl tables get accounts B1", setup=_SETUP
+)
+def settle(context: Context, topic: str, table: str, **how: Any) -> None:
+    """Apply committed requests to a table of balances, exactly once.
+
+    A request is a message whose key names an account and whose value is JSON with an amount, decimal with at most two
+    digits after the point: {"delta": "-20.50"}. Balances stand in the table as such text; an account that is not
+    there has 0.00.
+
+    The topic is read at READ_COMMITTED: behind an open transaction it waits. Each micro-batch is one serializable
+    transaction over the balances and a note, in the table txnctl-sinks, of how far the topic is settled. So a request
+    counts once however often this is killed, started again, or started twice; it needs no checkpoint for that.
+
+    It goes on until Ctrl-C, or for the time of --for; with --once until what is there is settled.
+    """
+    from time import perf_counter
+
+    from storage import Store
+    from storage.values.names import full_topic_name
+    from txnctl.commands.pipeline.session import options_of, refuse_transaction, session
+    from txnctl.commands.pipeline.stream import check_topic, checkpoint, timing
+
+    began = perf_counter()
+    refuse_transaction("pipeline settle")
+    every, seconds = timing(how)
+    name = full_topic_name(topic)
+    options = options_of(
+        context,
+        topic=name,
+        subscription=how["subscription"] or f"settle-{table}",
+        startingPosition=how["from_"] or "earliest",
+        maxMessagesPerTrigger=how["max_messages"] or MESSAGES_DEFAULT,
+        offloadPath=how["offload_path"],
+    )
+    check_topic(context, topic)
+    with context.open_store(context.store_path, read_only=False) as store:
+        assert isinstance(store, Store)
+        from txnctl.pipelines import settle as job
+
+        job.settled_through(store, name, table)
+        with (
+            session("settle", how["master"], how["conf"]) as spark,
+            checkpoint(how["checkpoint"]) as place,
+            context.progress("Settle", unit="requests") as bar,
+        ):
+
+            def told(done: Settlement) -> None:
+                bar.advance(done.requests)
+
+            settler = job.Settler(
+                store, name, table, amount=how["amount"], skip=how["on_error"] == "skip", told=told
+            )
+            job.run(spark, settler, options, place, every=every).wait(seconds)
+    done = settler.total
+    row = {
+        "topic": name,
+        "table": table,
+        "batches": settler.batches,
+        "requests": done.requests,
+        "accountsChanged": done.accounts,
+        "skipped": done.skipped,
+        "through": None if done.through is None else str(done.through),
+        "elapsedMs": int((perf_counter() - began) * 1000),
+    }
+    context.show(row, table=_sentence)
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    from txnctl.output.human import duration, plural
+
+    through = f"; settled through {row['through']}" if row["through"] else ""
+    return (
+        f"Applied {plural(row['requests'], 'request')} to {row['table']} in "
+        f"{plural(row['batches'], 'batch', 'batches')}{through}. {duration(row['elapsedMs'])}."
+    )

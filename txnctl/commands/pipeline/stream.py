@@ -1,0 +1,84 @@
+"""What the streaming jobs share on the command line: where they begin, how long they run, where Spark's notes are."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TypeVar
+
+import click
+
+from txnctl.cli.decorators import option
+from txnctl.cli.value_types import DURATION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from txnctl.cli.context import Context
+    from txnctl.cli.declaration import Body
+
+F = TypeVar("F", bound="Body")
+EVERY_DEFAULT_S = 1.0
+
+
+def streams(function: F) -> F:
+    """Take --once, --for, --every, --from, --max-messages and --checkpoint."""
+    for declare in (
+        option(
+            "--checkpoint",
+            metavar="DIR",
+            help="Where Spark keeps its notes, to go on from. [default: none are kept]",
+        ),
+        option(
+            "--max-messages",
+            type=click.IntRange(1),
+            help="At the most in one micro-batch. [default: 500,000]",
+        ),
+        option(
+            "--from", "from_", metavar="POSITION", help="Where to begin in the topic. [default: earliest]"
+        ),
+        option("--every", type=DURATION, help="Time between two looks at the topic. [default: 1s]"),
+        option("--for", "for_", type=DURATION, help="End after so long."),
+        option("--once", is_flag=True, help="Take what is there, and end."),
+    ):
+        function = declare(function)
+    return function
+
+
+def timing(how: dict[str, Any]) -> tuple[float | None, float | None]:
+    """Seconds between two looks, None to take what is there; seconds to run, None for as long as it may.
+
+    Raises:
+        InvalidValue
+    """
+    from storage.errors import InvalidValue
+
+    if not how["once"]:
+        return how["every"] or EVERY_DEFAULT_S, how["for_"]
+    if how["every"] is not None:
+        raise InvalidValue("--once looks at the topic once; --every does not go with it")
+    return None, how["for_"]
+
+
+@contextmanager
+def checkpoint(path: str | None) -> Iterator[str]:
+    """The directory for Spark's notes; without a path one that is removed at the end."""
+    from txnctl.pipelines import files
+    from txnctl.spark.runtime.scratch import scratch
+
+    if path is not None:
+        yield files.to_write(path)
+        return
+    with scratch() as place:
+        yield files.to_write(place)
+
+
+def check_topic(context: Context, topic: str) -> None:
+    """See that the topic is there before Spark is started.
+
+    Raises:
+        TopicNotFound
+    """
+    with context.open_store(context.store_path, read_only=True) as store:
+        store.topic_stats(topic)

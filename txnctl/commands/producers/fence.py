@@ -1,0 +1,121 @@
+"""`txnctl producers fence`: what it would do, and doing it."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
+from txnctl.cli.value_types import TOPIC
+from txnctl.fields.producer import NAMES
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+    Row = dict[str, Any]
+
+FENCED = (
+    *NAMES,
+    Field("topicEpochBefore", "integer", "The epoch before; null if there was none."),
+    Field("topicEpoch", "integer", "The epoch now."),
+    Field("evicted", "list", "The producers evicted, each with what `producers list` tells."),
+    Field("waiting", "list", "Those that wait, the next one first: it owns the topic once it has looked."),
+    Field("transactionsAborted", "list", "Open transactions with messages of theirs, aborted."),
+    Field("messagesDiscarded", "integer", "Messages of theirs, on all topics."),
+    Field("acknowledgementsReleased", "integer", "Acknowledgements of theirs that are taken back."),
+    Field(
+        "unblocks",
+        "map",
+        "By subscription of the topic visibleBefore, visibleAfter, blockedBefore, blockedAfter.",
+    ),
+    Field("dryRun", "boolean", "Whether nothing was changed."),
+)
+
+_SETUP = ("txnctl topics create orders", "txnctl producers open orders --producer loader")
+
+
+@argument("topic", type=TOPIC, help="The topic.")
+@option("--waiting", is_flag=True, help="Evict those that wait for their turn as well.")
+@changes_store(effect="destroys")
+@administrative
+@output(FENCED, name_field="topicEpoch")
+@example("txnctl producers fence orders --dry-run", setup=_SETUP)
+@example("txnctl producers fence orders --yes --reason 'the loader hangs'", setup=_SETUP)
+def fence(context: Context, topic: str, waiting: bool) -> None:
+    """Evict the producers that are connected to a topic: none of them ever publishes there again.
+
+    For one that hangs or is stopped, or of which nobody knows where it runs. It is as if an owner left at once: the
+    epoch grows by one, the open transactions with messages of older epochs are aborted, and the topic goes to the
+    first that waits for it. Who was evicted learns of it at its next publish (`producer-fenced`), and has to connect
+    anew. Those that wait keep their place, a stopped one too; with --waiting they are evicted as well.
+    """
+    fence_producers = context.store.admin.fence_producers
+    if not context.yes and not context.dry_run:
+        plan = fence_producers(topic, waiting=waiting, dry_run=True)
+        context.confirm(f"Fence the producers of {topic}?", plan=list(_lines(plan, done=False)))
+    row = fence_producers(topic, waiting=waiting, dry_run=context.dry_run, reason=context.reason)
+    context.show(row, table=lambda shown: _report(context, shown, " --waiting" if waiting else ""))
+
+
+def _report(context: Context, row: Row, option: str) -> Iterator[str]:
+    from storage.values.names import short_topic_name
+
+    if row["dryRun"]:
+        yield context.style("DRY RUN: nothing was changed.", "bold")
+        yield ""
+    name = short_topic_name(row["topic"])
+    yield f"{'Fence' if row['dryRun'] else 'Fenced'} the producers of {name}"
+    yield from _lines(row, done=not row["dryRun"])
+    if row["dryRun"]:
+        yield ""
+        yield f'Run: txnctl producers fence {name}{option} --yes --reason "..."'
+
+
+def _lines(row: Row, *, done: bool) -> Iterator[str]:
+    """What happens, one kind a line."""
+    from txnctl.output.human import plural
+
+    before = "none" if row["topicEpochBefore"] is None else row["topicEpochBefore"]
+    yield f"  {'raised' if done else 'raises':8}  the epoch {before} -> {row['topicEpoch']}"
+    evicts = "evicted" if done else "evicts"
+    if not row["evicted"]:
+        yield f"  {evicts:8}  nobody: no producer was connected"
+    for each in row["evicted"]:
+        yield f"  {evicts:8}  {_described(each)}"
+    for each in row["waiting"]:
+        yield f"  {'keeps':8}  {_described(each)}"
+    if row["waiting"]:
+        yield f"  {'next':8}  {_next(row['waiting'][0])}"
+    if row["transactionsAborted"]:
+        aborts = "aborted" if done else "aborts"
+        yield f"  {aborts:8}  {', '.join([str(each) for each in row['transactionsAborted']])}"
+        yield f"  {'discards':8}  {plural(row['messagesDiscarded'], 'message')}"
+    if row["acknowledgementsReleased"]:
+        yield f"  {'releases':8}  {plural(row['acknowledgementsReleased'], 'acknowledgement')}"
+    for name, each in row["unblocks"].items():
+        freed = each["blockedBefore"] - each["blockedAfter"]
+        if freed:
+            seen = f"{name} {each['visibleBefore']:,} -> {each['visibleAfter']:,} visible"
+            yield f"  {'unblocks':8}  {freed:,} of {each['blockedBefore']:,}  {seen}"
+
+
+def _described(each: Row) -> str:
+    """`loader (Exclusive, anna@db-2:48211, stopped)`."""
+    from txnctl.fields.producer import alive
+
+    waits = ", waiting" if each["isWaiting"] else ""
+    is_there = alive(each)
+    word = "alive" if is_there == "yes" else is_there
+    process = str(each["owner"]).partition(" (")[0]
+    return f"{each['producerName']} ({each['accessMode']}{waits}, {process}, {word})"
+
+
+def _next(each: Row) -> str:
+    """Who has the topic then, and what keeps it from it."""
+    if each["state"] == "stopped":
+        return (
+            f"{each['producerName']}, once it is continued: kill -CONT {each['pid']}; or --waiting evicts it"
+        )
+    return f"{each['producerName']} owns the topic within a second"

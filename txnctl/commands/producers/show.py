@@ -1,0 +1,239 @@
+"""`txnctl producers show`: one screen about who has a topic, and why a producer cannot connect."""
+
+from __future__ import annotations
+
+import click
+
+from txnctl.cli.decorators import argument, example, option, output, reads_store
+from txnctl.cli.value_types import TOPIC
+from txnctl.fields.producer import AS_OF, NAMES
+from txnctl.output.field import Field
+from txnctl.output.human import duration, plural
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+    Row = dict[str, Any]
+
+_HISTORY_SHOWN = 10
+
+SHOWN = (
+    *NAMES,
+    *AS_OF,
+    Field("topicEpoch", "integer", "The epoch of the last exclusive producer; null if there was none."),
+    Field(
+        "owner", "map", "The exclusive producer that has the topic, as `producers list` tells of it, or null."
+    ),
+    Field("publishers", "list", "The connected producers, the owner included."),
+    Field("waiting", "list", "Those that wait for their turn, the next one first."),
+    Field("waitingPublishers", "integer", "How many wait."),
+    Field(
+        "history",
+        "list",
+        "The owners so far, the newest first: topicEpoch, producerName, accessMode (or `fence`, `restore`), owner, "
+        "sessionId, waited, grantedAt and -Ms, endedAt and -Ms, endedBy (closed, dead, expired, fenced, restored; null "
+        "while it owns), takenOverBy (an epoch), after and through (lastConfirmedEntry at either end), "
+        "transactionsAborted.",
+    ),
+    Field("admission", "list", "For each accessMode what a new producer would meet: result and because."),
+    Field("next", "text", "The command that makes room for others; null if nobody is in the way."),
+)
+
+_PUBLISHERS = (
+    Field("producerName", "id", "The producer.", heading="PRODUCER"),
+    Field("accessMode", "text", "What it asked for.", heading="MODE"),
+    Field("epoch", "integer", "Its epoch."),
+    Field("who", "text", "Where it runs.", heading="OWNER"),
+    Field("program", "text", "What it runs."),
+    Field("alive", "text", "Whether it lives."),
+    Field("connected", "text", "For how long."),
+    Field("lastPublish", "text", "How long ago."),
+)
+_WAITING = (
+    Field("place", "integer", "Its place.", heading="WAITING"),
+    Field("producerName", "id", "The producer.", heading="PRODUCER"),
+    Field("who", "text", "Where it runs.", heading="OWNER"),
+    Field("program", "text", "What it runs."),
+    Field("alive", "text", "Whether it lives."),
+    Field("connected", "text", "For how long.", heading="FOR"),
+)
+_ADMISSION = (
+    Field("accessMode", "text", "What it asks for.", heading="A NEW PRODUCER"),
+    Field("would", "text", "What it would meet, and why."),
+)
+_HISTORY = (
+    Field("topicEpoch", "integer", "The epoch.", heading="EPOCH"),
+    Field("producerName", "id", "The producer.", heading="PRODUCER"),
+    Field("accessMode", "text", "How it came to it.", heading="MODE"),
+    Field("who", "text", "Where it ran.", heading="OWNER"),
+    Field("grantedAt", "time", "When.", heading="OWNER SINCE"),
+    Field("held", "text", "For how long.", heading="FOR"),
+    Field("ended", "text", "How it ended."),
+    Field("wrote", "text", "From the first to the last entry of its time.", heading="ENTRIES"),
+    Field("transactionsAborted", "integer", "By its coming.", heading="ABORTED"),
+)
+
+
+@argument("topic", type=TOPIC, help="The topic.")
+@option(
+    "-n",
+    "--limit",
+    type=click.IntRange(0),
+    default=_HISTORY_SHOWN,
+    metavar="N",
+    help="At most so many owners of the past. [default: 10]",
+)
+@reads_store
+@output(SHOWN, name_field="name")
+@example(
+    "txnctl producers show orders",
+    setup=("txnctl topics create orders", "txnctl producers open orders --producer loader"),
+)
+@example("txnctl producers show orders -n 100 -o json", setup="txnctl topics create orders")
+def show(context: Context, topic: str, limit: int) -> None:
+    """Show who has a topic, who waits, who had it, and what a new producer would meet.
+
+    It answers why a producer cannot connect: for each access mode what it would meet at this moment, because of whom,
+    and the command that changes it.
+
+    ALIVE says what is proven: `yes`, its process holds a kernel lock; `stopped` (SIGSTOP), which counts as alive;
+    `lease`, no process holds the session, it ends when nobody uses it for so long; `DEAD` or `EXPIRED`, which stand in
+    nobody's way.
+    """
+    row = context.store.show_producers(topic)
+    if limit > len(row["history"]):
+        row["history"] = context.store.producer_history(topic, limit)
+    row["history"] = row["history"][:limit]
+    row["next"] = _advice(row)
+    context.show(row, table=lambda shown: _screen(context, shown))
+
+
+def _screen(context: Context, row: Row) -> Iterator[str]:
+    from txnctl.commands.topics.stats import heading
+    from txnctl.fields.producer import table
+
+    yield heading(context, row["name"], _summary(row), row["asOfMs"])
+    for rows, columns in (
+        (_cells(row, "publishers"), _PUBLISHERS),
+        (_cells(row, "waiting"), _WAITING),
+        (_admission(row), _ADMISSION),
+        (_history(row), _HISTORY),
+    ):
+        if rows:
+            yield ""
+            yield from [f"  {line}" for line in table(context, rows, columns)]
+    notes = list(_notes(row))
+    if notes:
+        yield ""
+        yield from [f"  {line}" for line in notes]
+    if row["next"] is not None:
+        yield ""
+        yield f"Next: {context.style(row['next'], 'cyan')}"
+
+
+def _advice(row: Row) -> str | None:
+    """What makes room, shown before it is done: where somebody is in others' way, not where one just does its work."""
+    living = [each for each in row["publishers"] if each["alive"]]
+    if living and (row["waitingPublishers"] or any(each["state"] == "stopped" for each in living)):
+        return f"txnctl producers fence {row['name']} --dry-run"
+    if any(each["state"] == "stopped" for each in row["waiting"]):
+        return f"txnctl producers fence {row['name']} --waiting --dry-run"
+    return None
+
+
+def _notes(row: Row) -> Iterator[str]:
+    """What the tables do not say: what a state means for others, and what they can do about it."""
+    for each in (*row["publishers"], *row["waiting"]):
+        name, state = each["producerName"], each["state"]
+        if state == "stopped":
+            yield (
+                f"{name} is stopped, and keeps its place all the same: kill -CONT {each['pid']} lets it go on, "
+                f"kill -KILL {each['pid']} ends it."
+            )
+        elif state == "unknown-host":
+            yield f"{name} is on {each['host']}; nobody here holds its lock, and it stands in nobody's way."
+        elif state == "leased":
+            yield (
+                f"{name} belongs to no process: its lease ends in {duration(each['leaseEndsInMs'])}, unless it is "
+                "used. `txnctl producers close` ends it, by whoever has its token."
+            )
+        elif not each["alive"]:
+            yield f"{name} is gone: the next producer that connects removes it."
+
+
+def _summary(row: Row) -> str:
+    """`topicEpoch 7, owned by loader, 2 wait`."""
+    epoch = "no topicEpoch yet" if row["topicEpoch"] is None else f"topicEpoch {row['topicEpoch']}"
+    parts = [epoch]
+    if row["owner"] is not None:
+        parts.append(f"owned by {row['owner']['producerName']}")
+    elif living := sum(each["alive"] for each in row["publishers"]):
+        parts.append(plural(living, "shared producer"))
+    else:
+        parts.append("nobody is connected")
+    if row["waitingPublishers"]:
+        parts.append(f"{row['waitingPublishers']:,} waiting")
+    return ", ".join(parts)
+
+
+def _cells(row: Row, name: str) -> list[Row]:
+    from txnctl.fields.producer import cells
+
+    return [cells(each, row["asOfMs"]) for each in row[name]]
+
+
+def _admission(row: Row) -> list[Row]:
+    return [{**each, "would": _would(row, each["result"])} for each in row["admission"]]
+
+
+def _would(row: Row, result: str) -> str:
+    """`be refused: loader has the topic for itself`."""
+    publishers = [each for each in row["publishers"] if each["alive"]]
+    waiting = sum(each["alive"] for each in row["waiting"])
+    there = "nobody is there"
+    if row["owner"] is not None:
+        there = f"{row['owner']['producerName']} has the topic for itself"
+    elif publishers:
+        there = f"{plural(len(publishers), 'shared producer')} {'is' if len(publishers) == 1 else 'are'} connected"
+    elif waiting:
+        there = f"{plural(waiting, 'producer')} {'waits' if waiting == 1 else 'wait'} for it"
+    if result == "busy":
+        return f"be refused: {there}"
+    if result == "waits":
+        return f"wait: {there}" + (f", {waiting} before it" if waiting and publishers else "")
+    if result == "takes over":
+        return f"evict {plural(len(publishers) + waiting, 'producer')} and own the topic"
+    return {"connects": "connect", "owns": "own the topic"}.get(result, result)
+
+
+def _history(row: Row) -> Sequence[Row]:
+    from txnctl.fields.producer import where
+
+    return [
+        {
+            **each,
+            "who": where(each),
+            "held": duration(max(0, (each["endedMs"] or row["asOfMs"]) - each["grantedMs"])),
+            "ended": _ended(each),
+            "wrote": _entries(each),
+        }
+        for each in row["history"]
+    ]
+
+
+def _ended(each: Row) -> str | None:
+    """`fenced by epoch 8`; nothing while it owns."""
+    if each["takenOverBy"] is None:
+        return each["endedBy"]  # type: ignore[no-any-return]
+    return f"{each['endedBy']} by epoch {each['takenOverBy']}"
+
+
+def _entries(each: Row) -> str:
+    """The entries between the two ends; those of an owner that is still there go on."""
+    if each["through"] == each["after"]:
+        return "none"
+    return f"after {each['after']}" + ("" if each["through"] is None else f" to {each['through']}")

@@ -1,0 +1,80 @@
+"""Waiting for a topic, and leaving it: what `produce`, `producers open` and `producers lead` share."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from storage import AccessMode
+    from storage.client.producer import Producer
+    from txnctl.cli.context import Context
+
+_AHEAD_SHOWN = 3
+_LEAVE_S = 1.0
+"""How long a command waits for the writer gate, to leave its topic on the way out."""
+
+
+class WaitNote:
+    """What `on_wait` calls: it says once who is there, and for how long it will be waited.
+
+    Attributes:
+        said: whether it was called.
+    """
+
+    def __init__(self, context: Context, topic: str, timeout: float | None) -> None:
+        self._context = context
+        self._topic = topic
+        self._timeout = timeout
+        self.said = False
+
+    def __call__(self, ahead: list[str]) -> None:
+        from txnctl.output.human import duration
+
+        self.said = True
+        more = len(ahead) - _AHEAD_SHOWN
+        shown = ", ".join(ahead[:_AHEAD_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        behind = f" behind {shown}" if shown else ""
+        until = "" if self._timeout is None else f"; giving up after {duration(round(self._timeout * 1000))}"
+        self._context.note(f"waiting for {self._topic}{behind}{until}")
+
+
+def check_timeout(timeout: float | None, mode: AccessMode) -> None:
+    """See that a time to wait is given only to somebody who waits.
+
+    Raises:
+        InvalidValue
+    """
+    from storage import AccessMode
+
+    if timeout is not None and mode is not AccessMode.WAIT_FOR_EXCLUSIVE:
+        from storage.errors import InvalidValue
+
+        raise InvalidValue(
+            f"--timeout is how long WaitForExclusive waits; {mode.value} does not wait",
+            hint="Leave it out, or wait: --access-mode WaitForExclusive.",
+        )
+
+
+class Leaving:
+    """Leaves the topic at the end of a `with`, whatever happens in it, unless that was an interrupt.
+
+    An interrupted command ends at once, and the kernel frees what it held; so it does where leaving fails.
+    """
+
+    def __init__(self, context: Context, producer: Producer) -> None:
+        self._context = context
+        self._producer = producer
+
+    def __enter__(self) -> Producer:
+        return self._producer
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        from storage.errors import TxnctlError
+
+        if error is not None and not isinstance(error, Exception):
+            return
+        connection = self._context.store.connection
+        connection.lock_timeout_s = min(connection.lock_timeout_s, _LEAVE_S)
+        try:
+            self._producer.close()
+        except TxnctlError:
+            return

@@ -1,0 +1,25 @@
+"""Where a subscription starts, or is moved to: a position as typed, with times looked up."""
+
+from __future__ import annotations
+
+from txnctl.cli.value_types import AtTime
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from storage.values.position import Start
+    from txnctl.cli.context import Context
+
+
+def resolved(context: Context, topic: str, start: Start | AtTime) -> Start:
+    """The position; of a time, that of the first message published then or later."""
+    return context.store.position_at(topic, start.time_ms) if isinstance(start, AtTime) else start
+
+
+def note_if_beyond(context: Context, topic: str, start: Start | AtTime, mark_delete: str) -> None:
+    """Say so if the position typed lies beyond the end: the subscription begins at the end, and misses nothing sent."""
+    from storage.values.position import MessageId, Position
+
+    if isinstance(start, Position | MessageId):
+        end = Position.parse(mark_delete)
+        if (start.ledger_id, start.entry_id - 1) > (end.ledger_id, end.entry_id):
+            context.note(f"{start} lies beyond the end of {topic}, and is taken as the end: just after {end}")

@@ -1,0 +1,91 @@
+"""`txnctl tables get`: one value."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import argument, example, numbers_are_arguments, option, output, reads_store
+from txnctl.cli.value_types import TABLE
+from txnctl.commands.tables.key import with_base64
+from txnctl.commands.tables.reader import reads_table
+from txnctl.fields.table import NAME, ROW
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from storage.client.table import Row
+    from txnctl.cli.context import Context
+
+_SETUP = ("txnctl tables create accounts", "txnctl tables put accounts B1 100")
+
+
+@argument("table", type=TABLE, help="The table.")
+@argument("key", help="The key.")
+@reads_table
+@with_base64
+@option("-n", "--no-newline", is_flag=True, help="Print the value without a newline after it, for `put -`.")
+@numbers_are_arguments
+@reads_store
+@output(
+    (NAME, *ROW), name_field="version", formats=("value", "table", "json", "ndjson", "name"), default="value"
+)
+@example("txnctl tables get accounts B1", setup=_SETUP)
+@example("txnctl tables get accounts B1 -o json", setup=_SETUP)
+@example("txnctl tables get accounts B7", setup=_SETUP, exit_code=3)
+def get(context: Context, table: str, key: str, is_base64: bool, no_newline: bool, **how: Any) -> None:
+    """Print the value of a key: its bytes and a newline.
+
+    Where the key has no value, nothing is printed and the exit code is 3. `-o json` has the version too, which `put
+    --if-version` takes; `-o name` prints it alone.
+
+    Outside a transaction, and in a read-committed one, it sees what is committed at this moment and disturbs nobody.
+    --check says what it does on a write intent: `minimal` asks after the transaction that wrote it if that one began
+    before this command, `full` always, `none` never, and then may miss even what you have just committed.
+
+    In a serializable transaction (--txn) it sees the table as it was when the transaction began, with the
+    transaction's own writes. It is recorded, so that nobody older can change the key any more, and where somebody's
+    unfinished write is in the way one of the two transactions is aborted.
+    """
+    from txnctl.commands.tables.key import key_of
+    from txnctl.commands.tables.reader import opened
+
+    wanted = key_of(key, is_base64=is_base64)
+    with opened(context, table, how) as (source, reading):
+        found = source.get_row(wanted, **reading)
+    if found is None:
+        raise not_found(table, wanted)
+    if context.output != "value":
+        _show(context, table, found)
+        return
+    value = found.value
+    if context.out.terminal:
+        from txnctl.output.escape import printable_bytes
+
+        value = printable_bytes(value).encode()
+    context.out.write_bytes(value if no_newline else value + b"\n")
+
+
+def _show(context: Context, table: str, found: Row) -> None:
+    from txnctl.fields.table import row_of
+    from txnctl.output.bytes_field import bytes_cell
+    from txnctl.output.table import object_table
+
+    context.show(
+        {"table": table, **row_of(found)},
+        table=lambda row: object_table(
+            {**row, "key": bytes_cell(row, "key"), "value": bytes_cell(row, "value")}, (NAME, *ROW)
+        ),
+    )
+
+
+def not_found(table: str, key: bytes) -> Exception:
+    """The error for a key without a value."""
+    from storage.errors import KeyNotFound
+    from txnctl.commands.tables.key import shown_key
+    from txnctl.output.bytes_field import bytes_field
+
+    return KeyNotFound(
+        f"table {table} has no value under {shown_key(key)}",
+        hint=f"`txnctl tables scan {table}` shows what there is, `txnctl tables versions {table} KEY` what there was.",
+        table=table,
+        **bytes_field("key", key),
+    )

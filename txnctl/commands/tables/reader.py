@@ -1,0 +1,77 @@
+"""Who reads a table on the command line: a reader at READ_COMMITTED, one at a time in the past, or a transaction.
+
+The first two only read: the store is open read-only. A read in a serializable transaction is a changing command: it
+records what was read, and may push, so it needs a store that is open for writing.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from txnctl.cli.decorators import option
+from txnctl.cli.value_types import CHECK_MODE, MOMENT, TXN_ID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, TypeVar
+
+    from storage.client.table import Table
+    from txnctl.cli.context import Context
+
+    F = TypeVar("F", bound=Callable[..., object])
+
+_SERIALIZABLE = "SERIALIZABLE"
+
+
+def reads_table(function: F) -> F:
+    """Take --txn, --at and --check, for `opened`."""
+    for declare in (
+        option(
+            "--check",
+            type=CHECK_MODE,
+            help="What a read does on a write intent, if the transaction is not serializable. [default: minimal]",
+        ),
+        option(
+            "--at",
+            type=MOMENT,
+            metavar="TIME",
+            help="Read what was committed at that time, or version, as long as versions are kept.",
+        ),
+        option(
+            "--txn", type=TXN_ID, envvar="TXNCTL_TXN", help="The transaction to read in. [env: TXNCTL_TXN]"
+        ),
+    ):
+        function = declare(function)
+    return function
+
+
+@contextmanager
+def opened(context: Context, name: str, how: dict[str, Any]) -> Iterator[tuple[Table, dict[str, Any]]]:
+    """The table, and the arguments that `get` and `scan` take to read as `reads_table` was told.
+
+    Raises:
+        InvalidValue: --at in a transaction, --check in a serializable one.
+        TableNotFound, TransactionNotFound
+    """
+    from storage.errors import InvalidValue
+
+    txn = how["txn"]
+    reading = {name: how[name] for name in ("txn", "at", "check")}
+    if how["at"] is not None and (txn is not None or how["check"] is not None):
+        other = "--check" if txn is None else f"transaction {txn} (--txn, TXNCTL_TXN)"
+        raise InvalidValue(
+            f"--at reads what was committed then, outside any transaction; {other} does not go with it",
+            hint="Leave one of them out."
+            if txn is None
+            else "Leave out --at, or: env -u TXNCTL_TXN txnctl ...",
+        )
+    if txn is None or context.store.show_transaction(txn)["isolation"] != _SERIALIZABLE:
+        yield context.store.table(name), reading
+        return
+    from txnctl.commands.tables.losers import Losers
+
+    with context.open_store(context.store_path, read_only=False) as store:
+        losers = Losers(context, store)
+        yield store.table(name), reading
+        losers.told(txn=txn)

@@ -1,0 +1,66 @@
+"""`txnctl tables versions`: the history of one key."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import argument, example, numbers_are_arguments, output, reads_store
+from txnctl.cli.value_types import TABLE
+from txnctl.commands.tables.key import with_base64
+from txnctl.fields.table import VALUE, VERSION
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+    Row = dict[str, Any]
+
+FIELDS = (
+    *VERSION,
+    Field("state", "text", "The state of that transaction: OPEN, COMMITTED or ABORTED."),
+    Field("intent", "boolean", "Whether it is a write intent: not committed, or not finalised yet."),
+    Field("deleted", "boolean", "Whether it says that the key was deleted."),
+    *VALUE,
+)
+_SETUP = (
+    "txnctl tables create accounts",
+    "txnctl tables put accounts B1 100",
+    "txnctl tables put accounts B1 90",
+)
+
+
+@argument("table", type=TABLE, help="The table.")
+@argument("key", help="The key.")
+@with_base64
+@numbers_are_arguments
+@reads_store
+@output(FIELDS, name_field="version")
+@example("txnctl tables versions accounts B1", setup=_SETUP)
+@example(
+    "V=$(txnctl tables versions accounts B1 -o name | tail -1)",
+    'txnctl tables get accounts B1 --at "$V"',
+    setup=_SETUP,
+)
+def versions(context: Context, table: str, key: str, is_base64: bool) -> None:
+    """List all that is kept under a key.
+
+    The newest comes first. A write intent of an unfinished transaction stands on top; older versions are kept for
+    reads in the past (--at), as long as `store config table-retention` says.
+    """
+    from txnctl.commands.tables.key import key_of, shown_key
+    from txnctl.fields.table import with_bytes
+
+    wanted = key_of(key, is_base64=is_base64)
+    rows = [with_bytes(row, "value") for row in context.store.table(table).versions(wanted)]
+    if not rows and context.output == "table":
+        context.note(f"table {table} keeps nothing under {shown_key(wanted)}")
+    context.show_list(rows, table=lambda shown: _table(context, shown))
+
+
+def _table(context: Context, rows: Sequence[Row]) -> str:
+    from txnctl.output.bytes_field import bytes_cell
+
+    cells = [{**row, "value": "(deleted)" if row["deleted"] else bytes_cell(row, "value")} for row in rows]
+    return context.table_of(cells, [field for field in FIELDS if field.name != "deleted"])

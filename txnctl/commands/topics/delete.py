@@ -1,0 +1,78 @@
+"""`txnctl topics delete`."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
+from txnctl.cli.value_types import TOPIC
+from txnctl.output.field import Field
+from txnctl.output.human import plural, size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+DELETED = (
+    Field("topic", "id", "The topic's full name."),
+    Field("messages", "integer", "Messages that went with it."),
+    Field("bytes", "size", "Their bytes.", heading="SIZE"),
+    Field("subscriptions", "list", "Subscriptions that went with it."),
+    Field("consumersEvicted", "list", "Consumers that were attached to them."),
+    Field("producersEvicted", "list", "Producers that were connected, or waited."),
+    Field("transactionsAborted", "list", "Open transactions that held something there, aborted first."),
+    Field("dryRun", "boolean", "Whether nothing was changed."),
+)
+
+
+@argument("topic", type=TOPIC, help="The topic.")
+@changes_store(effect="destroys")
+@administrative
+@forcible(
+    "Delete it although consumers or producers are there, or open transactions hold something: these are aborted."
+)
+@output(DELETED, name_field="topic")
+@example("txnctl topics delete orders --dry-run", setup="txnctl topics create orders")
+@example(
+    "txnctl topics delete orders --yes --reason 'moved to the other store'",
+    setup="txnctl topics create orders",
+)
+def delete(context: Context, topic: str) -> None:
+    """Delete a topic with its messages and subscriptions.
+
+    It is refused while consumers are attached to it or producers connected, or while open transactions have messages
+    or acknowledgements there. A topic created again under the name goes on with its ledger ids and epochs where this
+    one stopped.
+    """
+    delete_topic = context.store.admin.delete_topic
+    plan = delete_topic(topic, force=context.force, dry_run=True)
+    context.confirm(f"Delete topic {topic}?", plan=_lines(plan))
+    done = plan
+    if not context.dry_run:
+        done = delete_topic(topic, force=context.force, reason=context.reason)
+    context.show(done, table=lambda row: _report(row, topic, context.force))
+
+
+def _report(row: dict[str, Any], topic: str, force: bool) -> list[str]:
+    if not row["dryRun"]:
+        return _lines(row)
+    command = f'txnctl topics delete {topic}{" --force" if force else ""} --yes --reason "..."'
+    return ["DRY RUN: nothing was changed.", "", *_lines(row), "", f"Run: {command}"]
+
+
+def _lines(row: dict[str, Any]) -> list[str]:
+    """What goes, one kind a line: `removes` what would go, `removed` what is gone."""
+    from storage.values.names import short_topic_name
+
+    tense = "s" if row["dryRun"] else "d"
+    went = f"{plural(row['messages'], 'message')}, {size(row['bytes'])}"
+    lines = [f"  remove{tense}   topic {short_topic_name(row['topic'])}: {went}"]
+    for name, noun, what in (
+        ("subscriptions", "subscription", f"remove{tense}"),
+        ("consumersEvicted", "consumer", "evicts" if tense == "s" else "evicted"),
+        ("producersEvicted", "producer", "evicts" if tense == "s" else "evicted"),
+        ("transactionsAborted", "open transaction", "aborts" if tense == "s" else "aborted"),
+    ):
+        if row[name]:
+            lines.append(f"  {what:<9} {plural(len(row[name]), noun)}: {', '.join(row[name])}")
+    return lines

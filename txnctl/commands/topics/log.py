@@ -1,0 +1,99 @@
+"""`txnctl topics log`: the entries of a topic as they are stored."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import argument, example, option, output, reads_store
+from txnctl.cli.value_types import RANGE, TOPIC, AtTime
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from storage import MessageId, Position, Store
+    from storage.values.position import Extreme
+    from txnctl.cli.context import Context
+    from txnctl.cli.value_types import MessageRange
+
+    Row = dict[str, Any]
+    Start = Position | MessageId | Extreme | AtTime
+
+NEWEST_DEFAULT = 50
+
+ENTRIES = (
+    Field("position", "position", "ledger:entry."),
+    Field("kind", "text", "messages, or commit or abort: the marker of a transaction that ended."),
+    Field("messages", "integer", "Messages in the entry."),
+    Field("size", "size", "Its bytes."),
+    Field("txnId", "id", "The transaction it belongs to, or null.", heading="TXN"),
+    Field("txnState", "text", "The state of that transaction now, or null.", heading="STATE"),
+    Field("producerName", "text", "Its producer; null for a marker.", heading="PRODUCER"),
+    Field("sequenceId", "integer", "Its first sequence id; null for a marker.", heading="SEQUENCE"),
+    Field("epoch", "integer", "The topic epoch of its producer, or null.", heading=""),
+    Field("publishTimeAt", "time", "When it was stored.", heading="PUBLISHED"),
+    Field("publishTimeMs", "timeMs", "The same as an integer.", heading=""),
+)
+
+
+@argument("topic", type=TOPIC, help="The topic.")
+@option(
+    "--range",
+    "wanted",
+    type=RANGE,
+    metavar="RANGE",
+    help="Which entries: A..B, -N for the last N, or @TIME for all since then; A and B are positions or @TIME. "
+    f"[default: -{NEWEST_DEFAULT}]",
+)
+@reads_store
+@output(ENTRIES, name_field="position")
+@example(
+    "txnctl topics log orders",
+    setup=("txnctl topics create orders", "txnctl transactions run -- txnctl produce orders -m hello"),
+)
+@example("txnctl topics log orders --range 1:0.. -o ndjson", setup="txnctl topics create orders")
+def log(context: Context, topic: str, wanted: MessageRange | None) -> None:
+    """Show the entries of a topic as they are stored, transaction markers too.
+
+    An entry is one message, a batch of messages sent together, or the marker that a transaction left when it ended.
+    Entries of open and aborted transactions are shown like all others; STATE tells.
+    """
+    context.show_list(_rows(context.store, topic, wanted))
+
+
+def _rows(store: Store, topic: str, wanted: MessageRange | None) -> Iterator[Row]:
+    newest = NEWEST_DEFAULT if wanted is None else wanted.newest
+    if newest is not None:
+        return store.log(topic, _newest(store, topic, newest))
+    assert wanted is not None
+    return _until(_from(store, topic, wanted.first), wanted.last)
+
+
+def _newest(store: Store, topic: str, count: int) -> Position | Extreme:
+    """Where the last `count` entries begin: positions are dense within a ledger."""
+    from storage.values.position import EARLIEST, Position
+
+    for ledger in reversed(store.topic_stats_internal(topic)["ledgers"]):
+        if ledger["entries"] >= count:
+            return Position(ledger["ledgerId"], ledger["entries"] - count)
+        count -= ledger["entries"]
+    return EARLIEST
+
+
+def _from(store: Store, topic: str, first: Start) -> Iterator[Row]:
+    """All entries from there on."""
+    return store.log(topic, store.position_at(topic, first.time_ms) if isinstance(first, AtTime) else first)
+
+
+def _until(rows: Iterator[Row], last: Start) -> Iterator[Row]:
+    """The rows up to there."""
+    from itertools import takewhile
+
+    from storage.values.position import EARLIEST, Extreme, Position
+
+    if isinstance(last, AtTime):
+        return takewhile(lambda row: row["publishTimeMs"] <= last.time_ms, rows)
+    if isinstance(last, Extreme):
+        return iter(()) if last is EARLIEST else rows
+    end = Position(last.ledger_id, last.entry_id)
+    return takewhile(lambda row: Position.parse(row["position"]) <= end, rows)

@@ -1,0 +1,191 @@
+"""`txnctl topics stats`: one screen about one topic, and the next command to type."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import argument, example, output, reads_store
+from txnctl.cli.value_types import TOPIC
+from txnctl.commands.topics.group import AS_OF, COUNTS, CREATED, LIMITS, NAMES
+from txnctl.fields.subscription import level_of
+from txnctl.output.field import Field
+from txnctl.output.human import count, duration, plural, size
+from txnctl.output.timestamp import clock_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+    Row = dict[str, Any]
+
+STATS = (
+    *NAMES,
+    *AS_OF,
+    *CREATED,
+    *LIMITS,
+    *COUNTS,
+    Field(
+        "readableMessages", "integer", "Messages that a READ_COMMITTED reader from the beginning is handed."
+    ),
+    Field("skippedMessages", "integer", "Aborted messages that it passes over."),
+    Field("blockedMessages", "integer", "Committed messages that wait behind an open transaction."),
+    Field("oldestBlockedAt", "time", "When the first of them was published; null if there is none near."),
+    Field("oldestBlockedMs", "timeMs", "The same as an integer.", heading=""),
+    Field(
+        "blockedBy",
+        "map",
+        "The open transaction that holds maxReadPosition: txnId, firstPosition, beginAt, beginMs, ageMs, owner, "
+        "ownerState; null if none is open.",
+    ),
+    Field("waitingPublishers", "integer", "Producers that wait for their turn."),
+    Field(
+        "publishers",
+        "list",
+        "The connected producers: accessMode, producerName, sessionId, epoch, owner, state, alive, connectedSinceAt "
+        "and -Ms, lastPublishAt and -Ms, leaseEndsInMs, and the rest of `producers list`.",
+    ),
+    Field(
+        "subscriptions",
+        "map",
+        "By name: type, subscriptionIsolationLevel, markDeletePosition, readPosition, msgBacklog = visible + blocked "
+        "+ uncommitted, pending, unackedMessages, verdict, consumers, and the rest of `subscriptions stats`.",
+    ),
+)
+
+SUBSCRIPTION_COLUMNS = (
+    Field("name", "id", "The subscription.", heading="SUBSCRIPTION"),
+    Field("shortType", "text", "Its type.", heading="TYPE"),
+    Field("subscriptionIsolationLevel", "text", "Its isolation level.", heading="ISOLATION LEVEL"),
+    Field("markDeletePosition", "position", "Everything up to here is acknowledged.", heading="MARK-DELETE"),
+    Field("visible", "integer", "Messages it may be handed."),
+    Field("blocked", "integer", "Committed messages behind an open transaction."),
+    Field("pending", "integer", "Acknowledgements that wait for their transaction."),
+    Field("living", "integer", "Consumers attached.", heading="CONSUMERS"),
+    Field("verdict", "text", "ok, behind, blocked, mixed, or no-consumer."),
+)
+
+VERDICT_STYLES = {
+    "ok": ("green",),
+    "behind": ("yellow",),
+    "no-consumer": ("yellow",),
+    "blocked": ("bold", "red"),
+    "mixed": ("bold", "red"),
+}
+
+WIDTH = 87
+"""Columns of the first line, at whose end stands the moment."""
+
+
+@reads_store
+@argument("topic", type=TOPIC, help="The topic.")
+@output(STATS, name_field="name")
+@example("txnctl topics stats orders", setup="txnctl topics create orders")
+@example("txnctl topics stats orders -o json", setup="txnctl topics create orders")
+def stats(context: Context, topic: str) -> None:
+    """Show what a topic holds, what is readable, and what is blocked by whom.
+
+    Everything comes from one instant of the store. BLOCKED counts messages that are committed and yet cannot be read
+    at READ_COMMITTED, because a transaction that began before them is still open; the line names it.
+
+    Connected producers follow with their epoch; `producers show` tells all about them.
+
+    A subscription's verdict is `ok`, `behind` (its consumers are slow), `blocked` (they wait for a transaction),
+    `mixed` (both), or `no-consumer`.
+    """
+    context.show(context.store.topic_stats(topic), table=lambda row: _screen(context, row))
+
+
+def _screen(context: Context, row: Row) -> Iterator[str]:
+    yield heading(
+        context,
+        row["name"],
+        f"{plural(row['msgCount'], 'message')}, {plural(row['markerCount'], 'marker')}, {size(row['storageSize'])}",
+        row["asOfMs"],
+    )
+    yield f"  positions   {'   '.join(_positions(row))}"
+    skipped = f" ({count(row['skippedMessages'])} aborted skipped)" if row["skippedMessages"] else ""
+    yield f"  readable    {count(row['readableMessages'])} committed{skipped}"
+    if row["blockedMessages"]:
+        yield f"  {context.style('BLOCKED', 'bold', 'red')}     {_blocked(row)}"
+    if row["ongoingTxnCount"]:
+        in_what = plural(row["ongoingTxnCount"], "open transaction")
+        yield f"  uncommitted {count(row['uncommittedMessages'])} in {in_what}"
+    yield from _publishers(context, row)
+    yield from _subscriptions(context, row["subscriptions"])
+    advice = _advice(row)
+    if advice is not None:
+        yield ""
+        yield f"Next: {context.style(advice, 'cyan')}"
+
+
+def _advice(row: Row) -> str | None:
+    """The next command: about what holds readers up, else about what holds producers up."""
+    if row["blockedMessages"]:
+        return f"txnctl transactions explain {row['blockedBy']['txnId']}"
+    if row["waitingPublishers"]:
+        return f"txnctl producers show {row['name']}"
+    return None
+
+
+def heading(context: Context, name: str, facts: str, as_of_ms: int) -> str:
+    """The first line of a report: the name, the facts, and at the end of the line the moment."""
+    left, moment = f"{name:<10}  {facts}", f"as of {clock_time(as_of_ms)}"
+    gap = " " * max(2, WIDTH - len(left) - len(moment))
+    return f"{context.style(name, 'bold')}{left[len(name) :]}{gap}{context.style(moment, 'dim')}"
+
+
+def _positions(row: Row) -> Iterator[str]:
+    if row["firstPosition"] is not None:
+        yield f"first {row['firstPosition']}"
+    yield f"maxReadPosition {row['maxReadPosition']}"
+    yield f"lastConfirmedEntry {row['lastConfirmedEntry']}"
+    if row["topicEpoch"] is not None:
+        yield f"topicEpoch {row['topicEpoch']}"
+
+
+def _blocked(row: Row) -> str:
+    waiting = ""
+    if row["oldestBlockedMs"] is not None:
+        waiting = f", oldest waiting {duration(max(0, row['asOfMs'] - row['oldestBlockedMs']))}"
+    return (
+        f"{count(row['blockedMessages'])} committed{waiting}, behind transaction {row['blockedBy']['txnId']}"
+    )
+
+
+def _publishers(context: Context, row: Row) -> Iterator[str]:
+    """Every connected producer on a line, and how many wait."""
+    from txnctl.fields.producer import COLUMNS, cells, table
+
+    if row["publishers"]:
+        headings, *lines = table(context, [cells(each, row["asOfMs"]) for each in row["publishers"]], COLUMNS)
+        yield ""
+        yield f"  {context.style(headings, 'dim')}"
+        yield from [f"  {line}" for line in lines]
+    if row["waitingPublishers"]:
+        if not row["publishers"]:
+            yield ""
+        number = plural(row["waitingPublishers"], "producer")
+        yield f"  {number} {'waits' if row['waitingPublishers'] == 1 else 'wait'} for the topic"
+
+
+def _subscriptions(context: Context, subscriptions: dict[str, Row]) -> Iterator[str]:
+    """Every subscription on a line; the verdict, which stands last, in its colour."""
+    rows = [
+        {
+            **each,
+            "name": name,
+            "subscriptionIsolationLevel": level_of(each),
+            "shortType": "Excl." if each["type"] == "Exclusive" else each["type"],
+            "living": sum(consumer["state"] in ("alive", "stopped") for consumer in each["consumers"]),
+        }
+        for name, each in subscriptions.items()
+    ]
+    if not rows:
+        return
+    headings, *lines = context.table_of(rows, SUBSCRIPTION_COLUMNS, folds=False).splitlines()
+    yield ""
+    yield f"  {context.style(headings, 'dim')}"
+    for row, line in zip(rows, lines, strict=True):
+        verdict = row["verdict"]
+        yield f"  {line.removesuffix(verdict)}{context.style(verdict, *VERDICT_STYLES.get(verdict, ()))}"

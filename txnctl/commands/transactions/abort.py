@@ -1,0 +1,260 @@
+"""`txnctl transactions abort`: what it would do, and doing it."""
+
+from __future__ import annotations
+
+import click
+
+from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
+from txnctl.cli.value_types import TXN_ID
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from storage import Store
+    from storage.values.txn_id import TxnID
+    from txnctl.cli.context import Context
+
+    Row = dict[str, Any]
+
+ABORTED = (
+    Field("txnId", "id", "The transaction's id."),
+    Field("dryRun", "boolean", "Whether nothing was changed."),
+    Field("already", "boolean", "Whether it had been aborted before: nothing was changed."),
+    Field("stateBefore", "text", "OPEN, or ABORTED if it had been aborted before."),
+    Field("version", "integer", "The version that was, or would be, aborted: for `--if-version`."),
+    Field("idleMs", "duration", "Time since its last use."),
+    Field("deadlineInMs", "duration", "Time until its deadline, negative after it."),
+    Field("owner", "text", "Who began it: user@host:pid (program)."),
+    Field(
+        "ownerState", "text", "alive, stopped, dead, rebooted, unknown-host; detached: no process holds it."
+    ),
+    Field("refused", "text", "Of a dry run: why it is refused without --force; null if it is not."),
+    Field("fence", "boolean", "Whether the producers of its messages lose their sessions too."),
+    Field(
+        "effects",
+        "list",
+        "For each topic, subscription and table that it touched, what the abort changes there; with --fence, each "
+        "producer whose session is ended.",
+    ),
+    Field("endedAt", "time", "When it was aborted; null in a dry run."),
+    Field("endedMs", "timeMs", "The same as an integer."),
+    Field("endedBy", "text", "Who aborted it; null in a dry run."),
+    Field("reason", "text", "Why it was aborted: asked, timed-out, owner-dead and so on; null in a dry run."),
+    Field("reasonText", "text", "What was said with --reason."),
+)
+_ENDED = ("endedAt", "endedMs", "endedBy", "reason", "reasonText")
+
+
+@argument(
+    "txn",
+    type=TXN_ID,
+    required=False,
+    help="The transaction, its id in full: 0:42, (0,42) or 42. [env: TXNCTL_TXN]",
+)
+@option(
+    "--if-version",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Only if it is still at this version: the one that was looked at.",
+)
+@option(
+    "--fence",
+    is_flag=True,
+    help="End the sessions of the producers of its messages too: they must connect anew.",
+)
+@changes_store()
+@administrative
+@forcible("Abort it although its owner is alive and used it within the last 60 seconds.")
+@output(ABORTED, name_field="txnId")
+@example("txnctl transactions abort 0:1 --dry-run", setup="txnctl transactions begin")
+@example(
+    "txnctl transactions abort 0:1 --if-version 1 --reason 'stuck since the deploy'",
+    setup="txnctl transactions begin",
+)
+def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bool) -> None:
+    """Abort a transaction, of somebody else too: all of it is dropped.
+
+    Its messages are never seen at READ_COMMITTED, its acknowledgements are taken back and those messages delivered
+    again, the keys of tables that it held are free, and what waited behind it becomes visible. With --dry-run it only
+    says so, with the numbers that the real one has.
+
+    It is refused (exit code 9) while the process that owns the transaction is alive and used it within the last 60
+    seconds; --force overrides that. One that TXNCTL_TXN names is your own: it is not asked after its owner.
+    Repeating an abort succeeds and says when, why and by whom it was done, with the same --if-version too. A detached
+    transaction has no process to ask for: one that was used within the last 60 seconds is aborted with a warning.
+
+    With --fence the producers that sent its messages, as far as they are connected, lose their sessions: none of them
+    publishes again without connecting anew. One that owned its topic takes the epoch with it, and who waits for the
+    topic is next. Other producers stay.
+    """
+    from txnctl.cli.current_transaction import named_or_current
+
+    wanted = named_or_current(txn)
+    row = context.store.abort(
+        wanted,
+        reason=context.reason,
+        if_version=if_version,
+        force=context.force or txn is None,
+        dry_run=context.dry_run,
+        fence=fence,
+    )
+    _complete(context.store, row)
+    context.show(row, table=lambda shown: _report(context, shown))
+
+
+def _complete(store: Store, row: Row) -> None:
+    """Add when, why and by whom it was ended."""
+    ended = {} if row["dryRun"] and not row["already"] else store.show_transaction(row["txnId"])
+    for name in _ENDED:
+        row[name] = ended.get(name)
+
+
+def _report(context: Context, row: Row) -> Iterator[str]:
+    if row["already"]:
+        why = f", {row['reason']}" if row["reason"] else ""
+        text = f": {row['reasonText']}" if row["reasonText"] else ""
+        when = f" at {row['endedAt']} by {row['endedBy']}{why}{text}" if row["endedAt"] else ""
+        yield f"{row['txnId']} was aborted already{when}. Nothing was changed."
+        return
+    if row["dryRun"]:
+        yield context.style("DRY RUN: nothing was changed.", "bold")
+        yield ""
+    yield f"{'Abort' if row['dryRun'] else 'Aborted'} {row['txnId']} ({_state(row)})"
+    yield from _aligned([*_effects(row), *_warnings(row)])
+    advice = _advice(row, context.force)
+    if advice:
+        yield ""
+        yield from _content(row) if row["dryRun"] else ()
+        yield advice
+
+
+def _state(row: Row) -> str:
+    """`OPEN, version 18, idle 46m58s; owner anna@db-2:48211 is alive, deadline in 12m48s`."""
+    from txnctl.output.human import duration
+
+    owner = f"owner {row['owner']} is {row['ownerState']}"
+    if row["ownerState"] == "detached":
+        owner = f"detached, begun by {row['owner']}"
+    left = row["deadlineInMs"]
+    until = f"deadline in {duration(left)}" if left > 0 else f"overdue {duration(-left)}"
+    return f"{row['stateBefore']}, version {row['version']}, idle {duration(row['idleMs'])}; {owner}, {until}"
+
+
+def _warnings(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
+    """What speaks against it."""
+    from storage.limits import ACTIVE_OWNER_MS
+    from txnctl.output.human import duration
+
+    if row["refused"] is not None:
+        yield "refused", None, "", f"without --force: {row['refused']}"
+    elif row["ownerState"] == "detached" and row["idleMs"] < ACTIVE_OWNER_MS:
+        is_at_work = "may be" if row["dryRun"] else "may have been"
+        yield "careful", None, "", f"used {duration(row['idleMs'])} ago: somebody {is_at_work} at work in it"
+
+
+def _effects(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
+    """Lines of the report: what, how many, of what, where."""
+    topics = [effect for effect in row["effects"] if effect["kind"] == "topic"]
+    if not row["effects"]:
+        yield "changes", None, "", "nothing: it has touched no topic, no subscription and no table"
+    for each in topics:
+        where = f"{each['name']} {each['firstPosition']}"
+        if each["lastPosition"] != each["firstPosition"]:
+            where += f"..{each['lastPosition']}"
+        yield "discards", each["messages"], _messages(each), where
+    for each in row["effects"]:
+        if each["kind"] == "subscription":
+            where = f"{each['name']} to subscription {each['subscription']}"
+            if each["cumulative"] is not None:
+                where += f" (through {each['cumulative']})"
+            yield "redelivers", each["messages"], _messages(each), where
+    for each in row["effects"]:
+        if each["kind"] == "table":
+            noun = "write intent" if each["intents"] == 1 else "write intents"
+            yield "releases", each["intents"], noun, each["table"]
+    producers = [effect for effect in row["effects"] if effect["kind"] == "producer"]
+    for each in producers:
+        yield "fences", None, "", _fenced(each)
+    if row["fence"] and not producers:
+        yield "fences", None, "", "nobody: no producer of its messages is connected"
+    for each in topics:
+        yield from _released(each)
+
+
+def _fenced(effect: Row) -> str:
+    """`loader (Exclusive, anna@db-2:48211) on orders, epoch 7 -> 8; aborts 0:9 too`."""
+    text = f"{effect['producerName']} ({effect['accessMode']}, {str(effect['owner']).partition(' (')[0]}) "
+    text += f"on {effect['name']}"
+    if effect["topicEpochBefore"] != effect["topicEpochAfter"]:
+        text += f", epoch {effect['topicEpochBefore']} -> {effect['topicEpochAfter']}"
+    if effect["transactionsAborted"]:
+        text += f"; aborts {', '.join([str(each) for each in effect['transactionsAborted']])} too"
+    return text
+
+
+def _released(effect: Row) -> Iterator[tuple[str, int | None, str, str]]:
+    """What the abort sets free on a topic, and what stays blocked there."""
+    topic, before, after = effect["name"], effect["maxReadPositionBefore"], effect["maxReadPositionAfter"]
+    if before != after:
+        yield "moves", None, "", f"{topic} maxReadPosition {before} -> {after}"
+    remaining = 0
+    for name, each in effect["unblocks"].items():
+        remaining = max(remaining, each["blockedAfter"])
+        freed = each["blockedBefore"] - each["blockedAfter"]
+        if freed:
+            seen = f"{name} {each['visibleBefore']:,} -> {each['visibleAfter']:,} visible"
+            yield "unblocks", freed, f"of {each['blockedBefore']:,}", seen
+    following = effect["blockedNext"]
+    if following is not None:
+        yield "then", remaining, "stay blocked", f"behind {following['txnId']} ({_who(following)})"
+
+
+def _who(blocker: Row) -> str:
+    from txnctl.output.human import duration
+
+    name = " ".join([f"{key}={value}" for key, value in blocker["labels"].items()])
+    owner = name or str(blocker["owner"]).partition(" (")[0]
+    return f"{owner}, {blocker['ownerState']}, active {duration(blocker['idleMs'])} ago"
+
+
+def _messages(effect: Row) -> str:
+    return "message" if effect["messages"] == 1 else "messages"
+
+
+def _aligned(lines: list[tuple[str, int | None, str, str]]) -> Iterator[str]:
+    numbers = max([len(f"{number:,}") for _, number, _, _ in lines if number is not None], default=0)
+    nouns = max([len(noun) for _, _, noun, _ in lines], default=0)
+    previous = None
+    for what, number, noun, where in lines:
+        label, previous = ("" if what == previous else what), what
+        if number is None:
+            yield f"  {label:11}  {where}"
+        else:
+            yield f"  {label:11}  {number:>{numbers},} {noun:{nouns}}   {where}"
+
+
+def _content(row: Row) -> Iterator[str]:
+    """The command that shows what is at stake."""
+    for each in row["effects"]:
+        if each["kind"] == "topic":
+            first = f"--from {each['firstPosition']} -n {each['messages']}"
+            yield f"See: txnctl topics peek {each['name']} --isolation-level read-uncommitted {first}"
+        elif each["kind"] == "table":
+            yield f"See: txnctl tables intents {each['table']}"
+
+
+def _advice(row: Row, force: bool) -> str | None:
+    if row["dryRun"]:
+        needs_force = row["refused"] or (force and row["ownerState"] in ("alive", "stopped"))
+        options = f"{' --fence' if row['fence'] else ''}{' --force' if needs_force else ''}"
+        return f'Run: txnctl transactions abort {row["txnId"]} --if-version {row["version"]}{options} --reason "..."'
+    for effect in row["effects"]:
+        blocked = effect["kind"] == "topic" and any(
+            each["blockedAfter"] for each in effect["unblocks"].values()
+        )
+        if blocked and effect["blockedNext"] is not None:
+            return f"Next: txnctl transactions explain {effect['blockedNext']['txnId']}"
+    return None

@@ -1,0 +1,105 @@
+"""`txnctl transactions begin`: a transaction for one shell command after the other."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import changes_store, example, option, output
+from txnctl.cli.value_types import CHECK_MODE, DURATION, KEY_VALUE, PRIORITY, TRANSACTION_ISOLATION
+from txnctl.fields.transaction import FIELDS, with_keys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar
+
+    from txnctl.cli.context import Context
+
+    F = TypeVar("F", bound=Callable[..., object])
+
+with_timeout = option(
+    "--timeout",
+    type=DURATION,
+    help="Until its deadline, after which it can only be aborted; 24h at most. [default: 10m]",
+)
+with_labels = option(
+    "--label",
+    type=KEY_VALUE,
+    metavar="K=V",
+    multiple=True,
+    help="A word about what it is for; shown with it. May be given several times.",
+)
+
+
+with_priority = option(
+    "--priority",
+    type=PRIORITY,
+    help="Who goes on where two transactions want one key of a table. [default: medium]",
+)
+
+
+def with_kind(function: F) -> F:
+    """Take --isolation, --check and --priority, as `Store.begin` takes them."""
+    for declare in (
+        with_priority,
+        option(
+            "--check",
+            type=CHECK_MODE,
+            help="With read-committed: what a read does on a write intent. [default: minimal]",
+        ),
+        option(
+            "--isolation",
+            type=TRANSACTION_ISOLATION,
+            help="A read-committed one only reads tables, and disturbs nobody. [default: serializable]",
+        ),
+    ):
+        function = declare(function)
+    return function
+
+
+@with_timeout
+@with_labels
+@with_kind
+@changes_store()
+@output(FIELDS, name_field="txnId")
+@example(
+    "export TXNCTL_TXN=$(txnctl transactions begin --timeout 15m --label job=settlement)",
+    "txnctl produce payments -m 'B1 -100'",
+    "txnctl transactions commit",
+    setup="txnctl topics create payments",
+)
+@example("txnctl transactions begin --priority high -o json")
+@example("txnctl transactions begin --isolation read-committed --check full")
+def begin(context: Context, timeout: float | None, label: Sequence[tuple[str, str]], **kind: Any) -> None:
+    """Begin a transaction and print its id, alone.
+
+    It belongs to no process: its deadline alone rules. Whoever knows its id can use it, with --txn or TXNCTL_TXN,
+    and commit or abort it. `transactions run` is safer for what one script does: there nobody can forget it.
+
+    A serializable transaction reads tables as they were when it began, and writes them. Where two want the same key,
+    the one with the higher priority goes on and the other is aborted; if priorities are equal, the older one is. A
+    read-committed transaction reads what is committed at each moment and changes nothing: no message, no
+    acknowledgement, no key.
+    """
+    txn = context.store.begin(timeout=timeout, labels=labels_of(label), **kind_of(kind))
+    row = with_keys(context.store.show_transaction(txn))
+    context.show(row, table=lambda shown: str(shown["txnId"]))
+
+
+def kind_of(kind: dict[str, Any]) -> dict[str, Any]:
+    """What was said of the kind of transaction; the engine's defaults stand for the rest."""
+    return {name: value for name, value in kind.items() if value is not None}
+
+
+def labels_of(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The labels, each name once.
+
+    Raises:
+        InvalidValue: a name was given twice.
+    """
+    labels: dict[str, str] = {}
+    for name, value in pairs:
+        if name in labels:
+            from storage.errors import InvalidValue
+
+            raise InvalidValue(f"--label: {name} is given twice", label=name)
+        labels[name] = value
+    return labels

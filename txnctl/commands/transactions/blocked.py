@@ -1,0 +1,116 @@
+"""`txnctl transactions blocked`: by which transaction are messages held back, and who comes after it?"""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import argument, example, option, output, reads_store
+from txnctl.cli.value_types import TOPIC
+from txnctl.fields.holder import COLUMNS, HOLDER
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+    Row = dict[str, Any]
+
+BLOCKED = (
+    *HOLDER,
+    Field("blockedMessages", "integer", "Committed messages that wait on the topic behind all of them."),
+    Field("oldestBlockedAt", "time", "When the first of these was published; null if there is none near."),
+    Field("oldestBlockedMs", "timeMs", "The same as an integer."),
+    Field("asOfAt", "time", "The moment of which the report speaks."),
+    Field("asOfMs", "timeMs", "The same as an integer."),
+)
+
+_SETUP = (
+    "txnctl topics create orders",
+    "txnctl subscriptions create orders billing",
+    "txnctl transactions begin",
+    "txnctl produce orders -m half --txn 0:1",
+    "txnctl produce orders -m whole",
+)
+
+
+@argument("topic", type=TOPIC, required=False, help="The topic. [default: all]")
+@option("--chain", is_flag=True, help="Show those that come next as well, in order.")
+@option("--exit-code", is_flag=True, help="End with 8 if anything is blocked.")
+@reads_store
+@output(BLOCKED, name_field="txnId")
+@example("txnctl transactions blocked", setup=_SETUP)
+@example("txnctl transactions blocked orders --chain", setup=_SETUP)
+@example("txnctl transactions blocked orders --exit-code -o json", setup=_SETUP, exit_code=8)
+def blocked(context: Context, topic: str | None, chain: bool, exit_code: bool) -> None:
+    """Show behind which open transactions committed messages wait.
+
+    READ_COMMITTED reads up to the first message of the open transaction that comes first on the topic. FREES counts
+    the committed messages that can be read when that one has ended; with --chain, for each further one, when it and
+    all above it have. Ending one that does not come first frees nothing yet. OWN are its own messages, which follow
+    if it commits and are dropped if it aborts. Nothing that is blocked is read to count it.
+    """
+    found = context.store.blocked(topic)
+    rows = [
+        row
+        for row in found
+        if (row["blockedMessages"] and (chain or row["place"] == 1)) or (chain and topic is not None)
+    ]
+    if context.output == "table" and not any(row["blockedMessages"] for row in rows):
+        context.note(_nothing(found, topic))
+    context.show_list(rows, table=lambda shown: _report(context, shown))
+    if exit_code and any(row["blockedMessages"] for row in rows):
+        from txnctl.cli import exit_codes
+
+        context.exit(exit_codes.CONDITION_FOUND)
+
+
+def _nothing(found: Sequence[Row], topic: str | None) -> str:
+    from txnctl.output.human import plural
+
+    where = f" on {topic}" if topic is not None else ""
+    if not found:
+        return f"nothing is blocked{where}: no open transaction has messages there"
+    several = len({row["txnId"] for row in found})
+    holds = "holds" if several == 1 else "hold"
+    return f"nothing is blocked{where}: {plural(several, 'open transaction')} {holds} nothing back"
+
+
+def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
+    """Topic by topic; then the next command."""
+    topics = list(dict.fromkeys([row["topic"] for row in rows]))
+    for index, topic in enumerate(topics):
+        if index:
+            yield ""
+        yield from _topic(context, [row for row in rows if row["topic"] == topic])
+    worst = max(rows, key=lambda row: (row["place"] == 1, row["blockedMessages"]), default=None)
+    if worst is not None:
+        yield ""
+        yield f"Next: {context.style('txnctl transactions explain ' + worst['txnId'], 'cyan')}"
+
+
+def _topic(context: Context, rows: Sequence[Row]) -> Iterator[str]:
+    from txnctl.commands.topics.stats import heading
+    from txnctl.commands.transactions.layout import alarmed
+    from txnctl.fields.holder import cells, held_up
+
+    first = rows[0]
+    yield heading(context, first["name"], held_up(first), first["asOfMs"])
+    table = context.table_of([cells(row) for row in rows], COLUMNS, indent=2)
+    headings, *lines = alarmed(context, table).splitlines()
+    yield ""
+    yield f"  {context.style(headings, 'dim')}"
+    yield from [f"  {line}" for line in lines]
+    waits = list(_waiting(rows))
+    if waits:
+        yield ""
+        yield from waits
+
+
+def _waiting(rows: Sequence[Row]) -> Iterator[str]:
+    """`billing waits: 797 behind 0:1187, 403 behind 0:1190`, as far as the rows go."""
+    for name in rows[0]["unblocks"]:
+        counts = [(row["unblocks"][name], row["txnId"]) for row in rows if row["unblocks"][name]]
+        if counts:
+            behind = ", ".join([f"{count:,} behind {txn}" for count, txn in counts])
+            yield f"  {name} waits: {behind}"

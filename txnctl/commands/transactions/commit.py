@@ -1,0 +1,56 @@
+"""`txnctl transactions commit`."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import argument, changes_store, example, output
+from txnctl.cli.value_types import TXN_ID
+from txnctl.fields.transaction import FIELDS, with_keys
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from storage.values.txn_id import TxnID
+    from txnctl.cli.context import Context
+
+    Row = dict[str, Any]
+
+COMMITTED = (
+    *FIELDS,
+    Field("already", "boolean", "Whether it had been committed before: nothing was changed."),
+)
+
+
+@argument("txn", type=TXN_ID, required=False, help="The transaction. [env: TXNCTL_TXN]")
+@changes_store()
+@output(COMMITTED, name_field="txnId")
+@example(
+    "export TXNCTL_TXN=$(txnctl transactions begin)",
+    "txnctl produce payments -m 'B1 -100'",
+    "txnctl transactions commit",
+    setup="txnctl topics create payments",
+)
+def commit(context: Context, txn: TxnID | None) -> None:
+    """Commit a transaction: all of it becomes visible at one instant.
+
+    Repeating it succeeds, and says so: a script that lost the answer may ask again. One that was aborted, by hand,
+    at its deadline, because its process died or because it lost a key to another transaction, cannot be committed any
+    more: that is a conflict (exit code 4).
+    """
+    from txnctl.cli.current_transaction import named_or_current
+
+    wanted = named_or_current(txn)
+    already = not context.store.commit(wanted)
+    row = with_keys(context.store.show_transaction(wanted))
+    context.show({**row, "already": already}, table=_sentence)
+
+
+def _sentence(row: Row) -> str:
+    from txnctl.commands.transactions.layout import touched
+
+    if row["already"]:
+        return (
+            f"{row['txnId']} was committed already, at {row['endedAt']} by {row['endedBy']}: {touched(row)}."
+        )
+    return f"Committed {row['txnId']}: {touched(row)}."

@@ -1,0 +1,166 @@
+"""`txnctl transactions explain`: why is it there, whom does it hold up, and is it safe to end it?"""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import argument, example, output, reads_store
+from txnctl.cli.value_types import TXN_ID
+from txnctl.fields.transaction import FIELDS, with_keys
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from storage.values.txn_id import TxnID
+    from txnctl.cli.context import Context
+
+    Row = dict[str, Any]
+
+EXPLAINED = (
+    *FIELDS,
+    Field(
+        "evidence",
+        "map",
+        "What proves that its owner lives: state, lockHeld (the proof), sameHost, sameBoot, processRunning and "
+        "pidReused; null once it has ended.",
+    ),
+    Field(
+        "blocks",
+        "list",
+        "Topic by topic: place (1 holds maxReadPosition), first, holdsFrom, holdsThrough, frees, unblocks by "
+        "subscription, ifEnded, blockedNext, freesWhereSkipped (what subscriptions with onOpen skip hold behind it).",
+    ),
+    Field(
+        "pending",
+        "list",
+        "By subscription: how many messages go to nobody until it ends, as it has acknowledged them.",
+    ),
+    Field("advice", "text", "nothing, reap, continue, wait, look-at-first, leave, or end."),
+    Field(
+        "safeToEnd",
+        "boolean",
+        "true: its time is over or its process gone; false: somebody may go on; null: unknown.",
+    ),
+    Field("because", "text", "Why that is the advice."),
+    Field("command", "text", "The command to type next; null if there is nothing to do."),
+)
+
+_BLOCKS = (
+    Field("name", "id", "Topic.", heading="HOLDS BACK"),
+    Field("holdsFrom", "position", "From.", heading="FROM"),
+    Field("place", "integer", "Place.", heading="#"),
+    Field("frees", "integer", "Frees."),
+    Field("waiting", "text", "Subscriptions.", heading="WAITING"),
+    Field("then", "text", "Then."),
+)
+
+_SETUP = (
+    "txnctl topics create orders",
+    "txnctl transactions begin --label job=loader",
+    "txnctl produce orders -m half --txn 0:1",
+    "txnctl produce orders -m whole",
+)
+
+
+@argument(
+    "txn",
+    type=TXN_ID,
+    required=False,
+    help="The transaction; the first digits of its number do where they name one. [env: TXNCTL_TXN]",
+)
+@reads_store
+@output(EXPLAINED, name_field="txnId")
+@example("txnctl transactions explain 0:1", setup=_SETUP)
+@example("txnctl transactions explain 0:1 -o json", setup=_SETUP)
+def explain(context: Context, txn: TxnID | None) -> None:
+    """Explain a transaction: is its owner alive, whom does it hold up, what to do.
+
+    Its facts; the evidence that the process which owns it lives, or that it cannot; what it touched; which messages
+    wait for it on which topic and subscription, and who blocks next; and one piece of advice with the command to
+    type.
+    """
+    from txnctl.cli.current_transaction import named_or_current
+    from txnctl.commands.transactions.group import found_by_prefix
+
+    row = with_keys(found_by_prefix(context, named_or_current(txn), context.store.explain_transaction))
+    context.show(row, table=lambda shown: _report(context, shown))
+
+
+def _report(context: Context, row: Row) -> Iterator[str]:
+    from txnctl.commands.transactions.layout import told
+
+    yield from told(context, row)
+    for line in beside_the_lock(row):
+        yield f"  {line}"
+    yield from _held(context, row)
+    yield ""
+    yield from _wrapped(context, f"Advice: {row['because']}", hanging=8)
+    if row["command"] is not None:
+        yield f"Next: {context.style(row['command'], 'cyan')}"
+
+
+def beside_the_lock(row: Row) -> Iterator[str]:
+    """What the process table says beside the lock, where that might mislead."""
+    evidence, pid = row["evidence"], row["ownerDetails"]["pid"]
+    if evidence is None:
+        return
+    if evidence["pidReused"]:
+        yield ""
+        yield f"A process {pid} runs now, but it was started later: it is another one."
+    elif evidence["processRunning"] and row["orphaned"]:
+        yield ""
+        yield f"Process {pid} runs, but it has let go of the store: it cannot go on with this transaction."
+
+
+def _held(context: Context, row: Row) -> Iterator[str]:
+    """Whom it blocks."""
+    from txnctl.fields.holder import waiting
+    from txnctl.output.human import plural
+
+    cells = [
+        {**each, "waiting": waiting(each["unblocks"]) or None, "then": then(each)} for each in row["blocks"]
+    ]
+    if cells:
+        headings, *lines = context.table_of(cells, _BLOCKS, indent=2).splitlines()
+        yield ""
+        yield f"  {context.style(headings, 'dim')}"
+        yield from [f"  {line}" for line in lines]
+    if row["pending"]:
+        yield ""
+    for each in row["pending"]:
+        go = "goes" if each["messages"] == 1 else "go"
+        what = plural(each["messages"], "message")
+        yield f"  {what} of {each['name']} {go} to nobody on {each['subscription']} until it ends"
+    if row["state"] == "OPEN" and any(part["kind"] == "table" and part["keys"] for part in row["parts"]):
+        from storage.reports.advice import next_write
+
+        yield ""
+        yield from _wrapped(context, next_write(row["priority"]), indent=2)
+
+
+def then(each: Row) -> str:
+    """Who comes before it, or who blocks when it has ended."""
+    if each["place"] > 1:
+        yet = (
+            f"only {each['freesWhereSkipped']:,} where it is skipped"
+            if each["freesWhereSkipped"]
+            else "nothing yet"
+        )
+        return f"{each['first']} comes first: ending this one frees {yet}"
+    if each["blockedNext"] is None:
+        return "nothing stays blocked"
+    stays = each["ifEnded"]["staysBlocked"]
+    return (
+        f"{stays:,} stay blocked behind {each['blockedNext']}" if stays else f"{each['blockedNext']} follows"
+    )
+
+
+def _wrapped(context: Context, text: str, indent: int = 0, hanging: int = 0) -> list[str]:
+    """The text in lines of the screen's width."""
+    from textwrap import wrap
+
+    before, width = " " * indent, context.out.width()
+    if width is None:
+        return [before + text]
+    return wrap(text, max(40, width), initial_indent=before, subsequent_indent=before + " " * hanging)

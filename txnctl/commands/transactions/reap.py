@@ -1,0 +1,43 @@
+"""`txnctl transactions reap`."""
+
+from __future__ import annotations
+
+import click
+
+from txnctl.cli.decorators import administrative, changes_store, example, option, output
+from txnctl.fields.transaction import ROW
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from txnctl.cli.context import Context
+
+
+@option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1),
+    default=1000,
+    metavar="N",
+    help="At most so many. [default: 1000]",
+)
+@changes_store()
+@administrative
+@output(ROW, name_field="txnId")
+@example("txnctl transactions reap --dry-run")
+@example("txnctl transactions reap -o name")
+def reap(context: Context, limit: int) -> None:
+    """Abort all transactions that are overdue, or whose process is dead.
+
+    Every writer does that in passing, a few at a time. Where nobody writes, or the store's policy leaves it to you,
+    run this from cron. It touches no transaction that is within its deadline and whose process may live.
+    """
+    from txnctl.commands.transactions import layout
+    from txnctl.output.human import plural
+
+    rows = context.store.reap(limit, dry_run=context.dry_run, reason=context.reason)
+    if context.output == "table":
+        done = "would be aborted (dry run: nothing was changed)" if context.dry_run else "aborted"
+        context.note(
+            f"{plural(len(rows), 'transaction')} {done}" if rows else "no transaction is overdue or orphaned"
+        )
+    context.show_list(rows, table=lambda shown: layout.ended_list(context, shown))

@@ -1,0 +1,139 @@
+"""`txnctl transactions run`: a whole shell script as one atomic unit."""
+
+from __future__ import annotations
+
+import click
+
+from txnctl.cli.decorators import argument, changes_store, example, passes_arguments
+from txnctl.commands.transactions.begin import kind_of, labels_of, with_kind, with_labels, with_timeout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from storage import Transaction, TxnID
+    from txnctl.cli.context import Context
+
+_LOAD = ("printf '#!/bin/sh\\n' > load.sh", "chmod +x load.sh")
+
+
+@argument(
+    "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="CMD [ARG]...", help="What to run."
+)
+@with_timeout
+@with_labels
+@with_kind
+@passes_arguments
+@changes_store()
+@example(
+    """txnctl transactions run -- sh -c 'txnctl produce debits -m "-100" && txnctl produce credits -m "+100"'""",
+    setup=("txnctl topics create debits", "txnctl topics create credits"),
+)
+@example(
+    "txnctl transactions run -- sh -ec 'txnctl tables put accounts B1 \"$(($(txnctl tables get accounts B1) - 5))\"'",
+    setup=("txnctl tables create accounts", "txnctl tables put accounts B1 100"),
+)
+@example("txnctl transactions run --timeout 1h --label job=nightly -- ./load.sh", setup=_LOAD)
+def run(
+    context: Context,
+    timeout: float | None,
+    label: Sequence[tuple[str, str]],
+    command: Sequence[str],
+    **kind: Any,
+) -> None:
+    """Run a command in a transaction: commit if it exits 0, else abort.
+
+    The command finds the transaction in TXNCTL_TXN and the store in TXNCTL_STORE, so that every txnctl in it takes
+    part: what it produces, acknowledges and puts becomes visible at one instant, or not at all. The exit code is the
+    command's own; 128 and the signal's number if a signal ended it, 127 if there is no such command. If the commit
+    fails after the command succeeded, it is that error's.
+
+    SIGTERM, SIGHUP and their like are passed on, and the transaction is aborted whatever the command makes of them;
+    Ctrl-C goes to the command, whose exit code decides. If this process is killed outright, the command gets SIGTERM,
+    and the next writer aborts the transaction. The transaction's deadline (--timeout) runs meanwhile: after it
+    nothing of it can be committed.
+
+    If the transaction loses a key of a table to another one it is aborted, and the next txnctl in the command, or the
+    commit, ends with exit code 4: run it all again, perhaps with a higher --priority.
+    """
+    _refuse_nesting()
+    from os import environ
+
+    from txnctl.cli import supervise
+
+    txn = _begin(context, timeout=timeout, labels=labels_of(label), **kind_of(kind))
+    try:
+        ending = supervise.run(
+            command, {**environ, "TXNCTL_TXN": str(txn), "TXNCTL_STORE": context.store.path}
+        )
+    except BaseException as error:
+        _abort(context, txn, f"{command[0]} was not run" if isinstance(error, Exception) else "interrupted")
+        raise
+    if ending.told is not None:
+        _abort(context, txn, f"{ending.told.name} was received")
+    elif ending.status != 0:
+        _abort(context, txn, f"{command[0]} exited with {ending.status}")
+    else:
+        _commit(context, txn, command[0])
+    if ending.told is not None and ending.status == 0:
+        context.exit(128 + ending.told)
+    context.exit(ending.status)
+
+
+def _begin(context: Context, **how: Any) -> Transaction | TxnID:
+    """A transaction that belongs to this process, unless it is one that holds nothing anyway."""
+    from storage import TransactionIsolation
+
+    if how.get("isolation") is TransactionIsolation.READ_COMMITTED:
+        return context.store.begin(**how)
+    return context.store.transaction(**how)
+
+
+def _refuse_nesting() -> None:
+    from os import environ
+
+    from storage.errors import NestedTransaction
+
+    current = environ.get("TXNCTL_TXN")
+    if current:
+        raise NestedTransaction(
+            f"this runs inside transaction {current} already (TXNCTL_TXN), and transactions do not nest",
+            hint="Run the command as it is: it takes part in that one. Or, for one apart: unset TXNCTL_TXN.",
+            transaction=current,
+        )
+
+
+def _commit(context: Context, txn: Transaction | TxnID, name: str) -> None:
+    """Commit; when that fails, say that the command had succeeded. The exit code is the error's."""
+    from storage.errors import TxnctlError
+
+    try:
+        context.store.commit(txn)
+    except TxnctlError as error:
+        error.message = f"{name} succeeded, but the commit of its transaction failed: {error.message}"
+        raise
+    import sys
+
+    if sys.stderr.isatty():
+        context.note(f"transaction {txn} is committed")
+
+
+def _abort(context: Context, txn: Transaction | TxnID, why: str) -> None:
+    """Abort, and say so. Nothing is raised: how the command ended is what counts, whatever becomes of this."""
+    from storage import TxnID
+    from storage.errors import TransactionNotOpen, TxnctlError
+
+    try:
+        if isinstance(txn, TxnID):
+            context.store.abort(txn, reason=why, force=True)
+        else:
+            txn.abort(why)
+    except TransactionNotOpen:
+        context.warn(f"{why}, but transaction {txn} had been committed by then")
+    except TxnctlError as error:
+        context.warn(
+            f"{why}; transaction {txn} could not be aborted yet, the next writer will: {error.message}"
+        )
+    else:
+        context.note(f"transaction {txn} is aborted: {why}")

@@ -1,0 +1,54 @@
+"""An E in a process of its own, which is killed in the middle of its work.
+
+`python -m txnctl.demo.casualty STORE` receives one batch of requests, books and acknowledges it in a transaction,
+writes that much to the store, prints one line of JSON that says so, and waits with the transaction open. Whoever
+started it then kills it: nothing of that transaction may ever show.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def start_and_kill(store_path: str) -> dict[str, object]:
+    """Run the E of this module, kill it (SIGKILL) before its commit, and give what it said it had done."""
+    import json
+    import subprocess
+
+    from txnctl.demo import child
+
+    with child.start(__name__, store_path, stdin=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        process.kill()
+        if not line:
+            raise child.failure("E", process)
+    facts: dict[str, object] = json.loads(line)
+    return facts
+
+
+def _work_until_killed(store_path: str) -> None:
+    import json
+    import os
+
+    from storage import Store
+    from txnctl.demo.clients import BusinessE
+
+    with Store.open(store_path) as store:
+        business = BusinessE(store)
+        messages = business.take()
+        txn = store.transaction()
+        accounts = business.book(messages, txn)
+        business.flush(txn)
+        facts = {
+            "pid": os.getpid(),
+            "transaction": str(txn.id),
+            "requests": len(messages),
+            "accounts": accounts,
+        }
+        print(json.dumps(facts), flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    _work_until_killed(sys.argv[1])

@@ -1,0 +1,1 @@
+"""Spark itself: Java, sessions, scratch directories, errors."""

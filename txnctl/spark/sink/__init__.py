@@ -1,0 +1,1 @@
+"""Writing with Spark: tasks stage files, the driver adopts them in one transaction."""
