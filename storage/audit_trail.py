@@ -15,7 +15,7 @@ from storage.disk.schema import AUDIT
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
 from storage.limits import AUDIT_CHANGES_KEPT, AUDIT_EXPIRIES_KEPT, REASON_CHARACTERS_MAX
-from storage.process.identity import Owner
+from storage.process.identity import ProcessIdentity
 from storage.values.timestamps import both
 
 
@@ -52,7 +52,7 @@ def check_reason(reason: str | None) -> None:
 
 def record(
     batch: WriteBatch,
-    by: Owner,
+    by: ProcessIdentity,
     action: str,
     target: str,
     reason: str | None,
@@ -64,15 +64,15 @@ def record(
     Args:
         reason: what the operator gave for one; for an expiry, why it expired.
     """
-    batch.head.last_audit += 1
+    batch.superblock.last_audit += 1
     fields = [batch.now_ms, by.fields(), action, target, reason, effects]
-    batch.put(AUDIT, key1(kind + batch.head.last_audit), pack(fields))
+    batch.put(AUDIT, key1(kind + batch.superblock.last_audit), pack(fields))
     _forget(batch, kind)
 
 
 def _forget(batch: WriteBatch, kind: Kind) -> None:
     """Remove the oldest of this kind if it is out of bounds; two, so that a lowered bound is reached some day."""
-    beyond = kind + batch.head.last_audit - _KEPT[kind]
+    beyond = kind + batch.superblock.last_audit - _KEPT[kind]
     for _ in range(2):
         oldest = next(batch.keys(AUDIT, start=key1(kind)), None)
         if oldest is None or int.from_bytes(oldest, "big") > beyond:
@@ -98,14 +98,14 @@ def numbers(view: ReadView) -> list[int]:
 
 def find(view: ReadView, number: int) -> dict[str, Any] | None:
     """A record for reports; None if there is none of this number."""
-    if not 0 < number <= view.head.last_audit:
+    if not 0 < number <= view.superblock.last_audit:
         return None
     for kind in Kind:
         payload = view.get(AUDIT, key1(kind + number))
         if payload is not None:
             at_ms, by, action, target, reason, effects = unpack(payload)[:6]
             return {
-                "number": number, **both("changed", at_ms), "by": str(Owner.of(by)), "action": action,
+                "number": number, **both("changed", at_ms), "by": str(ProcessIdentity.of(by)), "action": action,
                 "target": target, "reason": reason, "effects": effects,
             }  # fmt: skip
     return None

@@ -59,7 +59,7 @@ class Store:
         self.connection = connection
         self._aborted_sets: dict[int, AbortedSet] = {}
         if not connection.read_only and connection.environment.writer.prologue is None:
-            connection.environment.writer.prologue = self.reaper.pass_by
+            connection.environment.writer.prologue = self.reaper.reap_some
 
     @cached_property
     def coordinator(self) -> Coordinator:
@@ -222,7 +222,7 @@ class Store:
         """
         from storage.client import connect, create_producer as producing
 
-        ask = connect.Ask(
+        ask = connect.ConnectOptions(
             topic, access_mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=txn, timeout=timeout,
             create_topic=create_topic, on_wait=on_wait,
         )  # fmt: skip
@@ -265,7 +265,7 @@ class Store:
         from storage.client import connect
         from storage.reports import producers
 
-        ask = connect.Ask(
+        ask = connect.ConnectOptions(
             topic, access_mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=txn, lease=lease,
             timeout=timeout, create_topic=create_topic, on_wait=on_wait,
         )  # fmt: skip
@@ -368,7 +368,7 @@ class Store:
 
         if receiver_queue_size < 1:
             raise InvalidValue(f"a receiver queue holds at least 1 message, not {receiver_queue_size}")
-        ask = attach.Ask(
+        ask = attach.SubscribeOptions(
             topic, subscription_name, type_=subscription_type, level=subscription_isolation_level,
             on_open=on_open, start=initial_position, dead_letter_topic=dead_letter_topic,
             max_redeliver_count=max_redeliver_count,

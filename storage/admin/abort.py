@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from storage import audit_trail
 from storage.disk.view import ReadView, WriteBatch
-from storage.process.identity import Owner
+from storage.process.identity import ProcessIdentity
 from storage.reports import backlog
 from storage.reports.backlog import Backlog
 from storage.reports.timeline import holder, producers_of
@@ -19,7 +19,7 @@ from storage.table import report
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
 from storage.topic.producers import admission, errors, session as sessions
-from storage.topic.producers.admission import Admission
+from storage.topic.producers.admission import ProducerRegistry
 from storage.topic.producers.session import ProducerSession
 from storage.txn import buffer, record as records
 from storage.txn.coordinator import Ended
@@ -114,13 +114,13 @@ def _producers(view: ReadView, txn: int, touched: set[int]) -> list[tuple[Topic,
 
 
 def _fence(
-    store: Store, batch: WriteBatch, by: Owner, topic: Topic, session: ProducerSession
+    store: Store, batch: WriteBatch, by: ProcessIdentity, topic: Topic, session: ProducerSession
 ) -> dict[str, Any]:
     """End a producer's session. An owner's takes the epoch with it: who waits for the topic is next."""
     before, aborted = state.load(batch, topic.topic_id).epoch, list[int]()
     if session.is_owner:
-        door = Admission(batch, topic.topic_id, topic.name, Fence(store.coordinator, by))
-        _, aborted = door.fence(by, "fence", spares_waiting=True)
+        registry = ProducerRegistry(batch, topic.topic_id, topic.name, Fence(store.coordinator, by))
+        _, aborted = registry.fence(by, "fence", spares_waiting=True)
     else:
         admission.leave(batch, session)
     after = state.load(batch, topic.topic_id).epoch

@@ -49,7 +49,7 @@ class AcknowledgementChanges(Changes):
             as `Consumer.acknowledge`
         """
         audit_trail.check_reason(reason)
-        least = 0 if txn is None else txn_number(txn)
+        txn_id = 0 if txn is None else txn_number(txn)
         if cumulative and len(message_ids) != 1:
             raise InvalidValue("a cumulative acknowledgement takes one message id")
 
@@ -64,9 +64,9 @@ class AcknowledgementChanges(Changes):
             items = list(found_items.items())
             holding = self._holders(batch, mine)
             if cumulative:
-                acknowledger.acknowledge_cumulative(batch, message_ids[0], least, force)
+                acknowledger.acknowledge_cumulative(batch, message_ids[0], txn_id, force)
             else:
-                done = acknowledger.acknowledge(batch, items, least, force)
+                done = acknowledger.acknowledge(batch, items, txn_id, force)
             after = cursors.load(batch, mine.subscription_id).mark_delete
             aborted = [
                 str(TxnID(txn)) for txn in holding if records.state_of(batch, txn) is TransactionState.ABORTED
@@ -78,11 +78,11 @@ class AcknowledgementChanges(Changes):
             return {
                 "transactionsAborted": aborted,
                 "topic": found.full_name, "subscription": name, "acknowledged": done,
-                "txnId": str(TxnID(least)) if least else None, "markDeletePosition": str(Position(*after)),
+                "txnId": str(TxnID(txn_id)) if txn_id else None, "markDeletePosition": str(Position(*after)),
                 "dryRun": dry_run,
             }  # fmt: skip
 
-        return self._connection.write(change, naming=least, dry_run=dry_run)
+        return self._connection.write(change, naming=txn_id, dry_run=dry_run)
 
     def acknowledge_through(self, topic: str, name: str, position: Position) -> dict[str, Any]:
         """Acknowledge all that lies up to a position, messages or not, for one who keeps his own place in the log.

@@ -60,7 +60,7 @@ class StoreChanges(Changes):
             )
 
         def change(batch: WriteBatch) -> dict[str, Any]:
-            before, batch.head.table_retention_ms = batch.head.table_retention_ms, retention_ms
+            before, batch.superblock.table_retention_ms = batch.superblock.table_retention_ms, retention_ms
             return {"tableRetentionMsBefore": before, "tableRetentionMs": retention_ms}
 
         return self._change("store config", "table-retention", change, dry_run, reason)
@@ -81,7 +81,7 @@ class StoreChanges(Changes):
             raise InvalidValue(f"{policy!r} is no reap policy", hint=f"One of {', '.join(names)}.")
 
         def change(batch: WriteBatch) -> dict[str, Any]:
-            before, batch.head.reap_policy = ReapPolicy(batch.head.reap_policy), names[policy]
+            before, batch.superblock.reap_policy = ReapPolicy(batch.superblock.reap_policy), names[policy]
             return {"reapPolicyBefore": before.name.lower(), "reapPolicy": policy}
 
         return self._change("store config", "reap-policy", change, dry_run, reason)

@@ -53,7 +53,7 @@ class SubscriptionChanges(Changes):
         Raises:
             TopicNotFound, AlreadyExists, InvalidName
         """
-        ask = attach.Ask(
+        ask = attach.SubscribeOptions(
             topic, name, type_=subscription_type, level=subscription_isolation_level, on_open=on_open,
             start=initial_position, dead_letter_topic=dead_letter_topic, max_redeliver_count=max_redeliver_count,
         )  # fmt: skip
@@ -167,7 +167,7 @@ class SubscriptionChanges(Changes):
             after, inside = subscription_start(head, start_of(start), mine.level)
             cursor.mark_delete = cursor.read = after
             cursor.generation += 1
-            cursor.released, cursor.withdrawn, cursor.reached_undecided = 0, None, False
+            cursor.released, cursor.recalled, cursor.has_uncommitted_acks = 0, None, False
             skipped_txns.clear(batch, mine.subscription_id, cursor)
             for database in (ACKS, DELIVERIES):
                 batch.delete_prefix(database, key1(mine.subscription_id))

@@ -13,7 +13,7 @@ from storage.subscription import catalogue as subscriptions
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
 from storage.topic.producers import errors, session as sessions
-from storage.topic.producers.admission import Admission
+from storage.topic.producers.admission import ProducerRegistry
 from storage.txn import buffer
 from storage.txn.fence import Fence
 from storage.values.txn_id import TxnID
@@ -81,18 +81,18 @@ class TopicChanges(Changes):
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
             fence = Fence(self._store.coordinator, by)
-            door = Admission(batch, found.topic_id, found.name, fence)
+            registry = ProducerRegistry(batch, found.topic_id, found.name, fence)
             counted = abort.counts(batch, found.topic_id)
-            before, locks = door.head, batch.lock_file
+            before, locks = registry.head, batch.lock_file
             rows = {
-                each.number: producers.row(batch, locks, found, before, each, None) for each in door.there
+                each.number: producers.row(batch, locks, found, before, each, None) for each in registry.there
             }
             epoch = errors.shown_epoch(before.epoch)
-            evicted, aborted = door.fence(by, "fence", spares_waiting=not waiting)
+            evicted, aborted = registry.fence(by, "fence", spares_waiting=not waiting)
             return {
                 "topic": found.full_name, "name": found.name, "topicEpochBefore": epoch,
-                "topicEpoch": door.head.epoch, "evicted": [rows[each.number] for each in evicted],
-                "waiting": [rows[each.number] for each in door.there],
+                "topicEpoch": registry.head.epoch, "evicted": [rows[each.number] for each in evicted],
+                "waiting": [rows[each.number] for each in registry.there],
                 "transactionsAborted": [str(TxnID(txn)) for txn in aborted],
                 "messagesDiscarded": sum(each.record.messages for each in fence.ended),
                 "acknowledgementsReleased": sum(each.record.acknowledgements for each in fence.ended),

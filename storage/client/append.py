@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 from storage.disk.view import DurableRefusal, ReadView, WriteBatch
 from storage.errors import ProducerFenced, TopicNotFound
-from storage.process.identity import Owner
+from storage.process.identity import ProcessIdentity
 from storage.topic import catalogue as topics, log, sequence_ids, state
 from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES, Columns, PackedColumns, PackedEntries
 from storage.topic.producers import admission, errors
-from storage.topic.producers.credential import Publisher
-from storage.topic.state import TopicHead
+from storage.topic.producers.credential import Credential
+from storage.topic.state import TopicState
 from storage.txn import buffer
 from storage.txn.coordinator import Coordinator
 from storage.txn.fence import Fence
@@ -48,7 +48,9 @@ class Appender:
         fenced: why it can publish no more, once it has learned of it.
     """
 
-    def __init__(self, coordinator: Coordinator, by: Owner, topic: Topic, publisher: Publisher) -> None:
+    def __init__(
+        self, coordinator: Coordinator, by: ProcessIdentity, topic: Topic, publisher: Credential
+    ) -> None:
         self._coordinator = coordinator
         self._by = by
         self._fence = Fence(coordinator, by)
@@ -57,7 +59,7 @@ class Appender:
         self.progress = Progress(publisher.name)
         self.fenced: ProducerFenced | None = None
 
-    def check(self, batch: WriteBatch, progress: Progress) -> tuple[TopicHead, int]:
+    def check(self, batch: WriteBatch, progress: Progress) -> tuple[TopicState, int]:
         """The topic's head and the number of the session, if this producer may publish now.
 
         Raises:
@@ -82,7 +84,7 @@ class Appender:
             self._coordinator.fence(batch, record, self._by, error.message)
         return batch.refuse(error)
 
-    def _head(self, view: ReadView) -> TopicHead:
+    def _head(self, view: ReadView) -> TopicState:
         try:
             return state.load(view, self.topic.topic_id)
         except TopicNotFound:
@@ -93,7 +95,7 @@ class Appender:
     def append(
         self,
         batch: WriteBatch,
-        checked: tuple[TopicHead, int],
+        checked: tuple[TopicState, int],
         progress: Progress,
         columns: Columns | PackedEntries,
         start: int,
@@ -125,7 +127,7 @@ class Appender:
     def _append_entry(
         self,
         batch: WriteBatch,
-        head: TopicHead,
+        head: TopicState,
         progress: Progress,
         part: Columns | PackedColumns,
         start: int,

@@ -22,7 +22,7 @@ from storage.topic import catalogue as topics
 from storage.topic.catalogue import Topic
 from storage.topic.producers import admission, errors, session as sessions
 from storage.topic.producers.access_mode import AccessMode
-from storage.topic.producers.admission import Admission, Hold, Request
+from storage.topic.producers.admission import Liveness, ProducerRegistry, Request
 from storage.topic.producers.session import ProducerSession, Token
 from storage.txn import reaper, record as records
 from storage.txn.coordinator import Coordinator
@@ -40,7 +40,7 @@ _LOOK_S = 0.02
 """A busy store commits often: a waiting producer looks no oftener than this."""
 
 
-class Ask:
+class ConnectOptions:
     """What a producer asks of a topic, checked; see `Store.create_producer` and `Store.open_session`.
 
     Attributes:
@@ -70,7 +70,7 @@ class Ask:
         """
         unnamed = AccessMode.SHARED if lease is None else AccessMode.EXCLUSIVE
         mode = named(AccessMode, access_mode, "access mode") or unnamed
-        least = 0 if spare is None else txn_number(spare)
+        txn_id = 0 if spare is None else txn_number(spare)
         if not mode.is_exclusive and (epoch is not None or resume is not None):
             raise InvalidValue(
                 "a Shared producer brings no epoch and resumes no session: it just connects again",
@@ -88,7 +88,7 @@ class Ask:
             None if name is None else check_given_name(name),
             epoch,
             None if resume is None else Token(resume),
-            least,
+            txn_id,
         )
         self.lease_ms = 0 if lease is None else _lease_ms(lease)
         self.timeout = timeout
@@ -104,7 +104,9 @@ class Ask:
         )
 
 
-def connect(connection: Connection, coordinator: Coordinator, ask: Ask) -> tuple[Topic, ProducerSession]:
+def connect(
+    connection: Connection, coordinator: Coordinator, ask: ConnectOptions
+) -> tuple[Topic, ProducerSession]:
     """Connect a producer as asked; topic and session.
 
     Raises:
@@ -119,7 +121,7 @@ def connect(connection: Connection, coordinator: Coordinator, ask: Ask) -> tuple
 class _Connecting:
     """One attempt: asks once, then waits if it has to."""
 
-    def __init__(self, connection: Connection, coordinator: Coordinator, ask: Ask) -> None:
+    def __init__(self, connection: Connection, coordinator: Coordinator, ask: ConnectOptions) -> None:
         self._connection = connection
         self._coordinator = coordinator
         self._ask = ask
@@ -145,10 +147,10 @@ class _Connecting:
             with suppress(TxnctlError):
                 self._connection.write_sometime(partial(admission.leave, mine=session), _LEAVE_S)
 
-    def _hold(self, batch: WriteBatch, *, attached: bool) -> Hold:
+    def _hold(self, batch: WriteBatch, *, attached: bool) -> Liveness:
         if self._ask.lease_ms and not attached:
-            return Hold(self._connection.owner, lease_ms=self._ask.lease_ms)
-        return Hold(self._connection.owner, lease=self._connection.lease(batch))
+            return Liveness(self._connection.owner, lease_ms=self._ask.lease_ms)
+        return Liveness(self._connection.owner, lease=self._connection.lease(batch))
 
     def _check_spare(self, batch: WriteBatch) -> None:
         spare = self._ask.request.spare
@@ -162,10 +164,10 @@ class _Connecting:
             check_is_of(batch, topic, request.resume)
         self._check_spare(batch)
         is_shared = not request.mode.is_exclusive
-        door = Admission(batch, topic.topic_id, topic.name, self._fence, is_shared=is_shared)
+        registry = ProducerRegistry(batch, topic.topic_id, topic.name, self._fence, is_shared=is_shared)
         # Who may have to wait does so as long as its process lives.
-        waits = request.mode.waits and bool(door.there)
-        session = door.admit(request, self._hold(batch, attached=waits))
+        waits = request.mode.waits and bool(registry.there)
+        session = registry.admit(request, self._hold(batch, attached=waits))
         self._made.append(session)
         return topic, session
 
@@ -219,8 +221,8 @@ class _Connecting:
         _check_there(batch, topic)
         if sessions.find(batch, topic.topic_id, mine.number) is not None:
             self._check_spare(batch)
-        door = Admission(batch, topic.topic_id, topic.name, self._fence)
-        session = door.promote(mine, self._hold(batch, attached=False), self._ask.request.spare)
+        registry = ProducerRegistry(batch, topic.topic_id, topic.name, self._fence)
+        session = registry.promote(mine, self._hold(batch, attached=False), self._ask.request.spare)
         self._made.append(session)
         return session
 
@@ -242,7 +244,7 @@ def check_is_of(view: ReadView, topic: Topic, token: Token) -> None:
     if token.is_of(view) and token.topic_id == topic.topic_id:
         return
     was = next((each.name for each in topics.every(view) if each.topic_id == token.topic_id), None)
-    if token.is_of(view) and was is None and token.topic_id <= view.head.last_topic:
+    if token.is_of(view) and was is None and token.topic_id <= view.superblock.last_topic:
         raise errors.recreated(topic.name, f"of session {token.number}", None)
     raise SessionNotFound(
         f"session {token.number} is not one of topic {topic.name}",

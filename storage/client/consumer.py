@@ -216,7 +216,9 @@ class Consumer:
         """
         items = _items(messages)
         if items:
-            self._write(lambda batch, least: self._acknowledger.acknowledge(batch, items, least, force), txn)
+            self._write(
+                lambda batch, txn_id: self._acknowledger.acknowledge(batch, items, txn_id, force), txn
+            )
             if txn is not None:
                 self._key_order.note_pending(items)
             self._forget_acknowledged(max(at for at, _ in items))
@@ -238,7 +240,7 @@ class Consumer:
             raise InvalidPosition(f"{message!r} is neither a message nor a message id")
         item_of(message_id)
         self._write(
-            lambda batch, least: self._acknowledger.acknowledge_cumulative(batch, message_id, least, force),
+            lambda batch, txn_id: self._acknowledger.acknowledge_cumulative(batch, message_id, txn_id, force),
             txn,
         )
         self._forget_acknowledged((message_id.ledger_id, message_id.entry_id))
@@ -324,14 +326,14 @@ class Consumer:
         if self._closed:
             raise StoreClosed("this consumer is closed")
 
-        def checked(batch: WriteBatch, least: int) -> T:
+        def checked(batch: WriteBatch, txn_id: int) -> T:
             self._check_attached(batch)
-            return action(batch, least)
+            return action(batch, txn_id)
 
         if isinstance(txn, Transaction):
             return work_of(txn).within(checked)
-        least = 0 if txn is None else txn_number(txn)
-        return self._connection.write(lambda batch: checked(batch, least), naming=least)
+        txn_id = 0 if txn is None else txn_number(txn)
+        return self._connection.write(lambda batch: checked(batch, txn_id), naming=txn_id)
 
     def _check_attached(self, view: ReadView) -> None:
         if not self._is_attached(view):
@@ -428,7 +430,7 @@ class Consumer:
                 return consumer.consumer_id == self._attached.consumer_id
         return False
 
-    def _walk(self, view: ReadView, head: state.TopicHead, cursor: Cursor, room: int) -> Walk:
+    def _walk(self, view: ReadView, head: state.TopicState, cursor: Cursor, room: int) -> Walk:
         return Walk(
             view, head, self._subscription, cursor, self._attached.consumer_id, room, self._aborted, self._held_keys
         )  # fmt: skip
@@ -452,8 +454,8 @@ class Consumer:
             cursors.save(batch, subscription.subscription_id, cursor)
             return Selection(cursor.read)
         selection = self._walk(batch, head, cursor, room).run()
-        if selection.worn_out:
-            dead_letter.send(batch, self._topic, subscription, cursor, selection.worn_out)
+        if selection.exhausted:
+            dead_letter.send(batch, self._topic, subscription, cursor, selection.exhausted)
         handing_out.apply(batch, subscription, cursor, self._attached.consumer_id, selection)
         self._held_keys.know(cursor.passes, selection.markers)
         return selection

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.client.connect import Ask, check_is_of, connect
+from storage.client.connect import ConnectOptions, check_is_of, connect
 from storage.client.producer import Producer
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
@@ -16,7 +16,7 @@ from storage.txn.coordinator import Coordinator
 from storage.txn.fence import Fence
 
 
-def create(connection: Connection, coordinator: Coordinator, ask: Ask) -> Producer:
+def create(connection: Connection, coordinator: Coordinator, ask: ConnectOptions) -> Producer:
     """A producer that is connected as asked.
 
     Raises:
@@ -26,7 +26,7 @@ def create(connection: Connection, coordinator: Coordinator, ask: Ask) -> Produc
     return Producer(connection, coordinator, topic, Connected(topic, session))
 
 
-def create_passing(connection: Connection, coordinator: Coordinator, ask: Ask) -> Producer:
+def create_passing(connection: Connection, coordinator: Coordinator, ask: ConnectOptions) -> Producer:
     """A Shared producer that is connected during each send and not in between.
 
     Raises:
@@ -55,7 +55,7 @@ def borrow(connection: Connection, coordinator: Coordinator, name: str, text: st
         topic = topics.get(view, name)
         check_is_of(view, topic, token)
         session = sessions.find(view, topic.topic_id, token.number) or _past(view, topic, token)
-        if session is None and token.number <= view.head.last_producer:
+        if session is None and token.number <= view.superblock.last_producer:
             head = state.load(view, topic.topic_id)
             raise errors.fenced(
                 view, topic.topic_id, topic.name, head, f"of session {token.number}", None,

@@ -30,7 +30,7 @@ from storage.topic.catalogue import Topic
 from storage.topic.entry import Columns, PackedColumns, PackedEntries
 from storage.topic.producers import admission
 from storage.topic.producers.access_mode import AccessMode
-from storage.topic.producers.credential import Connected, Publisher
+from storage.topic.producers.credential import Connected, Credential
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator
 from storage.values.names import LETTERS_PREFIX, check_name
@@ -46,7 +46,7 @@ class Producer:
     """Made by `Store.create_producer`. For one thread at a time."""
 
     def __init__(
-        self, connection: Connection, coordinator: Coordinator, topic: Topic, publisher: Publisher
+        self, connection: Connection, coordinator: Coordinator, topic: Topic, publisher: Credential
     ) -> None:
         self._connection = connection
         self._coordinator = coordinator

@@ -18,7 +18,7 @@ from storage.topic import log, state
 from storage.topic.catalogue import Topic
 from storage.topic.entry import Entry
 from storage.topic.message import Message
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.txn import buffer, record as records
 from storage.txn.aborted import AbortedSet
 from storage.values.position import Extreme, MessageId, Position
@@ -186,7 +186,7 @@ class Reader:
 def visible(
     view: ReadView,
     topic_id: int,
-    head: TopicHead,
+    head: TopicState,
     level: IsolationLevel,
     aborted: AbortedSet,
     after: tuple[int, int],
@@ -219,7 +219,7 @@ def blocked_by(view: ReadView, topic_id: int, level: IsolationLevel) -> Blocked 
 
 
 def committed_between(
-    view: ReadView, topic_id: int, head: TopicHead, after: tuple[int, int], through: tuple[int, int]
+    view: ReadView, topic_id: int, head: TopicState, after: tuple[int, int], through: tuple[int, int]
 ) -> int:
     """Messages in (after, through] but those of aborted transactions; no scan."""
     from storage.txn import aborted

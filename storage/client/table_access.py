@@ -46,7 +46,7 @@ def reader(
         _check_no_mode(check)
         return _work(connection, coordinator, record)
     mode = check or CheckMode(record.check or CheckMode.MINIMAL.value)
-    return ReadCommitted(connection, mode, record.timestamp, record.least)
+    return ReadCommitted(connection, mode, record.timestamp, record.txn_id)
 
 
 def _check_no_mode(check: CheckMode | None) -> None:
@@ -55,14 +55,14 @@ def _check_no_mode(check: CheckMode | None) -> None:
 
 
 def _record(connection: Connection, txn: TxnID | str) -> TransactionRecord:
-    least = txn_number(txn)
+    txn_id = txn_number(txn)
     with connection.view() as view:
-        return records.get(view, least)
+        return records.get(view, txn_id)
 
 
 def _work(connection: Connection, coordinator: Coordinator, record: TransactionRecord) -> TableWork:
     begun = Begun(record.timeout_ms, record.labels, attached=False)
-    return TableWork(connection, coordinator, begun, record.least)
+    return TableWork(connection, coordinator, begun, record.txn_id)
 
 
 def run(

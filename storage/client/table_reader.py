@@ -72,20 +72,20 @@ class ReadCommitted(Reader):
     Args:
         check: what it does on an intent.
         start: the last timestamp issued when it began; None if it begins with its first view.
-        least: the number of the transaction that it belongs to; 0 if that has no record.
+        txn_id: the number of the transaction that it belongs to; 0 if that has no record.
     """
 
-    def __init__(self, connection: Connection, check: CheckMode, start: int | None, least: int = 0) -> None:
+    def __init__(self, connection: Connection, check: CheckMode, start: int | None, txn_id: int = 0) -> None:
         super().__init__(connection)
         self._check = check
         self._start = start
-        self._least = least
+        self._least = txn_id
 
     def _pick(self, view: ReadView, table: TableEntry) -> Pick:  # noqa: ARG002  it sees all tables alike
         if self._least:
             _check_readable(view, self._least)
         if self._start is None:
-            self._start = view.head.last_timestamp
+            self._start = view.superblock.last_timestamp
         return reading.as_committed(view, self._check, self._start)
 
 
@@ -114,9 +114,9 @@ class AtVersion(Reader):
 
     def _is_to_come(self, view: ReadView) -> bool:
         """Whether it is later than now, to the millisecond, and than all that was issued: clocks may be set back."""
-        if self._at // 1_000_000 <= view.clock.wall_ms() or self._at <= view.head.last_timestamp:
+        if self._at // 1_000_000 <= view.clock.wall_ms() or self._at <= view.superblock.last_timestamp:
             return False
-        return self._at > self._connection.environment.read_cache.peek_issued(view.head)
+        return self._at > self._connection.environment.read_cache.peek_issued(view.superblock)
 
 
 def _to_come(table: str, at: int) -> InvalidValue:
@@ -159,14 +159,14 @@ def committed_value(
     return rows.intent_value(payload, at)
 
 
-def _check_readable(view: ReadView, least: int) -> None:
+def _check_readable(view: ReadView, txn_id: int) -> None:
     """That a read-committed transaction with a record may still be read in. Nothing is written, whatever is found.
 
     Raises:
         TransactionNotOpen
         TransactionTimedOut: its deadline has passed; the next writer aborts it.
     """
-    record = records.get(view, least)
+    record = records.get(view, txn_id)
     if record.state_code != OPEN:
         from storage.txn.errors import not_open
 

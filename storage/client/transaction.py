@@ -59,8 +59,8 @@ class Transaction:
 
             return cls(begun, TableWork.begin(connection, coordinator, begun))
         with connection.view() as view:
-            issued = connection.environment.read_cache.peek_issued(view.head)
-            return cls(begun, None, max(view.head.last_timestamp, issued))
+            issued = connection.environment.read_cache.peek_issued(view.superblock)
+            return cls(begun, None, max(view.superblock.last_timestamp, issued))
 
     @property
     def id(self) -> TxnID:
@@ -72,12 +72,12 @@ class Transaction:
         """
         work = work_of(self)
         work.share()
-        return TxnID(work.least)
+        return TxnID(work.txn_id)
 
     @property
     def known_id(self) -> TxnID | None:
         """Its number if it has one by now; nothing is written for the answer."""
-        return TxnID(self.work.least) if self.work is not None and self.work.least else None
+        return TxnID(self.work.txn_id) if self.work is not None and self.work.txn_id else None
 
     @property
     def number(self) -> int:
@@ -199,8 +199,8 @@ class Transaction:
 
 def use(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> None:
     """See that a transaction is open, however it is named; see `Store.use_transaction`."""
-    least, owner = txn_number(txn), connection.owner
-    connection.write(lambda batch: records.save(batch, coordinator.use(batch, least, owner)), naming=least)
+    txn_id, owner = txn_number(txn), connection.owner
+    connection.write(lambda batch: records.save(batch, coordinator.use(batch, txn_id, owner)), naming=txn_id)
 
 
 def commit(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> bool:
@@ -214,9 +214,9 @@ def commit(connection: Connection, coordinator: Coordinator, txn: Transaction | 
         return ended is None or not ended.already
     from storage.table.write import commit_in
 
-    least, owner = txn_number(txn), connection.owner
+    txn_id, owner = txn_number(txn), connection.owner
     return not connection.write(
-        lambda batch: commit_in(coordinator, batch, least, owner), naming=least
+        lambda batch: commit_in(coordinator, batch, txn_id, owner), naming=txn_id
     ).already
 
 

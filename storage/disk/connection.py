@@ -21,7 +21,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import StoreClosed, StoreInvalid, WriterBusy
 from storage.limits import WAKE_S
 from storage.process.clock import Clock
-from storage.process.identity import Owner, this_process
+from storage.process.identity import ProcessIdentity, this_process
 
 T = TypeVar("T")
 _SHOWN_S = 0.001
@@ -73,7 +73,7 @@ class Connection:
         self.on_wait = on_wait
         self.read_only = read_only
         self._program = program
-        self._owner: Owner | None = None
+        self._owner: ProcessIdentity | None = None
         self._lease = 0
         self._closed = False
         self._overdue: list[Callable[[WriteBatch], object]] = []
@@ -82,7 +82,7 @@ class Connection:
         self.view = self.environment.view
 
     @property
-    def owner(self) -> Owner:
+    def owner(self) -> ProcessIdentity:
         """This process, as others will see it."""
         if self._owner is None:
             self._owner = this_process(self.clock, self._program)
@@ -146,12 +146,12 @@ class Connection:
         its byte locked and takes the following one.
         """
         if not self._lease:
-            number = batch.head.last_lease + 1
+            number = batch.superblock.last_lease + 1
             while not batch.lock_file.hold_lease(number):
                 number += 1
             self._lease = number
         if not batch.has(LEASES, key1(self._lease)):
-            batch.head.last_lease = max(batch.head.last_lease, self._lease)
+            batch.superblock.last_lease = max(batch.superblock.last_lease, self._lease)
             batch.put(LEASES, key1(self._lease), pack(self.owner.fields()))
         return self._lease
 

@@ -17,7 +17,7 @@ from storage.disk import data_file, directory as place
 from storage.disk.build_dir import directory, is_aside
 from storage.disk.codec import pack, seal
 from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE, Database
-from storage.disk.superblock import StoreHead
+from storage.disk.superblock import Superblock
 from storage.disk.view import STORE_HEAD_KEY
 from storage.errors import AlreadyExists, NotPermitted, StoreFull, StoreInvalid
 from storage.limits import READERS_MAX
@@ -170,7 +170,7 @@ def _first_records(clock: Clock) -> dict[Database, dict[bytes, bytes]]:
     formats: list[Any] = [FORMAT_NUMBER, store_id, clock.wall_ms()]
     return {
         STORE: {b"format": seal(STORE, b"format", pack(formats))},
-        HEADS: {STORE_HEAD_KEY: seal(HEADS, STORE_HEAD_KEY, StoreHead(store_id, clock).encode())},
+        HEADS: {STORE_HEAD_KEY: seal(HEADS, STORE_HEAD_KEY, Superblock(store_id, clock).encode())},
     }
 
 

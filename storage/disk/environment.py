@@ -12,7 +12,7 @@ import lmdb
 
 from storage.disk import directory as place
 from storage.disk.data_map import DataMap, OnWait
-from storage.disk.preallocation import Headroom
+from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.writer import Writer
 from storage.errors import StoreInvalid
@@ -47,7 +47,7 @@ class Environment:
         self.pid = os.getpid()
         self.read_cache = ReadCache(path, clock)
         self.flusher = Flusher(clock)
-        self._headroom = Headroom(os.path.join(path, place.DATA))
+        self._headroom = Preallocation(os.path.join(path, place.DATA))
         self._map = DataMap(path, clock)
         self.writer = Writer(self._map, self._headroom, self.read_cache)
         self.view, self.fetcher, self.check_usable = self._map.view, self._map.fetcher, self._map.check_usable

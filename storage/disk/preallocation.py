@@ -17,7 +17,7 @@ CHUNK_BYTES: Final = 1 << 20
 _ZEROS: Final = bytes(CHUNK_BYTES)
 
 
-class Headroom:
+class Preallocation:
     """Of one data file; used inside the writer gate only."""
 
     __slots__ = ("_descriptor", "_left", "_path")

@@ -22,7 +22,7 @@ from typing import Final
 from zlib import crc32
 
 from storage import faults
-from storage.disk.superblock import StoreHead
+from storage.disk.superblock import Superblock
 from storage.errors import StoreFull, StoreUnsafe
 from storage.process.clock import Clock
 
@@ -79,7 +79,7 @@ class ReadCache:
         """Whether this process has the file mapped."""
         return self._map is not None
 
-    def is_valid(self, head: StoreHead) -> bool:
+    def is_valid(self, head: Superblock) -> bool:
         """Whether the file is there, ours, of this boot and generation, and whole."""
         if not head.read_generation:
             return False
@@ -95,7 +95,7 @@ class ReadCache:
         assert data is not None, "an identified file is mapped"
         return data[: _IDENTITY.size] == self._identity and not data[_DIRTY_AT]
 
-    def _identify(self, head: StoreHead, inode: int) -> bytes:
+    def _identify(self, head: Superblock, inode: int) -> bytes:
         boot_id = self._clock.boot_id()
         return _IDENTITY.pack(_MAGIC, head.store_id, head.incarnation, boot_id, inode, head.read_generation)
 
@@ -142,7 +142,7 @@ class ReadCache:
             if descriptor >= 0:
                 os.close(descriptor)
 
-    def catch_up(self, head: StoreHead) -> None:
+    def catch_up(self, head: Superblock) -> None:
         """At the start of a batch: the oracle goes on after what was issued without a commit."""
         if head.read_generation:
             if self._map is not None and not os.fstat(self._descriptor).st_nlink:
@@ -151,7 +151,7 @@ class ReadCache:
             if issued > head.last_timestamp:
                 head.last_timestamp = issued
 
-    def peek_issued(self, head: StoreHead) -> int:
+    def peek_issued(self, head: Superblock) -> int:
         """The last timestamp issued without a commit, outside the gate and for reading only; 0 if there is none."""
         if not head.read_generation:
             return 0
@@ -178,7 +178,7 @@ class ReadCache:
         assert self._map is not None and timestamp > self.issued, "timestamps grow"
         _U64.pack_into(self._map, _ISSUED_AT, timestamp)
 
-    def start_anew(self, head: StoreHead) -> None:
+    def start_anew(self, head: Superblock) -> None:
         """Within a batch: forget every read, which is safe once the watermark that this raises is committed.
 
         The file names a generation that counts only from that commit on. Before the first one nothing was ever read.
@@ -268,7 +268,7 @@ class ReadCache:
             self._changes = changes
         return self._ranges
 
-    def watermark(self, head: StoreHead) -> int:
+    def watermark(self, head: Superblock) -> int:
         """Writes of transactions with a timestamp below this are refused."""
         assert self._map is not None, "the file was found valid"
         return max(head.read_watermark, int(_U64.unpack_from(self._map, _WATERMARK_AT)[0]))

@@ -24,7 +24,7 @@ class ReapPolicy(IntEnum):
     """None: `transactions reap` does it."""
 
 
-class StoreHead:
+class Superblock:
     """One record; `changes` counts what the current batch did and is not stored.
 
     Attributes:
@@ -95,7 +95,7 @@ class StoreHead:
         )  # fmt: skip
 
     @classmethod
-    def decode(cls, payload: memoryview) -> StoreHead:
+    def decode(cls, payload: memoryview) -> Superblock:
         head = cls.__new__(cls)
         (
             head.store_id, head.boot_id, head.clock_offset_ns, head.last_clock_ns, head.last_timestamp,

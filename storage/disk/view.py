@@ -12,7 +12,7 @@ from typing import Any
 from storage.disk.codec import key1, seal, unseal
 from storage.disk.read_cache import ReadCache
 from storage.disk.schema import HEADS, Database
-from storage.disk.superblock import StoreHead
+from storage.disk.superblock import Superblock
 from storage.errors import TxnctlError
 from storage.limits import KEY_BYTES_MAX
 from storage.process.clock import Clock
@@ -32,22 +32,22 @@ class DurableRefusal(Exception):
 class ReadView:
     """One consistent view of the store. Short-lived: nothing waits while it is open."""
 
-    __slots__ = ("_databases", "_head", "_raw", "clock")
+    __slots__ = ("_databases", "_raw", "_superblock", "clock")
 
     def __init__(self, raw: Any, databases: dict[str, Any], clock: Clock) -> None:
         self._raw = raw
         self._databases = databases
         self.clock = clock
-        self._head: StoreHead | None = None
+        self._superblock: Superblock | None = None
 
     @property
-    def head(self) -> StoreHead:
-        """The store's own head, read when it is first asked for."""
-        head = self._head
-        if head is None:
+    def superblock(self) -> Superblock:
+        """The superblock of the store, read at its first use."""
+        superblock = self._superblock
+        if superblock is None:
             data = self._raw.get(STORE_HEAD_KEY, db=self._databases["heads"])
-            head = self._head = StoreHead.decode(unseal(HEADS, STORE_HEAD_KEY, data))
-        return head
+            superblock = self._superblock = Superblock.decode(unseal(HEADS, STORE_HEAD_KEY, data))
+        return superblock
 
     def get(self, database: Database, key: bytes) -> memoryview | None:
         """The payload stored under `key`, checked, or None."""
@@ -140,7 +140,7 @@ class ReadView:
     @property
     def now_ns(self) -> int:
         """The store clock: it stands still after a reboot until somebody writes."""
-        return self.head.now_ns(self.clock)
+        return self.superblock.now_ns(self.clock)
 
 
 def _seek(cursor: Any, prefix: bytes, start: bytes | None) -> bool:
@@ -171,18 +171,18 @@ class WriteBatch(ReadView):
         self.naming = naming
         self.bytes = 0
         self.dry_run = dry_run
-        self.head.go_on(clock)
-        read_cache.catch_up(self.head)
+        self.superblock.go_on(clock)
+        read_cache.catch_up(self.superblock)
 
     def put(self, database: Database, key: bytes, payload: bytes) -> None:
         assert 0 < len(key) <= KEY_BYTES_MAX, "names are bounded, so that keys are"
         self._raw.put(key, seal(database, key, payload), db=self._databases[database.name])
         self.bytes += len(payload)
-        self.head.changes += 1
+        self.superblock.changes += 1
 
     def delete(self, database: Database, key: bytes) -> bool:
         """Remove the record; False if there was none."""
-        self.head.changes += 1
+        self.superblock.changes += 1
         removed: bool = self._raw.delete(key, db=self._databases[database.name])
         return removed
 
@@ -198,12 +198,12 @@ class WriteBatch(ReadView):
                     break
                 cursor.delete()
                 removed += 1
-        self.head.changes += removed
+        self.superblock.changes += removed
         return removed
 
     def timestamp(self) -> int:
         """The next timestamp of the oracle: strictly growing, recorded with this batch."""
-        return self.head.issue_timestamp(self.clock)
+        return self.superblock.issue_timestamp(self.clock)
 
     @property
     def now_ms(self) -> int:
@@ -215,8 +215,10 @@ class WriteBatch(ReadView):
         return DurableRefusal(error)
 
     def finish(self) -> None:
-        """Write the head; called once, right before the commit."""
-        head = self.head
-        head.last_clock_ns = head.now_ns(self.clock)
-        head.commits += 1
-        self._raw.put(STORE_HEAD_KEY, seal(HEADS, STORE_HEAD_KEY, head.encode()), db=self._databases["heads"])
+        """Write the superblock; called once, right before the commit."""
+        superblock = self.superblock
+        superblock.last_clock_ns = superblock.now_ns(self.clock)
+        superblock.commits += 1
+        self._raw.put(
+            STORE_HEAD_KEY, seal(HEADS, STORE_HEAD_KEY, superblock.encode()), db=self._databases["heads"]
+        )

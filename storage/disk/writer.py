@@ -18,7 +18,7 @@ import lmdb
 from storage import faults
 from storage.disk.data_map import DataMap, OnWait
 from storage.disk.lmdb_errors import DAMAGE, damaged, refused
-from storage.disk.preallocation import Headroom
+from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.view import DurableRefusal, ReadView, WriteBatch
 from storage.errors import OutcomeUnknown, StoreInvalid
@@ -35,7 +35,7 @@ class Writer:
         prologue: what every batch begins with.
     """
 
-    def __init__(self, data_map: DataMap, headroom: Headroom, read_cache: ReadCache) -> None:
+    def __init__(self, data_map: DataMap, headroom: Preallocation, read_cache: ReadCache) -> None:
         self._map = data_map
         self._headroom = headroom
         self._read_cache = read_cache
@@ -126,7 +126,7 @@ class Writer:
                 result = change(batch)
             except DurableRefusal as raised:
                 refusal = raised
-            if dry_run or not batch.head.changes:
+            if dry_run or not batch.superblock.changes:
                 raw.abort()
             else:
                 batch.finish()

@@ -24,7 +24,7 @@ from storage.process.identity import describe, is_running, started
 from storage.process.locks import FILE_NAME, processes_with
 from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.topic import catalogue as topics
-from storage.topic.producers.admission import Admission
+from storage.topic.producers.admission import ProducerRegistry
 from storage.txn.fence import Fence
 from storage.txn.reaper import EVERY
 from storage.values.txn_state import AbortReason
@@ -125,15 +125,17 @@ def _private(path: str, flags: int) -> int:
 
 
 def _reincarnate(batch: WriteBatch, store: Store, reason: str | None) -> dict[str, Any]:
-    by, batch.head.incarnation = store.connection.owner, batch.head.incarnation + 1
+    by, batch.superblock.incarnation = store.connection.owner, batch.superblock.incarnation + 1
     aborted = [U64X2.unpack(key)[1] for key in batch.keys(TXN_DEADLINES)]
     for txn in aborted:
         store.coordinator.abort(batch, txn, by, AbortReason.INCARNATION)
     detached = 0
     for topic in list(topics.every(batch)):
         # Nobody is connected to a copy: their sessions end by being restored, not as those of the dead.
-        door = Admission(batch, topic.topic_id, topic.name, Fence(store.coordinator, by), is_swept=False)
-        door.fence(by, "restore")
+        registry = ProducerRegistry(
+            batch, topic.topic_id, topic.name, Fence(store.coordinator, by), is_swept=False
+        )
+        registry.fence(by, "restore")
         for subscription in subscriptions.every(batch, topic.topic_id):
             cursor = cursors.load(batch, subscription.subscription_id)
             for consumer in subscriptions.consumers(batch, subscription.subscription_id):
@@ -143,7 +145,7 @@ def _reincarnate(batch: WriteBatch, store: Store, reason: str | None) -> dict[st
     for key in list(batch.keys(LEASES)):
         batch.delete(LEASES, key)
     result = {
-        "incarnation": batch.head.incarnation,
+        "incarnation": batch.superblock.incarnation,
         "transactionsAborted": len(aborted),
         "consumersDetached": detached,
     }

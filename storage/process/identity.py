@@ -13,7 +13,7 @@ from typing import Any
 from storage.process.clock import Clock
 
 
-class Owner:
+class ProcessIdentity:
     """A process, as recorded when it took hold of something."""
 
     __slots__ = ("boot_id", "host", "pid", "program", "started", "user")
@@ -33,7 +33,7 @@ class Owner:
         return [self.host, self.boot_id, self.pid, self.started, self.user, self.program]
 
     @classmethod
-    def of(cls, fields: list[Any]) -> Owner:
+    def of(cls, fields: list[Any]) -> ProcessIdentity:
         return cls(*fields[:6])
 
     def row(self) -> dict[str, Any]:
@@ -47,12 +47,14 @@ class Owner:
         }
 
 
-def this_process(clock: Clock, program: str | None = None) -> Owner:
+def this_process(clock: Clock, program: str | None = None) -> ProcessIdentity:
     """The owner that this process is."""
     pid = os.getpid()
     if program is None:
         program = " ".join([os.path.basename(sys.argv[0] or "python"), *sys.argv[1:3]])
-    return Owner(os.uname().nodename, clock.boot_id(), pid, started(pid), _user(), printable(program[:200]))
+    return ProcessIdentity(
+        os.uname().nodename, clock.boot_id(), pid, started(pid), _user(), printable(program[:200])
+    )
 
 
 def printable(text: str) -> str:

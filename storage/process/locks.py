@@ -148,7 +148,7 @@ class LockFile:
         """Whether a process, this one included, holds the lease: proof that its owner lives."""
         return lease in self._held or self._is_locked(_LEASES + lease)
 
-    def state(self, lease: int, holder: identity.Owner, boot_id: bytes) -> str:
+    def state(self, lease: int, holder: identity.ProcessIdentity, boot_id: bytes) -> str:
         """What is proven of the process that took a lease: alive, stopped, dead, rebooted or unknown-host."""
         if self.is_held(lease):
             return "stopped" if identity.is_stopped(holder.pid, holder.started) else "alive"
@@ -163,7 +163,7 @@ class LockFile:
         answer = _FLOCK.unpack(fcntl.fcntl(self._descriptor, _GET, _flock(fcntl.F_WRLCK, byte)))
         return bool(answer[0 if _LINUX else 3] != fcntl.F_UNLCK)
 
-    def let_others_by(self, timeout_s: float) -> None:
+    def back_off(self, timeout_s: float) -> None:
         """For who is about to begin something that passes the gate several times: while it is held, hold back a little.
 
         Those in the middle of theirs finish first, so that fewer are under way at once and contradict each other.

@@ -18,7 +18,7 @@ from storage.subscription.catalogue import Subscription
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel
 from storage.topic import log
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.txn import aborted, buffer, record as records, runs
 from storage.values.position import Position
 from storage.values.txn_state import TransactionState
@@ -54,7 +54,7 @@ class Backlog:
         return "behind" if self.visible else "blocked" if self.blocked else "ok"
 
 
-def count(view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor) -> Backlog:
+def count(view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor) -> Backlog:
     """The backlog of a subscription, exactly."""
     topic_id, subscription_id = subscription.topic_id, subscription.subscription_id
     backlog, through = Backlog(), log.messages_through
@@ -74,7 +74,7 @@ def count(view: ReadView, head: TopicHead, subscription: Subscription, cursor: C
 
 
 def _count_blocking(
-    view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor, backlog: Backlog
+    view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor, backlog: Backlog
 ) -> None:
     """READ_COMMITTED that stops at maxReadPosition: what is aborted, uncommitted, and blocked behind the bound."""
     topic_id, through = subscription.topic_id, log.messages_through
@@ -96,7 +96,7 @@ def _count_blocking(
 
 
 def _count_skipping(
-    view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor, backlog: Backlog
+    view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor, backlog: Backlog
 ) -> None:
     """READ_COMMITTED that passes over what is open: what is aborted, uncommitted, and held behind a key.
 
@@ -107,7 +107,7 @@ def _count_skipping(
     reserved = list(taken(view, subscription, cursor))
     beyond = _classes_of(view, head, subscription, read, reserved)
     ahead = beyond
-    if cursor.reached_undecided:
+    if cursor.has_uncommitted_acks:
         ahead = _classes_of(view, head, subscription, cursor.mark_delete, reserved)
     passed, backlog.blocked = skipped.aborted_and_blocked(view, head, subscription, cursor)
     late = aborted.messages_between(view, topic_id, head, read, head.last_confirmed) - beyond["aborted"]
@@ -116,7 +116,7 @@ def _count_skipping(
     backlog.uncommitted -= ahead["uncommitted"]
 
 
-def _uncommitted_through(view: ReadView, head: TopicHead, topic_id: int, at: tuple[int, int]) -> int:
+def _uncommitted_through(view: ReadView, head: TopicState, topic_id: int, at: tuple[int, int]) -> int:
     """Messages of open transactions at or below a position."""
     if at <= head.max_read:
         return 0
@@ -127,7 +127,7 @@ def _uncommitted_through(view: ReadView, head: TopicHead, topic_id: int, at: tup
     )
 
 
-def _held(view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor) -> tuple[int, int]:
+def _held(view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor) -> tuple[int, int]:
     """Messages that are pending, and those in flight."""
     pending = in_flight = 0
     cumulative = cursor.pending_cumulative
@@ -142,7 +142,7 @@ def _held(view: ReadView, head: TopicHead, subscription: Subscription, cursor: C
     return pending, in_flight
 
 
-def pending_in(view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor, txn: int) -> int:
+def pending_in(view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor, txn: int) -> int:
     """Messages that one transaction has pending on a subscription."""
     cumulative = cursor.pending_cumulative
     if cumulative is None or cumulative[0] != txn:
@@ -157,7 +157,7 @@ def pending_in(view: ReadView, head: TopicHead, subscription: Subscription, curs
 
 
 def pending_by_transaction(
-    view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor
+    view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor
 ) -> dict[int, int]:
     """Messages that are pending on a subscription, by transaction."""
     txns = {txn for _, txn, _ in pending_ack.one_by_one(view, subscription.subscription_id)}
@@ -168,7 +168,7 @@ def pending_by_transaction(
 
 def _covered_count(
     view: ReadView,
-    head: TopicHead,
+    head: TopicState,
     subscription: Subscription,
     cursor: Cursor,
     cumulative: tuple[int, int, int, int],
@@ -230,7 +230,7 @@ def taken(view: ReadView, subscription: Subscription, cursor: Cursor) -> Iterato
 
 def _classes_of(
     view: ReadView,
-    head: TopicHead,
+    head: TopicState,
     subscription: Subscription,
     after: tuple[int, int],
     taken: list[Taken],

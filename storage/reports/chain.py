@@ -19,7 +19,7 @@ from storage.subscription.cursor import Cursor
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.isolation import IsolationLevel
 from storage.topic import log
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.txn import buffer, record as records, runs
 from storage.txn.buffer import TopicPart
 from storage.values.position import Position
@@ -59,7 +59,7 @@ class Chain:
 
     __slots__ = ("_head", "_topic_id", "_view", "links")
 
-    def __init__(self, view: ReadView, topic_id: int, head: TopicHead) -> None:
+    def __init__(self, view: ReadView, topic_id: int, head: TopicState) -> None:
         self._view, self._topic_id, self._head = view, topic_id, head
         self.links: list[Link] = []
         through = head.last_confirmed_position
@@ -161,7 +161,7 @@ class Chain:
         return messages.bit_count() if is_committed else 0
 
 
-def oldest_blocked_ms(view: ReadView, topic_id: int, head: TopicHead) -> int | None:
+def oldest_blocked_ms(view: ReadView, topic_id: int, head: TopicState) -> int | None:
     """When the first committed message behind maxReadPosition was published; None if none is near.
 
     A run of an undecided or aborted transaction is passed in one step.

@@ -50,7 +50,7 @@ def explained(
         **row,
         "evidence": evidence(view, record, row["ownerState"]) if is_open else None,
         "blocks": blocks, "pending": pending,
-        **advice.judge(_situation(row, blocks, pending, ReapPolicy(view.head.reap_policy))),
+        **advice.judge(_situation(row, blocks, pending, ReapPolicy(view.superblock.reap_policy))),
     }  # fmt: skip
 
 
@@ -59,14 +59,14 @@ def held_by(view: ReadView, store: Store, record: TransactionRecord) -> list[dic
 
     `freesWhereSkipped` counts what subscriptions with on-open skip hold behind it, which its end alone frees.
     """
-    locks, wanted = store.connection.environment.lock_file, touches(view, record.least, PART_TOPIC)
+    locks, wanted = store.connection.environment.lock_file, touches(view, record.txn_id, PART_TOPIC)
     found = []
     for topic in topics.every(view) if wanted else ():
         if topic.topic_id not in wanted:
             continue
         head = topic_head.load(view, topic.topic_id)
         chain = Chain(view, topic.topic_id, head)
-        (mine,) = timeline.transactions(view, locks, topic, head, chain, only=record.least)
+        (mine,) = timeline.transactions(view, locks, topic, head, chain, only=record.txn_id)
         found.append(held(mine, str(TxnID(chain.links[0].txn))))
     return found
 
@@ -84,14 +84,14 @@ _HELD = (
 
 def _pending(view: ReadView, record: TransactionRecord) -> list[dict[str, Any]]:
     """Messages that go to nobody on a subscription until the transaction ends."""
-    wanted = set(touches(view, record.least, PART_SUBSCRIPTION))
+    wanted = set(touches(view, record.txn_id, PART_SUBSCRIPTION))
     found = []
     for topic in topics.every(view) if wanted else ():
         head = topic_head.load(view, topic.topic_id)
         for each in subscriptions.every(view, topic.topic_id):
             if each.subscription_id in wanted:
                 cursor = cursors.load(view, each.subscription_id)
-                count = backlog.pending_in(view, head, each, cursor, record.least)
+                count = backlog.pending_in(view, head, each, cursor, record.txn_id)
                 found.append({
                     "topic": topic.full_name, "name": topic.name, "subscription": each.name, "messages": count,
                 })  # fmt: skip

@@ -15,7 +15,7 @@ from storage.subscription.isolation import IsolationLevel, bound
 from storage.topic import catalogue as topics, log, state
 from storage.topic.catalogue import Topic
 from storage.topic.log import LedgerInfo
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.txn import aborted, buffer
 from storage.values.position import Position
 
@@ -43,7 +43,7 @@ class Extent:
         "topic_id",
     )
 
-    def __init__(self, view: ReadView, topic: Topic, head: TopicHead) -> None:
+    def __init__(self, view: ReadView, topic: Topic, head: TopicState) -> None:
         self.topic = topic.full_name
         self.topic_id = topic.topic_id
         self.before = Position(head.first_ledger, -1)

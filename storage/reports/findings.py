@@ -52,11 +52,11 @@ def _gate(facts: Facts) -> Iterator[Row]:
 
 def _disk(facts: Facts) -> Iterator[Row]:
     free, whole = facts["store"]["diskFreeBytes"], facts["store"]["diskBytes"]
-    for code, severity, (least, percent) in (
+    for code, severity, (txn_id, percent) in (
         ("disk-full", "critical", DISK_FULL),
         ("disk-low", "warning", DISK_LOW),
     ):
-        if free < least and free * 100 < whole * percent:
+        if free < txn_id and free * 100 < whole * percent:
             what = f"the disk of the store has {free >> 20:,} MiB left"
             yield finding(code, "disk", what, _FULLNESS_HINT, "txnctl store space", severity)
             return

@@ -17,7 +17,7 @@ from storage.process.locks import LockFile
 from storage.reports import backlog, findings, producers, store_info, timeline, transactions
 from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.table import catalogue as tables, intent as intents, state as table_states
-from storage.table.state import TableHead
+from storage.table.state import TableState
 from storage.topic import catalogue as topics, state as topic_states
 from storage.txn import reaper, record as records
 from storage.txn.coordinator import touches
@@ -105,9 +105,9 @@ def _readers(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _clock_skew_ms(view: ReadView) -> int | None:
     """By how much the wall clock has moved against the boot clock; None before this boot's first commit."""
-    if view.head.boot_id != view.clock.boot_id():
+    if view.superblock.boot_id != view.clock.boot_id():
         return None
-    return (view.clock.wall_ns() - view.now_ns - view.head.wall_offset_ns) // 1_000_000
+    return (view.clock.wall_ns() - view.now_ns - view.superblock.wall_offset_ns) // 1_000_000
 
 
 def _topic(model: dict[str, Any]) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def _tables(view: ReadView, locks: LockFile, begun: list[int], keys_shown: int) 
             holders.setdefault(table_id, []).append({**_holder(view, locks, txn), **keys})
     rows = []
     for each in tables.every(view):
-        head = table_states.find(view, each.table_id) or TableHead()
+        head = table_states.find(view, each.table_id) or TableState()
         rows.append({
             "table": each.name, "keys": head.keys, "versions": head.versions, "intents": head.intents,
             "heldBy": holders.get(each.table_id, []),

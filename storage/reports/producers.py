@@ -15,7 +15,7 @@ from storage.topic.producers import admission, errors, ownership, session as ses
 from storage.topic.producers.access_mode import AccessMode, Answer, judge
 from storage.topic.producers.ownership import Ownership
 from storage.topic.producers.session import ProducerSession, Token
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.values.position import Position
 from storage.values.timestamps import both
 
@@ -45,7 +45,7 @@ def rows_of(view: ReadView, locks: LockFile, topic: Topic) -> list[dict[str, Any
 
 
 def row(
-    view: ReadView, locks: LockFile, topic: Topic, head: TopicHead, each: ProducerSession, place: int | None
+    view: ReadView, locks: LockFile, topic: Topic, head: TopicState, each: ProducerSession, place: int | None
 ) -> dict[str, Any]:
     """One session.
 
@@ -66,7 +66,7 @@ def row(
     }  # fmt: skip
 
 
-def publishers(view: ReadView, locks: LockFile, topic: Topic, head: TopicHead) -> dict[str, Any]:
+def publishers(view: ReadView, locks: LockFile, topic: Topic, head: TopicState) -> dict[str, Any]:
     """For `topics stats`: who publishes, and how many wait."""
     there = list(sessions.every(view, topic.topic_id))
     return {
@@ -116,7 +116,7 @@ def show(connection: Connection, name: str) -> dict[str, Any]:
         }  # fmt: skip
 
 
-def _admission(view: ReadView, locks: LockFile, topic: Topic, head: TopicHead) -> list[dict[str, Any]]:
+def _admission(view: ReadView, locks: LockFile, topic: Topic, head: TopicState) -> list[dict[str, Any]]:
     """What a new producer would get, for each access mode."""
     there = sessions.living(view, topic.topic_id, locks)
     connected = [each for each in there if not each.is_waiting]

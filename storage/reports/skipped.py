@@ -15,14 +15,14 @@ from storage.subscription.catalogue import Subscription
 from storage.subscription.cursor import Cursor
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.skipped_txns import Awaited
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.txn import buffer, record as records, runs
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
 
 def aborted_and_blocked(
-    view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor
+    view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor
 ) -> tuple[int, int]:
     """Messages that dispatch has passed over and not looked at since: of transactions that were aborted meanwhile;
     and held behind ones that are open.
@@ -47,7 +47,7 @@ def _own(
     topic_id, after = subscription.topic_id, max(each.taken, cursor.mark_delete)
     if after >= read:
         return 0
-    if not cursor.reached_undecided:
+    if not cursor.has_uncommitted_acks:
         return runs.messages_through(view, topic_id, each.txn, read) - runs.messages_through(
             view, topic_id, each.txn, after
         )

@@ -17,7 +17,7 @@ from storage.subscription.catalogue import Subscription
 from storage.subscription.cursor import Cursor
 from storage.topic import catalogue as topics, log, state as topic_head
 from storage.topic.catalogue import Topic
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.txn import aborted, buffer, record as records
 from storage.txn.liveness import owner_state
 from storage.values.position import Position
@@ -62,7 +62,7 @@ def topic(connection: Connection, name: str) -> dict[str, Any]:
         }  # fmt: skip
 
 
-def _counts(view: ReadView, found: Topic, head: TopicHead) -> dict[str, Any]:
+def _counts(view: ReadView, found: Topic, head: TopicState) -> dict[str, Any]:
     first = log.first_entry(view, found.topic_id)
     return {
         "msgInCounter": head.messages, "bytesInCounter": head.bytes,
@@ -78,7 +78,7 @@ def _counts(view: ReadView, found: Topic, head: TopicHead) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def readable(view: ReadView, found: Topic, head: TopicHead) -> dict[str, Any]:
+def readable(view: ReadView, found: Topic, head: TopicState) -> dict[str, Any]:
     """What a READ_COMMITTED reader from the beginning sees, and what waits behind maxReadPosition."""
     topic_id, last = found.topic_id, head.last_confirmed
     below = log.messages_through(view, topic_id, head, head.max_read)
@@ -145,7 +145,7 @@ def _named(found: Topic, mine: Subscription, now_ms: int) -> dict[str, Any]:
 
 
 def subscription_row(
-    view: ReadView, locks: LockFile, found: Topic, head: TopicHead, mine: Subscription
+    view: ReadView, locks: LockFile, found: Topic, head: TopicState, mine: Subscription
 ) -> dict[str, Any]:
     """Level, cursor, backlog by class, verdict and consumers of a subscription."""
     cursor = cursors.load(view, mine.subscription_id)
@@ -174,7 +174,7 @@ def subscription_row(
     }  # fmt: skip
 
 
-def _pending_in(view: ReadView, head: TopicHead, mine: Subscription, cursor: Cursor) -> list[dict[str, Any]]:
+def _pending_in(view: ReadView, head: TopicState, mine: Subscription, cursor: Cursor) -> list[dict[str, Any]]:
     found = backlogs.pending_by_transaction(view, head, mine, cursor)
     return [{"txnId": str(TxnID(txn)), "messages": messages} for txn, messages in found.items() if messages]
 

@@ -13,7 +13,7 @@ from storage.disk.schema import FORMAT_NUMBER, LEASES, STORE, TXN_DEADLINES, TXN
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import ReadView
 from storage.limits import READERS_MAX
-from storage.process.identity import Owner, describe, is_stopped, started
+from storage.process.identity import ProcessIdentity, describe, is_stopped, started
 from storage.process.locks import FILE_NAME, processes_with
 from storage.table import catalogue as tables
 from storage.topic import catalogue as topics
@@ -37,7 +37,7 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> dict
     payload = view.get(STORE, b"format")
     assert payload is not None, "an open store has a format record"
     _, store_id, created_ms = unpack(payload)[:3]
-    head = view.head
+    head = view.superblock
     return {
         "path": connection.path, "format": FORMAT_NUMBER, "storeId": store_id.hex(),
         **both("created", created_ms), "incarnation": head.incarnation, "commits": head.commits,
@@ -75,7 +75,7 @@ def identity(connection: Connection) -> str:
     with connection.view() as view:
         payload = view.get(STORE, b"format")
         assert payload is not None, "an open store has a format record"
-        return f"{unpack(payload)[1].hex()}-{view.head.incarnation}"
+        return f"{unpack(payload)[1].hex()}-{view.superblock.incarnation}"
 
 
 def locks(connection: Connection) -> list[dict[str, Any]]:
@@ -87,7 +87,7 @@ def locks(connection: Connection) -> list[dict[str, Any]]:
     lock_file = connection.environment.lock_file
     with connection.view() as view:
         for key, payload in view.scan(LEASES):
-            owner = Owner.of(unpack(payload))
+            owner = ProcessIdentity.of(unpack(payload))
             lease = int.from_bytes(key, "big")
             state = lock_file.state(lease, owner, view.clock.boot_id())
             rows.append({"lock": f"lease {lease}", "pid": owner.pid, "holder": str(owner), "state": state})

@@ -16,7 +16,7 @@ from storage.reports.chain import Chain, Link, oldest_blocked_ms
 from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.topic import catalogue as topics, log, state as topic_head
 from storage.topic.catalogue import Topic
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.txn import record as records, runs
 from storage.txn.buffer import TopicPart
 from storage.txn.liveness import GONE, owner_state
@@ -69,7 +69,7 @@ def chains(connection: Connection, name: str | None = None) -> list[dict[str, An
     return rows
 
 
-def _blocked(view: ReadView, found: Topic, head: TopicHead, chain: Chain) -> dict[str, Any]:
+def _blocked(view: ReadView, found: Topic, head: TopicState, chain: Chain) -> dict[str, Any]:
     """How many committed messages wait behind open transactions, and since when the first of them does."""
     blocked = sum(link.frees for link in chain.links)
     oldest = oldest_blocked_ms(view, found.topic_id, head) if blocked else None
@@ -103,7 +103,7 @@ def model(view: ReadView, locks: LockFile, found: Topic) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _ledgers(view: ReadView, found: Topic, head: TopicHead) -> list[dict[str, Any]]:
+def _ledgers(view: ReadView, found: Topic, head: TopicState) -> list[dict[str, Any]]:
     rows, before = [], 0
     for each in log.ledgers(view, found.topic_id, head):
         rows.append({**stats.ledger_row(each), "entriesBefore": before})
@@ -112,7 +112,7 @@ def _ledgers(view: ReadView, found: Topic, head: TopicHead) -> list[dict[str, An
 
 
 def transactions(
-    view: ReadView, locks: LockFile, found: Topic, head: TopicHead, chain: Chain, only: int | None = None
+    view: ReadView, locks: LockFile, found: Topic, head: TopicState, chain: Chain, only: int | None = None
 ) -> list[dict[str, Any]]:
     """The open transactions of a topic, the one that holds maxReadPosition first; who they are, and what they hold.
 
@@ -163,7 +163,7 @@ def producers_of(view: ReadView, topic_id: int, part: TopicPart) -> list[str]:
     return sorted(names)
 
 
-def _if_ended(view: ReadView, head: TopicHead, chain: Chain, index: int, total: int) -> dict[str, Any]:
+def _if_ended(view: ReadView, head: TopicState, chain: Chain, index: int, total: int) -> dict[str, Any]:
     """Where maxReadPosition goes, and how many messages that frees, if this one ended now and no other did.
 
     If another comes before it, nothing moves. If it is the only one, its own marker becomes the end of the topic.

@@ -77,7 +77,7 @@ def history(
             for record in (records.get(view, txn) for txn in _ended_ones(view))
             if (reason is None or record.reason is reason)
             and (since_ms is None or (record.ended_ms or 0) >= since_ms)
-            and (wanted is None or wanted in touches(view, record.least, PART_TOPIC))
+            and (wanted is None or wanted in touches(view, record.txn_id, PART_TOPIC))
         ]
         found.sort(key=lambda record: record.ended_timestamp or 0, reverse=True)
         return [row(view, store, record, names) for record in found[:limit]]
@@ -108,7 +108,7 @@ def row(view: ReadView, store: Store, record: TransactionRecord, names: dict[int
         "idleMs": record.idle_ms(view.now_ns) if is_open else None, "timeoutMs": record.timeout_ms,
         "deadlineInMs": record.left_ms(view.now_ns) if is_open else None,
         "overdue": record.is_overdue(view.now_ns) if is_open else None,
-        "topics": [names.get(each, DELETED) for each in touches(view, record.least, PART_TOPIC)],
+        "topics": [names.get(each, DELETED) for each in touches(view, record.txn_id, PART_TOPIC)],
         "tables": _table_names(view, record), "isolation": record.isolation, "priority": record.priority,
         "messages": record.messages, "acknowledgements": record.acknowledgements,
         **both("ended", record.ended_ms), "reason": record.reason_code, "reasonText": record.reason_text,
@@ -119,7 +119,7 @@ def row(view: ReadView, store: Store, record: TransactionRecord, names: dict[int
 def _table_names(view: ReadView, record: TransactionRecord) -> list[str]:
     """The tables that a transaction wrote."""
     written = {table_id for table_id, _, _ in record.written}
-    written.update(touches(view, record.least, PART_TABLE))
+    written.update(touches(view, record.txn_id, PART_TABLE))
     if not written:
         return []
     names = report.table_names(view)
@@ -135,7 +135,7 @@ def show(store: Store, txn: int) -> dict[str, Any]:
 def described(view: ReadView, store: Store, record: TransactionRecord) -> dict[str, Any]:
     """All that is known of a transaction, in a view."""
     names = _topic_names(view)
-    parts = store.coordinator.parts(view, record.least)
+    parts = store.coordinator.parts(view, record.txn_id)
     for part in parts:
         if "topicId" in part:
             part["topic"] = names.get(part.pop("topicId"), DELETED)

@@ -10,7 +10,7 @@ from storage import faults
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidPosition, InvalidValue, MessageNotFound, NotDeliverable
 from storage.limits import ENTRY_MESSAGES_MAX
-from storage.process.identity import Owner
+from storage.process.identity import ProcessIdentity
 from storage.subscription import (
     consumed_bound,
     cursor as cursors,
@@ -42,7 +42,7 @@ class Acknowledger:
     __slots__ = ("_by", "_consumer_id", "_coordinator", "_subscription")
 
     def __init__(
-        self, coordinator: Coordinator, subscription: Subscription, by: Owner, consumer_id: int = 0
+        self, coordinator: Coordinator, subscription: Subscription, by: ProcessIdentity, consumer_id: int = 0
     ) -> None:
         self._coordinator = coordinator
         self._subscription = subscription
@@ -240,8 +240,8 @@ def _check_handed_out(
     view: ReadView, subscription: Subscription, cursor: Cursor, through: tuple[int, int, int]
 ) -> None:
     """What an abort took back must be handed out again before it is acknowledged cumulatively."""
-    if cursor.withdrawn is not None and cursor.read < min(through[:2], cursor.withdrawn):
-        raise _taken_back(Position(*cursor.withdrawn), through)
+    if cursor.recalled is not None and cursor.read < min(through[:2], cursor.recalled):
+        raise _taken_back(Position(*cursor.recalled), through)
     for found in deliveries.every(view, subscription.subscription_id):
         if found.at > through[:2]:
             return
@@ -249,7 +249,7 @@ def _check_handed_out(
         if found.at == through[:2] and through[2] >= 0:
             inside = message_set.through(through[2])
         for part in found.parts:
-            if part.withdrawn and part.holder == deliveries.NOBODY and part.messages & inside:
+            if part.recalled and part.holder == deliveries.NOBODY and part.messages & inside:
                 raise _taken_back(Position(*found.at), through)
 
 

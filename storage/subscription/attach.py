@@ -20,7 +20,7 @@ from storage.values.names import named
 from storage.values.position import LATEST, Start, start_of
 
 
-class Ask:
+class SubscribeOptions:
     """What is asked of a subscription, checked.
 
     What is None is taken from the subscription; of a new one it is the default.
@@ -69,7 +69,7 @@ class Ask:
 
 
 def attach(
-    connection: Connection, coordinator: Coordinator, ask: Ask, consumer_name: str | None
+    connection: Connection, coordinator: Coordinator, ask: SubscribeOptions, consumer_name: str | None
 ) -> tuple[Topic, Subscription, AttachedConsumer]:
     """Attach a consumer as asked; topic, subscription and consumer.
 
@@ -93,7 +93,7 @@ def attach(
     return connection.write(join_or_create)
 
 
-def create(batch: WriteBatch, topic: Topic, ask: Ask) -> Subscription:
+def create(batch: WriteBatch, topic: Topic, ask: SubscribeOptions) -> Subscription:
     """A new subscription as asked, with nobody attached.
 
     Raises:
@@ -114,7 +114,7 @@ def _join(
     connection: Connection,
     topic: Topic,
     mine: Subscription,
-    ask: Ask,
+    ask: SubscribeOptions,
 ) -> None:
     """See that a consumer that asks this may join, and change the subscription as far as it may be."""
     living = subscriptions.sweep(

@@ -13,12 +13,12 @@ from storage.disk.codec import key1, key2, pack, unpack
 from storage.disk.schema import ACKS, AWAITED, CONSUMERS, CURSORS, DELIVERIES, HELD, PENDING, SUBSCRIPTIONS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, SubscriptionBusy, SubscriptionNotFound
-from storage.process.identity import Owner, is_stopped
+from storage.process.identity import ProcessIdentity, is_stopped
 from storage.subscription import cursor as cursors, delivery as deliveries
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType, bound, check_on_open
 from storage.topic.catalogue import Topic
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.values.names import check_name
 from storage.values.position import MessageId
 
@@ -58,7 +58,7 @@ class Subscription:
     def keeps_keys(self) -> bool:
         return self.type is SubscriptionType.KEY_SHARED
 
-    def bound(self, head: TopicHead) -> tuple[int, int]:
+    def bound(self, head: TopicState) -> tuple[int, int]:
         """The last position that it may be handed."""
         return bound(self.level, head.max_read, head.last_confirmed, self.on_open)
 
@@ -96,8 +96,8 @@ class AttachedConsumer:
         self.connected_ms = connected_ms
 
     @property
-    def owner(self) -> Owner:
-        return Owner.of(self.owner_fields)
+    def owner(self) -> ProcessIdentity:
+        return ProcessIdentity.of(self.owner_fields)
 
 
 def find(view: ReadView, topic: Topic, name: str) -> Subscription | None:
@@ -161,8 +161,8 @@ def create(
         raise AlreadyExists(
             f"topic {topic.name} has a subscription {name} already", topic=topic.full_name, subscription=name
         )
-    batch.head.last_subscription += 1
-    made = Subscription(topic.topic_id, name, batch.head.last_subscription)
+    batch.superblock.last_subscription += 1
+    made = Subscription(topic.topic_id, name, batch.superblock.last_subscription)
     made.type, made.level, made.start, made.created_ms = type_, level, start, batch.now_ms
     made.dead_letter_topic, made.max_redeliver_count, made.on_open = (
         dead_letter_topic,
@@ -215,7 +215,7 @@ def sweep(
 
 
 def attach(
-    batch: WriteBatch, subscription: Subscription, name: str | None, lease: int, owner: Owner
+    batch: WriteBatch, subscription: Subscription, name: str | None, lease: int, owner: ProcessIdentity
 ) -> AttachedConsumer:
     """Add a consumer.
 
@@ -224,8 +224,8 @@ def attach(
     """
     if name is not None:
         check_name("consumer name", name)
-    batch.head.last_consumer += 1
-    number = batch.head.last_consumer
+    batch.superblock.last_consumer += 1
+    number = batch.superblock.last_consumer
     consumer = AttachedConsumer(number, name or f"consumer-{number}", lease, owner.fields(), batch.now_ms)
     record = [consumer.name, lease, consumer.owner_fields, consumer.connected_ms]
     batch.put(CONSUMERS, key2(subscription.subscription_id, number), pack(record))

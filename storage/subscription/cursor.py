@@ -30,9 +30,9 @@ class Cursor:
         awaited: open transactions that dispatch has passed over (`awaited.py`).
         held: messages held behind them.
         passes: raised when more is passed over, so that consumers look which keys that holds.
-        reached_undecided: messages of undecided transactions may be acknowledged or pending: by a reader of
+        has_uncommitted_acks: messages of undecided transactions may be acknowledged or pending: by a reader of
             READ_UNCOMMITTED, before the level changed, or because the subscription began inside their entry.
-        withdrawn: an aborted cumulative acknowledgement reached to here, beyond what was handed out; until dispatch
+        recalled: an aborted cumulative acknowledgement reached to here, beyond what was handed out; until dispatch
             has come there, nothing up to it may be acknowledged cumulatively.
     """
 
@@ -40,15 +40,15 @@ class Cursor:
         "awaited",
         "delivered",
         "generation",
+        "has_uncommitted_acks",
         "held",
         "mark_delete",
         "passes",
         "pending_cumulative",
-        "reached_undecided",
         "read",
+        "recalled",
         "redelivered",
         "released",
-        "withdrawn",
     )  # fmt: skip
 
     def __init__(self, start: tuple[int, int]) -> None:
@@ -57,10 +57,10 @@ class Cursor:
         self.generation = 0
         self.released = 0
         self.pending_cumulative: tuple[int, int, int, int] | None = None
-        self.withdrawn: tuple[int, int] | None = None
+        self.recalled: tuple[int, int] | None = None
         self.delivered = self.redelivered = 0
         self.awaited = self.held = self.passes = 0
-        self.reached_undecided = False
+        self.has_uncommitted_acks = False
 
     def encode(self) -> bytes:
         fields: list[Any] = [
@@ -70,8 +70,8 @@ class Cursor:
             self.released,
             self.pending_cumulative,
         ]
-        fields += [self.delivered, self.redelivered, self.withdrawn]
-        return pack([*fields, self.awaited, self.held, self.passes, self.reached_undecided])
+        fields += [self.delivered, self.redelivered, self.recalled]
+        return pack([*fields, self.awaited, self.held, self.passes, self.has_uncommitted_acks])
 
     @classmethod
     def decode(cls, payload: memoryview) -> Cursor:
@@ -81,8 +81,8 @@ class Cursor:
         cursor.generation, cursor.released = fields[2:4]
         cursor.pending_cumulative = tuple(fields[4]) if fields[4] else None
         cursor.delivered, cursor.redelivered = fields[5:7]
-        cursor.withdrawn = tuple(fields[7]) if fields[7] else None
-        cursor.awaited, cursor.held, cursor.passes, cursor.reached_undecided = fields[8:12]
+        cursor.recalled = tuple(fields[7]) if fields[7] else None
+        cursor.awaited, cursor.held, cursor.passes, cursor.has_uncommitted_acks = fields[8:12]
         return cursor
 
 
@@ -212,7 +212,7 @@ def begin_inside(
     entry = log.read(batch, topic_id, at)
     if entry is not None and start.batch_index > 0 and entry.count:
         before = message_set.through(min(start.batch_index, entry.count) - 1)
-        cursor.reached_undecided = True
+        cursor.has_uncommitted_acks = True
         acknowledge(batch, topic_id, subscription_id, cursor, at, entry.count, before)
 
 

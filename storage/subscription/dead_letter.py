@@ -52,14 +52,14 @@ def send(
     topic: Topic,
     subscription: Subscription,
     cursor: Cursor,
-    worn_out: list[tuple[Entry, Delivery, int]],
+    exhausted: list[tuple[Entry, Delivery, int]],
 ) -> int:
     """Copy these messages and acknowledge them; how many. The caller advances and saves the cursor."""
     target = subscription.dead_letter_topic or topic_name(topic.full_name, subscription.name)
     letters = topics.find(batch, target) or topics.create(batch, target, LedgerLimits())
     head = state.load(batch, letters.topic_id)
     sent = 0
-    for entry, delivery, messages in worn_out:
+    for entry, delivery, messages in exhausted:
         columns = _letters(entry, message_set.indexes(messages), topic, subscription)
         count, name = len(columns.values), f"{LETTERS_PREFIX}{subscription.name}"[:NAME_BYTES_MAX]
         first = sequence_ids.assign(batch, letters.topic_id, name, count, 0)

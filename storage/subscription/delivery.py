@@ -6,7 +6,7 @@ Each message that is not acknowledged and at or before the cursor's read positio
     holder = 0     nobody's: to be handed out (again), not before `due_ns`; `times` says how often it was
     holder = -1    its acknowledgement is pending in a transaction: it goes to nobody
 
-`withdrawn` marks what an abort took back from a consumer: a cumulative acknowledgement may not pass over it until it
+`recalled` marks what an abort took back from a consumer: a cumulative acknowledgement may not pass over it until it
 was handed out again.
 """
 
@@ -27,19 +27,19 @@ PENDING = -1
 class Part:
     """Messages of one entry that share their fate."""
 
-    __slots__ = ("due_ns", "holder", "messages", "times", "withdrawn")
+    __slots__ = ("due_ns", "holder", "messages", "recalled", "times")
 
     def __init__(
-        self, messages: int, holder: int, times: int, due_ns: int = 0, withdrawn: bool = False
+        self, messages: int, holder: int, times: int, due_ns: int = 0, recalled: bool = False
     ) -> None:
         self.messages = messages
         self.holder = holder
         self.times = times
         self.due_ns = due_ns
-        self.withdrawn = withdrawn
+        self.recalled = recalled
 
     def fate(self) -> tuple[int, int, int, bool]:
-        return (self.holder, self.times, self.due_ns, self.withdrawn)
+        return (self.holder, self.times, self.due_ns, self.recalled)
 
 
 class Delivery:
@@ -225,6 +225,6 @@ def _give_up(found: Delivery, held: int, untouched: int) -> None:
     for part in found.take(held):
         spare = part.messages & untouched
         if spare:
-            found.give(Part(spare, NOBODY, part.times - 1, withdrawn=part.withdrawn))
+            found.give(Part(spare, NOBODY, part.times - 1, recalled=part.recalled))
         if part.messages != spare:
             found.give(Part(part.messages & ~spare, NOBODY, part.times))

@@ -342,12 +342,12 @@ class PendingAcks:
             released = messages or message_set.everything(found.count)
             first = min(first or (at, released), (at, released))
             for cut in found.take(released):
-                found.give(Part(cut.messages, NOBODY, cut.times, withdrawn=is_ordered))
+                found.give(Part(cut.messages, NOBODY, cut.times, recalled=is_ordered))
             deliveries.save(batch, subscription_id, cursor, found)
         if mine.cumulative is not None:
             cursor.pending_cumulative = None
             if mine.cumulative[:2] > cursor.read:
-                cursor.withdrawn = mine.cumulative[:2]
+                cursor.recalled = mine.cumulative[:2]
             cursor.read = cursor.mark_delete
             self._withdraw(batch, subscription_id, cursor, cursor.mark_delete, -1)
         elif first is not None and is_ordered:
@@ -370,7 +370,7 @@ class PendingAcks:
             taken = (inside if found.at == first else -1) & ~still_pending
             for cut in found.take(taken):
                 due_ns = cut.due_ns if cut.holder == NOBODY else 0
-                found.give(Part(cut.messages, NOBODY, cut.times, due_ns, withdrawn=True))
+                found.give(Part(cut.messages, NOBODY, cut.times, due_ns, recalled=True))
             deliveries.save(batch, subscription_id, cursor, found)
 
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> dict[str, Any]:

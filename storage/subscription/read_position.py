@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from storage.errors import InvalidPosition
 from storage.subscription.isolation import IsolationLevel, bound
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.values.position import EARLIEST, Extreme, MessageId, Position
 
 
 def start_after(
-    head: TopicHead, start: Position | MessageId | Extreme, level: IsolationLevel
+    head: TopicState, start: Position | MessageId | Extreme, level: IsolationLevel
 ) -> tuple[int, int]:
     """The position after which reading begins.
 
@@ -28,7 +28,7 @@ def start_after(
 
 
 def subscription_start(
-    head: TopicHead, start: Position | MessageId | Extreme, level: IsolationLevel
+    head: TopicState, start: Position | MessageId | Extreme, level: IsolationLevel
 ) -> tuple[tuple[int, int], MessageId | None]:
     """Where a subscription starts: after which position, and at which message if that lies inside a batch.
 

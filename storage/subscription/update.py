@@ -49,7 +49,7 @@ def update(
     if level is not None and level is not subscription.level:
         take_in(batch, subscription, cursor)
         changes.append(f"subscriptionIsolationLevel {subscription.level.value} -> {level.value}")
-        cursor.reached_undecided |= subscription.level is IsolationLevel.READ_UNCOMMITTED
+        cursor.has_uncommitted_acks |= subscription.level is IsolationLevel.READ_UNCOMMITTED
         subscription.level = level
         take_in(batch, subscription, cursor)
         # Dispatch looks at everything again: what the old level left out, or delivered early, is judged anew.

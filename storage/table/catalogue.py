@@ -26,7 +26,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, TableNotFound
 from storage.limits import GC_STEP_RECORDS, WRITE_BYTES_TARGET
 from storage.table import row as rows, state
-from storage.table.state import TableHead
+from storage.table.state import TableState
 from storage.values.names import check_name
 
 
@@ -95,11 +95,11 @@ def create(batch: WriteBatch, name: str, properties: dict[str, str] | None = Non
     """
     if find(batch, name) is not None:
         raise AlreadyExists(f"there is a table {name} already", table=name)
-    batch.head.last_table += 1
-    table = TableEntry(name, batch.head.last_table, batch.now_ms, properties or {})
+    batch.superblock.last_table += 1
+    table = TableEntry(name, batch.superblock.last_table, batch.now_ms, properties or {})
     fields = [table.table_id, table.created_ms, table.properties]
     batch.put(TABLES, name.encode("ascii"), pack(fields))
-    state.save(batch, table.table_id, TableHead())
+    state.save(batch, table.table_id, TableState())
     return table
 
 

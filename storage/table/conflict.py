@@ -51,9 +51,9 @@ def _winner_text(txn: int, version: int) -> str:
 
 def note(batch: WriteBatch, loser: TransactionRecord, conflict: Conflict) -> None:
     """Remember a conflict for `tables history`; the oldest makes room."""
-    head = batch.head
+    head = batch.superblock
     head.last_conflict += 1
-    fields = [batch.now_ms, *conflict.fields(), loser.least, loser.timestamp]
+    fields = [batch.now_ms, *conflict.fields(), loser.txn_id, loser.timestamp]
     batch.put(CONFLICTS, key1(head.last_conflict), pack(fields))
     if head.last_conflict > CONFLICTS_MAX:
         batch.delete(CONFLICTS, key1(head.last_conflict - CONFLICTS_MAX))
@@ -62,7 +62,7 @@ def note(batch: WriteBatch, loser: TransactionRecord, conflict: Conflict) -> Non
 def rows(view: ReadView, limit: int | None = None, table: str | None = None) -> list[dict[str, Any]]:
     """Recent conflicts, the newest first."""
     found: list[dict[str, Any]] = []
-    for key, payload in view.scan_back(CONFLICTS, b"", key1(view.head.last_conflict + 1)):
+    for key, payload in view.scan_back(CONFLICTS, b"", key1(view.superblock.last_conflict + 1)):
         at_ms, kind, winner, winner_version, name, table_key, loser, loser_version = unpack(payload)[:8]
         if table not in (None, name):
             continue

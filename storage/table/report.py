@@ -13,7 +13,7 @@ from storage.limits import SPLIT_KEYS, TABLE_HOLDERS_MAX
 from storage.process.locks import LockFile
 from storage.table import catalogue as tables, intent as intents_of, row as rows, state as table_head
 from storage.table.catalogue import TableEntry, check_exists
-from storage.table.state import TableHead
+from storage.table.state import TableState
 from storage.table.visibility import Row, Version
 from storage.txn import record as records
 from storage.txn.liveness import owner_state
@@ -66,11 +66,11 @@ def _whose(view: ReadView, locks: LockFile, record: TransactionRecord) -> dict[s
 
 
 def _stats(view: ReadView, table: TableEntry) -> dict[str, Any]:
-    head = table_head.find(view, table.table_id) or TableHead()
+    head = table_head.find(view, table.table_id) or TableState()
     return {
         **both("asOf", view.clock.wall_ms()), "table": table.name, "tableId": table.table_id,
         **both("created", table.created_ms), "keys": head.keys, "rows": head.rows, "versions": head.versions,
-        "intents": head.intents, "retentionMs": view.head.table_retention_ms,
+        "intents": head.intents, "retentionMs": view.superblock.table_retention_ms,
     }  # fmt: skip
 
 

@@ -26,8 +26,8 @@ from storage.txn import record as records
 def clocks_agree(view: ReadView) -> bool:
     """Whether wall clock and boot clock have gone on together since they were last found to agree."""
     offset_ns = view.clock.wall_ns() - view.now_ns
-    same_boot = view.head.boot_id == view.clock.boot_id()
-    return same_boot and abs(offset_ns - view.head.wall_offset_ns) <= CLOCKS_DISAGREE_NS
+    same_boot = view.superblock.boot_id == view.clock.boot_id()
+    return same_boot and abs(offset_ns - view.superblock.wall_offset_ns) <= CLOCKS_DISAGREE_NS
 
 
 def window_start(view: ReadView, *, trust_clock: bool = False) -> int:
@@ -37,15 +37,15 @@ def window_start(view: ReadView, *, trust_clock: bool = False) -> int:
         trust_clock: as it is once an operator has said that the wall clock is right.
     """
     if not (trust_clock or clocks_agree(view)):
-        return view.head.collected_timestamp
-    start = view.clock.wall_ns() - view.head.table_retention_ms * 1_000_000
-    return max(start, view.head.collected_timestamp)
+        return view.superblock.collected_timestamp
+    start = view.clock.wall_ns() - view.superblock.table_retention_ms * 1_000_000
+    return max(start, view.superblock.collected_timestamp)
 
 
 def trust_clocks(batch: WriteBatch) -> None:
     """Take the wall clock as it is now: an operator has looked at it."""
-    batch.head.wall_offset_ns = batch.clock.wall_ns() - batch.now_ns
-    batch.head.changes += 1
+    batch.superblock.wall_offset_ns = batch.clock.wall_ns() - batch.now_ns
+    batch.superblock.changes += 1
 
 
 def find_decided(view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
@@ -80,7 +80,7 @@ def finalize(batch: WriteBatch, keys: list[bytes]) -> int:
 
 def _collect_to(batch: WriteBatch, start: int) -> None:
     """Versions before `start` may be gone from now on; small corrections of the wall clock are taken over."""
-    batch.head.collected_timestamp = max(batch.head.collected_timestamp, start)
+    batch.superblock.collected_timestamp = max(batch.superblock.collected_timestamp, start)
     if clocks_agree(batch):
         trust_clocks(batch)
 

@@ -12,7 +12,7 @@ _HEAD = Struct(">QQQQ")
 _TABLE = 1 << 63
 
 
-class TableHead:
+class TableState:
     """See the module.
 
     Attributes:
@@ -39,13 +39,13 @@ def key_of(table_id: int) -> bytes:
     return key1(_TABLE | table_id)
 
 
-def find(view: ReadView, table_id: int) -> TableHead | None:
+def find(view: ReadView, table_id: int) -> TableState | None:
     """The head of a table, or None if it was deleted."""
     payload = view.get(HEADS, key_of(table_id))
-    return None if payload is None else TableHead(*_HEAD.unpack(payload))
+    return None if payload is None else TableState(*_HEAD.unpack(payload))
 
 
-def save(batch: WriteBatch, table_id: int, head: TableHead) -> None:
+def save(batch: WriteBatch, table_id: int, head: TableState) -> None:
     """Write the head of a table."""
     assert min(head.fields()) >= 0 and head.keys <= head.rows, "counters count what is there"
     batch.put(HEADS, key_of(table_id), _HEAD.pack(*head.fields()))

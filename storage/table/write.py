@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from storage import faults
 from storage.disk.view import DurableRefusal, ReadView, WriteBatch
-from storage.process.identity import Owner
+from storage.process.identity import ProcessIdentity
 from storage.table import conflict as conflicts, intent as intents, push, read, retention
 from storage.table.catalogue import TableEntry, check_exists
 from storage.table.conflict import Conflict
@@ -49,7 +49,7 @@ class Writing:
         batch: WriteBatch,
         coordinator: Coordinator,
         record: TransactionRecord,
-        by: Owner,
+        by: ProcessIdentity,
         between: Callable[[], None] | None = None,
     ) -> None:
         """Args:
@@ -74,8 +74,8 @@ class Writing:
             row = self._own(writer, write.key, judged)
             new[write.table_id] += writer.place(write.key, row, self._version(write))
         for table_id, count in new.items():
-            before = intents.count_of(self._batch, record.least, table_id)
-            intents.save_count(self._batch, record.least, table_id, before + count)
+            before = intents.count_of(self._batch, record.txn_id, table_id)
+            intents.save_count(self._batch, record.txn_id, table_id, before + count)
         self._finish()
 
     def commit(self, writes: Sequence[Write]) -> None:
@@ -89,8 +89,8 @@ class Writing:
             writer = self._writer(write.table_id)
             row = self._own(writer, write.key, judged)
             if row.intent is not None:
-                left = intents.count_of(self._batch, self._record.least, write.table_id) - 1
-                intents.save_count(self._batch, self._record.least, write.table_id, left)
+                left = intents.count_of(self._batch, self._record.txn_id, write.table_id) - 1
+                intents.save_count(self._batch, self._record.txn_id, write.table_id, left)
             writer.write(write.key, row, self._version(write))
             shown.setdefault(write.table_id, []).append(write.key)
         self._record.written = [
@@ -110,12 +110,12 @@ class Writing:
         self._writers.clear()
 
     def _version(self, write: Write) -> Version:
-        return Version(self._record.timestamp, self._record.least, write.value)
+        return Version(self._record.timestamp, self._record.txn_id, write.value)
 
     def _own(self, writer: RowWriter, key: bytes, row: Row) -> Row:
         """The row with no foreign intent: a decided one is finalised on the way."""
         intent = row.intent
-        if intent is None or intent.txn == self._record.least:
+        if intent is None or intent.txn == self._record.txn_id:
             return row
         state = records.state_code(self._batch, intent.txn)
         assert state != OPEN, "an intent in progress was pushed before"
@@ -138,7 +138,7 @@ class Writing:
         losers: dict[int, Write] = {}
         for write, row in rows:
             intent = row.intent
-            if intent is not None and intent.txn != self._record.least and look_up(intent.txn) == OPEN:
+            if intent is not None and intent.txn != self._record.txn_id and look_up(intent.txn) == OPEN:
                 losers.setdefault(intent.txn, write)
         if not losers and self._between is None:
             faults.reach("table.before_write")
@@ -161,7 +161,7 @@ class Writing:
 
     def _check_reads(self, writes: Sequence[Write]) -> None:
         batch, record = self._batch, self._record
-        cache, head, mine = batch.read_cache, batch.head, record.timestamp
+        cache, head, mine = batch.read_cache, batch.superblock, record.timestamp
         if not head.read_generation:
             return
         if not cache.is_valid(head):
@@ -178,7 +178,7 @@ class Writing:
                     self._refuse(Conflict(conflicts.READ, write.table, write.key, txn, timestamp))
 
     def _check_versions(self, write: Write, row: Row, look_up: StateOf) -> None:
-        found = newest(row, self._record.least, look_up)
+        found = newest(row, self._record.txn_id, look_up)
         if found is not None and found.version >= self._record.timestamp:
             self._refuse(Conflict(conflicts.VERSION, write.table, write.key, found.txn, found.version))
 
@@ -187,7 +187,7 @@ class Writing:
         raise self._batch.refuse(conflicts.write_too_old(self._record, conflict))
 
     def _lose(self, table: str, key: bytes, winner: TransactionRecord) -> None:
-        conflict = Conflict(conflicts.HELD, table, key, winner.least, winner.timestamp)
+        conflict = Conflict(conflicts.HELD, table, key, winner.txn_id, winner.timestamp)
         doom(self._batch, self._coordinator, self._by, self._record, AbortReason.LOST_CONFLICT, conflict)
         raise self._batch.refuse(conflicts.lost(self._batch, self._record, conflict, winner))
 
@@ -200,7 +200,7 @@ def survives(mine: TransactionRecord, other: TransactionRecord) -> bool:
 def doom(
     batch: WriteBatch,
     coordinator: Coordinator,
-    by: Owner,
+    by: ProcessIdentity,
     loser: TransactionRecord,
     reason: AbortReason,
     conflict: Conflict,
@@ -213,21 +213,21 @@ def doom(
 def doom_other(
     batch: WriteBatch,
     coordinator: Coordinator,
-    by: Owner,
+    by: ProcessIdentity,
     loser: TransactionRecord,
     winner: TransactionRecord,
     table: str,
     key: bytes,
 ) -> None:
     """Abort the transaction that lost a push to another one."""
-    conflict = Conflict(conflicts.PUSH, table, key, winner.least, winner.timestamp)
+    conflict = Conflict(conflicts.PUSH, table, key, winner.txn_id, winner.timestamp)
     doom(batch, coordinator, by, loser, AbortReason.LOST_CONFLICT, conflict)
 
 
 def push_for_read(
     batch: WriteBatch,
     coordinator: Coordinator,
-    by: Owner,
+    by: ProcessIdentity,
     reader: TransactionRecord,
     found: read.MustPush,
     table: str,
@@ -243,12 +243,14 @@ def push_for_read(
     if survives(reader, holder):
         doom_other(batch, coordinator, by, holder, reader, table, found.key)
         return
-    conflict = Conflict(conflicts.HELD, table, found.key, holder.least, holder.timestamp)
+    conflict = Conflict(conflicts.HELD, table, found.key, holder.txn_id, holder.timestamp)
     doom(batch, coordinator, by, reader, AbortReason.LOST_CONFLICT, conflict)
     raise batch.refuse(conflicts.lost(batch, reader, conflict, holder))
 
 
-def check_window(batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: Owner) -> None:
+def check_window(
+    batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: ProcessIdentity
+) -> None:
     """See that a transaction is not older than what is kept.
 
     Raises:
@@ -261,7 +263,9 @@ def check_window(batch: WriteBatch, coordinator: Coordinator, record: Transactio
     raise _doomed_too_old(batch, coordinator, record, by, why, hint)
 
 
-def begin_use(batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: Owner) -> None:
+def begin_use(
+    batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: ProcessIdentity
+) -> None:
     """The first operation of a transaction on any table. The caller saves the record.
 
     Raises:
@@ -275,14 +279,19 @@ def begin_use(batch: WriteBatch, coordinator: Coordinator, record: TransactionRe
 
 
 def _doomed_too_old(
-    batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: Owner, why: str, hint: str
+    batch: WriteBatch,
+    coordinator: Coordinator,
+    record: TransactionRecord,
+    by: ProcessIdentity,
+    why: str,
+    hint: str,
 ) -> DurableRefusal:
     """The refusal of a transaction that is doomed for its age."""
     doom(batch, coordinator, by, record, AbortReason.REFUSED_WRITE, Conflict(conflicts.TOO_OLD, "", b""))
     return batch.refuse(conflicts.too_old(record, why, hint))
 
 
-def commit_in(coordinator: Coordinator, batch: WriteBatch, least: int, by: Owner) -> Ended:
+def commit_in(coordinator: Coordinator, batch: WriteBatch, txn_id: int, by: ProcessIdentity) -> Ended:
     """Commit a transaction by its number; one that has used tables must not be older than the versions that are kept.
 
     Raises:
@@ -293,7 +302,7 @@ def commit_in(coordinator: Coordinator, batch: WriteBatch, least: int, by: Owner
         if record.uses_tables:
             check_window(batch, coordinator, record, by)
 
-    return coordinator.commit(batch, least, by, prepare)
+    return coordinator.commit(batch, txn_id, by, prepare)
 
 
 def check_tables(view: ReadView, writes: list[Write]) -> None:

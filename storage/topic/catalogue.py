@@ -29,7 +29,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, InvalidValue, TopicNotFound
 from storage.limits import LEDGER_AGE_MAX_MS, LEDGER_BYTES_MAX, LEDGER_ENTRIES_MAX
 from storage.topic import state
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.values.names import full_topic_name, short_topic_name
 
 PURGE_STEP = 5_000
@@ -133,10 +133,10 @@ def create(
         topic_id, _, _, ledger_id, epoch = unpack(payload)[:5]
         if topic_id:
             raise AlreadyExists(f"there is a topic {short_topic_name(full)} already", topic=full)
-    batch.head.last_topic += 1
-    topic = Topic(full, batch.head.last_topic, batch.now_ms, properties or {})
+    batch.superblock.last_topic += 1
+    topic = Topic(full, batch.superblock.last_topic, batch.now_ms, properties or {})
     batch.put(TOPICS, key, pack([topic.topic_id, topic.created_ms, topic.properties, ledger_id, epoch]))
-    head = TopicHead.new(
+    head = TopicState.new(
         ledger_id, epoch, topic.created_ms, (limits.entries_max, limits.bytes_max, limits.age_max_ms)
     )  # fmt: skip
     state.save(batch, topic.topic_id, head)
@@ -152,7 +152,7 @@ def find_or_create(batch: WriteBatch, name: str) -> Topic:
     return find(batch, name) or create(batch, name, LedgerLimits())
 
 
-def delete(batch: WriteBatch, topic: Topic, head: TopicHead) -> None:
+def delete(batch: WriteBatch, topic: Topic, head: TopicState) -> None:
     """Remove the name and the head; `purge` removes the rest. Nothing may hold the topic any more."""
     assert not head.open_txns, "no open transaction holds a topic that is deleted"
     tombstone = [0, batch.now_ms, {}, head.ledger_id + 1, head.epoch]

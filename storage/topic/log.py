@@ -15,14 +15,14 @@ from storage.disk.schema import ENTRIES, LEDGERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import PAGE_BYTES, PAGE_ENTRIES
 from storage.topic.entry import MESSAGES, Entry, encode
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.values.position import Position
 
 
 def append(
     batch: WriteBatch,
     topic_id: int,
-    head: TopicHead,
+    head: TopicState,
     kind: int,
     count: int,
     txn: int,
@@ -56,7 +56,7 @@ def append(
     return position
 
 
-def _is_due_to_roll(head: TopicHead, now_ms: int) -> bool:
+def _is_due_to_roll(head: TopicState, now_ms: int) -> bool:
     return head.next_entry > 0 and (
         head.next_entry >= head.ledger_entries_max
         or head.bytes - head.ledger_bytes_before >= head.ledger_bytes_max
@@ -64,7 +64,7 @@ def _is_due_to_roll(head: TopicHead, now_ms: int) -> bool:
     )
 
 
-def next_position(head: TopicHead, now_ms: int) -> Position:
+def next_position(head: TopicState, now_ms: int) -> Position:
     """Where an entry that is appended now goes."""
     return (
         Position(head.ledger_id + 1, 0)
@@ -73,7 +73,7 @@ def next_position(head: TopicHead, now_ms: int) -> Position:
     )
 
 
-def _roll(batch: WriteBatch, topic_id: int, head: TopicHead, now_ms: int) -> None:
+def _roll(batch: WriteBatch, topic_id: int, head: TopicState, now_ms: int) -> None:
     """Close the open ledger and open the next. A ledger is never closed empty."""
     record = [
         head.next_entry, head.ledger_opened_ms, now_ms, head.ledger_messages_before,
@@ -105,7 +105,7 @@ class LedgerInfo:
         self.bytes = size
 
 
-def ledgers(view: ReadView, topic_id: int, head: TopicHead) -> list[LedgerInfo]:
+def ledgers(view: ReadView, topic_id: int, head: TopicState) -> list[LedgerInfo]:
     """The ledgers of a topic in order, the open one last."""
     found = []
     for key, payload in view.scan(LEDGERS, key1(topic_id)):
@@ -182,13 +182,13 @@ def page(view: ReadView, topic_id: int, after: tuple[int, int], through: tuple[i
     return found
 
 
-def messages_through(view: ReadView, topic_id: int, head: TopicHead, position: tuple[int, int]) -> int:
+def messages_through(view: ReadView, topic_id: int, head: TopicState, position: tuple[int, int]) -> int:
     """Messages of the topic up to and including a position, counted from its beginning, without a scan."""
     return counts_through(view, topic_id, head, position)[0]
 
 
 def counts_through(
-    view: ReadView, topic_id: int, head: TopicHead, position: tuple[int, int]
+    view: ReadView, topic_id: int, head: TopicState, position: tuple[int, int]
 ) -> tuple[int, int]:
     """Messages and bytes of the topic up to and including a position, without a scan."""
     if position >= head.last_confirmed:

@@ -17,7 +17,7 @@ from storage.values.position import Position
 _HEAD = Struct(">QqQQQQQQQqqqQQQQQQQQQQQQQQQ")
 
 
-class TopicHead:
+class TopicState:
     """Counters and positions of one topic.
 
     Attributes:
@@ -73,7 +73,7 @@ class TopicHead:
     uncommitted: int
 
     @classmethod
-    def new(cls, ledger_id: int, epoch: int, opened_ms: int, limits: tuple[int, int, int]) -> TopicHead:
+    def new(cls, ledger_id: int, epoch: int, opened_ms: int, limits: tuple[int, int, int]) -> TopicState:
         """The head of an empty topic whose first ledger is `ledger_id`."""
         head = cls.__new__(cls)
         head.ledger_id = head.first_ledger = ledger_id
@@ -103,7 +103,7 @@ class TopicHead:
         )  # fmt: skip
 
     @classmethod
-    def decode(cls, payload: memoryview) -> TopicHead:
+    def decode(cls, payload: memoryview) -> TopicState:
         head = cls.__new__(cls)
         (
             head.ledger_id, head.next_entry, head.ledger_opened_ms, head.ledger_messages_before,
@@ -131,7 +131,7 @@ class TopicHead:
         return Position(self.ledger_id, self.next_entry - 1)
 
 
-def load(view: ReadView, topic_id: int) -> TopicHead:
+def load(view: ReadView, topic_id: int) -> TopicState:
     """The head of a topic.
 
     Raises:
@@ -142,9 +142,9 @@ def load(view: ReadView, topic_id: int) -> TopicHead:
         raise TopicNotFound(
             "the topic was deleted meanwhile", hint="`txnctl topics list` shows what there is."
         )
-    return TopicHead.decode(payload)
+    return TopicState.decode(payload)
 
 
-def save(batch: WriteBatch, topic_id: int, head: TopicHead) -> None:
+def save(batch: WriteBatch, topic_id: int, head: TopicState) -> None:
     """Write the head of a topic."""
     batch.put(HEADS, key1(topic_id), head.encode())

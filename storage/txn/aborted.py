@@ -12,7 +12,7 @@ from storage.disk.codec import corrupt, key1, key2
 from storage.disk.schema import ABORTED
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import ABORTED_SEGMENT_TRANSACTIONS_MAX
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.txn import runs
 
 # Range (first ledger and entry, last ledger and entry), transactions, messages; then a row per transaction.
@@ -23,7 +23,7 @@ _ROW = Struct(">QQQQQQ")
 Row = tuple[int, int, int, int, int, int]
 
 
-def add(batch: WriteBatch, topic_id: int, head: TopicHead, row: Row) -> None:
+def add(batch: WriteBatch, topic_id: int, head: TopicState, row: Row) -> None:
     """A transaction with messages on the topic was aborted. The caller saves `head`."""
     key = key2(topic_id, head.aborted_segment)
     payload = batch.get(ABORTED, key)
@@ -58,7 +58,12 @@ class AbortedSet:
         self._rows_of_open = (-1, 0)
 
     def load(
-        self, view: ReadView, topic_id: int, head: TopicHead, after: tuple[int, int], through: tuple[int, int]
+        self,
+        view: ReadView,
+        topic_id: int,
+        head: TopicState,
+        after: tuple[int, int],
+        through: tuple[int, int],
     ) -> None:
         """Load the segments that touch (after, through]."""
         if not head.aborted_txns:
@@ -74,7 +79,7 @@ class AbortedSet:
         self,
         view: ReadView,
         topic_id: int,
-        head: TopicHead,
+        head: TopicState,
         segment: int,
         after: tuple[int, int],
         through: tuple[int, int],
@@ -126,7 +131,7 @@ def rows(view: ReadView, topic_id: int) -> list[Row]:
 
 
 def messages_between(
-    view: ReadView, topic_id: int, head: TopicHead, after: tuple[int, int], through: tuple[int, int]
+    view: ReadView, topic_id: int, head: TopicState, after: tuple[int, int], through: tuple[int, int]
 ) -> int:
     """Messages of aborted transactions in (after, through], without a scan of the log.
 

@@ -7,7 +7,7 @@ from typing import Any
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidValue
 from storage.limits import LABEL_VALUE_BYTES_MAX, LABELS_MAX, TRANSACTION_TIMEOUT_MS_MAX
-from storage.process.identity import Owner
+from storage.process.identity import ProcessIdentity
 from storage.txn.options import TransactionOptions
 from storage.txn.record import TransactionRecord
 from storage.values.names import check_name
@@ -65,7 +65,7 @@ def _is_unicode(text: str) -> bool:
 
 def new_record(
     batch: WriteBatch,
-    owner: Owner,
+    owner: ProcessIdentity,
     lease: int,
     timeout_ms: int,
     labels: dict[str, str],
@@ -73,9 +73,9 @@ def new_record(
     started: Started,
 ) -> TransactionRecord:
     """The record of the next transaction, open and not saved yet."""
-    batch.head.last_txn += 1
+    batch.superblock.last_txn += 1
     record = TransactionRecord()
-    record.least, record.version = batch.head.last_txn, 1
+    record.txn_id, record.version = batch.superblock.last_txn, 1
     record.state_code = STATE_CODES.index(TransactionState.OPEN)
     record.timestamp, record.begun_ms = started.timestamp or batch.timestamp(), started.wall_ms
     record.deadline_ns, record.timeout_ms = started.now_ns + timeout_ms * 1_000_000, timeout_ms
@@ -86,6 +86,6 @@ def new_record(
     record.ended_ms = record.ended_timestamp = record.reason_code = record.reason_text = None
     record.ended_by_fields = None
     record.messages = record.acknowledgements = 0
-    record.incarnation = batch.head.incarnation
+    record.incarnation = batch.superblock.incarnation
     record.uses_tables, record.consumed, record.written, record.conflict = False, 0, [], None
     return record

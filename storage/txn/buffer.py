@@ -14,7 +14,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import ProducerFenced, TxnctlError
 from storage.topic import log, sequence_ids, state
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.txn import aborted, runs
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
@@ -80,7 +80,7 @@ def part_of(view: ReadView, txn: int, topic_id: int) -> TopicPart | None:
 
 
 def append(
-    batch: WriteBatch, topic_id: int, head: TopicHead, txn: int, count: int, epoch: int, body: bytes
+    batch: WriteBatch, topic_id: int, head: TopicState, txn: int, count: int, epoch: int, body: bytes
 ) -> tuple[Position, TopicPart]:
     """Append messages of an open transaction. The caller saves `head` and the part."""
     part = part_of(batch, txn, topic_id)

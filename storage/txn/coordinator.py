@@ -22,7 +22,7 @@ from storage.disk.schema import (
 )
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TxnctlError
-from storage.process.identity import Owner
+from storage.process.identity import ProcessIdentity
 from storage.txn import errors, record as records
 from storage.txn.begin import Started, check_begin, new_record
 from storage.txn.options import SERIALIZABLE, TransactionIsolation, TransactionOptions
@@ -56,7 +56,7 @@ class Coordinator:
     def begin(
         self,
         batch: WriteBatch,
-        owner: Owner,
+        owner: ProcessIdentity,
         lease: int,
         timeout_ms: int,
         labels: dict[str, str] | None = None,
@@ -81,19 +81,19 @@ class Coordinator:
         record = new_record(batch, owner, lease, timeout_ms, labels or {}, options, started)
         if not ends_here:
             records.save(batch, record)
-            batch.put(TXN_DEADLINES, key2(record.deadline_ns, record.least), b"")
+            batch.put(TXN_DEADLINES, key2(record.deadline_ns, record.txn_id), b"")
         if lease and not ends_here:
-            batch.put(LEASE_TXNS, key2(lease, record.least), b"")
+            batch.put(LEASE_TXNS, key2(lease, record.txn_id), b"")
         return record
 
-    def use(self, batch: WriteBatch, least: int, by: Owner) -> TransactionRecord:
+    def use(self, batch: WriteBatch, txn_id: int, by: ProcessIdentity) -> TransactionRecord:
         """The record of an open transaction that is about to produce or acknowledge; the caller saves it.
 
         Raises:
             TransactionNotFound, TransactionNotOpen
             TransactionTimedOut: its deadline has passed; the abort is durable before this is reported.
         """
-        record = records.get(batch, least)
+        record = records.get(batch, txn_id)
         if record.isolation == TransactionIsolation.READ_COMMITTED.value:
             raise errors.read_only(str(record.id))
         if record.state_code != _OPEN:
@@ -108,8 +108,8 @@ class Coordinator:
     def commit(
         self,
         batch: WriteBatch,
-        least: int,
-        by: Owner,
+        txn_id: int,
+        by: ProcessIdentity,
         prepare: Callable[[TransactionRecord], None] | None = None,
         record: TransactionRecord | None = None,
     ) -> Ended:
@@ -124,7 +124,7 @@ class Coordinator:
             ProducerFenced: it holds messages of an epoch that is over; the abort is durable before this is reported.
         """
         if record is None:
-            record = records.get(batch, least)
+            record = records.get(batch, txn_id)
         verdict = judge_end(record.state, TransactionState.COMMITTED, batch.now_ns, record.deadline_ns)
         if verdict is Verdict.ALREADY_SO:
             return Ended(record, [], already=True)
@@ -133,7 +133,7 @@ class Coordinator:
         if verdict is Verdict.TOO_LATE:
             self._end(batch, record, TransactionState.ABORTED, AbortReason.TIMED_OUT, None, by)
             raise batch.refuse(errors.timed_out(record))
-        refusal = self._refusal(batch, least)
+        refusal = self._refusal(batch, txn_id)
         if refusal is not None:
             self._end(batch, record, TransactionState.ABORTED, AbortReason.FENCED, refusal.message, by)
             raise batch.refuse(refusal)
@@ -141,10 +141,10 @@ class Coordinator:
             prepare(record)
         return self._end(batch, record, TransactionState.COMMITTED, None, None, by)
 
-    def _refusal(self, view: ReadView, least: int) -> TxnctlError | None:
+    def _refusal(self, view: ReadView, txn_id: int) -> TxnctlError | None:
         """Why the transaction must not be committed, as the first of its participants says."""
-        for key, part in view.scan(TXN_PARTS, key1(least)):
-            found = self._participant(key[8]).refusal(view, least, int.from_bytes(key[9:17], "big"), part)
+        for key, part in view.scan(TXN_PARTS, key1(txn_id)):
+            found = self._participant(key[8]).refusal(view, txn_id, int.from_bytes(key[9:17], "big"), part)
             if found is not None:
                 return found
         return None
@@ -154,22 +154,22 @@ class Coordinator:
         batch: WriteBatch,
         record: TransactionRecord,
         reason: AbortReason,
-        by: Owner,
+        by: ProcessIdentity,
         conflict: list[Any],
     ) -> None:
         """Abort an open transaction over a conflict, which its record keeps. A doomed one never commits."""
         record.conflict = conflict
         self._end(batch, record, TransactionState.ABORTED, reason, None, by)
 
-    def fence(self, batch: WriteBatch, record: TransactionRecord, by: Owner, text: str) -> None:
+    def fence(self, batch: WriteBatch, record: TransactionRecord, by: ProcessIdentity, text: str) -> None:
         """Abort an open transaction because a producer that sends in it is fenced."""
         self._end(batch, record, TransactionState.ABORTED, AbortReason.FENCED, text, by)
 
     def abort(
         self,
         batch: WriteBatch,
-        least: int,
-        by: Owner,
+        txn_id: int,
+        by: ProcessIdentity,
         reason: AbortReason = AbortReason.ASKED,
         text: str | None = None,
         if_version: int | None = None,
@@ -179,7 +179,7 @@ class Coordinator:
         Raises:
             TransactionNotFound, TransactionNotOpen (it was committed), TransactionChanged
         """
-        record = records.get(batch, least)
+        record = records.get(batch, txn_id)
         verdict = judge_end(record.state, TransactionState.ABORTED, batch.now_ns, record.deadline_ns)
         if verdict is Verdict.ALREADY_SO:
             if if_version is not None and if_version > record.version:
@@ -198,22 +198,22 @@ class Coordinator:
         state: TransactionState,
         reason: AbortReason | None,
         text: str | None,
-        by: Owner,
+        by: ProcessIdentity,
     ) -> Ended:
         """The decision: every part, then the record, in this store transaction."""
         assert record.state_code == _OPEN, "only an open transaction is decided"
         faults.reach("txn.before_parts")
         effects = []
-        for key, part in list(batch.scan(TXN_PARTS, key1(record.least))):
+        for key, part in list(batch.scan(TXN_PARTS, key1(record.txn_id))):
             participant = self._participant(key[8])
             object_id = int.from_bytes(key[9:17], "big")
             effects.append(
-                participant.decide(batch, record.least, object_id, part, state is TransactionState.COMMITTED)
+                participant.decide(batch, record.txn_id, object_id, part, state is TransactionState.COMMITTED)
             )
             faults.reach("txn.between_parts")
-        batch.delete(TXN_DEADLINES, key2(record.deadline_ns, record.least))
+        batch.delete(TXN_DEADLINES, key2(record.deadline_ns, record.txn_id))
         if record.lease:
-            batch.delete(LEASE_TXNS, key2(record.lease, record.least))
+            batch.delete(LEASE_TXNS, key2(record.lease, record.txn_id))
         record.state_code = STATE_CODES.index(state)
         record.version += 1
         record.ended_ms, record.ended_timestamp = batch.now_ms, batch.timestamp()
@@ -225,15 +225,15 @@ class Coordinator:
         faults.reach("txn.before_record")
         return Ended(record, effects, already=False)
 
-    def parts(self, view: ReadView, least: int) -> list[dict[str, Any]]:
+    def parts(self, view: ReadView, txn_id: int) -> list[dict[str, Any]]:
         """What a transaction touched, for reports."""
         return [
-            self._participant(key[8]).describe(view, least, int.from_bytes(key[9:17], "big"), part)
-            for key, part in view.scan(TXN_PARTS, key1(least))
+            self._participant(key[8]).describe(view, txn_id, int.from_bytes(key[9:17], "big"), part)
+            for key, part in view.scan(TXN_PARTS, key1(txn_id))
         ]
 
 
-def _note_expiry(batch: WriteBatch, record: TransactionRecord, by: Owner) -> None:
+def _note_expiry(batch: WriteBatch, record: TransactionRecord, by: ProcessIdentity) -> None:
     """Nobody asked for it: who was it that found it, whose was it, and what was dropped?"""
     effects = {
         "owner": str(record.owner), "labels": record.labels, "messagesDiscarded": record.messages,
@@ -244,8 +244,8 @@ def _note_expiry(batch: WriteBatch, record: TransactionRecord, by: Owner) -> Non
     )
 
 
-def touches(view: ReadView, least: int, kind: int) -> list[int]:
+def touches(view: ReadView, txn_id: int, kind: int) -> list[int]:
     """Ids of the topics (PART_TOPIC), subscriptions (PART_SUBSCRIPTION) or tables that a transaction touched."""
     assert kind in (PART_TOPIC, PART_SUBSCRIPTION, PART_TABLE)
-    prefix = key1(least) + bytes((kind,))
+    prefix = key1(txn_id) + bytes((kind,))
     return [int.from_bytes(key[9:17], "big") for key in view.keys(TXN_PARTS, prefix)]

@@ -7,7 +7,7 @@ of a lower epoch on it. Else a message of a fenced producer could appear in its 
 from __future__ import annotations
 
 from storage.disk.view import WriteBatch
-from storage.process.identity import Owner
+from storage.process.identity import ProcessIdentity
 from storage.txn import buffer, reaper
 from storage.txn.coordinator import Coordinator, Ended
 from storage.values.txn_state import AbortReason
@@ -22,7 +22,7 @@ class Fence:
 
     __slots__ = ("_by", "_coordinator", "ended")
 
-    def __init__(self, coordinator: Coordinator, by: Owner) -> None:
+    def __init__(self, coordinator: Coordinator, by: ProcessIdentity) -> None:
         self._coordinator = coordinator
         self._by = by
         self.ended: list[Ended] = []

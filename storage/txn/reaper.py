@@ -13,7 +13,7 @@ from storage.disk.schema import LEASE_TXNS, LEASES, TXN_DEADLINES
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import REAP_EVERY_NS, REAP_PER_WRITE_MAX
-from storage.process.identity import Owner
+from storage.process.identity import ProcessIdentity
 from storage.process.locks import LockFile
 from storage.txn.coordinator import Coordinator, Ended
 from storage.values.txn_state import AbortReason
@@ -27,10 +27,10 @@ def overdue(view: ReadView, limit: int = 1 << 62) -> list[int]:
     found: list[int] = []
     now_ns = view.now_ns
     for key in view.keys(TXN_DEADLINES):
-        deadline_ns, least = U64X2.unpack(key)
+        deadline_ns, txn_id = U64X2.unpack(key)
         if deadline_ns > now_ns or len(found) >= limit:
             break
-        found.append(least)
+        found.append(txn_id)
     return found
 
 
@@ -46,7 +46,7 @@ def orphaned(view: ReadView, lock_file: LockFile) -> list[int]:
 
 def is_due(view: ReadView, lock_file: LockFile) -> bool:
     """Whether there is an open transaction that the store's policy has a writer end on its way: for who waits."""
-    policy = view.head.reap_policy
+    policy = view.superblock.reap_policy
     if policy == ReapPolicy.MANUAL:
         return False
     return bool(overdue(view, 1) or (policy == ReapPolicy.ALL and orphaned(view, lock_file)))
@@ -59,12 +59,12 @@ def next_deadline_ns(view: ReadView) -> int | None:
     return None
 
 
-def end_owned(batch: WriteBatch, coordinator: Coordinator, lease: int, by: Owner) -> None:
+def end_owned(batch: WriteBatch, coordinator: Coordinator, lease: int, by: ProcessIdentity) -> None:
     """The owner of a lease is found dead: end its transactions before anything it held is given to others."""
     for key in list(batch.keys(LEASE_TXNS, key1(lease))):
-        least = int.from_bytes(key[8:], "big")
-        if least != batch.naming:
-            coordinator.abort(batch, least, by, AbortReason.OWNER_DEAD)
+        txn_id = int.from_bytes(key[8:], "big")
+        if txn_id != batch.naming:
+            coordinator.abort(batch, txn_id, by, AbortReason.OWNER_DEAD)
 
 
 class Reaper:
@@ -72,7 +72,7 @@ class Reaper:
 
     __slots__ = ("_by", "_coordinator", "_looked_ns")
 
-    def __init__(self, coordinator: Coordinator, by: Callable[[], Owner]) -> None:
+    def __init__(self, coordinator: Coordinator, by: Callable[[], ProcessIdentity]) -> None:
         """Args:
         by: this process, asked for when something is ended.
         """
@@ -80,13 +80,13 @@ class Reaper:
         self._looked_ns: int | None = None
         self._by = by
 
-    def pass_by(self, batch: WriteBatch) -> None:
+    def reap_some(self, batch: WriteBatch) -> None:
         """End a few, within the batch of whoever comes by; looks for dead owners once a second."""
-        if batch.head.reap_policy == ReapPolicy.MANUAL or batch.naming == EVERY:
+        if batch.superblock.reap_policy == ReapPolicy.MANUAL or batch.naming == EVERY:
             return
         self._end_overdue(batch, REAP_PER_WRITE_MAX)
         now_ns = batch.now_ns
-        if batch.head.reap_policy == ReapPolicy.OVERDUE:
+        if batch.superblock.reap_policy == ReapPolicy.OVERDUE:
             return
         if self._looked_ns is None or now_ns - self._looked_ns >= REAP_EVERY_NS:
             if not batch.dry_run:
@@ -104,9 +104,9 @@ class Reaper:
         if not batch.count(TXN_DEADLINES):
             return ended
         due = overdue(batch, limit + 1)
-        for least in due:
-            if least != batch.naming and len(ended) < limit:
-                ended.append(self._abort(batch, least, AbortReason.TIMED_OUT))
+        for txn_id in due:
+            if txn_id != batch.naming and len(ended) < limit:
+                ended.append(self._abort(batch, txn_id, AbortReason.TIMED_OUT))
         return ended
 
     def _end_orphaned(self, batch: WriteBatch, limit: int) -> list[Ended]:
@@ -115,11 +115,11 @@ class Reaper:
             if batch.lock_file.is_held(int.from_bytes(key, "big")):
                 continue
             owned = [int.from_bytes(name[8:], "big") for name in batch.keys(LEASE_TXNS, key)]
-            due = [least for least in owned if least != batch.naming][: limit - len(ended)]
-            ended += [self._abort(batch, least, AbortReason.OWNER_DEAD) for least in due]
+            due = [txn_id for txn_id in owned if txn_id != batch.naming][: limit - len(ended)]
+            ended += [self._abort(batch, txn_id, AbortReason.OWNER_DEAD) for txn_id in due]
             if not owned:
                 batch.delete(LEASES, key)
         return ended
 
-    def _abort(self, batch: WriteBatch, least: int, reason: AbortReason) -> Ended:
-        return self._coordinator.abort(batch, least, self._by(), reason)
+    def _abort(self, batch: WriteBatch, txn_id: int, reason: AbortReason) -> Ended:
+        return self._coordinator.abort(batch, txn_id, self._by(), reason)

@@ -8,7 +8,7 @@ from storage.disk.codec import key1, pack, unpack
 from storage.disk.schema import TXNS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TransactionNotFound
-from storage.process.identity import Owner
+from storage.process.identity import ProcessIdentity
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import STATE_CODES, AbortReason, TransactionState
 
@@ -35,9 +35,9 @@ class TransactionRecord:
         conflict: kind, winner, winner's version, table name, key: what doomed it, or None.
     """
 
-    __slots__ = (*_FIELDS, "least")
+    __slots__ = (*_FIELDS, "txn_id")
 
-    least: int
+    txn_id: int
     state_code: int
     version: int
     timestamp: int
@@ -67,19 +67,19 @@ class TransactionRecord:
 
     @property
     def id(self) -> TxnID:
-        return TxnID(self.least)
+        return TxnID(self.txn_id)
 
     @property
     def state(self) -> TransactionState:
         return STATE_CODES[self.state_code]
 
     @property
-    def owner(self) -> Owner:
-        return Owner.of(self.owner_fields)
+    def owner(self) -> ProcessIdentity:
+        return ProcessIdentity.of(self.owner_fields)
 
     @property
-    def ended_by(self) -> Owner | None:
-        return Owner.of(self.ended_by_fields) if self.ended_by_fields else None
+    def ended_by(self) -> ProcessIdentity | None:
+        return ProcessIdentity.of(self.ended_by_fields) if self.ended_by_fields else None
 
     @property
     def reason(self) -> AbortReason | None:
@@ -101,52 +101,52 @@ class TransactionRecord:
         return pack([getattr(self, name) for name in _FIELDS])
 
 
-def find(view: ReadView, least: int) -> TransactionRecord | None:
+def find(view: ReadView, txn_id: int) -> TransactionRecord | None:
     """The record of a transaction, or None."""
-    payload = view.get(TXNS, key1(least))
+    payload = view.get(TXNS, key1(txn_id))
     if payload is None:
         return None
     record = TransactionRecord()
-    record.least = least
+    record.txn_id = txn_id
     for name, value in zip(_FIELDS, unpack(payload), strict=False):
         setattr(record, name, value)
     return record
 
 
-def get(view: ReadView, least: int) -> TransactionRecord:
+def get(view: ReadView, txn_id: int) -> TransactionRecord:
     """The transaction's record.
 
     Raises:
         TransactionNotFound
     """
-    record = find(view, least)
+    record = find(view, txn_id)
     if record is None:
         raise TransactionNotFound(
-            f"there is no transaction {TxnID(least)}",
+            f"there is no transaction {TxnID(txn_id)}",
             hint="`txnctl transactions list` shows the open ones, with --ended the others.",
-            transaction=str(TxnID(least)),
+            transaction=str(TxnID(txn_id)),
         )
     return record
 
 
 def save(batch: WriteBatch, record: TransactionRecord) -> None:
     """Write the record of a transaction."""
-    batch.put(TXNS, key1(record.least), record.encode())
+    batch.put(TXNS, key1(record.txn_id), record.encode())
 
 
-def state_of(view: ReadView, least: int) -> TransactionState:
+def state_of(view: ReadView, txn_id: int) -> TransactionState:
     """The state of a transaction that some message names."""
-    return get(view, least).state
+    return get(view, txn_id).state
 
 
-def state_code(view: ReadView, least: int) -> int:
+def state_code(view: ReadView, txn_id: int) -> int:
     """The number of a transaction's state: the first field of its record, read without unpacking the rest.
 
     Raises:
         TransactionNotFound
     """
-    payload = view.get(TXNS, key1(least))
-    return get(view, least).state_code if payload is None else packed_state_code(payload)
+    payload = view.get(TXNS, key1(txn_id))
+    return get(view, txn_id).state_code if payload is None else packed_state_code(payload)
 
 
 def packed_state_code(payload: bytes | memoryview) -> int:

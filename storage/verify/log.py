@@ -7,7 +7,7 @@ from collections.abc import Callable
 from storage.disk.view import ReadView
 from storage.topic import log as managed_ledger
 from storage.topic.entry import MESSAGES
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 
 Report = Callable[[int | None, str, str], None]
 Progress = Callable[[str, int], None]
@@ -57,7 +57,7 @@ class Log:
 
 
 def read_log(
-    view: ReadView, topic_id: int, head: TopicHead, report: Report, name: str, progress: Progress | None
+    view: ReadView, topic_id: int, head: TopicState, report: Report, name: str, progress: Progress | None
 ) -> Log:
     """Read it, and check what can be checked on the way."""
     log, expected = Log(), None

@@ -47,7 +47,7 @@ class _Order:
             self._check_transaction(records.get(self._view, int.from_bytes(key, "big")))
         for _, payload in self._view.scan(CONFLICTS):
             self._check_conflict(*unpack(payload)[1:8])
-        head = self._view.head
+        head = self._view.superblock
         if head.read_watermark > head.last_timestamp:
             self._report(12, "store", f"the watermark of reads {head.read_watermark} was never issued")
 
@@ -110,7 +110,7 @@ class _Order:
         if record.uses_tables and record.consumed > record.timestamp:
             self._report(12, what, "used tables and consumed what came after it began, and is COMMITTED")
         is_reader = record.isolation == TransactionIsolation.READ_COMMITTED.value
-        if is_reader and (record.written or record.least in self._versions):
+        if is_reader and (record.written or record.txn_id in self._versions):
             self._report(12, what, "is read-committed, and wrote a table")
 
     def _check_conflict(

@@ -11,13 +11,13 @@ from storage.topic.entry import MESSAGES
 from storage.topic.producers import ownership as owners, session as sessions
 from storage.topic.producers.ownership import Ownership
 from storage.topic.producers.session import ProducerSession
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.values.names import LETTERS_PREFIX
 from storage.values.position import Position
 from storage.verify.log import Log, Report
 
 
-def check_producers(view: ReadView, topic: Topic, head: TopicHead, log: Log | None, report: Report) -> None:
+def check_producers(view: ReadView, topic: Topic, head: TopicState, log: Log | None, report: Report) -> None:
     """Sessions, owners, and where there is a log who published under which epoch."""
     history = list(owners.every(view, topic.topic_id))
     there = list(sessions.every(view, topic.topic_id))
@@ -28,7 +28,7 @@ def check_producers(view: ReadView, topic: Topic, head: TopicHead, log: Log | No
 
 
 def _check_sessions(
-    view: ReadView, topic: Topic, head: TopicHead, there: list[ProducerSession], report: Report
+    view: ReadView, topic: Topic, head: TopicState, there: list[ProducerSession], report: Report
 ) -> None:
     connected = [each for each in there if not each.is_waiting]
     exclusive = [each for each in connected if each.is_owner]
@@ -45,7 +45,7 @@ def _check_sessions(
                 topic.name,
                 f"{each.name} is connected under epoch {each.epoch}; the topic has {head.epoch}",
             )
-        if each.number > view.head.last_producer:
+        if each.number > view.superblock.last_producer:
             report(16, topic.name, f"session {each.number} was never issued")
     names = [each.name for each in connected if each.lease or view.now_ns < each.until_ns]
     for name in {name for name in names if names.count(name) > 1}:
@@ -53,7 +53,7 @@ def _check_sessions(
 
 
 def _check_history(
-    topic: Topic, head: TopicHead, history: list[Ownership], there: list[ProducerSession], report: Report
+    topic: Topic, head: TopicState, history: list[Ownership], there: list[ProducerSession], report: Report
 ) -> None:
     epochs = [each.epoch for each in history]
     if epochs and (epochs[-1] != head.epoch or epochs != list(range(epochs[0], epochs[-1] + 1))):
@@ -80,7 +80,7 @@ def _check_history(
             )
 
 
-def _check_log(topic: Topic, head: TopicHead, history: list[Ownership], log: Log, report: Report) -> None:
+def _check_log(topic: Topic, head: TopicState, history: list[Ownership], log: Log, report: Report) -> None:
     """Under an epoch its owner alone publishes, until it has left."""
     by_epoch = {each.epoch: each for each in history}
     for entry in log.entries:

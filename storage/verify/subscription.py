@@ -12,7 +12,7 @@ from storage.subscription.isolation import IsolationLevel
 from storage.topic import log as managed_ledger
 from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.txn import record as records
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
@@ -22,7 +22,7 @@ from storage.verify.log import Log, Report
 
 
 def check_subscription(
-    view: ReadView, topic: Topic, head: TopicHead, mine: Subscription, log: Log | None, report: Report
+    view: ReadView, topic: Topic, head: TopicState, mine: Subscription, log: Log | None, report: Report
 ) -> None:
     """Everything about a subscription that its records, and the log if it was read, imply."""
     what = f"{topic.name} {mine.name}"
@@ -68,7 +68,7 @@ def _check_ranges(
 
 def _check_delivery(
     view: ReadView,
-    head: TopicHead,
+    head: TopicState,
     mine: Subscription,
     cursor: Cursor,
     delivery: Delivery,
@@ -98,7 +98,7 @@ def _check_delivery(
         seen |= part.messages
 
 
-def _is_undecided(view: ReadView, head: TopicHead, mine: Subscription, at: Position) -> bool:
+def _is_undecided(view: ReadView, head: TopicState, mine: Subscription, at: Position) -> bool:
     """Whether READ_COMMITTED hands out nothing of an entry yet: all beyond the bound, or its own transaction's."""
     if at <= head.max_read or not mine.skips:
         return at > head.max_read
@@ -107,7 +107,7 @@ def _is_undecided(view: ReadView, head: TopicHead, mine: Subscription, at: Posit
 
 
 def _check_classes(
-    view: ReadView, head: TopicHead, mine: Subscription, cursor: Cursor, log: Log, what: str, report: Report
+    view: ReadView, head: TopicState, mine: Subscription, cursor: Cursor, log: Log, what: str, report: Report
 ) -> None:
     """Count every message after markDeletePosition into its class, and compare with the counts of `backlog`."""
     wanted = dict.fromkeys(("acknowledged", "pending", "aborted", "uncommitted", "blocked", "visible"), 0)
@@ -143,7 +143,7 @@ def _check_classes(
 
 
 def _class_of(
-    head: TopicHead, mine: Subscription, at: tuple[int, int], state: TransactionState | None
+    head: TopicState, mine: Subscription, at: tuple[int, int], state: TransactionState | None
 ) -> str:
     """The first class that fits a message neither acknowledged nor pending (invariant 8)."""
     if mine.level is IsolationLevel.READ_UNCOMMITTED:

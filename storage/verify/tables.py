@@ -20,7 +20,7 @@ from storage.disk.view import ReadView
 from storage.limits import CONFLICTS_MAX
 from storage.table import catalogue as tables, row as rows, state
 from storage.table.catalogue import TableEntry
-from storage.table.state import TableHead
+from storage.table.state import TableState
 from storage.table.visibility import COMMITTED, OPEN, Version
 from storage.txn import record as records
 from storage.txn.record import TransactionRecord
@@ -51,7 +51,7 @@ class _Tables:
             self._check_owners(database.name, view.keys(database), known | purging)
         for key in view.keys(HEADS, start=key1(1 << 63)):
             table_id = U64.unpack(key)[0] & ~(1 << 63)
-            if table_id not in known or table_id > view.head.last_table:
+            if table_id not in known or table_id > view.superblock.last_table:
                 self._report(6, f"table {table_id}", "has a head, and no name")
         self._check_keys(purging)
         self._check_parts()
@@ -83,7 +83,7 @@ class _Tables:
         return self._records[txn]
 
     def _check_table(self, table: TableEntry) -> None:
-        view, counted = self._view, TableHead()
+        view, counted = self._view, TableState()
         for stored, payload in view.scan(ROWS, key1(table.table_id)):
             try:
                 row = rows.decode(stored, payload)
@@ -103,12 +103,12 @@ class _Tables:
         if head is None:
             self._report(23, f"table {table.name}", "has no head")
             return
-        for name in TableHead.__slots__:
+        for name in TableState.__slots__:
             stored_count, found = getattr(head, name), getattr(counted, name)
             if stored_count != found:
                 self._report(23, f"table {table.name}", f"{name} is {stored_count}, recounted {found}")
 
-    def _check_versions(self, table: TableEntry, counted: TableHead) -> None:
+    def _check_versions(self, table: TableEntry, counted: TableState) -> None:
         """Superseded versions are older than the one in the row, which is there."""
         key, above = b"", 0
         for stored, payload in self._view.scan(VERSIONS, key1(table.table_id)):
@@ -128,7 +128,7 @@ class _Tables:
     def _check_committed(self, table: TableEntry, key: bytes, version: Version) -> None:
         record = self._record(version.txn)
         what = _named(table, key)
-        if version.version > self._view.head.last_timestamp:
+        if version.version > self._view.superblock.last_timestamp:
             self._report(16, what, f"version {version.version} was never issued")
         if record is not None and (record.state_code != COMMITTED or record.timestamp != version.version):
             self._report(14, what, f"version {version.version} is not one that {record.id} committed")

@@ -10,7 +10,7 @@ from storage.disk.view import ReadView
 from storage.topic import log as managed_ledger
 from storage.topic.catalogue import Topic
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.txn import aborted, buffer, record as records, runs
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
@@ -18,7 +18,7 @@ from storage.values.txn_state import TransactionState
 from storage.verify.log import Log, LoggedEntry, Report
 
 
-def check_topic(view: ReadView, topic: Topic, head: TopicHead, log: Log, report: Report) -> None:
+def check_topic(view: ReadView, topic: Topic, head: TopicState, log: Log, report: Report) -> None:
     """Everything about a topic that its log implies."""
     states = {txn: _state(view, txn, topic, report) for txn in {*log.by_txn, *log.markers}}
     _check_ledgers(view, topic, head, log, report)
@@ -37,7 +37,7 @@ def _state(view: ReadView, txn: int, topic: Topic, report: Report) -> Transactio
     return record.state
 
 
-def _check_ledgers(view: ReadView, topic: Topic, head: TopicHead, log: Log, report: Report) -> None:
+def _check_ledgers(view: ReadView, topic: Topic, head: TopicState, log: Log, report: Report) -> None:
     counted: dict[int, tuple[int, int]] = {}
     for entry in log.entries:
         entries, messages = counted.get(entry.at[0], (0, 0))
@@ -69,7 +69,7 @@ def _check_markers(topic: Topic, log: Log, states: dict[int, TransactionState], 
 def _check_max_read(
     view: ReadView,
     topic: Topic,
-    head: TopicHead,
+    head: TopicState,
     log: Log,
     states: dict[int, TransactionState],
     report: Report,
@@ -103,7 +103,7 @@ def _check_max_read(
 def _check_aborted(
     view: ReadView,
     topic: Topic,
-    head: TopicHead,
+    head: TopicState,
     log: Log,
     states: dict[int, TransactionState],
     report: Report,
@@ -128,7 +128,7 @@ def _check_aborted(
 def _check_parts(
     view: ReadView,
     topic: Topic,
-    head: TopicHead,
+    head: TopicState,
     log: Log,
     states: dict[int, TransactionState],
     report: Report,

@@ -23,14 +23,16 @@ def check_transactions(view: ReadView, report: Report) -> None:
         record = records.get(view, int.from_bytes(key, "big"))
         what = f"transaction {record.id}"
         is_open = record.state is TransactionState.OPEN
-        if record.least > view.head.last_txn:
-            report(16, what, f"its id is above the last one issued, {view.head.last_txn}")
-        if deadlines.pop(record.least, None) != (record.deadline_ns if is_open else None):
+        if record.txn_id > view.superblock.last_txn:
+            report(16, what, f"its id is above the last one issued, {view.superblock.last_txn}")
+        if deadlines.pop(record.txn_id, None) != (record.deadline_ns if is_open else None):
             report(6, what, f"is {record.state.value}, which the index of deadlines does not say")
-        if leases.pop(record.least, 0) != (record.lease if is_open else 0):
+        if leases.pop(record.txn_id, 0) != (record.lease if is_open else 0):
             report(6, what, f"is {record.state.value}, which the index of leases does not say")
         for timestamp in (record.timestamp, record.ended_timestamp):
-            if timestamp is not None and (timestamp in timestamps or timestamp > view.head.last_timestamp):
+            if timestamp is not None and (
+                timestamp in timestamps or timestamp > view.superblock.last_timestamp
+            ):
                 report(16, what, f"timestamp {timestamp} was issued twice, or never")
             timestamps.add(timestamp or 0)
         if not is_open and next(view.keys(TXN_PENDING, key), None) is not None:

@@ -60,7 +60,7 @@ class WrittenLog:
         elif what.islower():
             if what not in self._names:
                 record = self._store.coordinator.begin(self.batch, self._owner, 0, 60_000)
-                self._names[what] = record.least
+                self._names[what] = record.txn_id
             txn = self._names[what]
             self.states[txn] = "OPEN"
             self._append(txn, number)

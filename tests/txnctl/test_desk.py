@@ -314,9 +314,9 @@ class TestOwners:
     def test_its_pid_used_by_another(self, run: Run, owners: Any) -> None:
         """A living process of that number, started at another time, revives nothing."""
         process = owners(
-            "from storage.process.identity import Owner\n"
+            "from storage.process.identity import ProcessIdentity\n"
             "own = store.connection.owner\n"
-            f"store.connection._owner = Owner(own.host, own.boot_id, {os.getpid()}, 1, own.user, own.program)"
+            f"store.connection._owner = ProcessIdentity(own.host, own.boot_id, {os.getpid()}, 1, own.user, own.program)"
         )
         process.kill()
         process.communicate(timeout=30)
@@ -334,9 +334,9 @@ class TestOwners:
     ) -> None:
         """On this machine nobody is left; on another nothing is proven, and the pid says nothing."""
         process = owners(
-            "from storage.process.identity import Owner\n"
+            "from storage.process.identity import ProcessIdentity\n"
             "own = store.connection.owner\n"
-            f"store.connection._owner = Owner({host}, bytes(16), {os.getpid()}, own.started, own.user, own.program)"
+            f"store.connection._owner = ProcessIdentity({host}, bytes(16), {os.getpid()}, own.started, own.user, own.program)"
         )
         behind(path)
         process.kill()

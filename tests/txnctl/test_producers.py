@@ -513,7 +513,7 @@ class TestList:
         assert run("producers", "list", "nowhere").status == 3
 
     def test_table_and_json_agree(self, run: Any, path: Path) -> None:
-        """Owner, waiting one with its place, a Shared one of another topic, each with what is proven of it."""
+        """ProcessIdentity, waiting one with its place, a Shared one of another topic, each with what is proven of it."""
         with Store.open(path) as store:
             store.create_producer("payments", producer_name="shared").send(b"x")
             assert run("producers", "open", "orders", "--producer", "loader").status == 0

@@ -57,7 +57,7 @@ class LazyTransaction:
     """See the module. For one thread at a time.
 
     Attributes:
-        least: the transaction's number; 0 as long as it has no record.
+        txn_id: the transaction's number; 0 as long as it has no record.
         timestamp: 0 as long as it is not known.
     """
 
@@ -66,7 +66,7 @@ class LazyTransaction:
         connection: Connection,
         coordinator: Coordinator,
         begun: Begun,
-        least: int = 0,
+        txn_id: int = 0,
         started: Started | None = None,
     ) -> None:
         self._connection = connection
@@ -78,7 +78,7 @@ class LazyTransaction:
         self._tried: TransactionRecord | None = None
         self._ended: TransactionState | None = None
         self._boot_deadline_ns = connection.clock.boot_ns() + begun.timeout_ms * 1_000_000
-        self.least = least
+        self.txn_id = txn_id
         self.timestamp = started.timestamp if started is not None else 0
         self._keep_nothing()
 
@@ -104,16 +104,16 @@ class LazyTransaction:
                     return cls(connection, coordinator, begun, 0, Started(0, clock.wall_ms(), view.now_ns))
 
         def issue(view: ReadView) -> None:
-            if not cache.is_valid(view.head):
+            if not cache.is_valid(view.superblock):
                 raise Unready
-            timestamp = max(clock.wall_ns(), max(cache.issued, view.head.last_timestamp) + 1)
-            if timestamp > view.head.timestamp_mark:
+            timestamp = max(clock.wall_ns(), max(cache.issued, view.superblock.last_timestamp) + 1)
+            if timestamp > view.superblock.timestamp_mark:
                 raise Unready
             cache.note_issued(timestamp)
             started.append(Started(timestamp, clock.wall_ms(), view.now_ns))
 
         # Whoever is about to write a key is refused over the read of a newer transaction: it had better commit first.
-        connection.environment.lock_file.let_others_by(connection.lock_timeout_s)
+        connection.environment.lock_file.back_off(connection.lock_timeout_s)
         for is_prepared in (False, True):
             with suppress(Unready), connection.recorded_view(issue):
                 return cls(connection, coordinator, begun, 0, started[0])
@@ -137,7 +137,7 @@ class LazyTransaction:
     def materialize(self) -> None:
         """Give the transaction a record if it has none yet."""
         with self._lock:
-            if not self.least:
+            if not self.txn_id:
                 make = self._make_record if self._ended is None else self._make_ended
                 self._adopt(self._in_doubt(lambda: self._connection.write(make)))
 
@@ -170,14 +170,14 @@ class LazyTransaction:
     def _adopt(self, record: TransactionRecord) -> None:
         # The number comes last: who knows it knows the rest.
         self.timestamp, self._is_marked = record.timestamp, record.uses_tables
-        self.least = record.least
+        self.txn_id = record.txn_id
 
     def _make_ended(self, batch: WriteBatch) -> TransactionRecord:
         """A transaction that ended without a record is given one: it ends there too, in the same store transaction."""
-        owner, least = self._connection.owner, self._make_record(batch).least
+        owner, txn_id = self._connection.owner, self._make_record(batch).txn_id
         if self._ended is TransactionState.COMMITTED:
-            return self._coordinator.commit(batch, least, owner).record
-        return self._coordinator.abort(batch, least, owner).record
+            return self._coordinator.commit(batch, txn_id, owner).record
+        return self._coordinator.abort(batch, txn_id, owner).record
 
     def _write(
         self, change: Callable[[WriteBatch, TransactionRecord], T], timeout_s: float | None = None
@@ -189,7 +189,7 @@ class LazyTransaction:
             return record, change(batch, record)
 
         write = self._connection.write
-        record, result = self._in_doubt(lambda: write(whole, naming=self.least, timeout_s=timeout_s))
+        record, result = self._in_doubt(lambda: write(whole, naming=self.txn_id, timeout_s=timeout_s))
         self._adopt(record)
         return result
 
@@ -199,8 +199,8 @@ class LazyTransaction:
         Raises:
             TransactionNotOpen, TransactionTimedOut, LostConflict, ReadOnlyTransaction
         """
-        least, owner = self.least or self._make_record(batch).least, self._connection.owner
-        record = self._coordinator.use(batch, least, owner)
+        txn_id, owner = self.txn_id or self._make_record(batch).txn_id, self._connection.owner
+        record = self._coordinator.use(batch, txn_id, owner)
         if self._uses_tables:
             begin_use(batch, self._coordinator, record, owner)
         return record
@@ -219,10 +219,10 @@ class LazyTransaction:
     def _find_tried(self) -> None:
         """Look whether the transaction has a record by now, if a write that was to make it came to no end."""
         tried = self._tried
-        if self.least or tried is None:
+        if self.txn_id or tried is None:
             return
         with self._connection.view() as view:
-            record = records.find(view, tried.least)
+            record = records.find(view, tried.txn_id)
         if record is not None and (record.timestamp, record.owner_fields, record.deadline_ns) == (
             tried.timestamp,
             tried.owner_fields,
@@ -247,7 +247,7 @@ class LazyTransaction:
 
         def whole(batch: WriteBatch, record: TransactionRecord) -> T:
             records.save(batch, record)
-            return action(batch, record.least)
+            return action(batch, record.txn_id)
 
         with self._lock:
             self._enter()
@@ -271,10 +271,10 @@ class LazyTransaction:
 
     def _is_unusable(self) -> bool:
         """Whether it is not open, or overdue: then an operation of the coordinator says why."""
-        if not self.least:
+        if not self.txn_id:
             return self._connection.clock.boot_ns() >= self._boot_deadline_ns
         with self._connection.view() as view:
-            record = records.get(view, self.least)
+            record = records.get(view, self.txn_id)
             return record.state is not TransactionState.OPEN or record.is_overdue(view.now_ns)
 
     def forked(self) -> None:
@@ -286,20 +286,20 @@ class LazyTransaction:
         """The transaction's state now."""
         if self._ended is not None:
             return self._ended
-        if not self.least and self._tried is not None:
+        if not self.txn_id and self._tried is not None:
             with self._lock:
                 self._find_tried()
-        if not self.least:
+        if not self.txn_id:
             return TransactionState.OPEN
         with self._connection.view() as view:
-            return records.state_of(view, self.least)
+            return records.state_of(view, self.txn_id)
 
     @property
     def message_bound(self) -> int | None:
         """Its timestamp, if it has used a table, here or by its number elsewhere."""
-        if self.least and not self._uses_tables:
+        if self.txn_id and not self._uses_tables:
             with self._connection.view() as view:
-                return self.timestamp if records.get(view, self.least).uses_tables else None
+                return self.timestamp if records.get(view, self.txn_id).uses_tables else None
         return self.timestamp if self._uses_tables else None
 
     def _deadline_ns(self) -> int:
@@ -313,7 +313,7 @@ def _nothing(_batch: WriteBatch, _record: TransactionRecord) -> None:
 
 def _prepare(batch: WriteBatch) -> None:
     """See that timestamps can be issued without a commit: a valid file to issue them from, and a mark ahead of them."""
-    head = batch.head
+    head = batch.superblock
     if not batch.read_cache.is_valid(head):
         batch.read_cache.start_anew(head)
     reserved = max(head.last_timestamp, batch.clock.wall_ns()) + TIMESTAMP_RESERVE_NS

@@ -167,7 +167,7 @@ class WritingSends:
         """
         for shipment in self._shipments:
             progress = self._progress[shipment.appender]
-            entries = shipment.append(self._batch, progress, self._record.least)
+            entries = shipment.append(self._batch, progress, self._record.txn_id)
             self._record.messages += sum(len(entry.fresh) for entry in entries)
             self._entries.append(entries)
             faults.reach("txn.between_kept_sends")

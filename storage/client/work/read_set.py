@@ -52,14 +52,14 @@ class RecordedReads(SendWork):
             with self._lock:
                 self._enter()
                 self.see_usable()
-                return None if own.value is None else Version(self.timestamp, self.least, own.value)
+                return None if own.value is None else Version(self.timestamp, self.txn_id, own.value)
         table_id = table.table_id
 
         def note(_view: ReadView, cache: ReadCache) -> None:
-            cache.record_key(table_id, key, self.timestamp, self.least)
+            cache.record_key(table_id, key, self.timestamp, self.txn_id)
 
         def look(view: ReadView) -> Version | None:
-            pick = reading.at_timestamp(view, table_id, self.timestamp, self.least)
+            pick = reading.at_timestamp(view, table_id, self.timestamp, self.txn_id)
             return reading.one(view, table_id, key, pick)
 
         return self._recorded(table, note, look)
@@ -87,7 +87,7 @@ class RecordedReads(SendWork):
         """A page of a range that is read to its end: all of it is recorded with each."""
 
         def note(_view: ReadView, cache: ReadCache) -> None:
-            cache.record_range(table.table_id, wanted.start, wanted.end, self.timestamp, self.least)
+            cache.record_range(table.table_id, wanted.start, wanted.end, self.timestamp, self.txn_id)
 
         return self._recorded(table, note, lambda view: self._rows(view, table, part, PAGE_ENTRIES))
 
@@ -104,14 +104,14 @@ class RecordedReads(SendWork):
                 found = found[:left]
                 rest = part.after(found[-1][0])
             done = wanted.without(rest)
-            cache.record_range(table.table_id, done.start, done.end, self.timestamp, self.least)
+            cache.record_range(table.table_id, done.start, done.end, self.timestamp, self.txn_id)
             pages[:] = [(found, rest)]
 
         return self._recorded(table, note, lambda _: pages[0])
 
     def _rows(self, view: ReadView, table: TableEntry, part: KeyRange, limit: int) -> Page:
         """Rows of a view, with the transaction's own buffered writes among them."""
-        pick = reading.at_timestamp(view, table.table_id, self.timestamp, self.least)
+        pick = reading.at_timestamp(view, table.table_id, self.timestamp, self.txn_id)
         found, rest = reading.page(view, table.table_id, part, pick, limit)
         return self._with_own(table.table_id, found, part, rest), rest
 
@@ -127,7 +127,7 @@ class RecordedReads(SendWork):
         merged = {key: version for key, version in found if key not in own}
         for key, write in own.items():
             if write.value is not None:
-                merged[key] = Version(self.timestamp, self.least, write.value)
+                merged[key] = Version(self.timestamp, self.txn_id, write.value)
         return sorted(merged.items(), reverse=part.reverse)
 
     def _recorded(self, table: TableEntry, note: Note, look: Callable[[ReadView], T]) -> T:
@@ -148,10 +148,10 @@ class RecordedReads(SendWork):
     def _admit(self, view: ReadView, table: TableEntry, note: Note) -> None:
         """Inside the gate: see that the transaction may read, and record what."""
         cache = self._connection.environment.read_cache
-        if not cache.is_valid(view.head):
+        if not cache.is_valid(view.superblock):
             raise Unready
-        if self.least:
-            record = records.get(view, self.least)
+        if self.txn_id:
+            record = records.get(view, self.txn_id)
             self.timestamp = record.timestamp
             is_usable = (
                 record.state_code == OPEN
@@ -174,8 +174,8 @@ class RecordedReads(SendWork):
         """Write what a read waits for, or find why it can never be."""
         begin_use(batch, self._coordinator, record, self._connection.owner)
         check_window(batch, self._coordinator, record, self._connection.owner)
-        if not batch.read_cache.is_valid(batch.head):
-            batch.read_cache.start_anew(batch.head)
+        if not batch.read_cache.is_valid(batch.superblock):
+            batch.read_cache.start_anew(batch.superblock)
         records.save(batch, record)
 
     def _push(self, batch: WriteBatch, record: TransactionRecord, found: MustPush, table: TableEntry) -> None:

@@ -131,11 +131,11 @@ class SendWork(LazyTransaction):
             as `write_sends`
         """
         with self._lock:
-            is_behind = self._sends or (self.least and self._uses_tables and not self._is_marked)
+            is_behind = self._sends or (self.txn_id and self._uses_tables and not self._is_marked)
             if is_behind and self.state is TransactionState.OPEN:
                 self._store()
             self.materialize()
-            return self.least
+            return self.txn_id
 
     # Within a batch
 
@@ -184,9 +184,9 @@ class SendWork(LazyTransaction):
         The record counts the messages, and is written with them.
         """
         writing, record = self._writing, None
-        if self._sends and self.least:
+        if self._sends and self.txn_id:
             with self._connection.view() as view:
-                record = records.get(view, self.least)
+                record = records.get(view, self.txn_id)
         if writing is not None and record is not None and record.messages == writing.total:
             writing.settle()
             self._forget_sends()

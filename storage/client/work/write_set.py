@@ -61,10 +61,10 @@ class TableWork(RecordedReads):
 
     def _is_unready_to_write(self) -> bool:
         """Whether a batch has to say first that it cannot go on, or that it uses tables."""
-        if not self.least:
+        if not self.txn_id:
             return not self.timestamp or self._is_unusable()
         with self._connection.view() as view:
-            record = records.get(view, self.least)
+            record = records.get(view, self.txn_id)
             self.timestamp = record.timestamp
             is_over = record.state_code != OPEN or record.is_overdue(view.now_ns)
             return is_over or not self._may_use_tables(record)
@@ -148,18 +148,18 @@ class TableWork(RecordedReads):
         with self._lock:
             self._raise_failure()
             self._find_tried()
-            if self._ended is not None and not self.least:
+            if self._ended is not None and not self.txn_id:
                 if self._ended is TransactionState.ABORTED:
                     self.materialize()
                 else:
                     return None
-            has_nothing = not (self.least or self._buffer or self._sends) and self._started is not None
+            has_nothing = not (self.txn_id or self._buffer or self._sends) and self._started is not None
             if has_nothing and self._is_in_time():
                 self._ended = TransactionState.COMMITTED
                 return None
             connection, writes = self._connection, list(self._buffer.values())
             ended = self._in_doubt(
-                lambda: connection.write(lambda batch: self._commit_in(batch, writes), naming=self.least)
+                lambda: connection.write(lambda batch: self._commit_in(batch, writes), naming=self.txn_id)
             )
             self._adopt(ended.record)
             self._forget()
@@ -168,7 +168,7 @@ class TableWork(RecordedReads):
     def _commit_in(self, batch: WriteBatch, writes: list[Write]) -> Ended:
         coordinator, owner = self._coordinator, self._connection.owner
         # Whether it commits or is refused: the transaction is decided in this batch.
-        made = None if self.least else self._make_record(batch, ends_here=True)
+        made = None if self.txn_id else self._make_record(batch, ends_here=True)
 
         def prepare(record: TransactionRecord) -> None:
             self._begin_sends(batch, record)
@@ -183,7 +183,7 @@ class TableWork(RecordedReads):
                 check_window(batch, coordinator, record, owner)
             self._append_sends()
 
-        return coordinator.commit(batch, made.least if made else self.least, owner, prepare, made)
+        return coordinator.commit(batch, made.txn_id if made else self.txn_id, owner, prepare, made)
 
     def _is_in_time(self) -> bool:
         with self._connection.view() as view:
@@ -202,16 +202,16 @@ class TableWork(RecordedReads):
         with self._lock:
             self._connection.check_writable()
             self._find_tried()
-            if not self.least:
+            if not self.txn_id:
                 if self._ended is not TransactionState.COMMITTED:
                     self._drop()
                     self._ended = TransactionState.ABORTED
                     return
                 self.materialize()
-            least, owner = self.least, self._connection.owner
+            txn_id, owner = self.txn_id, self._connection.owner
             self._connection.write(
-                lambda batch: self._coordinator.abort(batch, least, owner, AbortReason.ASKED, reason),
-                naming=least,
+                lambda batch: self._coordinator.abort(batch, txn_id, owner, AbortReason.ASKED, reason),
+                naming=txn_id,
             )
             self._drop()
 

@@ -41,7 +41,7 @@ def apply(
 def _hand_out(delivery: Delivery, messages: int, consumer_id: int) -> None:
     new = messages & ~delivery.known()
     for part in delivery.take(messages):
-        delivery.give(Part(part.messages, consumer_id, part.times + 1, withdrawn=part.withdrawn))
+        delivery.give(Part(part.messages, consumer_id, part.times + 1, recalled=part.recalled))
     if new:
         delivery.give(Part(new, consumer_id, 1))
 

@@ -32,7 +32,7 @@ class Selection:
         hand_outs: what to hand out; at most one of each entry.
         passed: what to pass over for good: ledger, entry, messages of the entry, which (WHOLE: all).
         held: what nobody is handed now, because its key is held or the room is full.
-        worn_out: what goes to the dead-letter topic.
+        exhausted: what goes to the dead-letter topic.
         awaits: transactions of which it passed entries over.
         behind: committed messages that wait behind one of them: transaction, entry, messages of the entry, which.
         let_go: such messages of before that it has looked at: transaction, entry, which.
@@ -43,8 +43,18 @@ class Selection:
     """
 
     __slots__ = (
-        "awaits", "behind", "ended", "hand_outs", "held", "is_cut", "let_go", "markers", "passed", "read",
-        "taken", "worn_out",
+        "awaits",
+        "behind",
+        "ended",
+        "exhausted",
+        "hand_outs",
+        "held",
+        "is_cut",
+        "let_go",
+        "markers",
+        "passed",
+        "read",
+        "taken",
     )  # fmt: skip
 
     def __init__(self, read: At) -> None:
@@ -52,7 +62,7 @@ class Selection:
         self.hand_outs: list[HandOut] = []
         self.passed: list[tuple[int, int, int, int]] = []
         self.held: list[tuple[Delivery, int]] = []
-        self.worn_out: list[tuple[Entry, Delivery, int]] = []
+        self.exhausted: list[tuple[Entry, Delivery, int]] = []
         self.awaits: dict[int, None] = {}
         self.behind: list[tuple[int, At, int, int]] = []
         self.let_go: list[tuple[int, At, int]] = []
@@ -70,6 +80,6 @@ class Selection:
     def is_worth_recording(self) -> bool:
         """Whether something comes of it. What was only passed over the next walk passes over as well."""
         return bool(
-            self.hand_outs or self.worn_out or self.passed or self.behind or self.ended or self.is_cut
+            self.hand_outs or self.exhausted or self.passed or self.behind or self.ended or self.is_cut
             or len(self.awaits) >= PASSED_OVER_KEPT
         )  # fmt: skip

@@ -9,7 +9,7 @@ from storage.subscription.dispatch import skipped_txns as records_of_awaited
 from storage.subscription.dispatch.blocked_keys import HeldKeys, Place
 from storage.subscription.dispatch.skipped_txns import Awaited
 from storage.topic.entry import Entry
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.txn import record as records
 from storage.values.txn_state import TransactionState
 
@@ -20,7 +20,7 @@ class Awaiting:
     __slots__ = ("_cursor", "_done", "_head", "_keys", "_known", "_subscription", "_view")
 
     def __init__(
-        self, view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor, keys: HeldKeys
+        self, view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor, keys: HeldKeys
     ) -> None:
         self._view = view
         self._head = head
@@ -30,7 +30,7 @@ class Awaiting:
         self._known: dict[int, Awaited | None] = {}
         self._done: set[int] = set()
         if subscription.keeps_keys:
-            if cursor.reached_undecided:
+            if cursor.has_uncommitted_acks:
                 keys.forget()  # What was pending when it was learned may be acknowledged by now.
             keys.load(view, subscription, cursor)
 

@@ -9,7 +9,7 @@ from storage.subscription.cursor import Cursor
 from storage.subscription.dispatch.blocked_keys import HeldKeys
 from storage.subscription.isolation import IsolationLevel, delivers
 from storage.topic.entry import Entry
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.txn import buffer, record as records
 from storage.values.txn_state import TransactionState
 
@@ -25,7 +25,7 @@ class VisibleSet:
 
     __slots__ = ("_keys", "_states", "_subscription", "_view", "through")
 
-    def __init__(self, view: ReadView, head: TopicHead, subscription: Subscription, cursor: Cursor) -> None:
+    def __init__(self, view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor) -> None:
         self._view = view
         self._subscription = subscription
         self._states: dict[int, TransactionState] = {}

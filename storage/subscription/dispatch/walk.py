@@ -32,7 +32,7 @@ from storage.subscription.dispatch.skipped_txns import Awaited
 from storage.subscription.isolation import IsolationLevel, delivers
 from storage.topic import log
 from storage.topic.entry import COMMIT_MARKER, MESSAGES, Entry
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.txn import record as records, runs
 from storage.txn.aborted import AbortedSet
 from storage.values.txn_state import TransactionState
@@ -64,19 +64,19 @@ class Walk:
     """One selection for one consumer.
 
     Args:
-        aborted, held_keys: what the consumer knows already, and goes on knowing.
+        aborted, blocked_keys: what the consumer knows already, and goes on knowing.
     """
 
     def __init__(
         self,
         view: ReadView,
-        head: TopicHead,
+        head: TopicState,
         subscription: Subscription,
         cursor: Cursor,
         consumer_id: int,
         room: int,
         aborted: AbortedSet,
-        held_keys: HeldKeys,
+        blocked_keys: HeldKeys,
     ) -> None:
         self._view = view
         self._head = head
@@ -90,7 +90,9 @@ class Walk:
         self._held_keys: dict[bytes, Place] = {}
         self._held_count = 0
         self._states: dict[int, TransactionState] = {}
-        self._awaiting = Awaiting(view, head, subscription, cursor, held_keys) if subscription.skips else None
+        self._awaiting = (
+            Awaiting(view, head, subscription, cursor, blocked_keys) if subscription.skips else None
+        )
         self._moved: set[tuple[int, int]] = set()
         self._selection = Selection(cursor.read)
         self._look_ahead()
@@ -280,7 +282,7 @@ class Walk:
         worn = self._worn_out(delivery, free)
         free &= ~worn
         if worn and self._is_decided(entry):
-            selection.worn_out.append((entry, delivery, worn))
+            selection.exhausted.append((entry, delivery, worn))
             open_ &= ~worn
         behind = 0
         if self._by_key:

@@ -16,12 +16,12 @@ from storage.disk.schema import PRODUCERS
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidValue, ProducerBusy, ProducerFenced
 from storage.limits import SESSION_LEASE_MS_MAX
-from storage.process.identity import Owner
+from storage.process.identity import ProcessIdentity
 from storage.topic import state
 from storage.topic.producers import errors, ownership, session as sessions
 from storage.topic.producers.access_mode import AccessMode, Answer, judge
 from storage.topic.producers.session import ProducerSession, Token
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 
 
 class Transactions(Protocol):
@@ -34,12 +34,12 @@ class Transactions(Protocol):
         """Abort the open transactions with messages on a topic whose epoch becomes `epoch`, but for `spare`."""
 
 
-class Hold:
+class Liveness:
     """What keeps a session alive: the kernel lock of a process, or a lease of so many milliseconds."""
 
     __slots__ = ("lease", "lease_ms", "owner")
 
-    def __init__(self, owner: Owner, *, lease: int = 0, lease_ms: int = 0) -> None:
+    def __init__(self, owner: ProcessIdentity, *, lease: int = 0, lease_ms: int = 0) -> None:
         assert (lease > 0) != (lease_ms > 0), "a session is attached or leased"
         self.owner = owner
         self.lease = lease
@@ -77,8 +77,8 @@ class Request:
         self.keeps_token = keeps_token
 
 
-class Admission:
-    """The door of one topic, within one write batch. What it refuses leaves nothing behind.
+class ProducerRegistry:
+    """The registry of one topic, within one write batch. What it refuses leaves nothing behind.
 
     Attributes:
         head: of the topic, as this batch leaves it.
@@ -130,7 +130,7 @@ class Admission:
                 _remove(batch, head, each, "dead" if each.lease else "expired")
             state.save(batch, topic_id, head)
 
-    def admit(self, request: Request, hold: Hold) -> ProducerSession:
+    def admit(self, request: Request, hold: Liveness) -> ProducerSession:
         """Connect a producer, or queue it up; its session.
 
         Raises:
@@ -156,7 +156,7 @@ class Admission:
             self._grant(session, request.spare)
         return session
 
-    def promote(self, waiting: ProducerSession, hold: Hold, spare: int) -> ProducerSession:
+    def promote(self, waiting: ProducerSession, hold: Liveness, spare: int) -> ProducerSession:
         """Make a waiting producer the owner if its turn has come; its session, which waits on if it has not.
 
         Raises:
@@ -182,7 +182,7 @@ class Admission:
         return mine
 
     def fence(
-        self, by: Owner, how: str, *, spares_waiting: bool = False
+        self, by: ProcessIdentity, how: str, *, spares_waiting: bool = False
     ) -> tuple[list[ProducerSession], list[int]]:
         """Evict everybody, as an owner that leaves at once; who they were, and which transactions were aborted.
 
@@ -253,17 +253,17 @@ class Admission:
             if each.name == name and not each.is_waiting:
                 raise errors.name_taken(self._batch, self._batch.lock_file, self._topic, each)
 
-    def _new_session(self, request: Request, hold: Hold) -> ProducerSession:
-        self._batch.head.last_producer += 1
-        number = self._batch.head.last_producer
+    def _new_session(self, request: Request, hold: Liveness) -> ProducerSession:
+        self._batch.superblock.last_producer += 1
+        number = self._batch.superblock.last_producer
         name = request.name or self._kept_name or f"producer-{number}"
-        store_id = self._batch.head.store_id
+        store_id = self._batch.superblock.store_id
         session = ProducerSession(store_id, self._topic_id, number, name, request.mode)
         session.connected_ms = self._batch.now_ms
         _put_on(session, hold, self._batch)
         return session
 
-    def _resume(self, mode: AccessMode, hold: Hold, *, keeps_token: bool) -> ProducerSession:
+    def _resume(self, mode: AccessMode, hold: Liveness, *, keeps_token: bool) -> ProducerSession:
         """Connect the last owner again, under its epoch."""
         last = ownership.find(self._batch, self._topic_id, self.head.epoch)
         assert last is not None and last.session is not None, "who resumes was the last owner"
@@ -328,8 +328,8 @@ def lose(batch: WriteBatch, mine: ProducerSession, transactions: Transactions) -
 
 
 def publishes(
-    batch: WriteBatch, topic_id: int, head: TopicHead, number: int, txn: int, transactions: Transactions
-) -> TopicHead:
+    batch: WriteBatch, topic_id: int, head: TopicState, number: int, txn: int, transactions: Transactions
+) -> TopicState:
     """Note who publishes next, for whom the topic must be open; the head, before the message is appended.
 
     The last publish of each session is known without a write each time: that of the latest publisher is the topic's.
@@ -351,8 +351,8 @@ def publishes(
 
 
 def _end_former_owner(
-    batch: WriteBatch, topic_id: int, head: TopicHead, spare: int, transactions: Transactions, why: str
-) -> TopicHead:
+    batch: WriteBatch, topic_id: int, head: TopicState, spare: int, transactions: Transactions, why: str
+) -> TopicState:
     """The last owner, dead or expired, is fenced from here on, by no new epoch but by who publishes or waits.
 
     What it had sent in open transactions must not appear in another's past. Under its epoch nobody else has published
@@ -367,7 +367,7 @@ def _end_former_owner(
     return state.load(batch, topic_id)
 
 
-def last_publish_ms(head: TopicHead, session: ProducerSession) -> int | None:
+def last_publish_ms(head: TopicState, session: ProducerSession) -> int | None:
     """When a session published last; None if it has not."""
     return head.last_publish_ms if head.publish_session == session.number else session.last_publish_ms
 
@@ -378,13 +378,13 @@ def _may_come_back(batch: WriteBatch, session: ProducerSession) -> bool:
     return is_shared and batch.now_ns < session.until_ns + SESSION_LEASE_MS_MAX * 1_000_000
 
 
-def _put_on(session: ProducerSession, hold: Hold, batch: WriteBatch) -> None:
+def _put_on(session: ProducerSession, hold: Liveness, batch: WriteBatch) -> None:
     session.lease, session.lease_ms = hold.lease, hold.lease_ms
     session.until_ns = batch.now_ns + hold.lease_ms * 1_000_000 if hold.lease_ms else 0
     session.owner_fields = hold.owner.fields()
 
 
-def _remove(batch: WriteBatch, head: TopicHead, session: ProducerSession, how: str) -> None:
+def _remove(batch: WriteBatch, head: TopicState, session: ProducerSession, how: str) -> None:
     """Delete a session's record. The caller saves the head.
 
     Args:

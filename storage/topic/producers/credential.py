@@ -10,19 +10,19 @@ from typing import Protocol
 
 from storage.disk.view import WriteBatch
 from storage.errors import ProducerBusy, ProducerFenced
-from storage.process.identity import Owner
+from storage.process.identity import ProcessIdentity
 from storage.topic import sequence_ids
 from storage.topic.catalogue import Topic
 from storage.topic.producers import admission, errors, ownership, session as sessions
 from storage.topic.producers.access_mode import AccessMode
-from storage.topic.producers.admission import Admission, Hold, Request, Transactions
+from storage.topic.producers.admission import Liveness, ProducerRegistry, Request, Transactions
 from storage.topic.producers.session import ProducerSession, Token
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 
-Checked = tuple[TopicHead, int, str]
+Checked = tuple[TopicState, int, str]
 
 
-class Publisher(Protocol):
+class Credential(Protocol):
     """One way of being allowed to publish."""
 
     mode: AccessMode
@@ -38,7 +38,7 @@ class Publisher(Protocol):
     @property
     def token(self) -> str | None: ...
 
-    def check(self, batch: WriteBatch, head: TopicHead, name: str | None) -> Checked:
+    def check(self, batch: WriteBatch, head: TopicState, name: str | None) -> Checked:
         """The topic's head, number of the session and name, if it may publish now.
 
         Args:
@@ -71,7 +71,7 @@ class Connected:
     def token(self) -> str:
         return self.session.token
 
-    def check(self, batch: WriteBatch, head: TopicHead, name: str | None) -> Checked:  # noqa: ARG002
+    def check(self, batch: WriteBatch, head: TopicState, name: str | None) -> Checked:  # noqa: ARG002
         """Two comparisons, unless some session of the topic has ended since the last time."""
         mine = self.session
         if head.session_changes != self._changes or head.epoch != mine.epoch:
@@ -94,14 +94,14 @@ class Passing:
         self.name = name
         self.keeps_sequences = name is not None
 
-    def check(self, batch: WriteBatch, head: TopicHead, name: str | None) -> Checked:
+    def check(self, batch: WriteBatch, head: TopicState, name: str | None) -> Checked:
         """Whether a Shared producer of this name might connect now."""
         there = sessions.living(batch, self._topic.topic_id, batch.lock_file)
         if any(each.is_owner or each.is_waiting for each in there):
             raise errors.busy(batch, batch.lock_file, self._topic.name, self.mode, there)
         if name is None:
-            batch.head.last_producer += 1
-            return head, 0, f"producer-{batch.head.last_producer}"
+            batch.superblock.last_producer += 1
+            return head, 0, f"producer-{batch.superblock.last_producer}"
         for each in there:
             if each.name == name:
                 raise errors.name_taken(batch, batch.lock_file, self._topic.name, each)
@@ -118,7 +118,12 @@ class Borrowed:
     keeps_sequences = True
 
     def __init__(
-        self, topic: Topic, token: Token, session: ProducerSession, owner: Owner, transactions: Transactions
+        self,
+        topic: Topic,
+        token: Token,
+        session: ProducerSession,
+        owner: ProcessIdentity,
+        transactions: Transactions,
     ) -> None:
         self._topic = topic
         self._token = token
@@ -129,7 +134,7 @@ class Borrowed:
         self.epoch = session.epoch
         self.token = token.text
 
-    def check(self, batch: WriteBatch, head: TopicHead, name: str | None) -> Checked:  # noqa: ARG002
+    def check(self, batch: WriteBatch, head: TopicState, name: str | None) -> Checked:  # noqa: ARG002
         """Renews the lease."""
         mine = sessions.find(batch, self._topic.topic_id, self._token.number)
         if mine is None or not self._token.names(mine) or not mine.is_alive(batch, batch.lock_file):
@@ -146,8 +151,8 @@ class Borrowed:
         return head, mine.number, mine.name
 
     def _go_on(
-        self, batch: WriteBatch, head: TopicHead, mine: ProducerSession | None
-    ) -> tuple[TopicHead, ProducerSession]:
+        self, batch: WriteBatch, head: TopicState, mine: ProducerSession | None
+    ) -> tuple[TopicState, ProducerSession]:
         """Reconnect: its lease has ended, or the process that held it is dead.
 
         Raises:
@@ -178,22 +183,22 @@ class Borrowed:
             raise self._lost(batch, head, mine, "its lease ended, and others have published since")
         if there:
             raise errors.busy(batch, batch.lock_file, self._topic.name, self.mode, there)
-        door = Admission(batch, topic_id, self._topic.name, self._transactions)
+        registry = ProducerRegistry(batch, topic_id, self._topic.name, self._transactions)
         again = Request(self.mode, resume=self._token, keeps_token=True)
-        mine = door.admit(again, Hold(self._owner, lease_ms=mine.lease_ms))
-        return door.head, mine
+        mine = registry.admit(again, Liveness(self._owner, lease_ms=mine.lease_ms))
+        return registry.head, mine
 
-    def _lost(self, batch: WriteBatch, head: TopicHead, mine: ProducerSession, why: str) -> ProducerFenced:
+    def _lost(self, batch: WriteBatch, head: TopicState, mine: ProducerSession, why: str) -> ProducerFenced:
         error = self._fenced(batch, head, why)
         admission.lose(batch, mine, self._transactions)
         return error
 
-    def _fenced(self, batch: WriteBatch, head: TopicHead, why: str | None = None) -> ProducerFenced:
+    def _fenced(self, batch: WriteBatch, head: TopicState, why: str | None = None) -> ProducerFenced:
         return _fenced(batch, self._topic, head, self.name, self.epoch, why)
 
 
 def _fenced(
-    batch: WriteBatch, topic: Topic, head: TopicHead, name: str, epoch: int, why: str | None = None
+    batch: WriteBatch, topic: Topic, head: TopicState, name: str, epoch: int, why: str | None = None
 ) -> ProducerFenced:
     last = sequence_ids.last_sequence_id(batch, topic.topic_id, name)
     return errors.fenced(

@@ -12,7 +12,7 @@ from storage.topic.producers import ownership
 from storage.topic.producers.access_mode import AccessMode
 from storage.topic.producers.ownership import Ownership
 from storage.topic.producers.session import ProducerSession
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.values.timestamps import rfc3339
 
 _NAMED_MAX = 5
@@ -86,7 +86,7 @@ def fenced(
     view: ReadView,
     topic_id: int,
     topic: str,
-    head: TopicHead,
+    head: TopicState,
     name: str | None,
     epoch: int | None,
     why: str | None = None,

@@ -13,9 +13,9 @@ from storage.disk.codec import key1, key2, pack, unpack
 from storage.disk.schema import OWNERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import OWNERS_KEPT
-from storage.process.identity import Owner
+from storage.process.identity import ProcessIdentity
 from storage.topic.producers.session import ProducerSession
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 
 
 class Ownership:
@@ -49,8 +49,8 @@ class Ownership:
         self.successor: int | None = None
 
     @property
-    def by(self) -> Owner:
-        return Owner.of(self.by_fields)
+    def by(self) -> ProcessIdentity:
+        return ProcessIdentity.of(self.by_fields)
 
     @property
     def words(self) -> str:
@@ -62,10 +62,10 @@ class Ownership:
 def grant(
     batch: WriteBatch,
     topic_id: int,
-    head: TopicHead,
+    head: TopicState,
     session: ProducerSession | None,
     how: str,
-    by: Owner,
+    by: ProcessIdentity,
     aborted: int,
 ) -> Ownership:
     """Note that the epoch of `head` was granted; the caller has raised it."""
@@ -78,7 +78,7 @@ def grant(
 
 
 def end(
-    batch: WriteBatch, topic_id: int, head: TopicHead, ended_by: str, successor: int | None = None
+    batch: WriteBatch, topic_id: int, head: TopicState, ended_by: str, successor: int | None = None
 ) -> None:
     """Note that the owner of the topic's epoch is connected no longer."""
     found = find(batch, topic_id, head.epoch)

@@ -15,7 +15,7 @@ from storage.disk.codec import key1, key2, pack, unpack
 from storage.disk.schema import PRODUCERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
-from storage.process.identity import Owner
+from storage.process.identity import ProcessIdentity
 from storage.process.locks import LockFile
 from storage.topic.producers.access_mode import AccessMode
 
@@ -66,8 +66,8 @@ class ProducerSession:
         return f"{self.store.hex()}-{self.topic_id}-{self.number}-{self.secret.hex()}"
 
     @property
-    def owner(self) -> Owner:
-        return Owner.of(self.owner_fields)
+    def owner(self) -> ProcessIdentity:
+        return ProcessIdentity.of(self.owner_fields)
 
     @property
     def is_owner(self) -> bool:
@@ -149,7 +149,7 @@ class Token:
 
     def is_of(self, view: ReadView) -> bool:
         """Whether it is one of this store."""
-        return self.store == view.head.store_id[:_STORE_BYTES]
+        return self.store == view.superblock.store_id[:_STORE_BYTES]
 
 
 def find(view: ReadView, topic_id: int, number: int) -> ProducerSession | None:

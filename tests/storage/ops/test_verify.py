@@ -28,7 +28,7 @@ from storage.process.clock import ManualClock
 from storage.subscription import cursor as cursors
 from storage.subscription.cursor import Cursor
 from storage.topic import state
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from tests.storage.damage import Break, damage
 
 TOPIC, SUBSCRIPTION = 1, 1
@@ -58,7 +58,7 @@ def written(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def with_head(change: Callable[[TopicHead], None]) -> Break:
+def with_head(change: Callable[[TopicState], None]) -> Break:
     def run(batch: WriteBatch) -> None:
         head = state.load(batch, TOPIC)
         change(head)
@@ -203,7 +203,7 @@ class TestChecksums:
             data = bytearray(raw.get(key, db=handle))
             data[place if abs(place) < len(data) else 0] ^= 0x10
             raw.put(key, bytes(data), db=handle)
-            batch.head.changes += 1
+            batch.superblock.changes += 1
 
         with written.connection.view() as view:
             records = {}

@@ -164,8 +164,8 @@ def test_a_watermark_that_was_never_issued_is_found(written: Store) -> None:
     """It would refuse whoever begins."""
 
     def change(batch: WriteBatch) -> None:
-        batch.head.read_watermark = batch.head.last_timestamp + 1
-        batch.head.changes += 1
+        batch.superblock.read_watermark = batch.superblock.last_timestamp + 1
+        batch.superblock.changes += 1
 
     assert broken_by(written, change) == {12}
 

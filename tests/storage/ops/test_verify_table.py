@@ -13,7 +13,7 @@ from storage.disk.schema import PART_TABLE, ROWS, TABLE_PURGES, TABLES, TXN_KEYS
 from storage.disk.view import WriteBatch
 from storage.process.clock import ManualClock
 from storage.table import conflict as conflicts, row as rows, state
-from storage.table.state import TableHead
+from storage.table.state import TableState
 from storage.table.visibility import Row, Version
 from storage.txn import record as records
 from tests.storage.damage import broken_by
@@ -54,7 +54,7 @@ def put_row(batch: WriteBatch, key: bytes, row: Row) -> None:
     batch.put(ROWS, key1(TABLE) + key, rows.encode(row))
 
 
-@pytest.mark.parametrize("counter", TableHead.__slots__)
+@pytest.mark.parametrize("counter", TableState.__slots__)
 def test_a_counter_that_is_off_is_found(written: Store, counter: str) -> None:
     """Every one of them is recounted (invariant 23)."""
 

@@ -18,7 +18,7 @@ from storage.disk.schema import ALL, HEADS, LEASES
 from storage.disk.view import STORE_HEAD_KEY
 from storage.errors import ProducerFenced
 from storage.process.clock import ManualClock
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 
 SHARED, EXCLUSIVE = "Shared", "Exclusive"
 WAITING, FENCING = "WaitForExclusive", "ExclusiveWithFencing"
@@ -183,7 +183,7 @@ def records(store: Store) -> dict[str, dict[bytes, bytes]]:
         }
     del found[HEADS.name][STORE_HEAD_KEY]
     for key, payload in found[HEADS.name].items():
-        head = TopicHead.decode(memoryview(payload))
+        head = TopicState.decode(memoryview(payload))
         head.session_changes = 0
         found[HEADS.name][key] = head.encode()
     return found

@@ -37,7 +37,7 @@ LIFE_S = 24 * 3600
 TOPICS = st.sampled_from(["t", "t", "t", "u"])
 NAMES = st.sampled_from([None, None, "a", "b"])
 WEIGHTS = {
-    "connect": 16, "open_lease": 5, "resume": 6, "send": 14, "pass_by": 2, "borrow": 8, "close": 5, "close_lease": 2,
+    "connect": 16, "open_lease": 5, "resume": 6, "send": 14, "reap_some": 2, "borrow": 8, "close": 5, "close_lease": 2,
     "begin": 4, "end": 4, "look": 8, "interrupt": 2, "die": 5, "fence": 2, "delete": 1, "let_time_pass": 6,
     "set_wall_clock": 1, "reboot": 1,
 }  # fmt: skip
@@ -384,7 +384,7 @@ class ProducerMachine(RuleBasedStateMachine):
             if txn is not None and txn.state == OPEN:
                 txn.state = ABORTED
 
-    def pass_by(self, data: st.DataObject) -> None:
+    def reap_some(self, data: st.DataObject) -> None:
         """A Shared producer that is not connected between its sends."""
         topic, process, txn = self.a_topic(data), self.a_process(data), self.a_txn(data)
         name, value = data.draw(NAMES, label="name"), self.fresh_value()

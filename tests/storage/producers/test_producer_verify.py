@@ -16,7 +16,7 @@ from storage.topic import catalogue as topics, state
 from storage.topic.producers import ownership, session as sessions
 from storage.topic.producers.ownership import Ownership
 from storage.topic.producers.session import ProducerSession
-from storage.topic.state import TopicHead
+from storage.topic.state import TopicState
 from storage.txn import buffer
 from tests.storage.damage import Break, damage
 from tests.storage.producers.rivals import EXCLUSIVE, FENCING, SHARED, TurnClock
@@ -43,7 +43,7 @@ def sound(tmp_path: Path, clock: TurnClock) -> Iterator[Store]:
         yield store
 
 
-def with_head(change: Callable[[TopicHead], object], topic_id: int = TOPIC) -> Break:
+def with_head(change: Callable[[TopicState], object], topic_id: int = TOPIC) -> Break:
     def run(batch: WriteBatch) -> None:
         head = state.load(batch, topic_id)
         change(head)
@@ -78,8 +78,8 @@ def another_session(**fields: object) -> Break:
 
     def run(batch: WriteBatch) -> None:
         session = next(sessions.every(batch, TOPIC))
-        batch.head.last_producer += 1
-        session.number, session.name = batch.head.last_producer, "intruder"
+        batch.superblock.last_producer += 1
+        session.number, session.name = batch.superblock.last_producer, "intruder"
         for name, value in fields.items():
             setattr(session, name, value)
         sessions.save(batch, session)

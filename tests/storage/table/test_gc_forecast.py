@@ -164,11 +164,11 @@ def test_every_count_is_met(store: Store, table: Table, clock: ManualClock) -> N
     store.abort(dropped)
     clock.advance(86_401)
     with store.connection.view() as view:
-        before = view.head.commits
+        before = view.superblock.commits
     dry = store.gc(dry_run=True)
     assert [dry[name] for name in COUNTS] == [4, 1, 2, 4]
     with store.connection.view() as view:
-        assert view.head.commits == before
+        assert view.superblock.commits == before
     assert counts(store.gc()) == counts(dry)
     assert [row.key for row in table.scan()] == [b"b"]
 

@@ -16,7 +16,7 @@ COUNT = 2 * GC_STEP_RECORDS + 10
 def commits(store: Store) -> int:
     """How many store transactions there have been."""
     with store.connection.view() as view:
-        return view.head.commits
+        return view.superblock.commits
 
 
 def collected(store: Store) -> tuple[dict[str, object], int]:

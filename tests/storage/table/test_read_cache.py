@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from storage.disk.read_cache import FILE_NAME, RANGES_MAX, ReadCache
-from storage.disk.superblock import StoreHead
+from storage.disk.superblock import Superblock
 from storage.errors import StoreUnsafe
 from storage.process.clock import ManualClock
 
@@ -18,14 +18,14 @@ CLOCK = ManualClock()
 KEYS = st.integers(0, 30).map(lambda n: b"k%02d" % n)
 
 
-def started(directory: Path) -> tuple[ReadCache, StoreHead]:
-    head = StoreHead(b"0123456789abcdef", CLOCK)
+def started(directory: Path) -> tuple[ReadCache, Superblock]:
+    head = Superblock(b"0123456789abcdef", CLOCK)
     cache = ReadCache(str(directory), CLOCK)
     cache.start_anew(head)
     return cache, head
 
 
-def blocks(cache: ReadCache, head: StoreHead, table: int, key: bytes, timestamp: int) -> bool:
+def blocks(cache: ReadCache, head: Superblock, table: int, key: bytes, timestamp: int) -> bool:
     """Whether a write is refused for what was read."""
     ranges = [r for r in cache.ranges_after(timestamp) if r[0] == table]
     return (
@@ -116,7 +116,7 @@ def test_a_range_that_is_read_on_takes_one_place(tmp_path: Path) -> None:
 def test_a_file_of_another_boot_does_not_count(tmp_path: Path) -> None:
     """The clock says which boot this is, whatever the store's head has recorded."""
     clock = ManualClock()
-    head = StoreHead(b"0123456789abcdef", clock)
+    head = Superblock(b"0123456789abcdef", clock)
     cache = ReadCache(str(tmp_path), clock)
     cache.start_anew(head)
     assert cache.is_valid(head)
@@ -131,7 +131,7 @@ def test_a_file_of_another_store_incarnation_or_generation_does_not_count(tmp_pa
     """It is foreign, whichever of them differs."""
     cache, head = started(tmp_path)
     assert cache.is_valid(head)
-    other = StoreHead.decode(memoryview(head.encode()))
+    other = Superblock.decode(memoryview(head.encode()))
     value = getattr(other, field)
     setattr(other, field, value + 1 if isinstance(value, int) else bytes(16))
     assert not ReadCache(str(tmp_path), CLOCK).is_valid(other)
