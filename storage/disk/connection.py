@@ -147,7 +147,7 @@ class Connection:
         """
         if not self._lease:
             number = batch.superblock.last_lease + 1
-            while not batch.lock_file.hold_lease(number):
+            while not batch.lock_file.leases.hold(number):
                 number += 1
             self._lease = number
         if not batch.has(LEASES, key1(self._lease)):
@@ -191,7 +191,7 @@ class Connection:
         if not self._closed:
             self._closed = True
             if self._lease and self.environment.pid == os.getpid():
-                self.environment.lock_file.drop_lease(self._lease)
+                self.environment.lock_file.leases.drop(self._lease)
             _release(self.path)
 
 

@@ -21,8 +21,8 @@ from storage.disk.superblock import Superblock
 from storage.disk.view import STORE_HEAD_KEY
 from storage.errors import AlreadyExists, NotPermitted, StoreFull, StoreInvalid
 from storage.limits import READERS_MAX
+from storage.process.byte_locks import check_platform
 from storage.process.clock import Clock
-from storage.process.locks import FILE_NAME, check_platform
 
 _LOCK_WORDS = b"txnctl store lock\n"
 _INSIDE = "store"
@@ -42,7 +42,7 @@ def create(path: str, clock: Clock) -> None:
         place.check_local(aside, os.stat(aside).st_dev)
         _reserve(os.path.join(aside, place.LMDB_LOCK))
         data_file.create(aside, clock, _first_records)
-        write_lock_file(os.path.join(aside, FILE_NAME))
+        write_lock_file(os.path.join(aside, place.LOCK))
         install(aside, path)
 
 

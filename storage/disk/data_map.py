@@ -69,10 +69,10 @@ class DataMap:
                 return
             self.raw.reader_check()
             try:
-                locks.enter_gate(timeout_s, on_wait)
+                locks.gate.enter(timeout_s, on_wait)
                 self.databases = data_file.databases(self.raw, self.path, read_only=False)
             finally:
-                locks.leave_gate()
+                locks.gate.leave()
         except BaseException:
             self.raw.close()
             raise

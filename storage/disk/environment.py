@@ -18,8 +18,9 @@ from storage.disk.writer import Writer
 from storage.errors import StoreInvalid
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.background import Flusher
+from storage.process.byte_locks import check_platform
 from storage.process.clock import Clock
-from storage.process.locks import LockFile, check_platform, open_locks
+from storage.process.locks import LockFile, open_locks
 
 _FORK_WAIT_S: Final = 2.0
 _IN_PLACE_NS: Final = 1_000_000_000
@@ -119,17 +120,17 @@ class Environment:
         A thread that forks inside one of its own would wait for itself: after two seconds the fork goes on, and the
         child cannot open this store anew.
         """
-        self._is_still = self.lock_file.stop_threads(_FORK_WAIT_S)
+        self._is_still = self.lock_file.gate.stop_threads(_FORK_WAIT_S)
         if self._is_still:
             self._is_still = self._map.stop_views(_FORK_WAIT_S)
             if not self._is_still:
-                self.lock_file.let_threads_go()
+                self.lock_file.gate.let_threads_go()
 
     def after_fork(self) -> None:
         """In the parent: go on."""
         if self._is_still:
             self._map.let_views_go()
-            self.lock_file.let_threads_go()
+            self.lock_file.gate.let_threads_go()
 
     def forked(self) -> None:
         """In the child: close what belongs to the parent. LMDB must not be used across a fork.

@@ -58,7 +58,7 @@ class Writer:
             )
         context, locks = self._map.view(), self._map.locks
         try:
-            locks.enter_gate(timeout_s, on_wait)
+            locks.gate.enter(timeout_s, on_wait)
             view = context.__enter__()
             try:
                 record(view)
@@ -66,7 +66,7 @@ class Writer:
                 context.__exit__(type(error), error, None)
                 raise
         finally:
-            locks.leave_gate()
+            locks.gate.leave()
         try:
             yield view
         except BaseException as error:
@@ -100,7 +100,7 @@ class Writer:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
         locks = self._map.locks
         try:
-            locks.enter_gate(timeout_s, on_wait)
+            locks.gate.enter(timeout_s, on_wait)
             locks.check_in_place()
             while True:
                 try:
@@ -110,7 +110,7 @@ class Writer:
                 except lmdb.MapResizedError:
                     self._map.resize(0, inside_gate=True)
         finally:
-            locks.leave_gate()
+            locks.gate.leave()
 
     def _write_once(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> T:
         data_map, raw = self._map, self._map.raw.begin(write=True)
