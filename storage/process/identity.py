@@ -8,29 +8,30 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from storage.process.clock import Clock
 
 
-class ProcessIdentity:
-    """A process, as recorded when it opened a transaction, a session or a consumer."""
+class ProcessIdentity(NamedTuple):
+    """A process, as recorded when it opened a transaction, a session or a consumer.
 
-    __slots__ = ("boot_id", "host", "pid", "program", "started", "user")
+    Attributes:
+        started: the start time in clock ticks since boot; 0 where the system has no /proc.
+    """
 
-    def __init__(self, host: str, boot_id: bytes, pid: int, started: int, user: str, program: str) -> None:
-        self.host = host
-        self.boot_id = boot_id
-        self.pid = pid
-        self.started = started
-        self.user = user
-        self.program = program
+    host: str
+    boot_id: bytes
+    pid: int
+    started: int
+    user: str
+    program: str
 
     def __str__(self) -> str:
         return f"{self.user}@{self.host}:{self.pid} ({self.program})"
 
     def fields(self) -> list[Any]:
-        return [self.host, self.boot_id, self.pid, self.started, self.user, self.program]
+        return list(self)
 
     @classmethod
     def of(cls, fields: list[Any]) -> ProcessIdentity:
