@@ -15,10 +15,48 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PRONOUN_LIKE = frozenset(
-    ["it", "its", "they", "them", "theirs", "those", "these", "what", "whatever", "who", "whom", "whose", "whoever", "ones", "somebody", "anybody", "nobody", "everybody", "other", "others", "another", "else"]
+    [
+        "it",
+        "its",
+        "they",
+        "them",
+        "theirs",
+        "those",
+        "these",
+        "what",
+        "whatever",
+        "who",
+        "whom",
+        "whose",
+        "whoever",
+        "ones",
+        "somebody",
+        "anybody",
+        "nobody",
+        "everybody",
+        "other",
+        "others",
+        "another",
+        "else",
+    ]
 )
 OPENINGS = frozenset(
-    ["what", "whatever", "who", "whom", "whose", "whoever", "that", "those", "it", "they", "nobody", "somebody", "one", "all"]
+    [
+        "what",
+        "whatever",
+        "who",
+        "whom",
+        "whose",
+        "whoever",
+        "that",
+        "those",
+        "it",
+        "they",
+        "nobody",
+        "somebody",
+        "one",
+        "all",
+    ]
 )
 WORDS_OF_A_SENTENCE_MIN = 4
 
