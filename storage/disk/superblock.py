@@ -96,16 +96,16 @@ class Superblock:
 
     @classmethod
     def decode(cls, payload: memoryview) -> Superblock:
-        superblock = cls.__new__(cls)
+        block = cls.__new__(cls)
         (
-            superblock.store_id, superblock.boot_id, superblock.clock_offset_ns, superblock.last_clock_ns, superblock.last_timestamp,
-            superblock.incarnation, superblock.commits, superblock.last_topic, superblock.last_subscription, superblock.last_txn,
-            superblock.last_lease, superblock.last_consumer, superblock.last_producer, superblock.last_audit,
-            superblock.reap_policy, superblock.last_table, superblock.last_conflict, superblock.table_retention_ms, superblock.read_generation,
-            superblock.read_watermark, superblock.timestamp_mark, superblock.collected_timestamp, superblock.wall_offset_ns,
+            block.store_id, block.boot_id, block.clock_offset_ns, block.last_clock_ns, block.last_timestamp,
+            block.incarnation, block.commits, block.last_topic, block.last_subscription, block.last_txn,
+            block.last_lease, block.last_consumer, block.last_producer, block.last_audit,
+            block.reap_policy, block.last_table, block.last_conflict, block.table_retention_ms, block.read_generation,
+            block.read_watermark, block.timestamp_mark, block.collected_timestamp, block.wall_offset_ns,
         ) = _RECORD.unpack(payload)  # fmt: skip
-        superblock.changes = 0
-        return superblock
+        block.changes = 0
+        return block
 
     def now_ns(self, clock: Clock) -> int:
         """The store clock, which stands at its last reading until the first write after a reboot."""

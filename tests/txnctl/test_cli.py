@@ -204,8 +204,9 @@ class TestLaziness:
             "from inspect import signature\n"
             "assert str(signature(lambda a: a)) == '(a)' and inspect.cleandoc(' x') == 'x'\n"
             "import inspect as again; assert type(again).__name__ == 'module'\n"
-            "start._load_on_use(); import platform, uuid\n"
-            "assert platform.system() == uuid._platform_system == platform.uname().system\n"
+            "start._load_on_use(); import os, platform, uuid\n"
+            "from platform import system\n"
+            "assert platform.system() == system() == os.uname().sysname == platform.uname().system\n"
             "assert platform.python_version() and str(uuid.UUID(int=1)).endswith('0001')\n"
         )
         subprocess.run([sys.executable, "-c", program], check=True)

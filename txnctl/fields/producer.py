@@ -105,10 +105,10 @@ def ago(at_ms: int | None, now_ms: int) -> str:
     return UNKNOWN if at_ms is None else duration(max(0, now_ms - at_ms))
 
 
-def table(context: Context, rows: Sequence[Row], columns: Sequence[Field]) -> list[str]:
-    """The lines of a table, what needs attention in colour."""
+def table(context: Context, rows: Sequence[Row], columns: Sequence[Field]) -> str:
+    """A table, what needs attention in colour."""
     text = context.table_of(rows, columns)
     # Coloured when the columns are in line: within a cell the codes would be escaped.
     for word, *styles in ALARMS:
         text = text.replace(f"  {word}", f"  {context.style(word, *styles)}")
-    return text.splitlines()
+    return text

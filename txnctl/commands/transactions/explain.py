@@ -6,6 +6,7 @@ from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TXN_ID
 from txnctl.fields.transaction import FIELDS, with_keys
 from txnctl.output.field import Field
+from txnctl.output.screen import next_command, section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def explain(context: Context, txn: TxnID | None) -> None:
     type.
     """
     from txnctl.cli.current_transaction import named_or_current
-    from txnctl.commands.transactions.group import found_by_prefix
+    from txnctl.commands.transactions.id_prefix import found_by_prefix
 
     row = with_keys(found_by_prefix(context, named_or_current(txn), context.store.explain_transaction))
     context.show(row, table=lambda shown: _report(context, shown))
@@ -97,7 +98,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
     yield ""
     yield from _wrapped(context, f"Advice: {row['because']}", hanging=8)
     if row["command"] is not None:
-        yield f"Next: {context.style(row['command'], 'cyan')}"
+        yield next_command(context, row["command"])
 
 
 def beside_the_lock(row: Row) -> Iterator[str]:
@@ -122,10 +123,9 @@ def _held(context: Context, row: Row) -> Iterator[str]:
         {**each, "waiting": waiting(each["unblocks"]) or None, "then": then(each)} for each in row["blocks"]
     ]
     if cells:
-        headings, *lines = context.table_of(cells, _BLOCKS, indent=2).splitlines()
+        table = context.table_of(cells, _BLOCKS, indent=2)
         yield ""
-        yield f"  {context.style(headings, 'dim')}"
-        yield from [f"  {line}" for line in lines]
+        yield from section(context, table)
     if row["pending"]:
         yield ""
     for each in row["pending"]:

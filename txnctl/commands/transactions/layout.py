@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from txnctl.output.field import Field
 from txnctl.output.human import UNKNOWN, duration, plural
+from txnctl.output.screen import heading, next_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -149,13 +150,11 @@ def one(context: Context, row: Row) -> Iterator[str]:
     advice = _advice(row) if row["state"] == "OPEN" else None
     if advice is not None:
         yield ""
-        yield f"Next: {context.style(advice, 'cyan')}"
+        yield next_command(context, advice)
 
 
 def told(context: Context, row: Row) -> Iterator[str]:
     """Its facts, and what it touched."""
-    from txnctl.commands.topics.stats import heading
-
     is_open = row["state"] == "OPEN"
     yield heading(context, str(row["txnId"]), f"{row['state']}, version {row['version']}", row["asOfMs"])
     for name, text in _facts(context, row, is_open):

@@ -1,17 +1,15 @@
-"""`txnctl producers open` and `close`: a session for one shell command after the other."""
+"""`txnctl producers open`: a session for one shell command after the other."""
 
 from __future__ import annotations
 
 import click
 
-from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
+from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import ACCESS_MODE, DURATION, SESSION as TOKEN, TOPIC, TXN_ID
-from txnctl.fields.producer import ROW, SESSION
-from txnctl.output.field import Field
+from txnctl.fields.producer import SESSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from storage import AccessMode
@@ -21,12 +19,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 _LEASE_S = 60.0
-
-CLOSED = (
-    *ROW,
-    Field("next", "text", "The producer whose turn it is now; null if none waits."),
-    Field("dryRun", "boolean", "Whether nothing was changed."),
-)
 
 
 @argument("topic", type=TOPIC, help="The topic.")
@@ -115,35 +107,3 @@ def open_(
         create_topic=create,
     )
     context.show(row, table=lambda shown: str(shown["session"]))
-
-
-@argument("session", type=TOKEN, required=False, help="The token. [env: TXNCTL_SESSION]")
-@changes_store()
-@administrative
-@output(CLOSED, name_field="producerName")
-@example(
-    "txnctl producers close $(txnctl producers open orders) --reason 'the import is done'",
-    setup="txnctl topics create orders",
-)
-def close(context: Context, session: str | None) -> None:
-    """Close a session: the topic is free for the next.
-
-    Nobody can use its token any more. It is not found (exit code 3) if it was closed, or lost the topic, before.
-    """
-    from txnctl.cli.current_session import named_or_current
-
-    row = context.store.close_session(
-        named_or_current(session), dry_run=context.dry_run, reason=context.reason
-    )
-    context.show(row, table=lambda shown: _closed(context, shown))
-
-
-def _closed(context: Context, row: Row) -> Iterator[str]:
-    if row["dryRun"]:
-        yield context.style("DRY RUN: nothing was changed.", "bold")
-        yield ""
-    verb = "Would close" if row["dryRun"] else "Closed"
-    epoch = "" if row["epoch"] is None else f", epoch {row['epoch']}"
-    yield f"{verb} the session of {row['producerName']} on {row['name']} ({row['accessMode']}{epoch})."
-    if row["next"] is not None:
-        yield f"Next is {row['next']}."

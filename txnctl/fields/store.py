@@ -1,0 +1,15 @@
+"""Fields of a store: where it is, which format it has, which store it is."""
+
+from __future__ import annotations
+
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    pass
+
+CREATED = (
+    Field("path", "text", "The store's directory."),
+    Field("format", "integer", "The number of its format."),
+    Field("storeId", "id", "Its identity, which a copy keeps.", heading="STORE ID"),
+)
