@@ -190,7 +190,7 @@ class Ended:
 
 def entry() -> Callable[[list[str]], int]:
     """The function behind the command `txnctl`; imported after the machine is installed."""
-    from txnctl.cli import main
+    from txnctl.cli.main import main
 
     return main
 
@@ -214,7 +214,7 @@ def commands_with_formats() -> dict[str, tuple[str, ...]]:
     """Every command of the tree by name, `topics stats`, with the formats that `-o` accepts, or `--format` without `-o`."""
     import click
 
-    from txnctl.cli import root
+    from txnctl.cli.main import root
 
     found: dict[str, tuple[str, ...]] = {}
 
