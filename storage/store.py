@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from storage.client.reader import Reader
     from storage.client.table import Table
     from storage.client.transaction import Transaction
-    from storage.disk.data_map import OnWait
+    from storage.process.writer_gate import OnWait
     from storage.reports.extents import Extent, Reached
     from storage.topic.catalogue import Topic
     from storage.topic.message import Message

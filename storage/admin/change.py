@@ -57,7 +57,7 @@ class Changes:
         return [
             each
             for each in subscriptions.consumers(batch, mine.subscription_id)
-            if batch.lock_file.is_held(each.lease)
+            if batch.lock_file.leases.is_held(each.lease)
         ]
 
     def _end_holders(self, batch: WriteBatch, what: str, holders: list[int], force: bool) -> list[str]:
