@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storage.errors import BadInput, InvalidPosition, InvalidValue
+from storage.errors import ALL, BadInput, InvalidPosition, InvalidValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -354,8 +354,6 @@ class ErrorCode(Grammar):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """All codes."""
-        from storage.errors import ALL
-
         return _words(list(ALL), incomplete)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue, TxnctlError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage import AccessMode
@@ -46,8 +48,6 @@ def check_timeout(timeout: float | None, mode: AccessMode) -> None:
     from storage import AccessMode
 
     if timeout is not None and mode is not AccessMode.WAIT_FOR_EXCLUSIVE:
-        from storage.errors import InvalidValue
-
         raise InvalidValue(
             f"--timeout is how long WaitForExclusive waits; {mode.value} does not wait",
             hint="Leave it out, or wait: --access-mode WaitForExclusive.",
@@ -68,8 +68,6 @@ class Leaving:
         return self._producer
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        from storage.errors import TxnctlError
-
         if error is not None and not isinstance(error, Exception):
             return
         connection = self._context.store.connection

@@ -13,7 +13,7 @@ from txnctl.cli.value_types import (
     SUBSCRIPTION_TYPE,
     TOPIC,
 )
-from txnctl.fields.subscription import MODE, NAMES, ON_OPEN
+from txnctl.fields.subscription import MODE, NAMES, ON_OPEN, mode_of, name_of
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
@@ -104,7 +104,5 @@ def create(
 
 
 def _created(row: Row) -> str:
-    from txnctl.fields.subscription import mode_of, name_of
-
     after = row["markDeletePosition"]
     return f"Created subscription {name_of(row)} ({mode_of(row)}); its backlog begins after {after}."

@@ -8,6 +8,7 @@ from txnctl.commands.subscriptions.cursor_move import MOVE, asked, move
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, name_of, short_topic
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
@@ -85,8 +86,6 @@ def _sought(context: Context, row: Row) -> Iterator[str]:
         aborted = "would be aborted" if row["dryRun"] else "were aborted"
         yield f"Transactions that held it {aborted}: {', '.join(row['transactionsAborted'])}."
     if row["messagesWithdrawn"]:
-        from txnctl.output.human import plural
-
         withdrawn = "would be withdrawn" if row["dryRun"] else "were withdrawn"
         yield f"In flight {withdrawn}: {plural(row['messagesWithdrawn'], 'message')}."
     if is_moved and not row["dryRun"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
 from txnctl.cli.value_types import AtTime
 
 TYPE_CHECKING = False
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 def own_level() -> InvalidValue:
     """The refusal of --from or --isolation-level beside -s."""
-    from storage.errors import InvalidValue
-
     return InvalidValue(
         "--from and --isolation-level are the subscription's own where -s names one",
         hint="Leave them out, or leave out -s to read at another place or level.",
