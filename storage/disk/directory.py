@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Final
 
 from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreNotFound, StoreUnsafe
+from storage.process.locks import FILE_NAME
 
 DATA: Final = "data.mdb"
 LMDB_LOCK: Final = "lock.mdb"
-LOCK: Final = "store.lock"
+LOCK: Final = FILE_NAME
 FILES: Final = (DATA, LMDB_LOCK, LOCK)
 _NETWORK: Final = (
     "nfs",

@@ -48,7 +48,7 @@ def list_(context: Context, topic: str | None) -> None:
     of a session that no process holds; `DEAD` or `EXPIRED`, which stand in nobody's way: the next producer that
     connects removes them.
     """
-    from txnctl.output.timestamp import both
+    from storage.values.timestamps import both
 
     as_of = both("asOf", context.store.connection.clock.wall_ms())
     rows = [{**row, **as_of} for row in context.store.producer_rows(topic)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from storage.errors import InvalidValue, TxnctlError
+from txnctl.cli.leaving import leave_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,8 +12,6 @@ if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
 _AHEAD_SHOWN = 3
-_LEAVE_S = 1.0
-"""How long a command waits for the writer gate, to leave its topic on the way out."""
 
 
 class WaitNote:
@@ -70,8 +69,7 @@ class Leaving:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
         if error is not None and not isinstance(error, Exception):
             return
-        connection = self._context.store.connection
-        connection.lock_timeout_s = min(connection.lock_timeout_s, _LEAVE_S)
+        leave_soon(self._context.store)
         try:
             self._producer.close()
         except TxnctlError:

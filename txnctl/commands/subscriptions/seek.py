@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from txnctl.cli.at_time import position_of
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import POSITION_OR_TIME, SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.cursor_move import MOVE, asked, move
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from storage.values.position import Start
+    from txnctl.cli.at_time import AtTime
     from txnctl.cli.context import Context
-    from txnctl.cli.value_types import AtTime
 
     Row = dict[str, Any]
 
@@ -55,9 +56,9 @@ def seek(context: Context, topic: str, subscription: str, position: Start | AtTi
     pending there it is refused.
     """
 
-    from txnctl.commands.subscriptions.start import note_if_beyond, resolved
+    from txnctl.commands.subscriptions.start import note_if_beyond
 
-    start = resolved(context, topic, position)
+    start = position_of(context.store, topic, position)
 
     def change(*, dry_run: bool) -> Row:
         return context.store.admin.seek(

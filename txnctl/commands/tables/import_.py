@@ -8,6 +8,7 @@ import click
 
 from storage.errors import Conflict, InvalidValue, TransactionNotOpen, TransactionTimedOut, TxnctlError
 from txnctl.cli.decorators import argument, changes_store, example, option, output
+from txnctl.cli.leaving import leave_soon
 from txnctl.cli.value_types import DURATION, TABLE, TXN_ID
 from txnctl.commands.tables.losers import ABORTED, Losers
 from txnctl.fields.table import NAME
@@ -31,8 +32,6 @@ IMPORTED = (
     Field("txnId", "id", "The transaction they wait for; null where they are committed.", heading="TXN"),
     ABORTED,
 )
-_LEAVE_S = 1.0
-"""How long an interrupted command waits for the writer gate, to abort its transaction on the way out."""
 
 
 @argument("table", type=TABLE, help="The table.")
@@ -180,8 +179,7 @@ def _rows(context: Context, source: Source, format_: str | None) -> Iterator[tup
 def _abort(context: Context, txn: Transaction, error: BaseException) -> None:
     """Take everything back. Whatever becomes of this: uncommitted, it never shows."""
     if not isinstance(error, Exception):
-        connection = context.store.connection
-        connection.lock_timeout_s = min(connection.lock_timeout_s, _LEAVE_S)
+        leave_soon(context.store)
     try:
         txn.abort(f"{type(error).__name__} in tables import")
     except TransactionNotOpen:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from storage.errors import InvalidValue
-from txnctl.cli.value_types import AtTime
+from txnctl.cli.at_time import AtTime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
