@@ -6,8 +6,9 @@ from os import environ
 from time import sleep
 
 from storage.errors import SubscriptionNotFound, TxnctlError, WaitTimeout
+from txnctl.cli.at_time import position_of
+from txnctl.cli.leaving import leave_soon
 from txnctl.commands.consume.blocked import Hidden
-from txnctl.commands.consume.bounds import start_at
 from txnctl.commands.subscriptions.start import note_if_beyond
 
 TYPE_CHECKING = False
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 WINDOW = 1000
 """Messages handed out, written and acknowledged at a time."""
-
-_LEAVE_S = 1.0
-"""How long an interrupted command waits for the writer gate, to leave the subscription on the way out."""
 
 
 def take(
@@ -71,7 +69,7 @@ def _subscribe(
 
     before = _mode_before(store, topic, name)
     is_new = before is None
-    start = LATEST if how["start"] is None or not is_new else start_at(store, topic, how["start"])
+    start = LATEST if how["start"] is None or not is_new else position_of(store, topic, how["start"])
     consumer = store.subscribe(
         topic,
         name,
@@ -240,8 +238,7 @@ def _run(context: Context, store: Store, taking: _Taking, txn: TxnID | None, how
 
 def _leave(store: Store, consumer: Consumer) -> None:
     """Give back what is in flight, if the writer gate is free; else our death does."""
-    connection = store.connection
-    connection.lock_timeout_s = min(connection.lock_timeout_s, _LEAVE_S)
+    leave_soon(store)
     try:
         consumer.close()
     except TxnctlError:

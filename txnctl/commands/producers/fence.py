@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
 from txnctl.cli.value_types import TOPIC
-from txnctl.fields.producer import NAMES
+from txnctl.fields.producer import NAMES, alive
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
@@ -74,8 +75,6 @@ def _report(context: Context, row: Row, option: str) -> Iterator[str]:
 
 def _lines(row: Row, *, done: bool) -> Iterator[str]:
     """What happens, one kind a line."""
-    from txnctl.output.human import plural
-
     before = "none" if row["topicEpochBefore"] is None else row["topicEpochBefore"]
     yield f"  {'raised' if done else 'raises':8}  the epoch {before} -> {row['topicEpoch']}"
     evicts = "evicted" if done else "evicts"
@@ -102,8 +101,6 @@ def _lines(row: Row, *, done: bool) -> Iterator[str]:
 
 def _described(each: Row) -> str:
     """`loader (Exclusive, anna@db-2:48211, stopped)`."""
-    from txnctl.fields.producer import alive
-
     waits = ", waiting" if each["isWaiting"] else ""
     is_there = alive(each)
     word = "alive" if is_there == "yes" else is_there

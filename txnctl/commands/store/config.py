@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import administrative, argument, example, names_store, output
+from txnctl.cli.value_types import DURATION_MS
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
@@ -49,8 +51,6 @@ def config(context: Context, name: str | None, value: str | None) -> None:
     no table any more; `store gc` removes what is older. What is gone does not come back when it is raised.
     """
     if name is not None and name not in MEANINGS:
-        from storage.errors import InvalidValue
-
         raise InvalidValue(
             f"a store has no setting {name!r}", hint=f"It has {', '.join(MEANINGS)}.", given=name
         )
@@ -79,8 +79,6 @@ def _changed(context: Context, store: Store, name: str, value: str) -> Row:
         done = store.admin.set_reap_policy(value, **how)
         after, before = done["reapPolicy"], done["reapPolicyBefore"]
     else:
-        from txnctl.cli.value_types import DURATION_MS
-
         done = store.admin.set_table_retention(DURATION_MS.convert(value, None, None), **how)
         after, before = _duration(done["tableRetentionMs"]), _duration(done["tableRetentionMsBefore"])
     return {

@@ -8,6 +8,7 @@ from txnctl.commands.subscriptions.aborted import TRANSACTIONS_ABORTED, aborted_
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, mode_of, name_of
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
@@ -56,8 +57,6 @@ def delete(context: Context, topic: str, subscription: str) -> None:
 
 
 def _backlog(row: Row) -> Iterator[str]:
-    from txnctl.output.human import plural
-
     yield (
         f"{name_of(row)} ({mode_of(row)}): markDeletePosition {row['markDeletePosition']}, "
         f"{plural(row['msgBacklog'], 'message')} not acknowledged"

@@ -7,6 +7,7 @@ from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, name_of, short_topic
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
@@ -49,8 +50,6 @@ def evict(context: Context, topic: str, subscription: str, consumer: str | None)
 
 
 def _evicted(context: Context, row: Row, named: str) -> Iterator[str]:
-    from txnctl.output.human import plural
-
     yield from dry_run_heading(context, row)
     if not row["evicted"]:
         yield f"Nobody is attached to {name_of(row)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.verdict_lines import explanation
@@ -94,8 +95,6 @@ def lag(context: Context, topic: str, subscription: str | None, exit_code: bool)
     else:
         context.show(rows[0], table=lambda shown: _report(context, [shown]))
     if exit_code and any(row["verdict"] != "ok" for row in rows):
-        from txnctl.cli import exit_codes
-
         context.exit(exit_codes.CONDITION_FOUND)
 
 

@@ -6,7 +6,7 @@ from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import (
     TOPIC,
 )
-from txnctl.fields.subscription import BACKLOG, MODE, NAMES, ROW, VERDICT
+from txnctl.fields.subscription import BACKLOG, MODE, NAMES, ROW, VERDICT, level_of, living, short_topic
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
@@ -46,8 +46,6 @@ def list_(context: Context, topic: str | None) -> None:
 
 
 def _table(context: Context, rows: Sequence[Row]) -> str:
-    from txnctl.fields.subscription import level_of, living, short_topic
-
     cells = [
         {
             **row,

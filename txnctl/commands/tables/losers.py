@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ class Losers:
 def _sentence(conflict: Row, loser: Row) -> str:
     """`aborted 0:3 (who=bob), which held B2 of accounts: 3 acknowledgements given back`."""
     from txnctl.commands.tables.key import shown_key
-    from txnctl.output.human import plural
 
     name = " ".join([f"{key}={value}" for key, value in loser["labels"].items()])
     effects = []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from txnctl.cli.at_time import AtTime
 from txnctl.cli.decorators import argument, example, option, output, reads_store
-from txnctl.cli.value_types import ISOLATION_LEVEL, SUBSCRIPTION, TOPIC, AtTime
+from txnctl.cli.value_types import ISOLATION_LEVEL, SUBSCRIPTION, TOPIC
 from txnctl.commands.topics.isolation_level import own_level
 from txnctl.fields.topic import NAMES
 from txnctl.output.field import Field

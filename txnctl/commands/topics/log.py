@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from txnctl.cli.at_time import AtTime, position_of
 from txnctl.cli.decorators import argument, example, option, output, reads_store
-from txnctl.cli.value_types import RANGE, TOPIC, AtTime
+from txnctl.cli.value_types import RANGE, TOPIC
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
@@ -82,7 +83,7 @@ def _newest(store: Store, topic: str, count: int) -> Position | Extreme:
 
 def _from(store: Store, topic: str, first: Start) -> Iterator[Row]:
     """All entries from there on."""
-    return store.log(topic, store.position_at(topic, first.time_ms) if isinstance(first, AtTime) else first)
+    return store.log(topic, position_of(store, topic, first))
 
 
 def _until(rows: Iterator[Row], last: Start) -> Iterator[Row]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TXN_ID
-from txnctl.fields.holder import then
+from txnctl.fields.holder import then, waiting
 from txnctl.fields.owner import beside_the_lock
 from txnctl.fields.transaction import FIELDS, with_keys
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import next_command, section
 
 TYPE_CHECKING = False
@@ -105,9 +106,6 @@ def _report(context: Context, row: Row) -> Iterator[str]:
 
 def _held(context: Context, row: Row) -> Iterator[str]:
     """Whom it blocks."""
-    from txnctl.fields.holder import waiting
-    from txnctl.output.human import plural
-
     cells = [
         {**each, "waiting": waiting(each["unblocks"]) or None, "then": then(each)} for each in row["blocks"]
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from storage.errors import TransactionNotFound
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
 
 def found_by_prefix(context: Context, txn: TxnID, show_one: Callable[[TxnID | str], Row]) -> Row:
     """What `show_one` tells of the transaction of that id; if there is none, of the only one whose id begins so."""
-    from storage.errors import TransactionNotFound
-
     try:
         return show_one(txn)
     except TransactionNotFound:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import NestedTransaction, TransactionNotOpen, TxnctlError
 from txnctl.cli.decorators import argument, changes_store, example, passes_arguments
 from txnctl.commands.transactions.begin import kind_of, labels_of, with_kind, with_labels, with_timeout
 
@@ -93,8 +94,6 @@ def _begin(context: Context, **how: Any) -> Transaction | TxnID:
 def _refuse_nesting() -> None:
     from os import environ
 
-    from storage.errors import NestedTransaction
-
     current = environ.get("TXNCTL_TXN")
     if current:
         raise NestedTransaction(
@@ -106,8 +105,6 @@ def _refuse_nesting() -> None:
 
 def _commit(context: Context, txn: Transaction | TxnID, name: str) -> None:
     """Commit; when that fails, say that the command had succeeded. The exit code is the error's."""
-    from storage.errors import TxnctlError
-
     try:
         context.store.commit(txn)
     except TxnctlError as error:
@@ -122,7 +119,6 @@ def _commit(context: Context, txn: Transaction | TxnID, name: str) -> None:
 def _abort(context: Context, txn: Transaction | TxnID, why: str) -> None:
     """Abort, and say so. Nothing is raised: how the command ended is what counts, whatever becomes of this."""
     from storage import TxnID
-    from storage.errors import TransactionNotOpen, TxnctlError
 
     try:
         if isinstance(txn, TxnID):

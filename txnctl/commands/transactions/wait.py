@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import DURATION, TXN_ID
 from txnctl.fields.transaction import FIELDS, with_keys
@@ -37,7 +38,6 @@ def wait(context: Context, txn: TxnID | None, timeout: float | None, exit_code: 
     it aborts the transaction itself, as any writer would, unless the store's policy leaves that to
     `transactions reap`.
     """
-    from txnctl.cli import exit_codes
     from txnctl.cli.current_transaction import named_or_current
 
     row = with_keys(context.store.wait_transaction(named_or_current(txn), timeout))
