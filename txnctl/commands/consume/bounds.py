@@ -19,7 +19,7 @@ def start_at(store: Store, topic: str, wanted: Place | AtTime) -> Place:
         return wanted
     from storage import IsolationLevel
 
-    ledgers = store.topic_stats_internal(topic)["ledgers"]
+    ledgers = store.reports.topic_stats_internal(topic)["ledgers"]
     # A ledger closed before that time holds nothing of it.
     first = next(each for each in ledgers if each["closedMs"] is None or each["closedMs"] >= wanted.time_ms)
     start = Position(first["ledgerId"], 0)

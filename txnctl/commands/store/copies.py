@@ -74,7 +74,7 @@ def backup(context: Context, destination: str) -> None:
     A backup is a store of its own. To go on working from it, `store restore` it: that ends what was open.
     """
     with Copying(context, "Backup") as progress:
-        row = context.store.backup(destination, progress=progress)
+        row = context.store.maintenance.backup_store(destination, progress=progress)
     context.show(row, table=lambda shown: f"Backed up to {shown['path']}: {size(shown['bytes'])}.")
 
 
@@ -152,7 +152,9 @@ def compact(context: Context) -> None:
     old one, by --dry-run too, so the disk needs room for both.
     """
     with Copying(context, "Compact") as progress:
-        row = context.store.compact(progress=progress, dry_run=context.dry_run, reason=context.reason)
+        row = context.store.maintenance.compact_store(
+            progress=progress, dry_run=context.dry_run, reason=context.reason
+        )
     context.show(row, table=_compacted)
 
 

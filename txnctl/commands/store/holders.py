@@ -36,7 +36,7 @@ def locks(context: Context) -> None:
     Who holds the writer gate is writing at this moment. A process that is `stopped` and holds it stops all writers:
     continue it (kill -CONT) or end it. A `dead` lease is freed by the next writer.
     """
-    rows = context.store.locks()
+    rows = context.store.reports.list_locks()
     if not rows and context.output == "table":
         context.note("nobody else has the store open")
     context.show_list(rows, table=lambda shown: _table(context, shown, LOCKS))
@@ -60,7 +60,7 @@ def readers(context: Context) -> None:
     A reader holds the view of one commit for moments only; a backup or a full verify holds it as long as it runs.
     Meanwhile the file grows instead of reusing what was freed.
     """
-    rows = context.store.readers()
+    rows = context.store.reports.list_readers()
     if not rows and context.output == "table":
         context.note("nobody reads the store at this moment")
     context.show_list(rows, table=lambda shown: _table(context, shown, READERS))

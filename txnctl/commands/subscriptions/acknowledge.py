@@ -116,7 +116,7 @@ def ack(
     Plainly, acknowledging again changes nothing, and a message pending in a transaction is a conflict too, unless
     --force aborts that one first, with all that it did on other topics too; --reason goes with it into the audit trail.
     """
-    row = context.store.admin.acknowledge(
+    row = context.store.admin.acknowledgements.acknowledge_messages(
         topic, subscription, list(message_ids), cumulative=cumulative, txn=txn, force=context.force,
         dry_run=context.dry_run, reason=context.reason,
     )  # fmt: skip
@@ -168,7 +168,7 @@ def nack(
     It concerns messages that were handed out and are not acknowledged. Their redelivery count is raised when they
     are handed out again; after the subscription's maximum they go to the dead-letter topic.
     """
-    row = context.store.admin.negative_acknowledge(
+    row = context.store.admin.acknowledgements.negative_acknowledge_messages(
         topic, subscription, list(message_ids), delay=delay, dry_run=context.dry_run, reason=context.reason
     )
     context.show(row, table=lambda shown: _given_back(shown, delay))
@@ -201,7 +201,7 @@ def pending(context: Context, topic: str, subscription: str) -> None:
     These messages go to nobody until that transaction is committed (they are acknowledged) or aborted (they are
     handed out again).
     """
-    rows = context.store.admin.pending(topic, subscription)
+    rows = context.store.reports.list_pending_acknowledgements(topic, subscription)
     if not rows and context.output == "table":
         context.note(f"nothing is pending on {subscription} of {topic}")
     context.show_list(rows)

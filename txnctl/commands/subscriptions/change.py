@@ -63,7 +63,7 @@ def evict(context: Context, topic: str, subscription: str, consumer: str | None)
     For one that is stopped or hangs: what it holds in flight is stuck with it. Messages it has received may be
     delivered a second time, to another; its own later acknowledgements are refused.
     """
-    row = context.store.admin.evict(
+    row = context.store.admin.subscriptions.evict_consumers(
         topic, subscription, consumer, dry_run=context.dry_run, reason=context.reason
     )
     context.show(row, table=lambda shown: _evicted(context, shown, f" {consumer}" if consumer else ""))
@@ -128,7 +128,7 @@ def update(
     wanted = (subscription_type, isolation_level, on_open, dead_letter_topic, max_redeliver_count)
     if all(each is None for each in wanted):
         raise click.UsageError("nothing to change: give at least one option")
-    row = context.store.admin.update_subscription(
+    row = context.store.admin.subscriptions.update_subscription(
         topic,
         subscription,
         subscription_type=subscription_type,
@@ -178,10 +178,10 @@ def delete(context: Context, topic: str, subscription: str) -> None:
     The topic and its messages stay; what this subscription has acknowledged is forgotten. It is refused while
     consumers are attached, or while an open transaction has acknowledgements pending there.
     """
-    delete_subscription = context.store.admin.delete_subscription
+    delete_subscription = context.store.admin.subscriptions.delete_subscription
     if not context.yes and not context.dry_run:
         plan = delete_subscription(topic, subscription, force=context.force, dry_run=True)
-        backlog = context.store.subscription_stats(topic, subscription)
+        backlog = context.store.reports.subscription_stats(topic, subscription)
         context.confirm(
             f"Delete subscription {subscription} on {topic}?", plan=[*_backlog(backlog), *_aborted(plan)]
         )

@@ -66,7 +66,7 @@ def seek(context: Context, topic: str, subscription: str, position: Start | AtTi
     start = resolved(context, topic, position)
 
     def change(*, dry_run: bool) -> Row:
-        return context.store.admin.seek(
+        return context.store.admin.subscriptions.seek_subscription(
             topic, subscription, start, force=context.force, dry_run=dry_run, reason=context.reason
         )
 
@@ -119,7 +119,7 @@ def skip(context: Context, topic: str, subscription: str, count: int, beyond_max
     """
 
     def change(*, dry_run: bool) -> Row:
-        return context.store.admin.skip(
+        return context.store.admin.subscriptions.skip_messages(
             topic,
             subscription,
             count,
@@ -148,7 +148,7 @@ def clear_backlog(context: Context, topic: str, subscription: str, beyond_max_re
     """
 
     def change(*, dry_run: bool) -> Row:
-        return context.store.admin.clear_backlog(
+        return context.store.admin.subscriptions.clear_backlog(
             topic, subscription, beyond_max_read=beyond_max_read, dry_run=dry_run, reason=context.reason
         )
 

@@ -110,7 +110,7 @@ CREATED = (
 @example("txnctl subscriptions list -o json")
 def list_(context: Context, topic: str | None) -> None:
     """List subscriptions, with their backlogs and verdicts."""
-    rows = context.store.subscription_rows(topic)
+    rows = context.store.reports.list_subscriptions(topic)
     if not rows and context.output == "table":
         context.note("there are no subscriptions" + (f" on {topic}" if topic is not None else ""))
     context.show_list(rows, table=lambda shown: _table(context, shown))
@@ -186,7 +186,7 @@ def create(
     from txnctl.commands.subscriptions.start import note_if_beyond, resolved
 
     start = LATEST if start is None else resolved(context, topic, start)
-    row = context.store.admin.create_subscription(
+    row = context.store.admin.subscriptions.create_subscription(
         topic,
         subscription,
         subscription_type=subscription_type or SubscriptionType.EXCLUSIVE,

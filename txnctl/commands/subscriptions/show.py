@@ -64,8 +64,8 @@ def _row(context: Context, topic: str, subscription: str | None) -> Row:
         TopicNotFound, SubscriptionNotFound, click.UsageError: none was named; it says which ones the topic has.
     """
     if subscription is not None:
-        return context.store.subscription_stats(topic, subscription)
-    names = [str(row["subscription"]) for row in context.store.subscription_rows(topic)]
+        return context.store.reports.subscription_stats(topic, subscription)
+    names = [str(row["subscription"]) for row in context.store.reports.list_subscriptions(topic)]
     import click
 
     from storage.reports.finding import some

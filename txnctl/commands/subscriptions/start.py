@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def resolved(context: Context, topic: str, start: Start | AtTime) -> Start:
     """The position; of a time, that of the first message published then or later."""
-    return context.store.position_at(topic, start.time_ms) if isinstance(start, AtTime) else start
+    return context.store.reports.position_at(topic, start.time_ms) if isinstance(start, AtTime) else start
 
 
 def note_if_beyond(context: Context, topic: str, start: Start | AtTime, mark_delete: str) -> None:

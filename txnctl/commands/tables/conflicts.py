@@ -74,7 +74,7 @@ def intents(context: Context, table: str | None, limit: int | None) -> None:
     goes on; if they are equal, the younger one. An intent whose transaction has ended stands in nobody's way.
     """
     store = context.store
-    found = store.intents(limit=limit) if table is None else store.table(table).intents(limit)
+    found = store.reports.list_intents(limit=limit) if table is None else store.table(table).intents(limit)
     if not found and context.output == "table":
         context.note("there are no write intents" + (f" in {table}" if table is not None else ""))
     _show(context, found, INTENTS)
@@ -96,7 +96,7 @@ def history(context: Context, table: str | None, limit: int | None) -> None:
     transactions that use it should be shorter, or retry with a higher --priority.
     """
     store = context.store
-    found = store.conflicts(limit) if table is None else store.table(table).history(limit)
+    found = store.reports.list_conflicts(limit) if table is None else store.table(table).history(limit)
     if not found and context.output == "table":
         context.note("no conflicts" + (f" over keys of {table}" if table is not None else ""))
     _show(context, found, CONFLICTS)

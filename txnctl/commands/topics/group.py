@@ -104,7 +104,7 @@ AS_OF = (
 @example("txnctl topics list -o name")
 def list_(context: Context) -> None:
     """List the topics."""
-    rows = context.store.topic_rows()
+    rows = context.store.reports.list_topics()
     if not rows and context.output == "table":
         context.note("there are no topics yet; txnctl topics create makes one")
     context.show_list(rows)
@@ -182,7 +182,7 @@ def show(context: Context, topic: str) -> None:
 
     `topics stats` shows what it holds and who waits for what, `topics stats-internal` how it is stored.
     """
-    stats = context.store.topic_stats(topic)
+    stats = context.store.reports.topic_stats(topic)
     stats["subscriptions"] = list(stats["subscriptions"])
     stats["publishers"] = [each["producerName"] for each in stats["publishers"]]
     context.show({field.name: stats[field.name] for field in SHOWN})

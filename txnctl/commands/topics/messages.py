@@ -109,13 +109,13 @@ def _messages(
         from storage import EARLIEST, IsolationLevel
 
         if isinstance(start, AtTime):
-            start = context.store.position_at(topic, start.time_ms)
+            start = context.store.reports.position_at(topic, start.time_ms)
         level = isolation_level or IsolationLevel.READ_COMMITTED
         with context.store.reader(topic, start=start or EARLIEST, isolation_level=level) as reader:
             return reader.read_batch(count)
     if start is not None or isolation_level is not None:
         raise _own_level()
-    return context.store.peek(topic, subscription, count)
+    return context.store.reports.peek_messages(topic, subscription, count)
 
 
 def _own_level() -> InvalidValue:
@@ -177,9 +177,9 @@ def last_message_id(
         if isolation_level is not None:
             raise _own_level()
         level = IsolationLevel[
-            context.store.subscription_stats(topic, subscription)["subscriptionIsolationLevel"]
+            context.store.reports.subscription_stats(topic, subscription)["subscriptionIsolationLevel"]
         ]
-    found = context.store.last_message_id(topic, level, subscription=subscription)
+    found = context.store.reports.last_message_id(topic, level, subscription=subscription)
     if found is None and context.output == "table":
         context.note(f"no message of {topic} is visible at {level.value}")
     context.show(

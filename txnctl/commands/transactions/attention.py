@@ -49,7 +49,7 @@ def slow(context: Context, over: float | None, exit_code: bool) -> None:
     from txnctl.output.human import duration
 
     limit = _SLOW_S if over is None else over
-    rows = context.store.slow_transactions(limit)
+    rows = context.store.reports.list_slow_transactions(limit)
     if not rows and context.output == "table":
         context.note(f"no transaction has been open for longer than {duration(int(limit * 1000))}")
     _show(context, rows, exit_code)
@@ -68,7 +68,7 @@ def orphans(context: Context, exit_code: bool) -> None:
     names one by its id, such as `transactions commit`, does not abort that one. FREES is what they hold back until
     then.
     """
-    rows = context.store.orphans()
+    rows = context.store.reports.list_orphaned_transactions()
     if not rows and context.output == "table":
         context.note("no open transaction has lost its process")
     _show(context, rows, exit_code)

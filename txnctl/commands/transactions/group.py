@@ -89,7 +89,7 @@ def list_(context: Context, ended: bool, topic: str | None, limit: int | None) -
     """
     from txnctl.commands.transactions import layout as transaction_tables
 
-    rows = context.store.transactions(ended=ended, topic=topic, limit=limit)
+    rows = context.store.reports.list_transactions(ended=ended, topic=topic, limit=limit)
     if not rows and context.output == "table":
         on_topic = f" on {topic}" if topic is not None else ""
         context.note(f"no {'ended' if ended else 'unfinished'} transactions{on_topic}")
@@ -118,7 +118,7 @@ def show(context: Context, txn: TxnID | None) -> None:
     from txnctl.cli.current_transaction import named_or_current
     from txnctl.commands.transactions import layout as transaction_tables
 
-    row = with_keys(found_by_prefix(context, named_or_current(txn), context.store.show_transaction))
+    row = with_keys(found_by_prefix(context, named_or_current(txn), context.store.reports.show_transaction))
     context.show(row, table=lambda shown: transaction_tables.one(context, shown))
 
 
@@ -129,7 +129,7 @@ def found_by_prefix(context: Context, txn: TxnID, show_one: Callable[[TxnID | st
     try:
         return show_one(txn)
     except TransactionNotFound:
-        rows = context.store.transactions() + context.store.transactions(ended=True)
+        rows = context.store.reports.list_transactions() + context.store.reports.list_transactions(ended=True)
         longer = [str(row["txnId"]) for row in rows if str(row["txnId"]).startswith(str(txn))]
         if len(longer) != 1:
             raise

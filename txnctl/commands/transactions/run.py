@@ -86,7 +86,7 @@ def _begin(context: Context, **how: Any) -> Transaction | TxnID:
     from storage import TransactionIsolation
 
     if how.get("isolation") is TransactionIsolation.READ_COMMITTED:
-        return context.store.begin(**how)
+        return context.store.begin_transaction(**how)
     return context.store.transaction(**how)
 
 
@@ -109,7 +109,7 @@ def _commit(context: Context, txn: Transaction | TxnID, name: str) -> None:
     from storage.errors import TxnctlError
 
     try:
-        context.store.commit(txn)
+        context.store.commit_transaction(txn)
     except TxnctlError as error:
         error.message = f"{name} succeeded, but the commit of its transaction failed: {error.message}"
         raise
@@ -126,7 +126,7 @@ def _abort(context: Context, txn: Transaction | TxnID, why: str) -> None:
 
     try:
         if isinstance(txn, TxnID):
-            context.store.abort(txn, reason=why, force=True)
+            context.store.admin.transactions.abort_transaction(txn, reason=why, force=True)
         else:
             txn.abort(why)
     except TransactionNotOpen:
