@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from storage.client.reader import Reader
     from storage.client.table import Table
     from storage.client.transaction import Transaction
-    from storage.disk.data_map import OnWait
     from storage.maintenance.maintenance import Maintenance
+    from storage.process.writer_gate import OnWait
     from storage.reports.reports import Reports
     from storage.txn.aborted import AbortedSet
 

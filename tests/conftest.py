@@ -24,8 +24,9 @@ STRICT = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 PACKAGES = {"java": "openjdk-17-jre-headless", "man": "man-db", "redis-server": "redis"}
 
 
-# Under nohup this signal is ignored, and so it would be in every command that a test starts.
+# nohup ignores SIGHUP, and a shell ignores SIGINT in a background job. Commands that tests start would inherit both.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", lean_java.options())
 

@@ -89,7 +89,7 @@ def living_consumers(batch: WriteBatch, subscription: Subscription) -> list[Atta
     return [
         consumer
         for consumer in subscriptions.consumers(batch, subscription.subscription_id)
-        if batch.lock_file.is_held(consumer.lease)
+        if batch.lock_file.leases.is_held(consumer.lease)
     ]
 
 
