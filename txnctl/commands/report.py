@@ -55,7 +55,7 @@ def report(context: Context, path: str, topics: tuple[str, ...]) -> None:
     """
     from txnctl.report.page import page
 
-    text = page(context.store.report(topics or None), __version__, topics)
+    text = page(context.store.reports.store_report(topics or None), __version__, topics)
     if path == "-":
         context.out.write(text)
         return

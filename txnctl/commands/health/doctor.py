@@ -82,7 +82,7 @@ def _show(context: Context, found: Row, programs: bool) -> None:
 
 def _diagnosis(context: Context) -> Row:
     with context.open_store(context.store_path, read_only=True) as store:
-        facts = store.overview()
+        facts = store.reports.store_overview()
     wanted = [field.name for field in (VERDICT, *AS_OF)]
     path = facts["store"]["path"]
     return {**{name: facts[name] for name in wanted}, "path": path, "findings": facts["findings"]}

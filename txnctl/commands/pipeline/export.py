@@ -120,7 +120,7 @@ def _options(context: Context, topic: str | None, table: str | None, how: dict[s
             store.table(table)
         else:
             assert topic is not None, "one of them is exported"
-            store.topic_stats(topic)
+            store.reports.topic_stats(topic)
     level, check = how["isolation_level"], how["check"]
     return options_of(
         context,

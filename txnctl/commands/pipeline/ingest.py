@@ -118,7 +118,7 @@ def _see_to_topic(context: Context, topic: str, create: bool) -> None:
     with context.open_store(context.store_path, read_only=not create) as store:
         if create and not store.has_topic(topic):
             store.create_topic(topic)
-        store.topic_stats(topic)
+        store.reports.topic_stats(topic)
 
 
 def _sentence(row: dict[str, Any]) -> str:

@@ -80,4 +80,4 @@ def check_topic(context: Context, topic: str) -> None:
         TopicNotFound
     """
     with context.open_store(context.store_path, read_only=True) as store:
-        store.topic_stats(topic)
+        store.reports.topic_stats(topic)

@@ -53,7 +53,7 @@ def fence(context: Context, topic: str, waiting: bool) -> None:
     first that waits for it. Who was evicted learns of it at its next publish (`producer-fenced`), and has to connect
     anew. Those that wait keep their place, a stopped one too; with --waiting they are evicted as well.
     """
-    fence_producers = context.store.admin.fence_producers
+    fence_producers = context.store.admin.producers.fence_producers
     if not context.yes and not context.dry_run:
         plan = fence_producers(topic, waiting=waiting, dry_run=True)
         context.confirm(f"Fence the producers of {topic}?", plan=list(_lines(plan, done=False)))

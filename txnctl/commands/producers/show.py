@@ -105,9 +105,9 @@ def show(context: Context, topic: str, limit: int) -> None:
     `lease`, no process holds the session, it ends when nobody uses it for so long; `DEAD` or `EXPIRED`, which stand in
     nobody's way.
     """
-    row = context.store.show_producers(topic)
+    row = context.store.reports.show_producers(topic)
     if limit > len(row["history"]):
-        row["history"] = context.store.producer_history(topic, limit)
+        row["history"] = context.store.reports.ownership_history(topic, limit)
     row["history"] = row["history"][:limit]
     row["next"] = _advice(row)
     context.show(row, table=lambda shown: _screen(context, shown))

@@ -158,8 +158,8 @@ def _check(path: str, full: bool) -> None:
 
     try:
         with Store.open(path, read_only=True, program="txnctl store verify") as store:
-            tell(total=sum(row["entries"] for row in store.space()))
-            for problem in store.verify(
+            tell(total=sum(row["entries"] for row in store.reports.list_databases()))
+            for problem in store.maintenance.verify_store(
                 full=full,
                 progress=lambda what, records: tell(checked=what, records=records),
                 checked=lambda number: tell(invariant=number),

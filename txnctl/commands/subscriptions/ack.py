@@ -86,7 +86,7 @@ def ack(
     Plainly, acknowledging again changes nothing, and a message pending in a transaction is a conflict too, unless
     --force aborts that one first, with all that it did on other topics too; --reason goes with it into the audit trail.
     """
-    row = context.store.admin.acknowledge(
+    row = context.store.admin.acknowledgements.acknowledge_messages(
         topic, subscription, list(message_ids), cumulative=cumulative, txn=txn, force=context.force,
         dry_run=context.dry_run, reason=context.reason,
     )  # fmt: skip

@@ -43,10 +43,10 @@ def delete(context: Context, topic: str, subscription: str) -> None:
     The topic and its messages stay; what this subscription has acknowledged is forgotten. It is refused while
     consumers are attached, or while an open transaction has acknowledgements pending there.
     """
-    delete_subscription = context.store.admin.delete_subscription
+    delete_subscription = context.store.admin.subscriptions.delete_subscription
     if not context.yes and not context.dry_run:
         plan = delete_subscription(topic, subscription, force=context.force, dry_run=True)
-        backlog = context.store.subscription_stats(topic, subscription)
+        backlog = context.store.reports.subscription_stats(topic, subscription)
         context.confirm(
             f"Delete subscription {subscription} on {topic}?", plan=[*_backlog(backlog), *aborted_lines(plan)]
         )

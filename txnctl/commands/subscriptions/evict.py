@@ -43,7 +43,7 @@ def evict(context: Context, topic: str, subscription: str, consumer: str | None)
     For one that is stopped or hangs: what it holds in flight is stuck with it. Messages it has received may be
     delivered a second time, to another; its own later acknowledgements are refused.
     """
-    row = context.store.admin.evict(
+    row = context.store.admin.subscriptions.evict_consumers(
         topic, subscription, consumer, dry_run=context.dry_run, reason=context.reason
     )
     context.show(row, table=lambda shown: _evicted(context, shown, f" {consumer}" if consumer else ""))

@@ -53,7 +53,7 @@ def blocked(context: Context, topic: str | None, chain: bool, exit_code: bool) -
     all above it have. Ending one that does not come first frees nothing yet. OWN are its own messages, which follow
     if it commits and are dropped if it aborts. Nothing that is blocked is read to count it.
     """
-    found = context.store.blocked(topic)
+    found = context.store.reports.list_blocking_transactions(topic)
     rows = [
         row
         for row in found
