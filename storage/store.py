@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from storage.topic.catalogue import Topic
     from storage.topic.message import Message
     from storage.txn.aborted import AbortedSet
+    from storage.verify.problem import Problem
 
     Start = Position | MessageId | Extreme
     Txn = Transaction | TxnID | str
@@ -836,12 +837,12 @@ class Store:
         full: bool = True,
         progress: Callable[[str, int], None] | None = None,
         checked: Callable[[int], None] | None = None,
-    ) -> list[dict[str, Any]]:
-        """Check the invariants of the store; the problems found, none if it is sound.
+    ) -> list[Problem]:
+        """Check the invariants of the store; return the problems, none for a sound store.
 
         Args:
-            progress: told what is being checked, and how many records of it more are done.
-            checked: told at the end the number of each invariant (docs/SEMANTICS.md) that was checked.
+            progress: called with the object being read, and the number of records read since the last call.
+            checked: called at the end with the number of each invariant (docs/SEMANTICS.md) that was checked.
         """
         from storage.verify import run as verify
 
