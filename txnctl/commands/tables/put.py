@@ -90,7 +90,7 @@ def _value(context: Context, value: str | None) -> bytes:
         return fsencode(value)
     from storage.errors import InvalidValue
     from storage.limits import TABLE_VALUE_BYTES_MAX
-    from txnctl.commands.produce.source import Source
+    from txnctl.input.source import Source
 
     source = Source.open(None)
     if source.is_terminal:

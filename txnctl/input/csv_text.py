@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from txnctl.commands.produce.source import Block
+    from txnctl.input.lines import Block
 
 
 def csv_text(blocks: Iterable[Block], line_bytes_max: int, at_pause: Callable[[], None]) -> Iterator[str]:
