@@ -11,7 +11,8 @@ from storage.engine import Engine
 
 if TYPE_CHECKING:
     from storage.maintenance.copy import Progress
-    from storage.verify.run import Progress as VerifyProgress
+    from storage.verify.problem import Problem
+    from storage.verify.problem import Progress as VerifyProgress
 
 
 class Maintenance:
@@ -71,7 +72,7 @@ class Maintenance:
         full: bool = True,
         progress: VerifyProgress | None = None,
         checked: Callable[[int], None] | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> list[Problem]:
         """Check the invariants of the store, and return the problems found: none if the store is sound.
 
         Args:

@@ -106,7 +106,7 @@ def answers(path: str) -> dict[str, Any]:
                 found[name] = error
         try:
             problems = store.maintenance.verify_store(full=True)
-            found["verify"] = problems[0]["message"] if problems else None
+            found["verify"] = problems[0].message if problems else None
         except TxnctlError as error:
             found["verify"] = error.message
     return found

@@ -33,7 +33,7 @@ def audit(
     problems = store.maintenance.verify_store()
     narrator.check("problems that the full verification of the store finds", 0, len(problems))
     for problem in problems[:_SHOWN]:
-        narrator.say(f"{problem['invariant']}: {problem['object']}: {problem['message']}")
+        narrator.say(f"{problem.invariant}: {problem.object}: {problem.message}")
     return facts | {"problems": len(problems)}
 
 

@@ -164,7 +164,7 @@ def _check(path: str, full: bool) -> None:
                 progress=lambda what, records: tell(checked=what, records=records),
                 checked=lambda number: tell(invariant=number),
             ):
-                tell(problem=problem)
+                tell(problem=problem._asdict())
     except TxnctlError as error:
         details = json.loads(json.dumps(error.details, default=str))
         tell(error={"code": error.code, "message": error.message, "hint": error.hint, "details": details})
