@@ -153,7 +153,7 @@ class Producer:
                 sequence_ids=None if sequence_id is None else [sequence_id],
                 txn=txn,
             )
-        if receipt.is_kept:
+        if receipt.is_buffered:
             return LateMessageId(lambda: receipt.last_message_id)
         return receipt.last_message_id
 

@@ -141,7 +141,7 @@ def _issue_start(connection: Connection) -> Started | None:
         started.append(Started(timestamp, clock.wall_ms(), view.now_ns))
 
     # A process about to write a key would be refused over a read of this newer transaction, so its commit comes first.
-    connection.environment.lock_file.back_off(connection.lock_timeout_s)
+    connection.environment.lock_file.gate.back_off(connection.lock_timeout_s)
     for is_reserved in (False, True):
         with suppress(NeedsWrite), connection.recorded_view(issue):
             return started[0]

@@ -29,7 +29,7 @@ class BufferedBatch(Shipment):
     __slots__ = ("_calls", "_locate", "appender")
 
     def __init__(self, appender: Appender, locate: Locate) -> None:
-        super().__init__()
+        super().__init__(None)
         self.appender = appender
         self._locate = locate
         self._calls: list[tuple[int, Outgoing]] = []
