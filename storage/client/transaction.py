@@ -39,10 +39,9 @@ class Transaction(ABC):
         start: the last timestamp issued when a read-committed transaction began; 0 for a serializable one.
     """
 
-    is_open_reader = False
-    start = 0
-
     def __init__(self, options: BeginOptions) -> None:
+        self.is_open_reader = False
+        self.start = 0
         self._options = options.options
         self._aborted_here = False
 
