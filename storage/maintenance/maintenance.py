@@ -11,8 +11,7 @@ from storage.engine import Engine
 
 if TYPE_CHECKING:
     from storage.maintenance.copy import Progress
-    from storage.verify.problem import Problem
-    from storage.verify.problem import Progress as VerifyProgress
+    from storage.verify.problem import Problem, Progress as VerifyProgress
 
 
 class Maintenance:

@@ -213,7 +213,7 @@ class KeptMachine(ModelledStore, RuleBasedStateMachine):
             predict,
         )
         if is_done and txn is not None:
-            assert receipts[0].is_kept
+            assert receipts[0].is_buffered
             txn.receipts.append((receipts[0], batch))
         elif is_done:
             self._check_receipt(receipts[0], batch)
@@ -249,7 +249,7 @@ class KeptMachine(ModelledStore, RuleBasedStateMachine):
                 self._check_receipt(receipt, batch)
 
     def _look(self, txn: Txn, receipt: BatchReceipt) -> None:
-        if receipt.is_kept:
+        if receipt.is_buffered:
             self._write_kept(txn)
 
     def flush(self, data: st.DataObject) -> None:
