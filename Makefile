@@ -25,7 +25,7 @@ PIP_FAILED = { echo; \
 
 .DELETE_ON_ERROR:
 .PHONY: help demo demo-spark test lint types imports generated pytest format generate bench crash-sweep serializability \
-	takeovers scale clean
+	takeovers scale figures picture clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
@@ -61,6 +61,12 @@ format: $(INSTALLED_DEV)  ## format the code and mend what ruff can mend
 
 generate: $(INSTALLED)  ## write man pages, completions and docs/CLI.md anew
 	$(BIN)/python -m txnctl.generate
+
+figures: $(INSTALLED_DEV)  ## figures of the code base, beside their bounds: prose, names, types, tests
+	@$(BIN)/python -m tests.project.figures
+
+picture: $(INSTALLED)  ## the picture of the README, drawn anew; needs chromium
+	@$(BIN)/python -m tests.docs.picture docs/images/report.png
 
 bench: $(INSTALLED)  ## the tables of the benchmarks, beside their goals
 	$(BIN)/python -m benchmarks

@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from storage.disk.connection import Connection
-from storage.disk.schema import PART_SUBSCRIPTION, PART_TOPIC
+from storage.engine import Engine
 from storage.errors import InvalidValue
 from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, SESSION_LEASE_MS, TRANSACTION_TIMEOUT_MS
 from storage.process.clock import SYSTEM_CLOCK, Clock, nanoseconds
@@ -38,15 +36,11 @@ if TYPE_CHECKING:
     from storage.client.reader import Reader
     from storage.client.table import Table
     from storage.client.transaction import Transaction
-    from storage.disk.data_map import OnWait
-    from storage.disk.view import WriteBatch
+    from storage.process.writer_gate import OnWait
     from storage.reports.extents import Extent, Reached
     from storage.topic.catalogue import Topic
     from storage.topic.message import Message
     from storage.txn.aborted import AbortedSet
-    from storage.txn.coordinator import Coordinator
-    from storage.txn.participant import Participant
-    from storage.txn.reaper import Reaper
 
     Start = Position | MessageId | Extreme
     Txn = Transaction | TxnID | str
@@ -55,25 +49,10 @@ if TYPE_CHECKING:
 class Store:
     """An open store. Made by `Store.open`."""
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.connection = engine.connection
         self._aborted_sets: dict[int, AbortedSet] = {}
-        if not connection.read_only and connection.environment.writer.prologue is None:
-            connection.environment.writer.prologue = self.reaper.reap_some
-
-    @cached_property
-    def coordinator(self) -> Coordinator:
-        """The coordinator, with topics, subscriptions and tables as its participants."""
-        from storage.txn.coordinator import Coordinator
-
-        return Coordinator(_participant)
-
-    @cached_property
-    def reaper(self) -> Reaper:
-        """What every write of this process passes."""
-        from storage.txn.reaper import Reaper
-
-        return Reaper(self.coordinator, lambda: self.connection.owner)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -110,9 +89,8 @@ class Store:
             StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreUnsafe, NotPermitted, StoreInUse
         """
         return cls(
-            Connection(
-                os.fspath(path), clock, read_only=read_only, lock_timeout_s=lock_timeout, on_wait=on_wait,
-                program=program,
+            Engine.open(
+                path, read_only=read_only, lock_timeout=lock_timeout, on_wait=on_wait, program=program, clock=clock
             )
         )  # fmt: skip
 
@@ -125,12 +103,6 @@ class Store:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-    def end_owned(self, batch: WriteBatch, lease: int) -> None:
-        """Within a batch, end the transactions of an owner that is found dead."""
-        from storage.txn import reaper
-
-        reaper.end_owned(batch, self.coordinator, lease, self.connection.owner)
 
     @property
     def path(self) -> str:
@@ -148,7 +120,7 @@ class Store:
         """What operators do: delete, seek, skip, evict and the like."""
         from storage.admin.admin import Administration
 
-        return Administration(self)
+        return Administration(self.engine)
 
     # Topics
 
@@ -227,7 +199,7 @@ class Store:
             create_topic=create_topic, on_wait=on_wait,
         )  # fmt: skip
         create = producing.create if connected else producing.create_passing
-        return create(self.connection, self.coordinator, ask)
+        return create(self.connection, self.engine.coordinator, ask)
 
     def session_producer(self, topic: str, session: str) -> Producer:
         """A producer that publishes through a session which somebody else holds: `open_session`, `producers lead`.
@@ -237,7 +209,7 @@ class Store:
         """
         from storage.client import create_producer as producing
 
-        return producing.borrow(self.connection, self.coordinator, topic, session)
+        return producing.borrow(self.connection, self.engine.coordinator, topic, session)
 
     def open_session(
         self,
@@ -269,7 +241,7 @@ class Store:
             topic, access_mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=txn, lease=lease,
             timeout=timeout, create_topic=create_topic, on_wait=on_wait,
         )  # fmt: skip
-        return producers.granted(self, *connect.connect(self.connection, self.coordinator, ask))
+        return producers.granted(self.engine, *connect.connect(self.connection, self.engine.coordinator, ask))
 
     def close_session(
         self, session: str, *, dry_run: bool = False, reason: str | None = None
@@ -281,7 +253,7 @@ class Store:
         """
         from storage.reports import producers
 
-        return producers.close_session(self, session, dry_run, reason)
+        return producers.close_session(self.engine, session, dry_run, reason)
 
     def show_session(self, session: str) -> dict[str, Any]:
         """The row of one session.
@@ -291,7 +263,7 @@ class Store:
         """
         from storage.reports import producers
 
-        return producers.show_session(self, session)
+        return producers.show_session(self.engine, session)
 
     def producer_rows(self, topic: str | None = None) -> list[dict[str, Any]]:
         """The producers that are connected to a topic or wait for it, or to any."""
@@ -373,8 +345,8 @@ class Store:
             on_open=on_open, start=initial_position, dead_letter_topic=dead_letter_topic,
             max_redeliver_count=max_redeliver_count,
         )  # fmt: skip
-        attached = attach.attach(self.connection, self.coordinator, ask, consumer_name)
-        return Consumer(self.connection, self.coordinator, *attached, receiver_queue_size)
+        attached = attach.attach(self.connection, self.engine.coordinator, ask, consumer_name)
+        return Consumer(self.connection, self.engine.coordinator, *attached, receiver_queue_size)
 
     # Tables
 
@@ -411,7 +383,7 @@ class Store:
         from storage.table import catalogue as tables
 
         with self.connection.view() as view:
-            return Table(self.connection, lambda: self.coordinator, tables.get(view, name))
+            return Table(self.connection, lambda: self.engine.coordinator, tables.get(view, name))
 
     def table_rows(self) -> list[dict[str, Any]]:
         """Every table: counts."""
@@ -458,7 +430,7 @@ class Store:
         from storage.client.work.handle import Begun
 
         begun = Begun(_timeout_ms(timeout), labels, TransactionOptions(isolation, check, priority))
-        return Transaction.begin(self.connection, self.coordinator, begun)
+        return Transaction.begin(self.connection, self.engine.coordinator, begun)
 
     def begin(
         self,
@@ -477,7 +449,7 @@ class Store:
         timeout_ms, options = _timeout_ms(timeout), TransactionOptions(isolation, check, priority)
         owner = self.connection.owner
         return self.connection.write(
-            lambda batch: self.coordinator.begin(batch, owner, 0, timeout_ms, labels, options)
+            lambda batch: self.engine.coordinator.begin(batch, owner, 0, timeout_ms, labels, options)
         ).id
 
     def use_transaction(self, txn: Txn) -> None:
@@ -488,7 +460,7 @@ class Store:
         """
         from storage.client import transaction
 
-        transaction.use(self.connection, self.coordinator, txn)
+        transaction.use(self.connection, self.engine.coordinator, txn)
 
     def commit(self, txn: Txn) -> bool:
         """Commit a transaction; False if it was committed before.
@@ -498,7 +470,7 @@ class Store:
         """
         from storage.client import transaction
 
-        return transaction.commit(self.connection, self.coordinator, txn)
+        return transaction.commit(self.connection, self.engine.coordinator, txn)
 
     def abort(
         self,
@@ -524,7 +496,7 @@ class Store:
         from storage.admin import abort
         from storage.client.transaction import txn_number
 
-        return abort.run(self, txn_number(txn), reason, if_version, force, dry_run, fence)
+        return abort.run(self.engine, txn_number(txn), reason, if_version, force, dry_run, fence)
 
     def transactions(
         self, *, ended: bool = False, topic: str | None = None, limit: int | None = None
@@ -532,7 +504,7 @@ class Store:
         """The open transactions, oldest first; with `ended` the others, newest first."""
         from storage.reports import transactions
 
-        return transactions.rows(self, ended=ended, topic=topic, limit=_limit(limit))
+        return transactions.rows(self.engine, ended=ended, topic=topic, limit=_limit(limit))
 
     def show_transaction(self, txn: Txn) -> dict[str, Any]:
         """All that is known of a transaction.
@@ -543,7 +515,7 @@ class Store:
         from storage.client.transaction import txn_number
         from storage.reports import transactions
 
-        return transactions.show(self, txn_number(txn))
+        return transactions.show(self.engine, txn_number(txn))
 
     def explain_transaction(self, txn: Txn) -> dict[str, Any]:
         """As `show_transaction`, with the evidence that its owner lives, whom it blocks, and what to do about it.
@@ -554,7 +526,7 @@ class Store:
         from storage.client.transaction import txn_number
         from storage.reports import explain
 
-        return explain.run(self, txn_number(txn))
+        return explain.run(self.engine, txn_number(txn))
 
     def blocked(self, topic: str | None = None) -> list[dict[str, Any]]:
         """The open transactions of a topic, or of all, in the order in which they hold it, with what each frees.
@@ -571,13 +543,13 @@ class Store:
         from storage.process.clock import nanoseconds
         from storage.reports import attention
 
-        return attention.slow(self, nanoseconds(over, "an age") // 1_000_000)
+        return attention.slow(self.engine, nanoseconds(over, "an age") // 1_000_000)
 
     def orphans(self) -> list[dict[str, Any]]:
         """Open transactions whose process is proven dead, with what each holds back."""
         from storage.reports import attention
 
-        return attention.orphans(self)
+        return attention.orphans(self.engine)
 
     def transaction_history(
         self,
@@ -601,7 +573,9 @@ class Store:
         from storage.values.txn_state import AbortReason
 
         wanted = named(AbortReason, reason, "reason")
-        return transactions.history(self, topic=topic, reason=wanted, since_ms=since_ms, limit=_limit(limit))
+        return transactions.history(
+            self.engine, topic=topic, reason=wanted, since_ms=since_ms, limit=_limit(limit)
+        )
 
     def wait_transaction(self, txn: Txn, timeout: float | None = None) -> dict[str, Any]:
         """Wait until a transaction has ended; as `show_transaction`.
@@ -612,7 +586,7 @@ class Store:
         from storage.client.transaction import txn_number
         from storage.reports import transactions
 
-        return transactions.wait(self, txn_number(txn), timeout)
+        return transactions.wait(self.engine, txn_number(txn), timeout)
 
     def reap(
         self, limit: int = 1000, *, dry_run: bool = False, reason: str | None = None
@@ -620,7 +594,7 @@ class Store:
         """End overdue and orphaned transactions now; what was ended."""
         from storage.reports import transactions
 
-        return transactions.reap(self, limit, dry_run, reason)
+        return transactions.reap(self.engine, limit, dry_run, reason)
 
     # Reports: each is made by the module of storage/ops that it names
 
@@ -754,7 +728,7 @@ class Store:
         """All that `txnctl status`, `doctor` and `check` look at, from one view, with what is wrong as `findings`."""
         from storage.reports import overview
 
-        return overview.run(self)
+        return overview.run(self.engine)
 
     def report(self, topics: Sequence[str] | None = None) -> dict[str, Any]:
         """All that `txnctl report` shows, of the whole store or of some topics, from one view; no values, no keys.
@@ -764,7 +738,7 @@ class Store:
         """
         from storage.reports import store_report as report
 
-        return report.run(self, topics)
+        return report.run(self.engine, topics)
 
     def info(self) -> dict[str, Any]:
         """What the store is: format, identity, sizes, counts."""
@@ -803,7 +777,7 @@ class Store:
         """
         from storage.maintenance import backup
 
-        return backup.backup(self, os.fspath(destination), progress)
+        return backup.backup_store(self.engine, os.fspath(destination), progress)
 
     @classmethod
     def restore(
@@ -821,12 +795,12 @@ class Store:
         Raises:
             AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
         """
-        from storage.maintenance import backup
+        from storage.maintenance.restore import restore_store
 
-        open_store = partial(cls.open, program=program)
-        return backup.restore(
-            os.fspath(source), os.fspath(destination), open_store, progress, dry_run, reason
-        )
+        return restore_store(
+            os.fspath(source), os.fspath(destination), program=program, progress=progress, dry_run=dry_run,
+            reason=reason,
+        )  # fmt: skip
 
     def compact(
         self,
@@ -840,9 +814,9 @@ class Store:
         Raises:
             StoreInUse, StoreFull
         """
-        from storage.maintenance import backup
+        from storage.maintenance.compact import compact_store
 
-        return backup.compact(self, progress, dry_run, reason)
+        return compact_store(self.engine, progress, dry_run, reason)
 
     def gc(
         self, *, trust_clock: bool = False, dry_run: bool = False, reason: str | None = None
@@ -852,9 +826,9 @@ class Store:
         Args:
             trust_clock: remove old versions although the wall clock was moved: it was looked at and is right.
         """
-        from storage.maintenance import backup
+        from storage.maintenance.gc import collect_garbage
 
-        return backup.collect(self, trust_clock, dry_run, reason)
+        return collect_garbage(self.engine, trust_clock, dry_run, reason)
 
     def verify(
         self,
@@ -889,19 +863,3 @@ def _timeout_ms(seconds: float | None) -> int:
     if seconds is None:
         return TRANSACTION_TIMEOUT_MS
     return nanoseconds(seconds, "a transaction's timeout") // 1_000_000
-
-
-@cache
-def _participant(kind: int) -> Participant:
-    """What takes part in transactions, by the kind of its parts; few commands meet all three."""
-    if kind == PART_TOPIC:
-        from storage.txn.buffer import TransactionBuffer
-
-        return TransactionBuffer()
-    if kind == PART_SUBSCRIPTION:
-        from storage.subscription.pending_ack import PendingAcks
-
-        return PendingAcks()
-    from storage.table.intent import TableIntents
-
-    return TableIntents()

@@ -5,10 +5,11 @@ The dry run is the same code up to the commit, so its numbers are those of the r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storage import audit_trail
 from storage.disk.view import ReadView, WriteBatch
+from storage.engine import Engine
 from storage.process.identity import ProcessIdentity
 from storage.reports import backlog
 from storage.reports.backlog import Backlog
@@ -31,15 +32,12 @@ from storage.values.names import short_topic_name
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import AbortReason, TransactionState
 
-if TYPE_CHECKING:
-    from storage.store import Store
-
 Counts = dict[str, Backlog]
 """The backlog of each subscription of a topic, by name."""
 
 
 def run(
-    store: Store,
+    engine: Engine,
     txn: int,
     reason: str | None,
     if_version: int | None,
@@ -53,7 +51,7 @@ def run(
         fence: end the sessions of the producers of its messages as well.
     """
     audit_trail.check_reason(reason)
-    connection = store.connection
+    connection = engine.connection
     by = connection.owner
 
     def change(batch: WriteBatch) -> dict[str, Any]:
@@ -66,12 +64,12 @@ def run(
             refusal = owner_at_work(batch, record, summary["ownerState"])
         if refusal is not None and not dry_run:
             raise refusal
-        parts = store.coordinator.parts(batch, txn) if is_open else []
+        parts = engine.coordinator.parts(batch, txn) if is_open else []
         touched = {part["topicId"] for part in parts if "topicId" in part}
         before = {each: counts(batch, each) for each in touched}
         producers = _producers(batch, txn, touched) if fence else []
-        ended = store.coordinator.abort(batch, txn, by, AbortReason.ASKED, reason, if_version)
-        fenced = [_fence(store, batch, by, *each) for each in producers]
+        ended = engine.coordinator.abort(batch, txn, by, AbortReason.ASKED, reason, if_version)
+        fenced = [_fence(engine, batch, by, *each) for each in producers]
         effects = _effects(batch, ended, before) + fenced
         result = {
             **summary, "already": ended.already, "dryRun": dry_run, "fence": fence,
@@ -114,12 +112,12 @@ def _producers(view: ReadView, txn: int, touched: set[int]) -> list[tuple[Topic,
 
 
 def _fence(
-    store: Store, batch: WriteBatch, by: ProcessIdentity, topic: Topic, session: ProducerSession
+    engine: Engine, batch: WriteBatch, by: ProcessIdentity, topic: Topic, session: ProducerSession
 ) -> dict[str, Any]:
     """End a producer's session. An owner's takes the epoch with it: who waits for the topic is next."""
     before, aborted = state.load(batch, topic.topic_id).epoch, list[int]()
     if session.is_owner:
-        registry = ProducerRegistry(batch, topic.topic_id, topic.name, Fence(store.coordinator, by))
+        registry = ProducerRegistry(batch, topic.topic_id, topic.name, Fence(engine.coordinator, by))
         _, aborted = registry.fence(by, "fence", spares_waiting=True)
     else:
         admission.leave(batch, session)

@@ -56,7 +56,7 @@ class AcknowledgementChanges(Changes):
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
             mine = subscriptions.get(batch, found, name)
-            acknowledger = Acknowledger(self._store.coordinator, mine, self._connection.owner)
+            acknowledger = Acknowledger(self._engine.coordinator, mine, self._connection.owner)
             done: int | None = None
             found_items: dict[tuple[int, int], int] = {}
             for each in message_ids:
@@ -99,7 +99,7 @@ class AcknowledgementChanges(Changes):
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
             mine = subscriptions.get(batch, found, name)
-            after = Acknowledger(self._store.coordinator, mine, self._connection.owner).acknowledge_through(
+            after = Acknowledger(self._engine.coordinator, mine, self._connection.owner).acknowledge_through(
                 batch, position
             )
             return {

@@ -8,36 +8,25 @@ aborts them first, in the same store transaction.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storage import audit_trail
 from storage.disk.view import WriteBatch
+from storage.engine import Engine
 from storage.errors import ObjectHeld
 from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.subscription.catalogue import AttachedConsumer, Subscription
 from storage.subscription.update import transactions_holding
-from storage.table import catalogue as tables
-from storage.topic import catalogue as topics
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import AbortReason
-
-if TYPE_CHECKING:
-    from storage.store import Store
 
 
 class Changes:
     """Of one store."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._connection = store.connection
-
-    def purge(self) -> int:
-        """Remove what deleted topics and tables left, in bounded steps; how many. A killed one is resumed."""
-        steps = 0
-        while self._connection.write(topics.purge_step) or self._connection.write(tables.purge_step):
-            steps += 1
-        return steps
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._connection = engine.connection
 
     def _change(
         self,
@@ -68,7 +57,7 @@ class Changes:
         return [
             each
             for each in subscriptions.consumers(batch, mine.subscription_id)
-            if batch.lock_file.is_held(each.lease)
+            if batch.lock_file.leases.is_held(each.lease)
         ]
 
     def _end_holders(self, batch: WriteBatch, what: str, holders: list[int], force: bool) -> list[str]:
@@ -81,7 +70,7 @@ class Changes:
                 transactions=ids,
             )
         for txn in holders:
-            self._store.coordinator.abort(
+            self._engine.coordinator.abort(
                 batch, txn, self._connection.owner, AbortReason.ASKED, f"{what} was changed by force"
             )
         return ids

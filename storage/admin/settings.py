@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from storage.admin.change import Changes
+from storage.admin.purge import purge_deleted
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidValue
@@ -38,7 +39,7 @@ class StoreChanges(Changes):
 
         result = self._change("tables delete", name, change, dry_run, reason)
         if not dry_run:
-            self.purge()
+            purge_deleted(self._connection)
         return result
 
     def set_table_retention(

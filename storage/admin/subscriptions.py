@@ -115,7 +115,7 @@ class SubscriptionChanges(Changes):
         wanted = named(OnOpen, on_open, "on-open")
 
         def change(batch: WriteBatch, found: Topic, mine: Subscription, cursor: Cursor) -> dict[str, Any]:
-            subscriptions.sweep(batch, mine, self._store.end_owned)
+            subscriptions.sweep(batch, mine, self._engine.end_owned)
             cursor = cursors.load(batch, mine.subscription_id)
             if (subscription_type, subscription_isolation_level, wanted) != (None, None, None):
                 subscriptions.check_alone(found, mine, self._living(batch, mine))

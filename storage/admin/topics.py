@@ -6,6 +6,7 @@ from typing import Any
 
 from storage.admin import abort
 from storage.admin.change import Changes
+from storage.admin.purge import purge_deleted
 from storage.disk.view import WriteBatch
 from storage.errors import ObjectHeld
 from storage.reports import producers
@@ -59,7 +60,7 @@ class TopicChanges(Changes):
 
         result = self._change("topics delete", name, change, dry_run, reason)
         if not dry_run:
-            self.purge()
+            purge_deleted(self._connection)
         return result
 
     def fence_producers(
@@ -80,7 +81,7 @@ class TopicChanges(Changes):
 
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
-            fence = Fence(self._store.coordinator, by)
+            fence = Fence(self._engine.coordinator, by)
             registry = ProducerRegistry(batch, found.topic_id, found.name, fence)
             counted = abort.counts(batch, found.topic_id)
             before, locks = registry.head, batch.lock_file

@@ -426,7 +426,7 @@ class Consumer:
     def _is_active(self, view: ReadView) -> bool:
         """Failover: the consumer that attached first is handed everything."""
         for consumer in subscriptions.consumers(view, self._subscription.subscription_id):
-            if self._connection.environment.lock_file.is_held(consumer.lease):
+            if self._connection.environment.lock_file.leases.is_held(consumer.lease):
                 return consumer.consumer_id == self._attached.consumer_id
         return False
 
@@ -470,7 +470,7 @@ class Consumer:
             dead = [
                 each
                 for each in subscriptions.consumers(view, self._subscription.subscription_id)
-                if not locks.is_held(each.lease)
+                if not locks.leases.is_held(each.lease)
             ]
             if not dead and not reaper.overdue(view, 1) and not reaper.orphaned(view, locks):
                 return

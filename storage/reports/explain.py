@@ -6,11 +6,12 @@ Everything is of one view, but for the evidence of the process table, which is o
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storage.disk.schema import PART_SUBSCRIPTION, PART_TOPIC
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import ReadView
+from storage.engine import Engine
 from storage.process.identity import started
 from storage.reports import advice, backlog, timeline, transactions
 from storage.reports.advice import Situation
@@ -23,27 +24,24 @@ from storage.txn.record import TransactionRecord
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
-if TYPE_CHECKING:
-    from storage.store import Store
 
-
-def run(store: Store, txn: int) -> dict[str, Any]:
+def run(engine: Engine, txn: int) -> dict[str, Any]:
     """All that `transactions show` tells of a transaction, with `evidence`, `blocks`, `pending` and `advice`.
 
     Raises:
         TransactionNotFound
     """
-    with store.connection.view() as view:
+    with engine.connection.view() as view:
         record = records.get(view, txn)
         is_open = record.state is TransactionState.OPEN
-        return explained(view, store, record, held_by(view, store, record) if is_open else [])
+        return explained(view, engine, record, held_by(view, engine, record) if is_open else [])
 
 
 def explained(
-    view: ReadView, store: Store, record: TransactionRecord, blocks: list[dict[str, Any]]
+    view: ReadView, engine: Engine, record: TransactionRecord, blocks: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """The same in a view, for one of which it is known what it holds back."""
-    row = transactions.described(view, store, record)
+    row = transactions.described(view, engine, record)
     is_open = record.state is TransactionState.OPEN
     pending = _pending(view, record) if is_open else []
     return {
@@ -54,12 +52,12 @@ def explained(
     }  # fmt: skip
 
 
-def held_by(view: ReadView, store: Store, record: TransactionRecord) -> list[dict[str, Any]]:
+def held_by(view: ReadView, engine: Engine, record: TransactionRecord) -> list[dict[str, Any]]:
     """What an open transaction holds back, topic by topic: its row in the chain, and who comes first there.
 
     `freesWhereSkipped` counts what subscriptions with on-open skip hold behind it, which its end alone frees.
     """
-    locks, wanted = store.connection.environment.lock_file, touches(view, record.txn_id, PART_TOPIC)
+    locks, wanted = engine.lock_file, touches(view, record.txn_id, PART_TOPIC)
     found = []
     for topic in topics.every(view) if wanted else ():
         if topic.topic_id not in wanted:

@@ -7,11 +7,12 @@ so that it is not among them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storage.disk.connection import Connection
 from storage.disk.schema import PART_SUBSCRIPTION, PART_TABLE
 from storage.disk.view import ReadView
+from storage.engine import Engine
 from storage.limits import READERS_MAX
 from storage.process.locks import LockFile
 from storage.reports import backlog, findings, producers, store_info, timeline, transactions
@@ -23,9 +24,6 @@ from storage.txn import reaper, record as records
 from storage.txn.coordinator import touches
 from storage.txn.liveness import owner_state
 from storage.values.timestamps import both
-
-if TYPE_CHECKING:
-    from storage.store import Store
 
 _TOPIC = (
     "topic", "name", "msgCount", "maxReadPosition", "lastConfirmedEntry", "topicEpoch", "ongoingTxnCount",
@@ -40,14 +38,14 @@ _SUBSCRIPTION = (
 KEYS_SHOWN = 5
 
 
-def run(store: Store) -> dict[str, Any]:
+def run(engine: Engine) -> dict[str, Any]:
     """The store as it is now: `store`, `writerGate`, `readers`, `topics`, `subscriptions`, `transactions`,
     `producers`, `tables`, `clockSkewMs`, and `findings` (what is wrong, the worst first) with their `verdict`."""
-    connection = store.connection
+    connection = engine.connection
     moment = of_the_moment(connection)
     with connection.view() as view:
         models = timeline.every_in(view, connection.environment.lock_file)
-        return in_view(view, store, models, moment, keys_shown=KEYS_SHOWN)
+        return in_view(view, engine, models, moment, keys_shown=KEYS_SHOWN)
 
 
 def of_the_moment(connection: Connection) -> dict[str, Any]:
@@ -60,7 +58,7 @@ def of_the_moment(connection: Connection) -> dict[str, Any]:
 
 def in_view(
     view: ReadView,
-    store: Store,
+    engine: Engine,
     models: list[dict[str, Any]],
     moment: dict[str, Any],
     keys_shown: int = 0,
@@ -72,7 +70,7 @@ def in_view(
         moment: what `of_the_moment` told before the view was opened.
         keys_shown: of the keys that an open transaction holds of a table, so many are told.
     """
-    connection = store.connection
+    connection = engine.connection
     locks, begun = connection.environment.lock_file, transactions.open_ones(view)
     found = {
         **both("asOf", view.clock.wall_ms()),
@@ -86,7 +84,7 @@ def in_view(
         "subscriptions": _with_holders(
             view, locks, begun, [row for each in models for row in _subscriptions(each)]
         ),
-        "transactions": _transactions(view, store, begun),
+        "transactions": _transactions(view, engine, begun),
         "producers": _producers(view, locks),
         "tables": _tables(view, locks, begun, keys_shown),
     }
@@ -158,16 +156,16 @@ def _with_holders(
     return found
 
 
-def _transactions(view: ReadView, store: Store, begun: list[int]) -> dict[str, Any]:
+def _transactions(view: ReadView, engine: Engine, begun: list[int]) -> dict[str, Any]:
     """How many are open, the oldest of them, those that are late (overdue, or left behind by a dead process), and
     those whose process is stopped."""
-    locks = store.connection.environment.lock_file
+    locks = engine.lock_file
     names = {each.topic_id: each.full_name for each in topics.every(view)}
     orphans = [txn for txn in reaper.orphaned(view, locks) if txn in set(begun)]
     late = sorted({*reaper.overdue(view), *orphans})
     stopped = [txn for txn in begun if owner_state(view, locks, records.get(view, txn)) == "stopped"]
     rows = {
-        txn: transactions.row(view, store, records.get(view, txn), names)
+        txn: transactions.row(view, engine, records.get(view, txn), names)
         for txn in {*late, *stopped, *begun[:1]}
     }
     return {

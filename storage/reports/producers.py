@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storage import audit_trail
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView, WriteBatch
+from storage.engine import Engine
 from storage.errors import SessionNotFound
 from storage.process.locks import LockFile
 from storage.topic import catalogue as topics, state as topic_head
@@ -18,9 +19,6 @@ from storage.topic.producers.session import ProducerSession, Token
 from storage.topic.state import TopicState
 from storage.values.position import Position
 from storage.values.timestamps import both
-
-if TYPE_CHECKING:
-    from storage.store import Store
 
 
 def rows(connection: Connection, name: str | None) -> list[dict[str, Any]]:
@@ -133,13 +131,13 @@ def _admission(view: ReadView, locks: LockFile, topic: Topic, head: TopicState) 
     return found
 
 
-def show_session(store: Store, text: str) -> dict[str, Any]:
+def show_session(engine: Engine, text: str) -> dict[str, Any]:
     """The session of a token.
 
     Raises:
         InvalidValue, SessionNotFound
     """
-    token, connection = Token(text), store.connection
+    token, connection = Token(text), engine.connection
     with connection.view() as view:
         topic, session = _find(view, token)
         head = topic_head.load(view, topic.topic_id)
@@ -147,9 +145,9 @@ def show_session(store: Store, text: str) -> dict[str, Any]:
         return {**found, "session": session.token}
 
 
-def granted(store: Store, topic: Topic, session: ProducerSession) -> dict[str, Any]:
+def granted(engine: Engine, topic: Topic, session: ProducerSession) -> dict[str, Any]:
     """A session as it was granted, whatever has become of it meanwhile; with the token as `session`."""
-    connection = store.connection
+    connection = engine.connection
     with connection.view() as view:
         head = topic_head.load(view, topic.topic_id)
         found = row(view, connection.environment.lock_file, topic, head, session, None)
@@ -168,14 +166,14 @@ def _find(view: ReadView, token: Token) -> tuple[Topic, ProducerSession]:
     )
 
 
-def close_session(store: Store, text: str, dry_run: bool, reason: str | None) -> dict[str, Any]:
+def close_session(engine: Engine, text: str, dry_run: bool, reason: str | None) -> dict[str, Any]:
     """End a session.
 
     Raises:
         InvalidValue, SessionNotFound
     """
     audit_trail.check_reason(reason)
-    token, connection = Token(text), store.connection
+    token, connection = Token(text), engine.connection
 
     def change(batch: WriteBatch) -> dict[str, Any]:
         topic, session = _find(batch, token)

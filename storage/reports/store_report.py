@@ -8,10 +8,11 @@ other reports are taken out: a report is handed on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storage.disk.schema import PART_SUBSCRIPTION
 from storage.disk.view import ReadView
+from storage.engine import Engine
 from storage.reports import audit, explain, overview, producers, store_info, timeline, transactions
 from storage.subscription import catalogue as subscriptions
 from storage.table import conflict
@@ -19,9 +20,6 @@ from storage.topic import catalogue as topics
 from storage.txn import record as records
 from storage.txn.coordinator import touches
 from storage.values.txn_id import TxnID
-
-if TYPE_CHECKING:
-    from storage.store import Store
 
 Row = dict[str, Any]
 
@@ -32,7 +30,7 @@ HAPPENED = 20
 """Changes, ended transactions and conflicts that are listed, the newest."""
 
 
-def run(store: Store, wanted: Sequence[str] | None = None) -> Row:
+def run(engine: Engine, wanted: Sequence[str] | None = None) -> Row:
     """The report; what `overview.run` tells, with the parts below.
 
     `timelines`, `openTransactions` and `producerSessions` are those of the wanted topics, or of all; the rest is of
@@ -41,7 +39,7 @@ def run(store: Store, wanted: Sequence[str] | None = None) -> Row:
     Raises:
         TopicNotFound, InvalidName
     """
-    connection = store.connection
+    connection = engine.connection
     moment = overview.of_the_moment(connection)
     with connection.view() as view:
         locks = connection.environment.lock_file
@@ -53,13 +51,13 @@ def run(store: Store, wanted: Sequence[str] | None = None) -> Row:
         if wanted is not None:
             open_ones = _concerning(view, open_ones, chosen, models)
         return {
-            **overview.in_view(view, store, every, moment),
+            **overview.in_view(view, engine, every, moment),
             "timelines": models,
-            "openCount": len(open_ones), "openTransactions": _explained(view, store, open_ones, every),
+            "openCount": len(open_ones), "openTransactions": _explained(view, engine, open_ones, every),
             "producerSessions": [row for each in chosen for row in producers.rows_of(view, locks, each)],
             "space": store_info.space_in(view),
             "audit": audit.rows_in(view, HAPPENED),
-            "ended": transactions.last_ended(view, store, HAPPENED),
+            "ended": transactions.last_ended(view, engine, HAPPENED),
             "conflicts": [{**row, "key": None} for row in conflict.rows(view, HAPPENED)],
         }  # fmt: skip
 
@@ -77,7 +75,7 @@ def _concerning(
     ]
 
 
-def _explained(view: ReadView, store: Store, open_ones: list[int], models: list[Row]) -> list[Row]:
+def _explained(view: ReadView, engine: Engine, open_ones: list[int], models: list[Row]) -> list[Row]:
     """The open transactions one by one, with what the chains of their topics say that they hold back."""
     held: dict[str, list[Row]] = {}
     for model in models:
@@ -90,7 +88,7 @@ def _explained(view: ReadView, store: Store, open_ones: list[int], models: list[
 
     rows = []
     for txn in sorted(open_ones, key=weight)[:EXPLAINED]:
-        row = explain.explained(view, store, records.get(view, txn), held.get(str(TxnID(txn)), []))
+        row = explain.explained(view, engine, records.get(view, txn), held.get(str(TxnID(txn)), []))
         parts = [{**part, "keyList": []} if "keyList" in part else part for part in row["parts"]]
         rows.append({**row, "parts": parts})
     return rows

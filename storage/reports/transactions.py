@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storage import audit_trail
 from storage.disk.schema import PART_TABLE, PART_TOPIC, TXN_DEADLINES, TXNS
 from storage.disk.view import ReadView, WriteBatch
+from storage.engine import Engine
 from storage.errors import WaitTimeout
 from storage.limits import DEATH_CHECK_S, REAP_STEP_MAX
 from storage.process.clock import nanoseconds
@@ -24,24 +25,20 @@ from storage.values.timestamps import both
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import AbortReason, TransactionState
 
-if TYPE_CHECKING:
-    from storage.store import Store
-
-
 DELETED = "(deleted)"
 """What stands for the name of a topic that is no more."""
 
 
 def rows(
-    store: Store, *, ended: bool, topic: str | None = None, limit: int | None = None
+    engine: Engine, *, ended: bool, topic: str | None = None, limit: int | None = None
 ) -> list[dict[str, Any]]:
     """Open transactions, oldest first; or those that ended, newest first."""
-    with store.connection.view() as view:
+    with engine.connection.view() as view:
         names = _topic_names(view)
         wanted = topics.get(view, topic).topic_id if topic is not None else None
         found = _ended_ones(view) if ended else iter(open_ones(view))
         chosen = (txn for txn in found if wanted is None or wanted in touches(view, txn, PART_TOPIC))
-        return [row(view, store, records.get(view, txn), names) for txn in islice(chosen, limit)]
+        return [row(view, engine, records.get(view, txn), names) for txn in islice(chosen, limit)]
 
 
 def open_ones(view: ReadView) -> list[int]:
@@ -59,7 +56,7 @@ def _ended_ones(view: ReadView) -> Iterator[int]:
 
 
 def history(
-    store: Store, *, topic: str | None, reason: AbortReason | None, since_ms: int | None, limit: int | None
+    engine: Engine, *, topic: str | None, reason: AbortReason | None, since_ms: int | None, limit: int | None
 ) -> list[dict[str, Any]]:
     """Transactions that have ended, the one that ended last first.
 
@@ -69,7 +66,7 @@ def history(
         since_ms: only those that ended then or later.
         limit: at most so many, the newest.
     """
-    with store.connection.view() as view:
+    with engine.connection.view() as view:
         names = _topic_names(view)
         wanted = topics.get(view, topic).topic_id if topic is not None else None
         found = [
@@ -80,23 +77,23 @@ def history(
             and (wanted is None or wanted in touches(view, record.txn_id, PART_TOPIC))
         ]
         found.sort(key=lambda record: record.ended_timestamp or 0, reverse=True)
-        return [row(view, store, record, names) for record in found[:limit]]
+        return [row(view, engine, record, names) for record in found[:limit]]
 
 
-def last_ended(view: ReadView, store: Store, limit: int) -> list[dict[str, Any]]:
+def last_ended(view: ReadView, engine: Engine, limit: int) -> list[dict[str, Any]]:
     """Of the transactions that have ended those begun last, in a view."""
     names = _topic_names(view)
-    return [row(view, store, records.get(view, txn), names) for txn in islice(_ended_ones(view), limit)]
+    return [row(view, engine, records.get(view, txn), names) for txn in islice(_ended_ones(view), limit)]
 
 
 def _topic_names(view: ReadView) -> dict[int, str]:
     return {each.topic_id: each.full_name for each in topics.every(view)}
 
 
-def row(view: ReadView, store: Store, record: TransactionRecord, names: dict[int, str]) -> dict[str, Any]:
+def row(view: ReadView, engine: Engine, record: TransactionRecord, names: dict[int, str]) -> dict[str, Any]:
     """A transaction in a list."""
     now_ms, is_open = view.clock.wall_ms(), record.state is TransactionState.OPEN
-    locks = store.connection.environment.lock_file
+    locks = engine.lock_file
     state = owner_state(view, locks, record) if is_open else None
     return {
         **both("asOf", now_ms),
@@ -126,23 +123,23 @@ def _table_names(view: ReadView, record: TransactionRecord) -> list[str]:
     return sorted(names.get(each, f"(deleted, {each})") for each in written)
 
 
-def show(store: Store, txn: int) -> dict[str, Any]:
+def show(engine: Engine, txn: int) -> dict[str, Any]:
     """All that is known of a transaction."""
-    with store.connection.view() as view:
-        return described(view, store, records.get(view, txn))
+    with engine.connection.view() as view:
+        return described(view, engine, records.get(view, txn))
 
 
-def described(view: ReadView, store: Store, record: TransactionRecord) -> dict[str, Any]:
+def described(view: ReadView, engine: Engine, record: TransactionRecord) -> dict[str, Any]:
     """All that is known of a transaction, in a view."""
     names = _topic_names(view)
-    parts = store.coordinator.parts(view, record.txn_id)
+    parts = engine.coordinator.parts(view, record.txn_id)
     for part in parts:
         if "topicId" in part:
             part["topic"] = names.get(part.pop("topicId"), DELETED)
             part["name"] = short_topic_name(part["topic"])
     _add_tables(view, record, parts)
     return {
-        **row(view, store, record, names),
+        **row(view, engine, record, names),
         "check": record.check, "timestamp": str(record.timestamp), "conflict": conflict.described(record),
         "ownerDetails": record.owner.row(), **both("lastUsed", record.used_ms),
         "parts": parts,
@@ -165,9 +162,9 @@ def _add_tables(view: ReadView, record: TransactionRecord, parts: list[dict[str,
         part["table"] = names.get(part.pop("tableId"), "(deleted)")
 
 
-def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
+def wait(engine: Engine, txn: int, timeout: float | None) -> dict[str, Any]:
     """Wait until a transaction has ended; if it is overdue or its owner dies, end it, as any writer does."""
-    connection = store.connection
+    connection = engine.connection
     clock = connection.clock
     until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
     while True:
@@ -175,7 +172,7 @@ def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
             seen = view.commit
             record = records.get(view, txn)
             if record.state is not TransactionState.OPEN:
-                return described(view, store, record)
+                return described(view, engine, record)
             deadline_ns = reaper.next_deadline_ns(view)
             left_ns = deadline_ns - view.now_ns if deadline_ns is not None else 0
             is_due = reaper.is_due(view, connection.environment.lock_file)
@@ -195,15 +192,15 @@ def wait(store: Store, txn: int, timeout: float | None) -> dict[str, Any]:
         )
 
 
-def reap(store: Store, limit: int, dry_run: bool, reason: str | None) -> list[dict[str, Any]]:
+def reap(engine: Engine, limit: int, dry_run: bool, reason: str | None) -> list[dict[str, Any]]:
     """End overdue and orphaned transactions, in store transactions of a bounded size; the rows of those that were."""
     audit_trail.check_reason(reason)
-    by, rows = store.connection.owner, list[dict[str, Any]]()
+    by, rows = engine.connection.owner, list[dict[str, Any]]()
 
     def change(batch: WriteBatch, room: int) -> list[dict[str, Any]]:
-        ended: list[Ended] = store.reaper.run(batch, room)
+        ended: list[Ended] = engine.reaper.run(batch, room)
         names = _topic_names(batch)
-        ended_rows = [row(batch, store, each.record, names) for each in ended]
+        ended_rows = [row(batch, engine, each.record, names) for each in ended]
         if ended_rows:
             ids = [each["txnId"] for each in ended_rows]
             audit_trail.record(
@@ -213,7 +210,7 @@ def reap(store: Store, limit: int, dry_run: bool, reason: str | None) -> list[di
 
     while len(rows) < limit:
         room = limit - len(rows) if dry_run else min(limit - len(rows), REAP_STEP_MAX)
-        step = store.connection.write(partial(change, room=room), dry_run=dry_run, naming=reaper.EVERY)
+        step = engine.connection.write(partial(change, room=room), dry_run=dry_run, naming=reaper.EVERY)
         rows += step
         if dry_run or len(step) < room:
             break

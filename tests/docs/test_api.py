@@ -22,7 +22,7 @@ CLASSES = (
     storage.Table,
     storage.Row,
 )
-INSIDE = {"connection", "coordinator", "reaper", "end_owned"}
+INSIDE = {"connection", "engine"}
 """Parts of a store that the engine's own modules use."""
 
 

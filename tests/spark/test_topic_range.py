@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from storage import Message, Store
 from storage.errors import InvalidValue, StoreInvalid, StoreNotFound, TopicNotFound
+from tests.model_runs import examples
 from tests.spark.asked import of_messages
 from txnctl.spark import options
 from txnctl.spark.source.message_columns import ROWS_MAX
@@ -72,7 +73,7 @@ def write(store: Store, seed: int, batches: int) -> None:
 
 
 @given(seed=st.integers(0, 1 << 30), batches=st.integers(1, 25), parts=st.integers(1, 5))
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @pytest.mark.parametrize("level", ["READ_COMMITTED", "READ_UNCOMMITTED"])
 def test_a_read_gives_what_the_reader_of_the_engine_gives(
     tmp_path_factory: pytest.TempPathFactory, level: str, seed: int, batches: int, parts: int

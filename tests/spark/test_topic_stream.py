@@ -10,6 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 from storage import Position, Store
 from storage.errors import InvalidPosition, InvalidValue, SubscriptionNotFound, TopicNotFound
+from tests.model_runs import examples
 from tests.spark.asked import struct
 from tests.spark.micro_batches import Killed, Query
 from txnctl.spark import options
@@ -74,7 +75,7 @@ def test_a_subscription_that_is_there_says_where_to_start(store: Store, path: st
 
 
 @given(seed=st.integers(0, 1 << 30))
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @pytest.mark.parametrize("level", ["READ_COMMITTED", "READ_UNCOMMITTED"])
 def test_a_stream_that_is_killed_between_any_two_steps_loses_and_repeats_nothing(
     tmp_path_factory: pytest.TempPathFactory, level: str, seed: int

@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 
 from storage import Store, TxnID
 from storage.disk.view import WriteBatch
 from storage.process.clock import ManualClock
 
 T = TypeVar("T")
-
-MODEL_EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "0"))
-"""Examples of each property and rule machine, found anew at each run; 0 for the quick and repeatable form."""
-
-settings.register_profile(
-    "quick",
-    derandomize=True,
-    deadline=None,
-    print_blob=True,
-    report_multiple_bugs=False,
-    phases=[Phase.explicit, Phase.generate, Phase.shrink],
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile(
-    "deep", settings.get_profile("quick"), derandomize=False, max_examples=max(MODEL_EXAMPLES, 1)
-)
-settings.load_profile("deep" if MODEL_EXAMPLES else "quick")
 
 
 def check_whole(path: str, clock: ManualClock) -> None:

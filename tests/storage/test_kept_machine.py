@@ -28,7 +28,7 @@ from storage import (
     faults,
 )
 from storage.errors import SequenceConflict
-from tests.storage.conftest import MODEL_EXAMPLES
+from tests.model_runs import examples
 from tests.storage.modelled_store import ModelledStore
 
 OPEN, COMMITTED = TransactionState.OPEN, TransactionState.COMMITTED
@@ -367,5 +367,5 @@ def _first_kept(txn: Txn) -> int:
 def test_what_transactions_keep_is_what_the_model_says() -> None:
     """Every message stands once, in its order, at both levels, whatever became of the writes."""
     run_state_machine_as_test(
-        KeptMachine, settings=settings(max_examples=MODEL_EXAMPLES or 60, stateful_step_count=40)
+        KeptMachine, settings=settings(max_examples=examples(60), stateful_step_count=40)
     )

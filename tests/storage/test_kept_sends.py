@@ -583,16 +583,16 @@ class TestWatch:
         """Once a wait, after a second; nothing fails, and when the gate is free what is kept is written."""
         told: list[tuple[str, float]] = []
         with Store.open(path, clock=clock, on_wait=lambda *who: told.append(who)) as other:
-            gate, txn = store.connection.environment.lock_file, other.transaction()
+            gate, txn = store.connection.environment.lock_file.gate, other.transaction()
             other.create_producer("t").send(b"x", txn=txn)
             holder = LockFile(f"{path}/store.lock", clock, writable=True)
-            holder.enter_gate(0, None)
+            holder.gate.enter(0, None)
             clock.advance(0.8)
             assert told == []
             clock.advance(5)
             ((who, waited_s),) = told
-            assert (who, waited_s) == (gate.gate_holder(), pytest.approx(1.5, abs=0.6))
-            holder.leave_gate()
+            assert (who, waited_s) == (gate.holder(), pytest.approx(1.5, abs=0.6))
+            holder.gate.leave()
             holder.close()
             clock.advance(KEPT_S)
             assert values(store, DIRTY) == [b"x"]

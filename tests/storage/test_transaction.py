@@ -146,8 +146,8 @@ class TestWith:
 
             def interrupt() -> None:
                 faults.disarm()
-                impatient.connection.environment.lock_file.leave_gate()
-                holder.enter_gate(0, None)
+                impatient.connection.environment.lock_file.gate.leave()
+                holder.gate.enter(0, None)
                 raise KeyboardInterrupt
 
             faults.arm("environment.before_change", interrupt)
@@ -159,7 +159,7 @@ class TestWith:
             with pytest.raises(WriterBusy), txn:
                 raise KeyError
             assert txn.state is TransactionState.OPEN
-            holder.leave_gate()
+            holder.gate.leave()
         holder.close()
 
     def test_several_at_once_do_not_mix(self, store: Store) -> None:

@@ -59,14 +59,14 @@ class WrittenLog:
             self._append(0, number)
         elif what.islower():
             if what not in self._names:
-                record = self._store.coordinator.begin(self.batch, self._owner, 0, 60_000)
+                record = self._store.engine.coordinator.begin(self.batch, self._owner, 0, 60_000)
                 self._names[what] = record.txn_id
             txn = self._names[what]
             self.states[txn] = "OPEN"
             self._append(txn, number)
         elif what.lower() in self._names:
             txn = self._names.pop(what.lower())
-            coordinator = self._store.coordinator
+            coordinator = self._store.engine.coordinator
             end = coordinator.abort if number % 2 else coordinator.commit
             end(self.batch, txn, self._owner)
             self.states[txn] = "ABORTED" if number % 2 else "COMMITTED"

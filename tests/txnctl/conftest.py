@@ -17,8 +17,8 @@ import pytest
 
 from storage import EARLIEST, Store
 from tests.txnctl.an_hour_ago import an_hour_ago
+from txnctl.cli.command_table import COMMANDS
 from txnctl.cli.main import main
-from txnctl.commands import COMMANDS
 
 
 class Outcome:

@@ -16,10 +16,11 @@ import pytest
 from storage import Store, errors as storage_errors
 from txnctl import __version__
 from txnctl.cli import exit_codes
+from txnctl.cli.aliases import ALIASES
+from txnctl.cli.command_table import COMMANDS
 from txnctl.cli.context import Context
 from txnctl.cli.declaration import Group, command
 from txnctl.cli.decorators import argument, effect, option, output, passes_arguments
-from txnctl.commands import ALIASES, COMMANDS
 from txnctl.output.field import Field
 
 FIELDS = (Field("name", "text", "A name."),)
@@ -204,8 +205,9 @@ class TestLaziness:
             "from inspect import signature\n"
             "assert str(signature(lambda a: a)) == '(a)' and inspect.cleandoc(' x') == 'x'\n"
             "import inspect as again; assert type(again).__name__ == 'module'\n"
-            "start._load_on_use(); import platform, uuid\n"
-            "assert platform.system() == uuid._platform_system == platform.uname().system\n"
+            "start._load_on_use(); import os, platform, uuid\n"
+            "from platform import system\n"
+            "assert platform.system() == system() == os.uname().sysname == platform.uname().system\n"
             "assert platform.python_version() and str(uuid.UUID(int=1)).endswith('0001')\n"
         )
         subprocess.run([sys.executable, "-c", program], check=True)
@@ -440,7 +442,7 @@ class TestPassedArguments:
 
 SLEEPER = """
 import sys, time, types
-from txnctl.commands import COMMANDS
+from txnctl.cli.command_table import COMMANDS
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import effect
 @command

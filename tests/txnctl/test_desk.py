@@ -21,9 +21,9 @@ from storage import EARLIEST, AccessMode, Store, SubscriptionType
 from storage.errors import ProducerFenced
 from tests.txnctl.an_hour_ago import an_hour_ago
 from txnctl.commands.transactions.abort import ABORTED
-from txnctl.commands.transactions.attention import HOLDING
 from txnctl.commands.transactions.blocked import BLOCKED
 from txnctl.commands.transactions.explain import EXPLAINED
+from txnctl.commands.transactions.holding import HOLDING
 from txnctl.fields.transaction import ROW
 from txnctl.output.field import undeclared
 

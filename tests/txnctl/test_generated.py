@@ -16,12 +16,12 @@ import pytest
 from storage import Store
 from tests.spark.job_examples import TITLES
 from txnctl.cli.click_commands import Argument, Command, GroupCommand, Option
+from txnctl.cli.command_table import COMMANDS
 from txnctl.cli.complete import SCRIPTS, script
 from txnctl.cli.declaration import EFFECTS, Group
 from txnctl.cli.exit_codes import MEANINGS
 from txnctl.cli.main import root
 from txnctl.cli.value_types import TransactionGrammar
-from txnctl.commands import COMMANDS
 from txnctl.generate import __main__ as generate
 from txnctl.generate.man import man_page
 from txnctl.generate.tree import Page, examples, pages

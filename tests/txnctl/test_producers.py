@@ -19,9 +19,9 @@ import pytest
 from storage import EARLIEST, AccessMode, IsolationLevel, Store
 from tests.txnctl.processes import wait_for
 from txnctl.commands.produce.command import FIELDS as PRODUCED
+from txnctl.commands.producers.close import CLOSED
 from txnctl.commands.producers.fence import FENCED
-from txnctl.commands.producers.group import LISTED
-from txnctl.commands.producers.session import CLOSED
+from txnctl.commands.producers.list import LISTED
 from txnctl.commands.producers.show import SHOWN
 from txnctl.commands.topics.delete import DELETED
 from txnctl.commands.topics.stats import STATS

@@ -27,6 +27,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from storage import EARLIEST, IsolationLevel, Store
+from tests.model_runs import examples
 from tests.txnctl.processes import started, wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -79,9 +80,8 @@ class TestIdentity:
     """Rule 1."""
 
     @settings(
-        max_examples=60,
+        max_examples=examples(60),
         deadline=None,
-        derandomize=True,
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     )
     @given(messages=MESSAGES, in_batches=st.booleans())

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, Store
-from txnctl.commands.subscriptions import change, group as subscriptions, lag
-from txnctl.commands.topics import messages
+from txnctl.commands.subscriptions import create, lag, update
+from txnctl.commands.topics import last_message_id
 from txnctl.fields.subscription import STATS
 from txnctl.output.field import undeclared
 
@@ -85,12 +85,12 @@ def test_create_and_update(run: Any) -> None:
     created = run(
         "subscriptions", "create", "orders", "pack", "--subscription-type", "shared", "--on-open", "skip", "-o", "json"
     ).json  # fmt: skip
-    assert not undeclared(created, subscriptions.CREATED)
+    assert not undeclared(created, create.CREATED)
     assert created["onOpen"] == "skip"
     tried = run(
         "subscriptions", "update", "orders", "pack", "--on-open", "block", "--dry-run", "-o", "json"
     ).json
-    assert not undeclared(tried, change.UPDATED)
+    assert not undeclared(tried, update.UPDATED)
     assert (tried["changes"], tried["dryRun"]) == (["onOpen skip -> block"], True)
     done = run("subscriptions", "update", "orders", "pack", "--on-open", "block", "--reason", "in order")
     assert "Changed pack on orders: onOpen skip -> block." in done.out
@@ -147,7 +147,7 @@ def test_the_last_message_of_a_subscription(run: Any) -> None:
     """By its own visible set; its level is its own."""
     consume(run)
     row = run("topics", "last-message-id", "orders", "-s", "pack", "-o", "json").json
-    assert not undeclared(row, messages.LAST_MESSAGE_ID)
+    assert not undeclared(row, last_message_id.LAST_MESSAGE_ID)
     assert (row["messageId"], row["subscription"]) == ("1:1:1", "pack")
     assert run("topics", "last-message-id", "orders", "-o", "json").json["messageId"] is None
     both = run("topics", "last-message-id", "orders", "-s", "pack", "--isolation-level", "read-committed")

@@ -16,8 +16,8 @@ import pytest
 from storage import Store, faults
 from storage.limits import FINALIZE_INLINE_MAX
 from storage.verify.run import FULL, QUICK
-from txnctl.commands.store import config, copies, gc, group as store_commands, holders, space, verify
-from txnctl.commands.store.holders import _shortened
+from txnctl.commands.store import backup, compact, config, gc, info, locks, readers, restore, space, verify
+from txnctl.commands.store.process_table import _shortened
 from txnctl.commands.store.verification import Verification
 from txnctl.output.field import undeclared
 
@@ -100,7 +100,7 @@ class TestInfo:
     def test_info_says_what_it_is(self, run: Any, path: Path) -> None:
         """All fields are declared."""
         row = run("store", "info", "-o", "json").json
-        assert not undeclared(row, store_commands.INFO)
+        assert not undeclared(row, info.INFO)
         assert (row["path"], row["format"], row["topics"]) == (str(path), 1, 1)
         assert row["dataBytes"] == (path / "data.mdb").stat().st_size
         assert ["path", str(path)] in [line.split() for line in run("store", "info").out.splitlines()]
@@ -156,7 +156,7 @@ class TestHolders:
         """With pid and state, which follows SIGSTOP."""
         rows = run("store", "locks", "-o", "json").json
         assert {row["pid"] for row in rows} == {other.pid}
-        assert not undeclared(rows[0], holders.LOCKS)
+        assert not undeclared(rows[0], locks.LOCKS)
         assert sorted((row["lock"].split()[0], row["state"]) for row in rows) == [
             ("lease", "alive"),
             ("store", "open"),
@@ -183,7 +183,7 @@ class TestHolders:
                 store.create_topic("another")
                 rows = run("store", "readers", "-o", "json").json
             mine = [row for row in rows if row["pid"] == os.getpid() and row["state"] == "reading"]
-        assert not undeclared(mine[0], holders.READERS)
+        assert not undeclared(mine[0], readers.READERS)
         assert max(row["behind"] for row in mine) == 1
 
 
@@ -280,7 +280,7 @@ class TestBackup:
         before = (path / "data.mdb").read_bytes()
         at = tmp_path / "deep" / "backup"
         row = run("store", "backup", str(at), "-o", "json").json
-        assert not undeclared(row, copies.BACKED_UP)
+        assert not undeclared(row, backup.BACKED_UP)
         assert row == {"path": str(at), "bytes": (at / "data.mdb").stat().st_size}
         assert (path / "data.mdb").read_bytes() == before
         assert stat.S_IMODE(at.stat().st_mode) == 0o700
@@ -310,7 +310,7 @@ class TestBackup:
         row = run("store", "restore", str(backup), "--to", str(back), "--reason", "test", "-o", "json").json
         assert (dry.pop("dryRun"), row.pop("dryRun")) == (True, False)
         assert dry == row
-        assert not undeclared(row, copies.RESTORED)
+        assert not undeclared(row, restore.RESTORED)
         assert (row["path"], row["incarnation"], row["transactionsAborted"]) == (str(back), 2, 1)
         with Store.open(back) as store:
             assert store.verify() == []
@@ -339,7 +339,7 @@ class TestUpkeep:
                 producer.send_batch([b"x" * 100_000] * 20)
             store.admin.delete_topic("large")
         row = run("store", "compact", "-o", "json").json
-        assert not undeclared(row, copies.COMPACTED)
+        assert not undeclared(row, compact.COMPACTED)
         assert row["bytesAfter"] < row["bytesBefore"] - 1_000_000
         assert row["bytesAfter"] == (path / "data.mdb").stat().st_size
         with Store.open(path) as store:
@@ -364,7 +364,7 @@ class TestUpkeep:
             store.admin.delete_topic("large")
         before = (path / "data.mdb").read_bytes()
         dry = run("store", "compact", "--dry-run", "-o", "json").json
-        assert not undeclared(dry, copies.COMPACTED)
+        assert not undeclared(dry, compact.COMPACTED)
         assert run("store", "compact", "--dry-run").out.startswith(
             "DRY RUN: nothing was changed.\n\nWould compact "
         )

@@ -14,11 +14,16 @@ import pytest
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
 from tests.txnctl.processes import wait_for
 from txnctl.commands.subscriptions import (
-    acknowledge,
-    change as subscription_change,
-    cursor,
-    group as subscriptions,
+    ack,
+    create,
+    cursor_move,
+    delete,
+    evict,
     lag as subscription_lag,
+    nack,
+    pending,
+    seek,
+    update,
 )
 from txnctl.fields.subscription import ROW, STATS
 from txnctl.output.field import undeclared
@@ -74,7 +79,7 @@ class TestCreateAndList:
         """And printed as Pulsar has them."""
         words = ("--isolation-level", level, "--subscription-type", kind, "-o", "json")
         row = run("subscriptions", "create", "orders", "audit", *words).json
-        assert not undeclared(row, subscriptions.CREATED)
+        assert not undeclared(row, create.CREATED)
         assert (row["type"], row["subscriptionIsolationLevel"]) == ("Key_Shared", "READ_UNCOMMITTED")
 
     @pytest.mark.usefixtures("billing")
@@ -315,7 +320,7 @@ class TestAcknowledge:
     def test_one_by_one_and_cumulative(self, run: Any) -> None:
         """The cursor follows; a second time changes nothing, and is a conflict in a transaction."""
         row = run("subscriptions", "ack", "orders", "billing", "1:0", "1:2", "-o", "json").json
-        assert not undeclared(row, acknowledge.ACKNOWLEDGED)
+        assert not undeclared(row, ack.ACKNOWLEDGED)
         assert (row["acknowledged"], row["txnId"], row["markDeletePosition"]) == (2, None, "1:0")
         assert (
             run("subscriptions", "ack", "orders", "billing", "1:0", "1:2", "-o", "json").json["acknowledged"]
@@ -345,7 +350,7 @@ class TestAcknowledge:
             ("1:0", "individual", "0:1"),
             ("1:1", "individual", "0:2"),
         ]
-        assert not undeclared(rows[0], acknowledge.PENDING)
+        assert not undeclared(rows[0], pending.PENDING)
         assert run("subscriptions", "pending", "orders", "billing").out.splitlines()[1].split()[:2] == [
             "1:0", "individual",
         ]  # fmt: skip
@@ -413,7 +418,7 @@ class TestAcknowledge:
                 "-o",
                 "json",
             ).json
-            assert not undeclared(row, acknowledge.GIVEN_BACK)
+            assert not undeclared(row, nack.GIVEN_BACK)
             assert (row["givenBack"], row["dryRun"]) == (2, False)
             (change,) = run("audit", "list", "-o", "json").json
             assert (change["action"], change["reason"]) == ("subscriptions nack", "why")
@@ -476,7 +481,7 @@ class TestCursor:
         assert (outcome.status, outcome.error["code"]) == (4, "object-held")
         assert outcome.error["details"]["transactions"] == ["0:1"]
         row = run("subscriptions", "seek", "orders", "billing", "earliest", "--force", "-o", "json").json
-        assert not undeclared(row, cursor.SOUGHT)
+        assert not undeclared(row, seek.SOUGHT)
         assert row["transactionsAborted"] == ["0:1"]
 
     def test_skip_and_clear(self, run: Any, store: Store) -> None:
@@ -485,7 +490,7 @@ class TestCursor:
         producer.send(b"open", txn=store.begin())
         producer.send(b"after")
         row = run("subscriptions", "skip", "orders", "billing", "2", "--yes", "-o", "json").json
-        assert not undeclared(row, cursor.SKIPPED)
+        assert not undeclared(row, cursor_move.SKIPPED)
         assert (row["skipped"], row["markDeletePositionAfter"]) == (2, "1:1")
         outcome = run("subscriptions", "clear-backlog", "orders", "billing", "--yes")
         assert outcome.out == "Skipped 3 messages of billing on orders: markDeletePosition 1:1 -> 1:4.\n"
@@ -496,15 +501,15 @@ class TestCursor:
     @pytest.mark.parametrize(
         ("words", "fields"),
         [
-            (("seek", "orders", "billing", "1:3"), cursor.SOUGHT),
-            (("skip", "orders", "billing", "4"), cursor.SKIPPED),
-            (("clear-backlog", "orders", "billing"), cursor.SKIPPED),
-            (("evict", "orders", "billing"), subscription_change.EVICTED),
+            (("seek", "orders", "billing", "1:3"), seek.SOUGHT),
+            (("skip", "orders", "billing", "4"), cursor_move.SKIPPED),
+            (("clear-backlog", "orders", "billing"), cursor_move.SKIPPED),
+            (("evict", "orders", "billing"), evict.EVICTED),
             (
                 ("update", "orders", "billing", "--isolation-level", "read-uncommitted"),
-                subscription_change.UPDATED,
+                update.UPDATED,
             ),
-            (("delete", "orders", "billing"), subscription_change.DELETED),
+            (("delete", "orders", "billing"), delete.DELETED),
         ],
     )
     def test_a_dry_run_says_what_the_real_one_does(

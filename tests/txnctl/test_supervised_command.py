@@ -10,11 +10,11 @@ CHECKOUT = Path(__file__).parents[2]
 
 _BESIDE_A_THREAD = """
 import os, threading
-from txnctl.commands import supervised_command
+from txnctl.cli import supervise
 
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 for _ in range(10):
-    assert supervised_command.run(["true"], dict(os.environ)).status == 0
+    assert supervise.run(["true"], dict(os.environ)).status == 0
 """
 
 

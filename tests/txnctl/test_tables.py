@@ -15,7 +15,7 @@ from storage.limits import (
     TABLE_KEY_BYTES_MAX,
     TABLE_VALUE_BYTES_MAX,
 )
-from txnctl.commands.tables import conflicts, delete, put, stats, versions
+from txnctl.commands.tables import delete, history, intents, stats, versions, write
 from txnctl.fields import table as table_fields
 from txnctl.output.field import undeclared
 
@@ -304,7 +304,7 @@ class TestValues:
         outcome = run("tables", "put", "accounts", "B1", "101", "-o", "name")
         assert outcome.out == run("tables", "get", "accounts", "B1", "-o", "name").out
         row = run("tables", "put", "accounts", "B1", "102", "-o", "json").json
-        assert not undeclared(row, put.WRITTEN)
+        assert not undeclared(row, write.WRITTEN)
         assert (row["key"], row["txnId"]) == ("B1", None)
         assert "Put B1 in accounts" in run("tables", "put", "accounts", "B1", "103").out
 
@@ -474,7 +474,7 @@ class TestReports:
         run("tables", "rm", "accounts", "B2", "--txn", "0:4")
         run("tables", "put", "limits", encoded(BINARY), "1", "--key-base64", "--txn", "0:4")
         rows = run("tables", "intents", "-o", "json").json
-        assert not undeclared(rows[0], conflicts.INTENTS)
+        assert not undeclared(rows[0], intents.INTENTS)
         assert [(row["table"], row.get("key"), row["deleted"], row["state"]) for row in rows] == [
             ("accounts", "B1", False, "OPEN"),
             ("accounts", "B2", True, "OPEN"),
@@ -497,7 +497,7 @@ class TestReports:
             run("tables", "put", table, key, "1", "--txn", txn)
             run("tables", "put", table, key, "2")
         rows = run("tables", "history", "-o", "json").json
-        assert not undeclared(rows[0], conflicts.CONFLICTS)
+        assert not undeclared(rows[0], history.CONFLICTS)
         assert [(row["kind"], row["loser"], row["winner"], row["table"], row["key"]) for row in rows] == [
             ("push", "0:6", "0:7", "limits", "L"),
             ("push", "0:4", "0:5", "accounts", "B1"),

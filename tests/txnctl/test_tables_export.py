@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from storage import Store
 from storage.limits import BUFFER_KEYS_MAX, TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
+from tests.model_runs import examples
 from tests.txnctl.processes import wait_for
 from txnctl.commands.tables.import_ import IMPORTED
 from txnctl.output.field import undeclared
@@ -64,9 +65,8 @@ class TestIdentity:
     """`export | import`."""
 
     @settings(
-        max_examples=60,
+        max_examples=examples(60),
         deadline=None,
-        derandomize=True,
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     )
     @given(

@@ -10,13 +10,14 @@ import pytest
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
 from txnctl.commands.topics import (
     delete,
-    group as topics,
+    last_message_id,
     log,
-    messages,
     positions as topic_positions,
+    show,
     stats,
     stats_internal,
 )
+from txnctl.fields import topic
 from txnctl.output.field import undeclared
 from txnctl.output.messages import MESSAGE_FIELDS
 
@@ -118,7 +119,7 @@ class TestList:
         """The same in JSON and in the table."""
         run("topics", "create", "empty")
         empty, orders = run("topics", "list", "-o", "json").json
-        assert not undeclared(orders, (*topics.NAMES, *topics.COUNTS))
+        assert not undeclared(orders, (*topic.NAMES, *topic.COUNTS))
         assert orders["topic"] == "persistent://public/default/orders"
         assert (orders["msgCount"], orders["markerCount"]) == (11, 1)
         assert (orders["maxReadPosition"], orders["lastConfirmedEntry"]) == ("1:5", "1:8")
@@ -142,7 +143,7 @@ class TestShow:
     def test_it_names_the_subscriptions_and_the_counts(self, run: Any) -> None:
         """All declared fields, no other."""
         row = run("topics", "show", "orders", "-o", "json").json
-        assert set(row) == {field.name for field in topics.SHOWN}
+        assert set(row) == {field.name for field in show.SHOWN}
         assert row["subscriptions"] == ["billing", "monitor"]
         assert row["createdMs"] <= row["asOfMs"]
         assert "billing, monitor" in run("topics", "show", "orders").out
@@ -495,7 +496,7 @@ class TestLastMessageId:
             "subscription": None,
             "messageId": "1:8",
         }
-        assert not undeclared(outcome.json, messages.LAST_MESSAGE_ID)
+        assert not undeclared(outcome.json, last_message_id.LAST_MESSAGE_ID)
 
     def test_of_an_empty_topic_there_is_none(self, run: Any) -> None:
         """Null for programs, nothing on standard output for shells."""

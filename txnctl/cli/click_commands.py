@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from txnctl.cli.aliases import ALIASES
 from txnctl.cli.declaration import EFFECTS, Declaration, Group, declaration_of, summary_of
-from txnctl.commands import ALIASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

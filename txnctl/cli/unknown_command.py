@@ -6,8 +6,8 @@ from difflib import get_close_matches
 
 import click
 
+from txnctl.cli.aliases import ALIASES
 from txnctl.cli.declaration import Group
-from txnctl.commands import ALIASES
 
 _SPELLED = 3
 """Commands of the same name that are spelled in full; of more, the groups are named."""

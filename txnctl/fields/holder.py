@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from txnctl.fields.owner import alive, deadline
 from txnctl.output.field import Field
 from txnctl.output.human import duration
 
@@ -73,8 +74,6 @@ COLUMNS = (
 
 def cells(row: Row) -> Row:
     """The row with what the columns show in words."""
-    from txnctl.commands.transactions.layout import alive, deadline
-
     return {**row, "alive": alive(row), "deadline": deadline(row), "who": who(row)}
 
 
@@ -98,3 +97,20 @@ def held_up(row: Row) -> str:
     if row["oldestBlockedMs"] is not None:
         text += f", the oldest for {duration(max(0, row['asOfMs'] - row['oldestBlockedMs']))}"
     return text
+
+
+def then(each: Row) -> str:
+    """Who comes before it, or who blocks when it has ended."""
+    if each["place"] > 1:
+        yet = (
+            f"only {each['freesWhereSkipped']:,} where it is skipped"
+            if each["freesWhereSkipped"]
+            else "nothing yet"
+        )
+        return f"{each['first']} comes first: ending this one frees {yet}"
+    if each["blockedNext"] is None:
+        return "nothing stays blocked"
+    stays = each["ifEnded"]["staysBlocked"]
+    return (
+        f"{stays:,} stay blocked behind {each['blockedNext']}" if stays else f"{each['blockedNext']} follows"
+    )

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from txnctl.cli.context import Context
+    from txnctl.output.screen import Screen
 
     Row = dict[str, Any]
 
@@ -105,10 +105,10 @@ def ago(at_ms: int | None, now_ms: int) -> str:
     return UNKNOWN if at_ms is None else duration(max(0, now_ms - at_ms))
 
 
-def table(context: Context, rows: Sequence[Row], columns: Sequence[Field]) -> list[str]:
-    """The lines of a table, what needs attention in colour."""
-    text = context.table_of(rows, columns)
+def table(screen: Screen, rows: Sequence[Row], columns: Sequence[Field]) -> str:
+    """A table, what needs attention in colour."""
+    text = screen.table_of(rows, columns)
     # Coloured when the columns are in line: within a cell the codes would be escaped.
     for word, *styles in ALARMS:
-        text = text.replace(f"  {word}", f"  {context.style(word, *styles)}")
-    return text.splitlines()
+        text = text.replace(f"  {word}", f"  {screen.style(word, *styles)}")
+    return text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from txnctl.cli.aliases import ALIASES
 from txnctl.cli.click_commands import Command, GroupCommand
 from txnctl.cli.exit_codes import MEANINGS
-from txnctl.commands import ALIASES
 from txnctl.generate.environment import VARIABLES
 from txnctl.output.field import KINDS
 

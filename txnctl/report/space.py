@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from txnctl.commands.store.space import SPACE
+from txnctl.fields.store import SPACE
 from txnctl.output.human import plural, size
 from txnctl.report import tables
 from txnctl.report.markup import Markup

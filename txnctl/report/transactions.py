@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from txnctl.commands.transactions.explain import beside_the_lock, then
-from txnctl.commands.transactions.layout import EVIDENCE, alive, deadline, mode, short_names, touched_parts
-from txnctl.fields.holder import waiting, who
+from txnctl.fields.holder import then, waiting, who
+from txnctl.fields.owner import EVIDENCE, alive, beside_the_lock, deadline, mode
+from txnctl.fields.touched import short_names, touched_parts
 from txnctl.output.field import Field
 from txnctl.output.human import UNKNOWN, count, duration, plural
 from txnctl.report import tables

@@ -113,7 +113,7 @@ class LazyTransaction:
             started.append(Started(timestamp, clock.wall_ms(), view.now_ns))
 
         # Whoever is about to write a key is refused over the read of a newer transaction: it had better commit first.
-        connection.environment.lock_file.back_off(connection.lock_timeout_s)
+        connection.environment.lock_file.gate.back_off(connection.lock_timeout_s)
         for is_prepared in (False, True):
             with suppress(Unready), connection.recorded_view(issue):
                 return cls(connection, coordinator, begun, 0, started[0])

@@ -15,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 from storage import AccessMode, Store
 from storage.errors import ProducerFenced, TransactionChanged
 from storage.process.clock import ManualClock
+from tests.model_runs import examples
 from tests.storage.ops.stuck import Script, play, scripts
 
 
@@ -66,7 +67,7 @@ def checked(effects: list[dict[str, Any]], before: dict[str, Any], after: dict[s
         assert (following and following["txnId"]) == (blocker and blocker["txnId"])
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(scripts, scripts, st.lists(st.integers(0, 3), max_size=6), st.integers(0, 3))
 def test_dry_run_numbers_are_the_real_ones(
     lasting: Store, script: Script, second: Script, keys: list[int], which: int
@@ -95,7 +96,7 @@ def test_dry_run_numbers_are_the_real_ones(
     checked(real["effects"], before, after)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(scripts, st.sampled_from(AccessMode))
 def test_so_are_those_of_fencing(lasting: Store, script: Script, mode: AccessMode) -> None:
     """Whoever sent the transaction's messages is out."""

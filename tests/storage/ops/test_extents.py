@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 from storage import IsolationLevel, Store, TxnID
 from storage.errors import InvalidValue, MessageNotFound, TopicNotFound, TransactionConflict
 from storage.values.position import Position
+from tests.model_runs import examples
 
 
 def test_extents_are_of_one_moment_and_say_where_both_levels_end(store: Store) -> None:
@@ -55,7 +56,7 @@ def test_a_topic_created_again_is_another(store: Store) -> None:
     limit=st.integers(1, 30),
     per_ledger=st.integers(1, 4),
 )
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_reach_takes_as_many_whole_entries_as_fit_and_at_least_one(
     tmp_path_factory: pytest.TempPathFactory, batches: list[int], limit: int, per_ledger: int
 ) -> None:
@@ -153,7 +154,7 @@ def test_an_empty_table_is_one_part(store: Store) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_messages_between_two_positions_are_those_that_a_reader_is_handed(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

@@ -14,6 +14,7 @@ from storage.disk.view import ReadView
 from storage.errors import TopicNotFound
 from storage.process.clock import ManualClock
 from storage.reports import chain
+from tests.model_runs import examples
 from tests.storage.ops.stuck import Script, play, recount, scripts
 
 
@@ -121,7 +122,7 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 class TestCounts:
     """They are exact, whatever lies there."""
 
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60))
     @given(scripts)
     def test_what_is_freed_equals_a_recount(self, lasting: Store, script: Script) -> None:
         """Of the log from end to end; and for every subscription the sum over the chain is what it has blocked."""
@@ -139,7 +140,7 @@ class TestCounts:
             assert row == stats["subscriptions"][name]
             assert sum(each["unblocks"][name] for each in model["openTransactions"]) == row["blocked"]
 
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40))
     @given(scripts)
     def test_what_each_unblocks_is_what_its_end_unblocks(self, lasting: Store, script: Script) -> None:
         """Ending them one after the other, in the order of the chain, frees on every subscription what was said."""

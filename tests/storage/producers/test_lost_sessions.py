@@ -439,16 +439,16 @@ class TestLeaving:
         owner = rivals.produce(EXCLUSIVE)
         process = rivals.open()
         waiter = rivals.wait(store=process)
-        gate = process.connection.environment.lock_file
+        gate = process.connection.environment.lock_file.gate
 
         def busy(*arguments: object) -> None:
             raise WriterBusy("the writer gate is not free")
 
-        enter, type(gate).enter_gate = type(gate).enter_gate, busy  # type: ignore[method-assign, assignment]
+        enter, type(gate).enter = type(gate).enter, busy  # type: ignore[method-assign, assignment]
         try:
             waiter.interrupt()
         finally:
-            type(gate).enter_gate = enter  # type: ignore[method-assign]
+            type(gate).enter = enter  # type: ignore[method-assign]
         assert isinstance(waiter.error, KeyboardInterrupt)
         process.create_topic("u")
         assert [row["isWaiting"] for row in store.producer_rows("t")] == [False]

@@ -18,7 +18,7 @@ from hypothesis import note, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from storage import IsolationLevel, Producer, Store, TxnctlError
-from tests.storage.conftest import MODEL_EXAMPLES
+from tests.model_runs import MODEL_EXAMPLES, examples
 from tests.storage.producers.model import (
     ABORTED,
     COMMITTED,
@@ -546,6 +546,6 @@ class _Shown:
 
 
 ProducerMachine.TestCase.settings = settings(
-    max_examples=MODEL_EXAMPLES or 60, stateful_step_count=60 if MODEL_EXAMPLES else 40
+    max_examples=examples(60), stateful_step_count=60 if MODEL_EXAMPLES else 40
 )
 TestProducers = ProducerMachine.TestCase

@@ -627,6 +627,22 @@ class TestVisibleSet:
         assert receive(consumer) == "one two"
         assert store.verify(full=True) == []
 
+    @pytest.mark.parametrize(("end", "skipped"), [("commit", 2), ("abort", 1)])
+    def test_skipping_a_message_held_behind_an_ended_transaction(
+        self, store: Store, attach: Attach, end: str, skipped: int
+    ) -> None:
+        """Dispatch has not come to the marker: the record of the held message goes with the marker."""
+        txn, consumer = store.begin(), attach(KEY_SHARED)
+        send(store, "k=open", txn=txn)
+        send(store, "k=held", "free")
+        assert receive(consumer) == "free"
+        getattr(store, end)(txn)
+        assert store.admin.skip("t", "a", 2)["skipped"] == skipped
+        assert store.verify(full=True) == []
+        send(store, "k=next")
+        assert receive(consumer) == "next"
+        assert store.verify(full=True) == []
+
     def test_the_last_message(self, store: Store, attach: Attach) -> None:
         """The largest that can be handed out: neither undecided nor held by its key."""
         txn = store.begin()

@@ -20,6 +20,7 @@ from storage.maintenance.table_gc import COUNTS
 from storage.process.clock import ManualClock
 from storage.table import catalogue as tables, intent, retention
 from storage.txn import outcomes
+from tests.model_runs import examples
 from tests.processes.memory import directory_in_memory
 
 KEYS = st.sampled_from([b"a", b"a\0", b"b", b"b\xff", b"cccccccc", b"ccccccccc"])
@@ -115,7 +116,7 @@ def counts(result: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name not in ("purgeSteps", "dryRun")}
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     st.lists(STEPS, max_size=40),
     st.none() | st.integers(0, 1),

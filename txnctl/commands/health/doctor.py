@@ -6,6 +6,7 @@ from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option, output
 from txnctl.fields.overview import AS_OF, FINDINGS, VERDICT
 from txnctl.output.field import Field
+from txnctl.output.screen import WIDTH, next_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +132,6 @@ def _finding(context: Context, found: Row) -> Iterator[str]:
     from textwrap import wrap
 
     from txnctl.commands.health.status_screen import VERDICT_STYLES
-    from txnctl.commands.topics.stats import WIDTH
     from txnctl.output.human import sentence
 
     style = VERDICT_STYLES[found["severity"]]
@@ -141,7 +141,7 @@ def _finding(context: Context, found: Row) -> Iterator[str]:
     for line in rest:
         yield f"  {context.style(line, 'bold')}"
     yield from [f"  {line}" for line in wrap(found["why"], WIDTH - 2, break_on_hyphens=False)]
-    yield f"  Next: {context.style(found['command'], 'cyan')}"
+    yield f"  {next_command(context, found['command'])}"
 
 
 def _presence(program: Row) -> str:

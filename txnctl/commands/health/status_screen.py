@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from os.path import basename
 
-from txnctl.commands.topics.stats import heading
 from txnctl.fields.overview import verdict_text
 from txnctl.output.field import Field
 from txnctl.output.human import duration, plural, size
+from txnctl.output.screen import heading, next_command, section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _findings(context: Context, findings: Sequence[Row]) -> Iterator[str]:
     if len(findings) > FINDINGS_SHOWN:
         yield f"    and {len(findings) - FINDINGS_SHOWN} more"
     yield ""
-    yield f"Next: {context.style('txnctl doctor', 'cyan')}"
+    yield next_command(context, "txnctl doctor")
 
 
 def _facts(row: Row) -> Iterator[tuple[str, str]]:
@@ -129,8 +129,6 @@ def _section(
     if not rows:
         return
     yield ""
-    headings, *body = context.table_of(rows[:limit], fields, indent=2).splitlines()
-    yield f"  {context.style(headings, 'dim')}"
-    yield from [f"  {line}" for line in body]
+    yield from section(context, context.table_of(rows[:limit], fields, indent=2))
     if len(rows) > limit:
         yield f"  and {len(rows) - limit:,} more: {command}"

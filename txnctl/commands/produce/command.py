@@ -232,7 +232,7 @@ def _check(
 
 
 def _source(context: Context, file: str | None) -> Any:
-    from txnctl.commands.produce.source import Source
+    from txnctl.input.source import Source
 
     source = Source.open(file)
     if source.is_terminal:

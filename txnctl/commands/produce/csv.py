@@ -7,15 +7,15 @@ import csv
 from storage.errors import BadInput, BadLine, InvalidValue
 from storage.limits import MESSAGE_BYTES_MAX, PROPERTIES_MAX
 from txnctl.commands.produce.sending import Batch
-from txnctl.commands.produce.source import LineReader
-from txnctl.output.csv_text import csv_text
+from txnctl.input.csv_text import csv_text
+from txnctl.input.lines import LineReader
 from txnctl.output.timestamp import milliseconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from txnctl.commands.produce.source import Source
+    from txnctl.input.source import Source
 
 _LINE_BYTES_MAX = 2 * MESSAGE_BYTES_MAX + 1024 * 1024
 """A value of quotes alone has each of them doubled."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 from storage.errors import BadInput, BadLine, MessageTooLarge
 from storage.limits import MESSAGE_BYTES_MAX, PROPERTIES_MAX
 from txnctl.commands.produce.sending import Batch
-from txnctl.commands.produce.source import LineReader
+from txnctl.input.lines import LineReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from txnctl.commands.produce.source import Block, Source
+    from txnctl.input.lines import Block
+    from txnctl.input.source import Source
 
     Take = Callable[[Batch], None]
 

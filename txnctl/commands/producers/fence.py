@@ -6,6 +6,7 @@ from txnctl.cli.decorators import administrative, argument, changes_store, examp
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.producer import NAMES
 from txnctl.output.field import Field
+from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,9 +63,7 @@ def fence(context: Context, topic: str, waiting: bool) -> None:
 def _report(context: Context, row: Row, option: str) -> Iterator[str]:
     from storage.values.names import short_topic_name
 
-    if row["dryRun"]:
-        yield context.style("DRY RUN: nothing was changed.", "bold")
-        yield ""
+    yield from dry_run_heading(context, row)
     name = short_topic_name(row["topic"])
     yield f"{'Fence' if row['dryRun'] else 'Fenced'} the producers of {name}"
     yield from _lines(row, done=not row["dryRun"])

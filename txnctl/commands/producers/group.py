@@ -1,32 +1,23 @@
-"""`txnctl producers`: who may produce to a topic, and who waits to."""
+"""`txnctl producers`: admission to a topic, the queue of waiting producers, and leader election."""
 
 from __future__ import annotations
 
 from txnctl.cli.declaration import Group
-from txnctl.cli.decorators import argument, example, output, reads_store
-from txnctl.cli.value_types import TOPIC
-from txnctl.fields.producer import AS_OF, ROW
-from txnctl.output.field import Field
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
 
 producers = Group(
     "producers",
     "Producers: who may produce to a topic, who waits, and leader election.",
     elsewhere={
+        "list": (
+            "txnctl.commands.producers.list:list_",
+            "List the producers that are connected, or wait for their turn.",
+        ),
         "open": (
-            "txnctl.commands.producers.session:open_",
+            "txnctl.commands.producers.open:open_",
             "Open a session, for one shell command after the other, and print its token, alone.",
         ),
         "close": (
-            "txnctl.commands.producers.session:close",
+            "txnctl.commands.producers.close:close",
             "Close a session: the topic is free for the next.",
         ),
         "show": (
@@ -43,58 +34,3 @@ producers = Group(
         ),
     },
 )
-
-LISTED = (*ROW, *AS_OF)
-
-_COLUMNS = (
-    Field("name", "id", "The topic.", heading="TOPIC"),
-    Field("producerName", "id", "The producer.", heading="PRODUCER"),
-    Field("accessMode", "text", "What it asked for.", heading="MODE"),
-    Field("role", "text", "What it is."),
-    Field("epoch", "integer", "Its epoch."),
-    Field("who", "text", "Where it runs.", heading="OWNER"),
-    Field("program", "text", "What it runs."),
-    Field("alive", "text", "Whether it lives."),
-    Field("connected", "text", "For how long."),
-    Field("lastPublish", "text", "How long ago."),
-)
-
-
-@producers.command("list")
-@argument("topic", type=TOPIC, required=False, help="Only those of this topic. [default: of all topics]")
-@reads_store
-@output(LISTED, name_field="producerName")
-@example(
-    "txnctl producers list orders",
-    setup=("txnctl topics create orders", "txnctl producers open orders --producer loader"),
-)
-@example("txnctl producers list -o json")
-def list_(context: Context, topic: str | None) -> None:
-    """List the producers that are connected, or wait for their turn.
-
-    ROLE is `owner` (it has the topic for itself), `was owner` (it is dead), `shared`, or `waiting` with its place, 1 is
-    next. ALIVE says what is proven of it: `yes`; `stopped` (SIGSTOP), which counts as alive; `lease` and for how long,
-    of a session that no process holds; `DEAD` or `EXPIRED`, which stand in nobody's way: the next producer that
-    connects removes them.
-    """
-    from txnctl.output.timestamp import both
-
-    as_of = both("asOf", context.store.connection.clock.wall_ms())
-    rows = [{**row, **as_of} for row in context.store.producer_rows(topic)]
-    if not rows and context.output == "table":
-        context.note("no producers are connected" + (f" to {topic}" if topic is not None else ""))
-    context.show_list(rows, table=lambda shown: _table(context, shown))
-
-
-def _table(context: Context, rows: Sequence[Row]) -> list[str]:
-    from txnctl.fields.producer import cells, table
-
-    return table(context, [{**cells(row, row["asOfMs"]), "role": _role(row)} for row in rows], _COLUMNS)
-
-
-def _role(row: Row) -> str:
-    if row["isWaiting"]:
-        return "waiting" if row["place"] is None else f"waiting {row['place']}"
-    if row["isOwner"]:
-        return "owner"
-    return "shared" if row["accessMode"] == "Shared" else "was owner"

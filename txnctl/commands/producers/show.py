@@ -9,6 +9,7 @@ from txnctl.cli.value_types import TOPIC
 from txnctl.fields.producer import AS_OF, NAMES
 from txnctl.output.field import Field
 from txnctl.output.human import duration, plural
+from txnctl.output.screen import heading, next_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +114,6 @@ def show(context: Context, topic: str, limit: int) -> None:
 
 
 def _screen(context: Context, row: Row) -> Iterator[str]:
-    from txnctl.commands.topics.stats import heading
     from txnctl.fields.producer import table
 
     yield heading(context, row["name"], _summary(row), row["asOfMs"])
@@ -125,14 +125,14 @@ def _screen(context: Context, row: Row) -> Iterator[str]:
     ):
         if rows:
             yield ""
-            yield from [f"  {line}" for line in table(context, rows, columns)]
+            yield from [f"  {line}" for line in table(context, rows, columns).splitlines()]
     notes = list(_notes(row))
     if notes:
         yield ""
         yield from [f"  {line}" for line in notes]
     if row["next"] is not None:
         yield ""
-        yield f"Next: {context.style(row['next'], 'cyan')}"
+        yield next_command(context, row["next"])
 
 
 def _advice(row: Row) -> str | None:

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from txnctl.cli.decorators import example, output, reads_store
-from txnctl.output.field import Field
+from txnctl.fields.store import SPACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
-
-SPACE = (
-    Field("database", "text", "A part of the store; docs/FORMAT.md says what each holds."),
-    Field("entries", "integer", "Its records.", heading="RECORDS"),
-    Field("bytes", "size", "The pages that it takes.", heading="SIZE"),
-    Field("depth", "integer", "Levels of its tree."),
-)
 
 
 @reads_store

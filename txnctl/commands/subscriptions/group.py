@@ -1,44 +1,27 @@
-"""`txnctl subscriptions`: their cursors, isolation levels and backlogs."""
+"""`txnctl subscriptions`: cursors, isolation levels and backlogs of subscriptions."""
 
 from __future__ import annotations
 
-import click
-
 from txnctl.cli.declaration import Group
-from txnctl.cli.decorators import argument, changes_store, example, option, output, reads_store
-from txnctl.cli.value_types import (
-    ISOLATION_LEVEL,
-    ON_OPEN as ON_OPEN_NAMES,
-    POSITION_OR_TIME,
-    SUBSCRIPTION,
-    SUBSCRIPTION_TYPE,
-    TOPIC,
-)
-from txnctl.fields.subscription import BACKLOG, MODE, NAMES, ON_OPEN, ROW, VERDICT
-from txnctl.output.field import Field
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from storage import IsolationLevel, OnOpen, SubscriptionType
-    from storage.values.position import Start
-    from txnctl.cli.context import Context
-    from txnctl.cli.value_types import AtTime
-
-    Row = dict[str, Any]
 
 subscriptions = Group(
     "subscriptions",
     "Subscriptions: their cursors, isolation levels and backlogs.",
     elsewhere={
+        "list": (
+            "txnctl.commands.subscriptions.list:list_",
+            "List subscriptions, with their backlogs and verdicts.",
+        ),
+        "create": (
+            "txnctl.commands.subscriptions.create:create",
+            "Create a subscription, with nobody attached yet.",
+        ),
         "show": (
             "txnctl.commands.subscriptions.show:show",
             "Show what a subscription is: type, isolation level, cursor, consumers.",
         ),
         "stats": (
-            "txnctl.commands.subscriptions.show:stats",
+            "txnctl.commands.subscriptions.stats:stats",
             "Show the backlog of a subscription, split, and what it has delivered.",
         ),
         "lag": (
@@ -46,162 +29,37 @@ subscriptions = Group(
             "Say whether consumers are slow, or blocked by an open transaction.",
         ),
         "pending": (
-            "txnctl.commands.subscriptions.acknowledge:pending",
+            "txnctl.commands.subscriptions.pending:pending",
             "List the acknowledgements that wait for their transaction.",
         ),
         "seek": (
-            "txnctl.commands.subscriptions.cursor:seek",
+            "txnctl.commands.subscriptions.seek:seek",
             "Move a subscription: the message at POSITION is the next one.",
         ),
         "skip": (
-            "txnctl.commands.subscriptions.cursor:skip",
+            "txnctl.commands.subscriptions.skip:skip",
             "Acknowledge the next messages of a subscription, unread.",
         ),
         "clear-backlog": (
-            "txnctl.commands.subscriptions.cursor:clear_backlog",
+            "txnctl.commands.subscriptions.clear_backlog:clear_backlog",
             "Acknowledge all visible messages of a subscription, unread.",
         ),
         "ack": (
-            "txnctl.commands.subscriptions.acknowledge:ack",
+            "txnctl.commands.subscriptions.ack:ack",
             "Acknowledge messages, plainly or in a transaction.",
         ),
         "nack": (
-            "txnctl.commands.subscriptions.acknowledge:nack",
+            "txnctl.commands.subscriptions.nack:nack",
             "Give messages back, to be handed out again later.",
         ),
         "evict": (
-            "txnctl.commands.subscriptions.change:evict",
+            "txnctl.commands.subscriptions.evict:evict",
             "Detach consumers; what they held goes to others.",
         ),
         "update": (
-            "txnctl.commands.subscriptions.change:update",
+            "txnctl.commands.subscriptions.update:update",
             "Change the type, isolation level or dead-letter rule of a subscription.",
         ),
-        "delete": ("txnctl.commands.subscriptions.change:delete", "Delete a subscription with its cursor."),
+        "delete": ("txnctl.commands.subscriptions.delete:delete", "Delete a subscription with its cursor."),
     },
 )
-
-_COLUMNS = (
-    Field("topicName", "id", "The topic.", heading="TOPIC"),
-    NAMES[1],
-    *MODE,
-    Field("markDeletePosition", "position", "The cursor.", heading="MARK-DELETE"),
-    *BACKLOG[:5],
-    Field("living", "integer", "Consumers.", heading="CONSUMERS"),
-    VERDICT,
-)
-
-CREATED = (
-    *NAMES,
-    *MODE,
-    ON_OPEN,
-    Field("markDeletePosition", "position", "Its backlog begins after this position."),
-)
-
-
-@subscriptions.command("list")
-@argument("topic", type=TOPIC, required=False, help="Only those of this topic. [default: of all topics]")
-@reads_store
-@output(ROW, name_field="subscription")
-@example(
-    "txnctl subscriptions list orders",
-    setup=("txnctl topics create orders", "txnctl subscriptions create orders billing"),
-)
-@example("txnctl subscriptions list -o json")
-def list_(context: Context, topic: str | None) -> None:
-    """List subscriptions, with their backlogs and verdicts."""
-    rows = context.store.subscription_rows(topic)
-    if not rows and context.output == "table":
-        context.note("there are no subscriptions" + (f" on {topic}" if topic is not None else ""))
-    context.show_list(rows, table=lambda shown: _table(context, shown))
-
-
-def _table(context: Context, rows: Sequence[Row]) -> str:
-    from txnctl.fields.subscription import level_of, living, short_topic
-
-    cells = [
-        {
-            **row,
-            "topicName": short_topic(row),
-            "subscriptionIsolationLevel": level_of(row),
-            "living": living(row),
-        }
-        for row in rows
-    ]
-    return context.table_of(cells, _COLUMNS)
-
-
-@subscriptions.command("create")
-@argument("topic", type=TOPIC, help="The topic.")
-@argument("subscription", type=SUBSCRIPTION, help="The new subscription: letters, digits and -_.=:.")
-@option("--subscription-type", type=SUBSCRIPTION_TYPE, help="Who shares the messages. [default: exclusive]")
-@option("--isolation-level", type=ISOLATION_LEVEL, help="What it may be handed. [default: read-committed]")
-@option("--on-open", type=ON_OPEN_NAMES, help="What open transactions do to read-committed. [default: block]")
-@option(
-    "--from",
-    "start",
-    type=POSITION_OR_TIME,
-    help="The first message of its backlog: earliest, latest, L:E, L:E:B or @TIME. [default: latest]",
-)
-@option("--dead-letter-topic", type=TOPIC, help="Where letters go. [default: TOPIC-SUBSCRIPTION-DLQ]")
-@option(
-    "--max-redeliver-count",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Move a message to the dead-letter topic after so many redeliveries. [default: never]",
-)
-@changes_store()
-@output(CREATED, name_field="subscription")
-@example("txnctl subscriptions create orders billing", setup="txnctl topics create orders")
-@example(
-    "txnctl subscriptions create orders audit --isolation-level read-uncommitted --from earliest",
-    setup="txnctl topics create orders",
-)
-@example(
-    "txnctl subscriptions create orders shipping --subscription-type key-shared --on-open skip",
-    setup="txnctl topics create orders",
-)
-def create(
-    context: Context,
-    topic: str,
-    subscription: str,
-    subscription_type: SubscriptionType | None,
-    isolation_level: IsolationLevel | None,
-    on_open: OnOpen | None,
-    start: Start | AtTime | None,
-    dead_letter_topic: str | None,
-    max_redeliver_count: int | None,
-) -> None:
-    """Create a subscription, with nobody attached yet.
-
-    READ_COMMITTED hands out what is committed, in order, and waits at the first open transaction. READ_UNCOMMITTED
-    hands out everything at once: open, committed and aborted messages. `latest` misses nothing that commits later:
-    at READ_COMMITTED it is just after maxReadPosition.
-
-    With --on-open skip, for shared and key-shared, READ_COMMITTED does not wait there: an open transaction holds back
-    its own messages alone, and on key-shared later ones of their keys. A committed transaction may then arrive in
-    parts, and the order of a producer is not kept.
-    """
-    from storage import LATEST, IsolationLevel, SubscriptionType
-    from txnctl.commands.subscriptions.start import note_if_beyond, resolved
-
-    start = LATEST if start is None else resolved(context, topic, start)
-    row = context.store.admin.create_subscription(
-        topic,
-        subscription,
-        subscription_type=subscription_type or SubscriptionType.EXCLUSIVE,
-        subscription_isolation_level=isolation_level or IsolationLevel.READ_COMMITTED,
-        on_open=on_open,
-        initial_position=start,
-        dead_letter_topic=dead_letter_topic,
-        max_redeliver_count=max_redeliver_count,
-    )
-    note_if_beyond(context, topic, start, row["markDeletePosition"])
-    context.show(row, table=_created)
-
-
-def _created(row: Row) -> str:
-    from txnctl.fields.subscription import mode_of, name_of
-
-    after = row["markDeletePosition"]
-    return f"Created subscription {name_of(row)} ({mode_of(row)}); its backlog begins after {after}."

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from storage.client.table import Table
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-    from txnctl.commands.produce.source import Source
+    from txnctl.input.source import Source
 
 IMPORTED = (
     NAME,
@@ -85,7 +85,7 @@ def import_(
     transaction. Abort it, or import again: the same keys are written once more.
     """
     from storage.errors import Conflict, InvalidValue
-    from txnctl.commands.produce.source import Source
+    from txnctl.input.source import Source
 
     if timeout is not None and txn is not None:
         raise InvalidValue(

@@ -10,15 +10,15 @@ from binascii import Error as NotBase64, a2b_base64
 
 from storage.errors import BadLine, InvalidValue
 from storage.limits import TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
-from txnctl.commands.produce.source import LineReader
 from txnctl.commands.tables.export import CSV_COLUMNS
-from txnctl.output.csv_text import csv_text
+from txnctl.input.csv_text import csv_text
+from txnctl.input.lines import LineReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from txnctl.commands.produce.source import Source
+    from txnctl.input.source import Source
 
     Pair = tuple[bytes, bytes]
     AtPause = Callable[[], None]

@@ -6,6 +6,7 @@ from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TABLE as TABLE_NAME
 from txnctl.fields.table import TABLE
 from txnctl.output.field import Field
+from txnctl.output.screen import heading, next_command, section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +61,6 @@ def stats(context: Context, table: str) -> None:
 
 
 def _report(context: Context, row: Row) -> Iterator[str]:
-    from txnctl.commands.topics.stats import heading
     from txnctl.output.human import duration, plural
 
     yield heading(context, row["table"], plural(row["keys"], "key"), row["asOfMs"])
@@ -71,7 +71,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
     if row["intents"]:
         command = f"txnctl tables intents {row['table']}" if row["holders"] else "txnctl store gc"
         yield ""
-        yield f"Next: {context.style(command, 'cyan')}"
+        yield next_command(context, command)
 
 
 def _intents(row: Row) -> str:
@@ -91,10 +91,9 @@ def _holders(context: Context, row: Row) -> Iterator[str]:
     """A line for each open transaction that holds keys, and how many more there are."""
     if not row["holders"]:
         return
-    headings, *lines = context.table_of(row["holders"], HOLDERS, folds=False).splitlines()
+    table = context.table_of(row["holders"], HOLDERS, folds=False)
     yield ""
-    yield f"  {context.style(headings, 'dim')}"
-    yield from [f"  {line}" for line in lines]
+    yield from section(context, table)
     more = row["ongoingTxnCount"] - len(row["holders"])
     if more:
         yield f"  and {more:,} more"

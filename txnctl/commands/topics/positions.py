@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.commands.topics.group import AS_OF, NAMES
-from txnctl.commands.topics.stats import heading
+from txnctl.fields.topic import AS_OF, NAMES
 from txnctl.output.field import Field
 from txnctl.output.human import plural
+from txnctl.output.screen import heading, section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,10 +129,8 @@ def _entries_through(ledgers: Sequence[Row], position: tuple[int, int]) -> int:
 def _screen(context: Context, row: Row) -> Iterator[str]:
     yield heading(context, row["name"], plural(row["entries"], "entry", "entries"), row["asOfMs"])
     lines = _lines(row)
-    headings, *table = context.table_of(lines, COLUMNS, indent=2).splitlines()
     yield ""
-    yield f"  {context.style(headings, 'dim')}"
-    yield from [f"  {line}" for line in table]
+    yield from section(context, context.table_of(lines, COLUMNS, indent=2))
 
 
 def _lines(row: Row) -> list[Row]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.commands.topics.group import AS_OF, COUNTS, CREATED, LIMITS, NAMES
 from txnctl.fields.subscription import level_of
+from txnctl.fields.topic import AS_OF, COUNTS, CREATED, LIMITS, NAMES
 from txnctl.output.field import Field
 from txnctl.output.human import count, duration, plural, size
-from txnctl.output.timestamp import clock_time
+from txnctl.output.screen import heading, next_command, section, verdict_section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,17 +65,6 @@ SUBSCRIPTION_COLUMNS = (
     Field("verdict", "text", "ok, behind, blocked, mixed, or no-consumer."),
 )
 
-VERDICT_STYLES = {
-    "ok": ("green",),
-    "behind": ("yellow",),
-    "no-consumer": ("yellow",),
-    "blocked": ("bold", "red"),
-    "mixed": ("bold", "red"),
-}
-
-WIDTH = 87
-"""Columns of the first line, at whose end stands the moment."""
-
 
 @reads_store
 @argument("topic", type=TOPIC, help="The topic.")
@@ -116,7 +105,7 @@ def _screen(context: Context, row: Row) -> Iterator[str]:
     advice = _advice(row)
     if advice is not None:
         yield ""
-        yield f"Next: {context.style(advice, 'cyan')}"
+        yield next_command(context, advice)
 
 
 def _advice(row: Row) -> str | None:
@@ -126,13 +115,6 @@ def _advice(row: Row) -> str | None:
     if row["waitingPublishers"]:
         return f"txnctl producers show {row['name']}"
     return None
-
-
-def heading(context: Context, name: str, facts: str, as_of_ms: int) -> str:
-    """The first line of a report: the name, the facts, and at the end of the line the moment."""
-    left, moment = f"{name:<10}  {facts}", f"as of {clock_time(as_of_ms)}"
-    gap = " " * max(2, WIDTH - len(left) - len(moment))
-    return f"{context.style(name, 'bold')}{left[len(name) :]}{gap}{context.style(moment, 'dim')}"
 
 
 def _positions(row: Row) -> Iterator[str]:
@@ -158,10 +140,9 @@ def _publishers(context: Context, row: Row) -> Iterator[str]:
     from txnctl.fields.producer import COLUMNS, cells, table
 
     if row["publishers"]:
-        headings, *lines = table(context, [cells(each, row["asOfMs"]) for each in row["publishers"]], COLUMNS)
         yield ""
-        yield f"  {context.style(headings, 'dim')}"
-        yield from [f"  {line}" for line in lines]
+        publishers = [cells(publisher, row["asOfMs"]) for publisher in row["publishers"]]
+        yield from section(context, table(context, publishers, COLUMNS))
     if row["waitingPublishers"]:
         if not row["publishers"]:
             yield ""
@@ -183,9 +164,5 @@ def _subscriptions(context: Context, subscriptions: dict[str, Row]) -> Iterator[
     ]
     if not rows:
         return
-    headings, *lines = context.table_of(rows, SUBSCRIPTION_COLUMNS, folds=False).splitlines()
     yield ""
-    yield f"  {context.style(headings, 'dim')}"
-    for row, line in zip(rows, lines, strict=True):
-        verdict = row["verdict"]
-        yield f"  {line.removesuffix(verdict)}{context.style(verdict, *VERDICT_STYLES.get(verdict, ()))}"
+    yield from verdict_section(context, rows, context.table_of(rows, SUBSCRIPTION_COLUMNS, folds=False))

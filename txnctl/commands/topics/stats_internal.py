@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.commands.topics.group import AS_OF, NAMES
-from txnctl.commands.topics.stats import heading
+from txnctl.fields.topic import AS_OF, NAMES
 from txnctl.output.field import Field
 from txnctl.output.human import plural, size
+from txnctl.output.screen import heading, section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,10 +114,9 @@ def _screen(context: Context, row: Row) -> Iterator[str]:
 def _section(context: Context, rows: Sequence[Row], fields: Sequence[Field]) -> Iterator[str]:
     if not rows:
         return
-    headings, *lines = context.table_of(rows, fields, indent=2).splitlines()
+    table = context.table_of(rows, fields, indent=2)
     yield ""
-    yield f"  {context.style(headings, 'dim')}"
-    yield from [f"  {line}" for line in lines]
+    yield from section(context, table)
 
 
 def _ahead(cursor: Row) -> str | None:

@@ -7,6 +7,7 @@ import click
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import TXN_ID
 from txnctl.output.field import Field
+from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,9 +120,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
         when = f" at {row['endedAt']} by {row['endedBy']}{why}{text}" if row["endedAt"] else ""
         yield f"{row['txnId']} was aborted already{when}. Nothing was changed."
         return
-    if row["dryRun"]:
-        yield context.style("DRY RUN: nothing was changed.", "bold")
-        yield ""
+    yield from dry_run_heading(context, row)
     yield f"{'Abort' if row['dryRun'] else 'Aborted'} {row['txnId']} ({_state(row)})"
     yield from _aligned([*_effects(row), *_warnings(row)])
     advice = _advice(row, context.force)

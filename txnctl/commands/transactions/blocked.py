@@ -6,6 +6,7 @@ from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.holder import COLUMNS, HOLDER
 from txnctl.output.field import Field
+from txnctl.output.screen import heading, next_command, section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,21 +87,19 @@ def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
     worst = max(rows, key=lambda row: (row["place"] == 1, row["blockedMessages"]), default=None)
     if worst is not None:
         yield ""
-        yield f"Next: {context.style('txnctl transactions explain ' + worst['txnId'], 'cyan')}"
+        yield next_command(context, "txnctl transactions explain " + worst["txnId"])
 
 
 def _topic(context: Context, rows: Sequence[Row]) -> Iterator[str]:
-    from txnctl.commands.topics.stats import heading
     from txnctl.commands.transactions.layout import alarmed
     from txnctl.fields.holder import cells, held_up
 
     first = rows[0]
     yield heading(context, first["name"], held_up(first), first["asOfMs"])
     table = context.table_of([cells(row) for row in rows], COLUMNS, indent=2)
-    headings, *lines = alarmed(context, table).splitlines()
+    table = alarmed(context, table)
     yield ""
-    yield f"  {context.style(headings, 'dim')}"
-    yield from [f"  {line}" for line in lines]
+    yield from section(context, table)
     waits = list(_waiting(rows))
     if waits:
         yield ""

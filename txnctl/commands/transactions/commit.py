@@ -47,7 +47,7 @@ def commit(context: Context, txn: TxnID | None) -> None:
 
 
 def _sentence(row: Row) -> str:
-    from txnctl.commands.transactions.layout import touched
+    from txnctl.fields.touched import touched
 
     if row["already"]:
         return (

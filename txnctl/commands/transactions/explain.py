@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TXN_ID
+from txnctl.fields.holder import then
+from txnctl.fields.owner import beside_the_lock
 from txnctl.fields.transaction import FIELDS, with_keys
 from txnctl.output.field import Field
+from txnctl.output.screen import next_command, section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +84,7 @@ def explain(context: Context, txn: TxnID | None) -> None:
     type.
     """
     from txnctl.cli.current_transaction import named_or_current
-    from txnctl.commands.transactions.group import found_by_prefix
+    from txnctl.commands.transactions.id_prefix import found_by_prefix
 
     row = with_keys(found_by_prefix(context, named_or_current(txn), context.store.explain_transaction))
     context.show(row, table=lambda shown: _report(context, shown))
@@ -97,20 +100,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
     yield ""
     yield from _wrapped(context, f"Advice: {row['because']}", hanging=8)
     if row["command"] is not None:
-        yield f"Next: {context.style(row['command'], 'cyan')}"
-
-
-def beside_the_lock(row: Row) -> Iterator[str]:
-    """What the process table says beside the lock, where that might mislead."""
-    evidence, pid = row["evidence"], row["ownerDetails"]["pid"]
-    if evidence is None:
-        return
-    if evidence["pidReused"]:
-        yield ""
-        yield f"A process {pid} runs now, but it was started later: it is another one."
-    elif evidence["processRunning"] and row["orphaned"]:
-        yield ""
-        yield f"Process {pid} runs, but it has let go of the store: it cannot go on with this transaction."
+        yield next_command(context, row["command"])
 
 
 def _held(context: Context, row: Row) -> Iterator[str]:
@@ -122,10 +112,9 @@ def _held(context: Context, row: Row) -> Iterator[str]:
         {**each, "waiting": waiting(each["unblocks"]) or None, "then": then(each)} for each in row["blocks"]
     ]
     if cells:
-        headings, *lines = context.table_of(cells, _BLOCKS, indent=2).splitlines()
+        table = context.table_of(cells, _BLOCKS, indent=2)
         yield ""
-        yield f"  {context.style(headings, 'dim')}"
-        yield from [f"  {line}" for line in lines]
+        yield from section(context, table)
     if row["pending"]:
         yield ""
     for each in row["pending"]:
@@ -137,23 +126,6 @@ def _held(context: Context, row: Row) -> Iterator[str]:
 
         yield ""
         yield from _wrapped(context, next_write(row["priority"]), indent=2)
-
-
-def then(each: Row) -> str:
-    """Who comes before it, or who blocks when it has ended."""
-    if each["place"] > 1:
-        yet = (
-            f"only {each['freesWhereSkipped']:,} where it is skipped"
-            if each["freesWhereSkipped"]
-            else "nothing yet"
-        )
-        return f"{each['first']} comes first: ending this one frees {yet}"
-    if each["blockedNext"] is None:
-        return "nothing stays blocked"
-    stays = each["ifEnded"]["staysBlocked"]
-    return (
-        f"{stays:,} stay blocked behind {each['blockedNext']}" if stays else f"{each['blockedNext']} follows"
-    )
 
 
 def _wrapped(context: Context, text: str, indent: int = 0, hanging: int = 0) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.commands.topics.stats import WIDTH
 from txnctl.output.field import Field
+from txnctl.output.screen import WIDTH, heading, next_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,6 @@ def timeline(context: Context, topic: str, ascii: bool) -> None:
 def _screen(context: Context, model: Row, *, plain: bool) -> Iterator[str]:
     from textwrap import wrap
 
-    from txnctl.commands.topics.stats import heading
     from txnctl.fields.holder import held_up
     from txnctl.output.timeline import NO_BREAK, SHOWN, Drawing, facts
 
@@ -93,7 +92,7 @@ def _screen(context: Context, model: Row, *, plain: bool) -> Iterator[str]:
     if model["blockedMessages"]:
         first = model["openTransactions"][0]["txnId"]
         yield ""
-        yield f"Next: {context.style(f'txnctl transactions explain {first}', 'cyan')}"
+        yield next_command(context, f"txnctl transactions explain {first}")
 
 
 def _speaks_unicode() -> bool:

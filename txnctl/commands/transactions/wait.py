@@ -47,7 +47,7 @@ def wait(context: Context, txn: TxnID | None, timeout: float | None, exit_code: 
 
 
 def _sentence(row: Row) -> str:
-    from txnctl.commands.transactions.layout import touched
+    from txnctl.fields.touched import touched
 
     why = (
         f" ({row['reason']}{': ' + row['reasonText'] if row['reasonText'] else ''})" if row["reason"] else ""

@@ -1,0 +1,88 @@
+"""Restore a backup as a new incarnation of its store.
+
+Open transactions are aborted, consumers detached and every topic epoch raised (docs/SEMANTICS.md), so that no process
+that used the store before the backup can go on in the restored one.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from storage import audit_trail
+from storage.disk.codec import U64X2
+from storage.disk.create import building, install, write_lock_file
+from storage.disk.directory import resolved
+from storage.disk.schema import LEASES, TXN_DEADLINES
+from storage.disk.view import WriteBatch
+from storage.engine import Engine
+from storage.maintenance.copy import Progress, copy_data
+from storage.process.locks import FILE_NAME
+from storage.subscription import catalogue as subscriptions, cursor as cursors
+from storage.topic import catalogue as topics
+from storage.topic.producers.admission import ProducerRegistry
+from storage.txn.fence import Fence
+from storage.txn.reaper import EVERY
+from storage.values.txn_state import AbortReason
+
+
+def restore_store(
+    source: str,
+    destination: str,
+    *,
+    program: str | None = None,
+    progress: Progress | None = None,
+    dry_run: bool = False,
+    reason: str | None = None,
+) -> dict[str, Any]:
+    """Make a new store at `destination` from a backup. A source that is in use is copied from one view.
+
+    Args:
+        dry_run: build and check the new store, and then drop it.
+
+    Raises:
+        AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
+    """
+    audit_trail.check_reason(reason)
+    destination = resolved(destination, os.path.abspath)
+    with (
+        Engine.open(source, read_only=True, program=program) as backed_up,
+        building(destination) as build_dir,
+    ):
+        copy_data(backed_up, build_dir, progress)
+        write_lock_file(os.path.join(build_dir, FILE_NAME))
+        with Engine.open(build_dir, program=program) as engine:
+            result = engine.connection.write(lambda batch: _reincarnate(batch, engine, reason), naming=EVERY)
+        if not dry_run:
+            install(build_dir, destination)
+    return {"path": destination, **result, "dryRun": dry_run}
+
+
+def _reincarnate(batch: WriteBatch, engine: Engine, reason: str | None) -> dict[str, Any]:
+    """Within a batch, end every transaction, session, consumer and lease that the backup has brought along."""
+    by, batch.superblock.incarnation = engine.connection.owner, batch.superblock.incarnation + 1
+    aborted = [U64X2.unpack(key)[1] for key in batch.keys(TXN_DEADLINES)]
+    for txn in aborted:
+        engine.coordinator.abort(batch, txn, by, AbortReason.INCARNATION)
+    detached = 0
+    for topic in list(topics.every(batch)):
+        # No producer is connected to a copy: sessions end by the restore, not because their process died.
+        registry = ProducerRegistry(
+            batch, topic.topic_id, topic.name, Fence(engine.coordinator, by), is_swept=False
+        )
+        registry.fence(by, "restore")
+        for subscription in subscriptions.every(batch, topic.topic_id):
+            cursor = cursors.load(batch, subscription.subscription_id)
+            for consumer in subscriptions.consumers(batch, subscription.subscription_id):
+                subscriptions.detach(batch, subscription, cursor, consumer.consumer_id, {})
+                detached += 1
+            cursors.save(batch, subscription.subscription_id, cursor)
+    for key in list(batch.keys(LEASES)):
+        batch.delete(LEASES, key)
+    result = {
+        "incarnation": batch.superblock.incarnation,
+        "transactionsAborted": len(aborted),
+        "consumersDetached": detached,
+    }
+    audit_trail.record(batch, by, "store restore", "store", reason, result)
+    return result

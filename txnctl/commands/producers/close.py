@@ -1,0 +1,54 @@
+"""`txnctl producers close`: end a session before its lease does."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import administrative, argument, changes_store, example, output
+from txnctl.cli.value_types import SESSION as TOKEN
+from txnctl.fields.producer import ROW
+from txnctl.output.field import Field
+from txnctl.output.screen import dry_run_heading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+    Row = dict[str, Any]
+
+CLOSED = (
+    *ROW,
+    Field("next", "text", "The producer whose turn it is now; null if none waits."),
+    Field("dryRun", "boolean", "Whether nothing was changed."),
+)
+
+
+@argument("session", type=TOKEN, required=False, help="The token. [env: TXNCTL_SESSION]")
+@changes_store()
+@administrative
+@output(CLOSED, name_field="producerName")
+@example(
+    "txnctl producers close $(txnctl producers open orders) --reason 'the import is done'",
+    setup="txnctl topics create orders",
+)
+def close(context: Context, session: str | None) -> None:
+    """Close a session: the topic is free for the next.
+
+    Nobody can use its token any more. It is not found (exit code 3) if it was closed, or lost the topic, before.
+    """
+    from txnctl.cli.current_session import named_or_current
+
+    row = context.store.close_session(
+        named_or_current(session), dry_run=context.dry_run, reason=context.reason
+    )
+    context.show(row, table=lambda shown: _closed(context, shown))
+
+
+def _closed(context: Context, row: Row) -> Iterator[str]:
+    yield from dry_run_heading(context, row)
+    verb = "Would close" if row["dryRun"] else "Closed"
+    epoch = "" if row["epoch"] is None else f", epoch {row['epoch']}"
+    yield f"{verb} the session of {row['producerName']} on {row['name']} ({row['accessMode']}{epoch})."
+    if row["next"] is not None:
+        yield f"Next is {row['next']}."

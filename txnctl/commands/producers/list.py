@@ -1,0 +1,71 @@
+"""`txnctl producers list`: connected and waiting producers."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import argument, example, output, reads_store
+from txnctl.cli.value_types import TOPIC
+from txnctl.fields.producer import AS_OF, ROW
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+    Row = dict[str, Any]
+
+LISTED = (*ROW, *AS_OF)
+
+_COLUMNS = (
+    Field("name", "id", "The topic.", heading="TOPIC"),
+    Field("producerName", "id", "The producer.", heading="PRODUCER"),
+    Field("accessMode", "text", "What it asked for.", heading="MODE"),
+    Field("role", "text", "What it is."),
+    Field("epoch", "integer", "Its epoch."),
+    Field("who", "text", "Where it runs.", heading="OWNER"),
+    Field("program", "text", "What it runs."),
+    Field("alive", "text", "Whether it lives."),
+    Field("connected", "text", "For how long."),
+    Field("lastPublish", "text", "How long ago."),
+)
+
+
+@argument("topic", type=TOPIC, required=False, help="Only those of this topic. [default: of all topics]")
+@reads_store
+@output(LISTED, name_field="producerName")
+@example(
+    "txnctl producers list orders",
+    setup=("txnctl topics create orders", "txnctl producers open orders --producer loader"),
+)
+@example("txnctl producers list -o json")
+def list_(context: Context, topic: str | None) -> None:
+    """List the producers that are connected, or wait for their turn.
+
+    ROLE is `owner` (it has the topic for itself), `was owner` (it is dead), `shared`, or `waiting` with its place, 1 is
+    next. ALIVE says what is proven of it: `yes`; `stopped` (SIGSTOP), which counts as alive; `lease` and for how long,
+    of a session that no process holds; `DEAD` or `EXPIRED`, which stand in nobody's way: the next producer that
+    connects removes them.
+    """
+    from txnctl.output.timestamp import both
+
+    as_of = both("asOf", context.store.connection.clock.wall_ms())
+    rows = [{**row, **as_of} for row in context.store.producer_rows(topic)]
+    if not rows and context.output == "table":
+        context.note("no producers are connected" + (f" to {topic}" if topic is not None else ""))
+    context.show_list(rows, table=lambda shown: _table(context, shown))
+
+
+def _table(context: Context, rows: Sequence[Row]) -> str:
+    from txnctl.fields.producer import cells, table
+
+    return table(context, [{**cells(row, row["asOfMs"]), "role": _role(row)} for row in rows], _COLUMNS)
+
+
+def _role(row: Row) -> str:
+    if row["isWaiting"]:
+        return "waiting" if row["place"] is None else f"waiting {row['place']}"
+    if row["isOwner"]:
+        return "owner"
+    return "shared" if row["accessMode"] == "Shared" else "was owner"

@@ -1,0 +1,51 @@
+"""`txnctl store compact`: a data file as small as its content."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import (
+    administrative,
+    changes_store,
+    example,
+    output,
+)
+from txnctl.commands.store.copy_progress import CopyProgress
+from txnctl.output.field import Field
+from txnctl.output.human import size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+
+COMPACTED = (
+    Field("path", "text", "The store's directory."),
+    Field("bytesBefore", "size", "The size of data.mdb before.", heading="BEFORE"),
+    Field("bytesAfter", "size", "The size of data.mdb now; in a dry run, what it would be.", heading="AFTER"),
+    Field("dryRun", "boolean", "Whether nothing was changed."),
+)
+
+
+@changes_store()
+@administrative
+@output(COMPACTED, name_field="path")
+@example("txnctl store compact --dry-run")
+@example("txnctl store compact --reason 'the disk is nearly full'")
+def compact(context: Context) -> None:
+    """Make the file of a store as small as what it holds.
+
+    Nobody else may have the store open meanwhile: if somebody has, it ends with exit code 5 and says who. Free space
+    inside the file is used again by itself; compacting gives it back to the disk. The new file is written beside the
+    old one, by --dry-run too, so the disk needs room for both.
+    """
+    with CopyProgress(context, "Compact") as progress:
+        row = context.store.compact(progress=progress, dry_run=context.dry_run, reason=context.reason)
+    context.show(row, table=_compacted)
+
+
+def _compacted(row: dict[str, Any]) -> list[str]:
+    sizes = f"{row['path']}: {size(row['bytesBefore'])} -> {size(row['bytesAfter'])}."
+    if row["dryRun"]:
+        return ["DRY RUN: nothing was changed.", "", f"Would compact {sizes}"]
+    return [f"Compacted {sizes}"]

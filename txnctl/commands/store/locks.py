@@ -1,0 +1,37 @@
+"""`txnctl store locks`: processes that have the store open, and the holder of the writer gate."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import example, output, reads_store
+from txnctl.commands.store.process_table import process_table
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from txnctl.cli.context import Context
+
+LOCKS = (
+    Field(
+        "lock",
+        "text",
+        "What is held: the store (open), a lease (what ends with its process), or the writer gate.",
+    ),
+    Field("pid", "integer", "The process."),
+    Field("state", "text", "open, held, alive, stopped (SIGSTOP), dead, rebooted, or unknown-host."),
+    Field("holder", "text", "The process in words."),
+)
+
+
+@reads_store
+@output(LOCKS, name_field="pid")
+@example("txnctl store locks")
+def locks(context: Context) -> None:
+    """Show who has the store open, and who may write now.
+
+    Who holds the writer gate is writing at this moment. A process that is `stopped` and holds it stops all writers:
+    continue it (kill -CONT) or end it. A `dead` lease is freed by the next writer.
+    """
+    rows = context.store.locks()
+    if not rows and context.output == "table":
+        context.note("nobody else has the store open")
+    context.show_list(rows, table=lambda shown: process_table(context, shown, LOCKS))

@@ -1,0 +1,35 @@
+"""`txnctl store readers`: reading processes, and how far each view lags behind."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import example, output, reads_store
+from txnctl.commands.store.process_table import process_table
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from txnctl.cli.context import Context
+
+
+READERS = (
+    Field("pid", "integer", "The process."),
+    Field("state", "text", "reading (it holds a view), idle, or stopped (SIGSTOP)."),
+    Field("commit", "integer", "The commit that its view shows; null while it holds none."),
+    Field("behind", "integer", "Commits since then. Pages freed by them cannot be reused yet."),
+    Field("holder", "text", "The process in words."),
+)
+
+
+@reads_store
+@output(READERS, name_field="pid")
+@example("txnctl store readers")
+def readers(context: Context) -> None:
+    """Show who reads, and how far behind.
+
+    A reader holds the view of one commit for moments only; a backup or a full verify holds it as long as it runs.
+    Meanwhile the file grows instead of reusing what was freed.
+    """
+    rows = context.store.readers()
+    if not rows and context.output == "table":
+        context.note("nobody reads the store at this moment")
+    context.show_list(rows, table=lambda shown: process_table(context, shown, READERS))

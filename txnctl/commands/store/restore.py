@@ -1,0 +1,76 @@
+"""`txnctl store restore`: a store made from a backup."""
+
+from __future__ import annotations
+
+import click
+
+from txnctl.cli.decorators import (
+    administrative,
+    argument,
+    example,
+    names_store,
+    option,
+    output,
+)
+from txnctl.commands.store.copy_progress import CopyProgress
+from txnctl.output.field import Field
+from txnctl.output.human import plural
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+
+RESTORED = (
+    Field("path", "text", "The directory of the new store."),
+    Field("incarnation", "integer", "Its incarnation: one more than the backup's."),
+    Field("transactionsAborted", "integer", "Transactions that were open in the backup."),
+    Field("consumersDetached", "integer", "Consumers that were attached in the backup."),
+    Field("dryRun", "boolean", "Whether nothing was created."),
+)
+
+
+@argument("source", metavar="SRC", type=click.Path(), help="The directory of the backup.")
+@option(
+    "--to",
+    "destination",
+    metavar="PATH",
+    type=click.Path(),
+    help="The directory to create. [default: that of --store]",
+)
+@names_store(effect="writes")
+@administrative
+@output(RESTORED, name_field="path")
+@example("txnctl store restore bank.backup --to bank.store", setup="txnctl store backup bank.backup")
+def restore(context: Context, source: str, destination: str | None) -> None:
+    """Make a store from a backup.
+
+    The new store is another incarnation: transactions that were open are aborted, consumers detached, and every topic
+    epoch is raised, so that nobody who held something goes on as if nothing had happened. The backup stays as it is,
+    and so does whatever is at PATH already (exit 4).
+    """
+    from storage import Store
+
+    with CopyProgress(context, "Restore") as progress:
+        row = Store.restore(
+            source,
+            destination or context.store_path,
+            program=context.program,
+            progress=progress,
+            dry_run=context.dry_run,
+            reason=context.reason,
+        )
+    context.show(row, table=_restored)
+
+
+def _restored(row: dict[str, Any]) -> list[str]:
+    what = (
+        f"{row['path']}, incarnation {row['incarnation']}: "
+        f"{plural(row['transactionsAborted'], 'transaction')} aborted, "
+        f"{plural(row['consumersDetached'], 'consumer')} detached."
+    )
+    if row["dryRun"]:
+        return ["DRY RUN: nothing was created.", "", f"Would restore to {what}"]
+    return [f"Restored to {what}"]

@@ -1,0 +1,24 @@
+"""Consumers evicted and transactions aborted before a subscription changes: the field and the lines."""
+
+from __future__ import annotations
+
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    Row = dict[str, Any]
+TRANSACTIONS_ABORTED = Field(
+    "transactionsAborted", "list", "Open transactions with acknowledgements pending, aborted first."
+)
+
+
+def aborted_lines(row: Row) -> Iterator[str]:
+    """Who had to go first."""
+    verb = "would be" if row["dryRun"] else "were"
+    if row.get("consumersEvicted"):
+        yield f"Consumers {verb} evicted: {', '.join(row['consumersEvicted'])}."
+    if row["transactionsAborted"]:
+        yield f"Transactions {verb} aborted: {', '.join(row['transactionsAborted'])}."

@@ -1,0 +1,111 @@
+"""`txnctl subscriptions ack`: acknowledge messages from outside a consumer."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import (
+    administrative,
+    argument,
+    changes_store,
+    example,
+    forcible,
+    option,
+    output,
+)
+from txnctl.cli.value_types import SUBSCRIPTION, TOPIC, TXN_ID
+from txnctl.commands.subscriptions.message_id import MESSAGE_ID
+from txnctl.fields.subscription import NAMES
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from storage.values.position import MessageId
+    from storage.values.txn_id import TxnID
+    from txnctl.cli.context import Context
+
+    Row = dict[str, Any]
+
+_SETUP = (
+    "txnctl topics create orders",
+    "txnctl subscriptions create orders billing --from earliest",
+    "txnctl produce orders -m one",
+    "txnctl produce orders -m two",
+)
+
+ACKNOWLEDGED = (
+    *NAMES,
+    Field("acknowledged", "integer", "Messages acknowledged by this; null for a cumulative one."),
+    Field("txnId", "id", "The transaction in which they are pending; null if it is done for good."),
+    Field("markDeletePosition", "position", "Everything up to here is acknowledged."),
+    Field("transactionsAborted", "list", "Open transactions that --force aborted, with all that they did."),
+    Field("dryRun", "boolean", "Whether nothing was changed.", heading=""),
+)
+
+
+@argument("topic", type=TOPIC, help="The topic.")
+@argument("subscription", type=SUBSCRIPTION, help="The subscription.")
+@argument(
+    "message_ids",
+    metavar="MESSAGE_ID...",
+    type=MESSAGE_ID,
+    nargs=-1,
+    required=True,
+    help="The messages; L:E of a batch means all of it.",
+)
+@option(
+    "--cumulative", is_flag=True, help="Acknowledge everything up to and including the one message given."
+)
+@option(
+    "--txn",
+    type=TXN_ID,
+    envvar="TXNCTL_TXN",
+    help="Leave it pending until this transaction ends. [env: TXNCTL_TXN]",
+)
+@changes_store()
+@administrative
+@forcible("Abort the transaction in which one of them is pending.")
+@output(ACKNOWLEDGED, name_field="subscription")
+@example("txnctl subscriptions ack orders billing 1:0 1:1", setup=_SETUP)
+@example("txnctl subscriptions ack orders billing 1:1 --cumulative", setup=_SETUP)
+@example("txnctl subscriptions ack orders billing 1:0 --force --dry-run", setup=_SETUP)
+def ack(
+    context: Context,
+    topic: str,
+    subscription: str,
+    message_ids: Sequence[MessageId],
+    cumulative: bool,
+    txn: TxnID | None,
+) -> None:
+    """Acknowledge messages, plainly or in a transaction.
+
+    In a transaction it is pending: the messages go to nobody until it ends, are acknowledged if it commits, and are
+    handed out again if it aborts; a message acknowledged before, or pending anywhere, is a conflict (exit code 4).
+    Plainly, acknowledging again changes nothing, and a message pending in a transaction is a conflict too, unless
+    --force aborts that one first, with all that it did on other topics too; --reason goes with it into the audit trail.
+    """
+    row = context.store.admin.acknowledge(
+        topic, subscription, list(message_ids), cumulative=cumulative, txn=txn, force=context.force,
+        dry_run=context.dry_run, reason=context.reason,
+    )  # fmt: skip
+    if row["transactionsAborted"]:
+        verb = "would abort" if row["dryRun"] else "aborted"
+        context.warn(
+            f"{verb} {', '.join(row['transactionsAborted'])}, with all that it did, here and elsewhere"
+        )
+    context.show(row, table=lambda shown: _acknowledged(shown, str(message_ids[0])))
+
+
+def _acknowledged(row: Row, message_id: str) -> str:
+    from txnctl.fields.subscription import name_of
+    from txnctl.output.human import plural
+
+    what = f"everything up to {message_id}"
+    if row["acknowledged"] is not None:
+        what = plural(row["acknowledged"], "message")
+    before = "DRY RUN: nothing was changed.\n\n" if row["dryRun"] else ""
+    if row["txnId"] is not None:
+        return f"{before}Pending in {row['txnId']}: the acknowledgement of {what} of {name_of(row)}."
+    verb = "Would acknowledge" if row["dryRun"] else "Acknowledged"
+    return f"{before}{verb} {what} of {name_of(row)}; markDeletePosition {row['markDeletePosition']}."

@@ -1,0 +1,65 @@
+"""Moving a cursor by hand: the question before it, the fields and the lines about it."""
+
+from __future__ import annotations
+
+from txnctl.fields.change import DRY_RUN
+from txnctl.fields.subscription import NAMES, name_of
+from txnctl.output.field import Field
+from txnctl.output.screen import dry_run_heading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+    Row = dict[str, Any]
+
+MOVE = (
+    Field("markDeletePositionBefore", "position", "Everything up to here was acknowledged."),
+    Field("markDeletePositionAfter", "position", "Everything up to here is acknowledged now."),
+)
+
+SKIPPED = (*NAMES, Field("skipped", "integer", "Messages acknowledged unread."), *MOVE, DRY_RUN)
+
+
+def skipped_lines(context: Context, row: Row) -> Iterator[str]:
+    """The report of `skip` and `clear-backlog`."""
+    from txnctl.output.human import plural
+
+    yield from dry_run_heading(context, row)
+    verb = "Would skip" if row["dryRun"] else "Skipped"
+    yield f"{verb} {plural(row['skipped'], 'message')} of {name_of(row)}: {move(row)}."
+
+
+def asked(
+    context: Context,
+    change: Callable[..., Row],
+    question: str,
+    is_asked: Callable[[Row], bool] = lambda _row: True,
+) -> Row:
+    """Change, having asked where there is somebody to ask; the question comes with what would change."""
+    if not context.yes and not context.dry_run:
+        plan = change(dry_run=True)
+        if is_asked(plan):
+            context.confirm(question, plan=list(_plan(plan)))
+    return change(dry_run=context.dry_run)
+
+
+def _plan(row: Row) -> Iterator[str]:
+    from txnctl.output.human import plural
+
+    if "skipped" in row:
+        yield f"skips     {plural(row['skipped'], 'message')} of {name_of(row)}"
+    yield f"moves     {move(row)}"
+    if row.get("messagesWithdrawn"):
+        yield f"withdraws {plural(row['messagesWithdrawn'], 'message')} in flight"
+    if row.get("transactionsAborted"):
+        yield f"aborts    {', '.join(row['transactionsAborted'])}"
+
+
+def move(row: Row) -> str:
+    """`markDeletePosition 1:4 -> 1:9`."""
+    before, after = row["markDeletePositionBefore"], row["markDeletePositionAfter"]
+    return f"markDeletePosition {'stays at ' if before == after else f'{before} -> '}{after}"

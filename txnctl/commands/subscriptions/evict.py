@@ -1,0 +1,63 @@
+"""`txnctl subscriptions evict`: detach consumers, release the messages in flight."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import administrative, argument, changes_store, example, output
+from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
+from txnctl.fields.change import DRY_RUN
+from txnctl.fields.subscription import NAMES, name_of, short_topic
+from txnctl.output.field import Field
+from txnctl.output.screen import dry_run_heading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+    Row = dict[str, Any]
+
+_SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
+
+EVICTED = (
+    *NAMES,
+    Field("evicted", "list", "The consumers that were detached."),
+    Field("messagesReleased", "integer", "Messages they held in flight, which others are handed now."),
+    DRY_RUN,
+)
+
+
+@argument("topic", type=TOPIC, help="The topic.")
+@argument("subscription", type=SUBSCRIPTION, help="The subscription.")
+@argument("consumer", required=False, help="Only the consumer of this name. [default: all of them]")
+@changes_store()
+@administrative
+@output(EVICTED, name_field="subscription")
+@example("txnctl subscriptions evict orders billing --dry-run", setup=_SETUP)
+@example("txnctl subscriptions evict orders billing --reason 'hangs since the deploy'", setup=_SETUP)
+def evict(context: Context, topic: str, subscription: str, consumer: str | None) -> None:
+    """Detach consumers; what they held goes to others.
+
+    For one that is stopped or hangs: what it holds in flight is stuck with it. Messages it has received may be
+    delivered a second time, to another; its own later acknowledgements are refused.
+    """
+    row = context.store.admin.evict(
+        topic, subscription, consumer, dry_run=context.dry_run, reason=context.reason
+    )
+    context.show(row, table=lambda shown: _evicted(context, shown, f" {consumer}" if consumer else ""))
+
+
+def _evicted(context: Context, row: Row, named: str) -> Iterator[str]:
+    from txnctl.output.human import plural
+
+    yield from dry_run_heading(context, row)
+    if not row["evicted"]:
+        yield f"Nobody is attached to {name_of(row)}."
+        return
+    verb = "Would evict" if row["dryRun"] else "Evicted"
+    released = plural(row["messagesReleased"], "message")
+    yield f"{verb} {', '.join(row['evicted'])} from {name_of(row)}; {released} in flight released."
+    if row["dryRun"]:
+        yield ""
+        yield f'Run: txnctl subscriptions evict {short_topic(row)} {row["subscription"]}{named} --reason "..."'

@@ -1,0 +1,51 @@
+"""`txnctl subscriptions pending`: acknowledgements of open transactions."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import (
+    argument,
+    example,
+    output,
+    reads_store,
+)
+from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from txnctl.cli.context import Context
+
+    Row = dict[str, Any]
+
+_SETUP = (
+    "txnctl topics create orders",
+    "txnctl subscriptions create orders billing --from earliest",
+    "txnctl produce orders -m one",
+    "txnctl produce orders -m two",
+)
+
+PENDING = (
+    Field("messageId", "id", "The entry, or for a cumulative one the last message.", heading="MESSAGE ID"),
+    Field("kind", "text", "individual, or cumulative: everything up to here."),
+    Field("messages", "integer", "Messages of the entry; null for a cumulative one."),
+    Field("txnId", "id", "The open transaction.", heading="TXN"),
+)
+
+
+@argument("topic", type=TOPIC, help="The topic.")
+@argument("subscription", type=SUBSCRIPTION, help="The subscription.")
+@reads_store
+@output(PENDING, name_field="messageId")
+@example("txnctl subscriptions pending orders billing", setup=_SETUP)
+def pending(context: Context, topic: str, subscription: str) -> None:
+    """List the acknowledgements that wait for their transaction.
+
+    These messages go to nobody until that transaction is committed (they are acknowledged) or aborted (they are
+    handed out again).
+    """
+    rows = context.store.admin.pending(topic, subscription)
+    if not rows and context.output == "table":
+        context.note(f"nothing is pending on {subscription} of {topic}")
+    context.show_list(rows)

@@ -1,0 +1,23 @@
+"""The error for an isolation level typed beside a subscription, which has a level of its own."""
+
+from __future__ import annotations
+
+from txnctl.cli.value_types import AtTime
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from storage import MessageId, Position
+    from storage.errors import InvalidValue
+    from storage.values.position import Extreme
+
+    Start = Position | MessageId | Extreme | AtTime
+
+
+def own_level() -> InvalidValue:
+    """The refusal of --from or --isolation-level beside -s."""
+    from storage.errors import InvalidValue
+
+    return InvalidValue(
+        "--from and --isolation-level are the subscription's own where -s names one",
+        hint="Leave them out, or leave out -s to read at another place or level.",
+    )

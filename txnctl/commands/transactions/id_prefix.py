@@ -1,0 +1,28 @@
+"""A transaction by the first digits of its id."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from storage.values.txn_id import TxnID
+    from txnctl.cli.context import Context
+
+    Row = dict[str, Any]
+
+
+def found_by_prefix(context: Context, txn: TxnID, show_one: Callable[[TxnID | str], Row]) -> Row:
+    """What `show_one` tells of the transaction of that id; if there is none, of the only one whose id begins so."""
+    from storage.errors import TransactionNotFound
+
+    try:
+        return show_one(txn)
+    except TransactionNotFound:
+        rows = context.store.transactions() + context.store.transactions(ended=True)
+        longer = [str(row["txnId"]) for row in rows if str(row["txnId"]).startswith(str(txn))]
+        if len(longer) != 1:
+            raise
+    context.note(f"{txn} is taken for {longer[0]}, the only transaction whose id begins so")
+    return show_one(longer[0])
