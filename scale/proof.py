@@ -70,9 +70,10 @@ class Proof:
 
     def _offload(self, store: Store) -> None:
         began = time.monotonic()
-        row = offload.run(store, _SOURCE, self._offloaded, is_verified=True, keep_ms=86_400_000)
-        what = f"{row['allLedgers']} ledgers in {row['files']} files, {row['allBytes']:,} bytes, verified"
-        self._say_rate("offloaded", row["messages"], began, what)
+        options = offload.OffloadOptions(self._offloaded, verify=True, retain_ms=86_400_000)
+        report = offload.offload_topic(store, _SOURCE, options)
+        size = f"{report.all_ledgers} ledgers in {report.files} files, {report.all_bytes:,} bytes, verified"
+        self._say_rate("offloaded", report.messages, began, size)
 
     def _read(self, cluster: Cluster, produced: Produced) -> None:
         """Both levels, through the data source and natively."""

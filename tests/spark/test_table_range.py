@@ -15,7 +15,7 @@ from txnctl.spark.source import table_reader
 
 
 def rows(path: str, *columns: str, **given_options: str) -> list[dict[str, Any]]:
-    parts = table_reader.planned(options.table_read({"path": path, "table": "t", **given_options}))
+    parts = table_reader.plan_partitions(options.table_read({"path": path, "table": "t", **given_options}))
     schema = of_rows(*columns)
     return [
         row
@@ -84,7 +84,7 @@ def test_an_uncommitted_value_is_never_read(filled: Store, path: str) -> None:
 
 def test_a_table_that_was_created_again_is_not_read_for_the_old_one(filled: Store, path: str) -> None:
     """Nor is one that is gone."""
-    (part,) = table_reader.planned(options.table_read({"path": path, "table": "t"}))
+    (part,) = table_reader.plan_partitions(options.table_read({"path": path, "table": "t"}))
     filled.admin.tables.delete_table("t")
     with pytest.raises(TableNotFound, match="there is no table"):
         list(part.batches(of_rows()))

@@ -18,7 +18,7 @@ from tests.spark.asked import of_messages
 from txnctl.spark import options
 from txnctl.spark.source.message_columns import ROWS_MAX
 from txnctl.spark.source.topic_range import TopicRange
-from txnctl.spark.source.topic_reader import planned
+from txnctl.spark.source.topic_reader import plan_partitions
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -27,7 +27,7 @@ def ranges(path: str, **given_options: str) -> list[TopicRange]:
     named = (
         given_options if {"topics", "topicsPattern"} & set(given_options) else {"topic": "t", **given_options}
     )
-    return planned(options.topic_read({"path": path, **named}))
+    return plan_partitions(options.topic_read({"path": path, **named}))
 
 
 def rows(parts: list[TopicRange], *columns: str) -> list[dict[str, Any]]:
@@ -198,7 +198,7 @@ def test_a_store_that_was_replaced_is_not_read_for_the_old_one(
     plan = ranges(path)
     store.maintenance.backup_store(str(tmp_path / "copy"))
     Store.restore(str(tmp_path / "copy"), str(tmp_path / "restored"))
-    moved = [TopicRange(**{**vars(part), "place": type(part.place)(str(tmp_path / "restored"), part.place.identity)})
+    moved = [TopicRange(**{**vars(part), "local_store": type(part.local_store)(str(tmp_path / "restored"), part.local_store.identity)})
              for part in plan]  # fmt: skip
     with pytest.raises(StoreInvalid, match="was replaced"):
         values(moved)
@@ -209,7 +209,9 @@ def test_a_task_on_another_host_says_what_it_needs(store: Store, path: str) -> N
     store.create_topic("t")
     store.create_producer("t").send(b"1")
     (part,) = ranges(path)
-    elsewhere = TopicRange(**{**vars(part), "place": type(part.place)("/nowhere/store", part.place.identity)})
+    elsewhere = TopicRange(
+        **{**vars(part), "local_store": type(part.local_store)("/nowhere/store", part.local_store.identity)}
+    )
     with pytest.raises(StoreNotFound, match=r"no store at /nowhere/store on host \S+") as error:
         values([elsewhere])
     assert "offloadPath" in (error.value.hint or "")

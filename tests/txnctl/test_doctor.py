@@ -18,7 +18,7 @@ from storage import EARLIEST, Store
 from tests.txnctl.an_hour_ago import an_hour_ago
 from txnctl.commands.health.doctor import DIAGNOSIS
 from txnctl.output.field import undeclared
-from txnctl.spark.runtime import java
+from txnctl.spark.runtime import java, requirements
 
 Run = Callable[..., Any]
 
@@ -34,7 +34,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine without Java: what looks for it finds nothing."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(java, "_PLACES", ())
+    monkeypatch.setattr(java, "_PATTERNS", ())
 
 
 @pytest.fixture
@@ -92,11 +92,13 @@ def test_programs_are_told_of_where_one_is_missing_or_asked_for(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """JSON has them always."""
-    found = [{"what": "Java", "ok": True, "version": "17", "place": None, "hint": None}]
-    monkeypatch.setattr("txnctl.spark.runtime.requirements.describe", lambda: found)
+    java_17 = requirements.Requirement("Java", ok=True, version="17", place=None, hint=None)
+    monkeypatch.setattr(requirements, "check_all", lambda: [java_17])
     assert "Java" not in run("doctor").out
     assert "\nJava: 17\n" in run("doctor", "--programs").out
-    assert diagnosis(run)["programs"] == found
+    assert diagnosis(run)["programs"] == [
+        {"what": "Java", "ok": True, "version": "17", "place": None, "hint": None}
+    ]
 
 
 @pytest.mark.usefixtures("no_java")

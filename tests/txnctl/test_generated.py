@@ -169,11 +169,11 @@ class TestGeneratedFiles:
 
     def test_no_file_is_stale(self) -> None:
         """After a change to a command: make generate."""
-        assert generate.stale(CHECKOUT) == []
+        assert generate.stale_files(CHECKOUT) == []
 
     def test_one_page_for_each_command(self) -> None:
         """And one for the whole."""
-        made = generate.files()
+        made = generate.generated_files()
         assert {f"man/{page.file_name}.1" for page in PAGES} <= set(made)
         assert "man/txnctl.1" in made
         assert {f"completions/{name}" for name in SCRIPTS.values()} <= set(made)
@@ -183,22 +183,22 @@ class TestGeneratedFiles:
         (tmp_path / "docs").mkdir()
         (tmp_path / "man").mkdir()
         (tmp_path / "man" / "txnctl-gone.1").write_text("old")
-        assert set(generate.stale(tmp_path)) == {*generate.files(), "man/txnctl-gone.1"}
-        generate.write(tmp_path)
-        assert generate.stale(tmp_path) == []
+        assert set(generate.stale_files(tmp_path)) == {*generate.generated_files(), "man/txnctl-gone.1"}
+        generate.write_stale_files(tmp_path)
+        assert generate.stale_files(tmp_path) == []
         assert not (tmp_path / "man" / "txnctl-gone.1").exists()
         (tmp_path / "docs" / "CLI.md").write_text("changed")
-        assert generate.stale(tmp_path) == ["docs/CLI.md"]
+        assert generate.stale_files(tmp_path) == ["docs/CLI.md"]
 
     def test_the_check_tells_by_its_exit_code(self, capsys: pytest.CaptureFixture[str]) -> None:
         """For make and CI."""
-        assert generate.main(["--check"]) == (1 if generate.stale(CHECKOUT) else 0)
+        assert generate.main(["--check"]) == (1 if generate.stale_files(CHECKOUT) else 0)
         assert generate.main(["--nonsense"]) == 2
         assert "usage" in capsys.readouterr().err
 
     def test_the_page_names_every_command_and_exit_code(self) -> None:
         """docs/CLI.md has a chapter for each, and its contents point at them."""
-        text = generate.files()["docs/CLI.md"]
+        text = generate.generated_files()["docs/CLI.md"]
         chapters = set(re.findall(r"^#+ (txnctl .*)$", text, re.MULTILINE))
         assert chapters == {page.title for page in PAGES if len(page.path) > 1}
         links = set(re.findall(r"\(#([a-z-]+)\)", text))
@@ -208,7 +208,7 @@ class TestGeneratedFiles:
 
     def test_the_same_on_every_machine(self) -> None:
         """Neither the width of the terminal nor the environment shows."""
-        program = "import sys; from txnctl.generate.__main__ import files; print(sorted(files().items()))"
+        program = "import sys; from txnctl.generate.__main__ import generated_files; print(sorted(generated_files().items()))"
         seen = {
             subprocess.run(
                 [sys.executable, "-c", program],
@@ -228,7 +228,7 @@ class TestManPages:
     @pytest.mark.needs_program("groff")
     def test_groff_has_nothing_to_say(self, tmp_path: Path) -> None:
         """All its warnings are on."""
-        made = {name: text for name, text in generate.files().items() if name.startswith("man/")}
+        made = {name: text for name, text in generate.generated_files().items() if name.startswith("man/")}
         for name, text in made.items():
             (tmp_path / Path(name).name).write_text(text)
         done = subprocess.run(
@@ -409,7 +409,7 @@ _txnctl_completion
     def test_the_command_prints_the_committed_script(self, run: Any) -> None:
         """`txnctl completion bash` and completions/txnctl.bash are one."""
         for shell, name in SCRIPTS.items():
-            assert run("completion", shell).out == generate.files()[f"completions/{name}"]
+            assert run("completion", shell).out == generate.generated_files()[f"completions/{name}"]
 
     def test_completing_never_fails_nor_creates(
         self, run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -60,7 +60,7 @@ def report(context: Context, path: str, topics: tuple[str, ...]) -> None:
         context.out.write(text)
         return
     from txnctl.output.human import size
-    from txnctl.report.file import write
+    from txnctl.report.file import replace_file
 
-    write(path, text.encode(), store=context.store_path)
+    replace_file(path, text.encode(), store=context.store_path)
     context.note(f"wrote {path}, {size(len(text.encode()))}")

@@ -73,9 +73,11 @@ def doctor(context: Context, exit_code: bool, programs: bool) -> None:
 
 
 def _show(context: Context, found: Row, programs: bool) -> None:
+    from dataclasses import asdict
+
     from txnctl.spark.runtime import requirements
 
-    row = {**found, "programs": requirements.describe()}
+    row = {**found, "programs": [asdict(program) for program in requirements.check_all()]}
     wanted = programs or not all(each["ok"] for each in row["programs"])
     context.show(row, table=lambda shown: _report(context, shown, shows_programs=wanted))
 

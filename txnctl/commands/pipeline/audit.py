@@ -101,11 +101,9 @@ def audit(context: Context, topic: str, table: str, **how: Any) -> None:
         from txnctl.pipelines import audit as job
 
         with watched_tasks(context, "Audit", spark):
-            found = job.run(
+            found = job.audit_balances(
                 spark,
-                of_topic,
-                of_table,
-                how["data"],
+                job.AuditSources(of_topic, of_table, how["data"]),
                 amount=how["amount"],
                 with_days=how["plot"] is not None,
             )

@@ -82,17 +82,17 @@ def export(context: Context, topic: str, destination: str | None, table: str | N
     from txnctl.pipelines import files
 
     if not how["overwrite"]:
-        files.check_free(destination)
+        files.check_absent(destination)
     with session("export", how["master"], how["conf"]) as spark:
         from txnctl.pipelines import export as job
 
         with watched_tasks(context, "Export", spark):
-            rows = job.run(
+            rows = job.export_rows(
                 job.read_topic(spark, options),
                 destination,
                 how["format_"],
                 overwrite=how["overwrite"],
-                parts=how["files"],
+                max_files=how["files"],
             )
     row = {
         "source": table if table is not None else full_topic_name(topic),
