@@ -137,8 +137,8 @@ class Proof:
         self._check("totals of the table", found, {name: wanted[name] for name in found})
 
     def _finish(self, store: Store) -> None:
-        store.gc()
-        self._check("problems in the store", store.verify(full=True), [])
+        store.maintenance.collect_garbage()
+        self._check("problems in the store", store.maintenance.verify_store(full=True), [])
         self._say(f"{self._checks} checks, all of them held, in {time.monotonic() - self._began:.0f} s")
 
     # -- what the steps share
@@ -265,5 +265,5 @@ class Driver:
 
 def _uncommitted(store: Store, topic: str) -> int:
     """Messages of open transactions on a topic."""
-    found: int = store.topic_stats(topic)["uncommittedMessages"]
+    found: int = store.reports.topic_stats(topic)["uncommittedMessages"]
     return found

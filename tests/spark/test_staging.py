@@ -15,6 +15,7 @@ from pyarrow import fs
 from storage.errors import InvalidValue, NotFound
 from storage.topic.batching import columns_of, entries_of
 from storage.topic.entry import PackedColumns
+from tests.model_runs import examples
 from txnctl.spark.sink import staged_file
 from txnctl.spark.sink.staged_file import StagedFile
 from txnctl.spark.sink.staging import ORPHAN_MS, Staging, file_name, write_name
@@ -66,7 +67,9 @@ class TestReading:
         assert (file.rows, file.count, file.name) == ({"a": 3, "b": 1}, 4, f"3-4-{CHANCE}.batches")
 
     @given(sizes=st.lists(st.integers(0, 40), min_size=1, max_size=20), limit=st.integers(1, 60))
-    @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     def test_however_much_a_read_fetches(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: list[int], limit: int
     ) -> None:

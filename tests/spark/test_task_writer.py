@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from storage.errors import InvalidName, InvalidValue, MessageTooLarge
 from storage.limits import ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX
 from storage.topic.batching import unpacked
+from tests.model_runs import examples
 from txnctl.spark.sink import task_writer
 from txnctl.spark.sink.columns import SinkColumns, sink_columns
 from txnctl.spark.sink.staged_file import StagedFile
@@ -86,7 +87,9 @@ class TestRows:
         ),
         cut=st.integers(1, 40),
     )
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     def test_all_columns(self, staging: Staging, rows: list[Any], cut: int) -> None:
         """Value, key, properties and event time are stored in the order of the rows, however they are cut."""
         names = ("value", "key", "properties", "eventTime")
@@ -144,7 +147,9 @@ class TestRouting:
         cut=st.integers(1, 60),
         waiting=st.sampled_from([1, 100, 1 << 20]),
     )
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     def test_order_is_kept_in_each_topic(
         self,
         staging: Staging,

@@ -306,7 +306,7 @@ class TestCompletion:
             store.create_topic("orders")
             store.create_topic("payments")
             store.subscribe("orders", "billing").close()
-            store.begin(timeout=600)
+            store.begin_transaction(timeout=600)
             store.open_session("payments", producer_name="loader")
         (tmp_path / "bin").mkdir()
         program = tmp_path / "bin" / "txnctl"
@@ -449,7 +449,7 @@ _txnctl_completion
                 assert len(items) == offered, line
                 for item in items:
                     _, token, help_text = item.split("\t")
-                    assert store.show_session(token)["producerName"] == "loader"
+                    assert store.reports.show_session(token)["producerName"] == "loader"
                     assert re.match(r"loader, payments, lease \d+m?\d*s, .+@.+", help_text)
 
     def test_open_transactions_come_with_age_and_owner(

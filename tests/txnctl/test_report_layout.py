@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.model_runs import examples
 from txnctl.report.shapes import CELL, Drawing, Label, cells, fitted, lanes
 from txnctl.report.timeline_layout import (
     NARROW,
@@ -137,13 +138,13 @@ def texts(drawing: Drawing) -> list[str]:
 class TestAnyTopic:
     """Whatever a topic is like."""
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150), deadline=None)
     @given(models(), st.sampled_from(WIDTHS))
     def test_all_is_inside_and_legible(self, model: Row, width: int) -> None:
         """Labels and figures lie within the picture; labels never lie over each other."""
         check(draw(model, width))
 
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=examples(80), deadline=None)
     @given(models(), st.sampled_from(WIDTHS))
     def test_the_order_of_the_log_is_kept(self, model: Row, width: int) -> None:
         """Who begins later in the log begins no further left, and nothing blocked lies left of maxReadPosition."""
@@ -154,7 +155,7 @@ class TestAnyTopic:
         assert all(x >= bound - 3 for x in begins)
         assert all(x >= bound for x in lefts(drawing, "blocked"))
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(models())
     def test_every_transaction_and_cursor_is_drawn_or_counted(self, model: Row) -> None:
         """Nothing is left out in silence."""

@@ -30,7 +30,7 @@ def audit(
     agree = sum(found.get(key) == balance for key, balance in last.items())
     narrator.check("balances in the table that the last booking on the topic says too", len(found), agree)
     facts |= _audit_levels(store, script, monitor, aborted, narrator)
-    problems = store.verify()
+    problems = store.maintenance.verify_store()
     narrator.check("problems that the full verification of the store finds", 0, len(problems))
     for problem in problems[:_SHOWN]:
         narrator.say(f"{problem.invariant}: {problem.object}: {problem.message}")

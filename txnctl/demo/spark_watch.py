@@ -67,7 +67,7 @@ class Driver:
         """Wait until every message that can be read at READ_COMMITTED is settled."""
 
         def is_settled() -> bool:
-            last = self._store.last_message_id(REQUESTS, IsolationLevel.READ_COMMITTED)
+            last = self._store.reports.last_message_id(REQUESTS, IsolationLevel.READ_COMMITTED)
             return self.through() == str(last)
 
         self._wait(is_settled)

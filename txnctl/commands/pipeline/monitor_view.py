@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
+from txnctl.output.escape import printable_row
 from txnctl.output.field import Field
 from txnctl.output.human import plural
 
@@ -151,8 +152,6 @@ def live(context: Context, topic: str) -> Iterator[Callable[[View], None]]:
     if not sys.stderr.isatty() or environ.get("TERM") == "dumb":
         yield lambda _view: None
         return
-    from txnctl.output.escape import printable_row
-
     shown = 0
 
     def wipe() -> str:

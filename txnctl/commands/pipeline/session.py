@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
+from storage.errors import NestedTransaction
 from txnctl.cli.decorators import option
 from txnctl.cli.value_types import KEY_VALUE
 
@@ -142,8 +143,6 @@ def refuse_transaction(what: str) -> None:
 
     current = environ.get("TXNCTL_TXN")
     if current:
-        from storage.errors import NestedTransaction
-
         raise NestedTransaction(
             f"{what} commits by itself, and this is inside transaction {current} (TXNCTL_TXN)",
             hint="Run it before or after that transaction, or: unset TXNCTL_TXN.",

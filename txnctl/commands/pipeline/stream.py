@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import click
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import option
 from txnctl.cli.value_types import DURATION
 
@@ -52,8 +53,6 @@ def timing(how: dict[str, Any]) -> tuple[float | None, float | None]:
     Raises:
         InvalidValue
     """
-    from storage.errors import InvalidValue
-
     if not how["once"]:
         return how["every"] or EVERY_DEFAULT_S, how["for_"]
     if how["every"] is not None:
@@ -81,4 +80,4 @@ def check_topic(context: Context, topic: str) -> None:
         TopicNotFound
     """
     with context.open_store(context.store_path, read_only=True) as store:
-        store.topic_stats(topic)
+        store.reports.topic_stats(topic)

@@ -81,7 +81,7 @@ def files_of(store: Store, ranges: Sequence[TopicRange], root: Root) -> list[Fil
         TopicNotFound, InvalidValue, OffloadInvalid, UnknownFormat
     """
     first, last = ranges[0], ranges[-1]
-    (extent,) = store.extents([first.topic])
+    (extent,) = store.reports.topic_extents([first.topic])
     if extent.topic_id != first.topic_id:
         raise recreated(first.topic)
     decided = min(last.through, extent.max_read)

@@ -62,7 +62,7 @@ class StreamCursor:
         # The cursor may well come later: nothing is lost if another writer is in the way now.
         with suppress(Busy), self._writing() as store:
             for topic, at in moved.items():
-                store.admin.acknowledge_through(short_topic_name(topic), self._name, at)
+                store.admin.acknowledgements.acknowledge_through(short_topic_name(topic), self._name, at)
                 self._moved[topic] = at
 
     def _writing(self) -> Store:
@@ -76,10 +76,10 @@ class StreamCursor:
         """The cursor on a topic; it is created at `start` if it is missing."""
         topic, name, level = short_topic_name(extent.topic), self._name, self._level
         try:
-            stats = store.subscription_stats(topic, name)
+            stats = store.reports.subscription_stats(topic, name)
         except SubscriptionNotFound:
             first = Position(start.ledger_id, start.entry_id + 1)
-            made = store.admin.create_subscription(
+            made = store.admin.subscriptions.create_subscription(
                 topic, name, subscription_isolation_level=level, initial_position=first
             )
             return Position.parse(made["markDeletePosition"])

@@ -102,7 +102,7 @@ class TopicProgress:
             TopicNotFound, InvalidPosition, OffloadInvalid
         """
         store = self._reading()
-        extents = self._same(store.extents([short_topic_name(topic) for topic in end]))
+        extents = self._same(store.reports.topic_extents([short_topic_name(topic) for topic in end]))
         spans, place = [], LocalStore.of(store)
         for each in extents:
             after = self._checked(each, start.get(each.topic, each.before))
@@ -133,7 +133,7 @@ class TopicProgress:
             shown = found[topic] = {"position": str(latest)}
             if reached is not None:
                 after = reached.get(each.topic, each.before)
-                shown["behind"] = store.messages_between(topic, after, latest, level)
+                shown["behind"] = store.reports.count_messages_between(topic, after, latest, level)
         return dict(sorted(found.items()))
 
     def acknowledge(self, end: Mapping[str, Position]) -> None:
@@ -167,7 +167,7 @@ class TopicProgress:
     def _extents(self) -> list[Extent]:
         topics = self._wanted.topics
         names = None if topics.pattern is not None else [short_topic_name(name) for name in topics.names]
-        return self._same(topic_plan.chosen(self._reading().extents(names), topics))
+        return self._same(topic_plan.chosen(self._reading().reports.topic_extents(names), topics))
 
     def _same(self, extents: list[Extent]) -> list[Extent]:
         """Topics, if they are those that were seen before."""
@@ -187,7 +187,7 @@ class TopicProgress:
             raise InvalidPosition(
                 f"a stream starts at a whole entry, not at {place}", hint=f"Give {place.position}."
             )
-        return topic_plan.start(extent, wanted.level, place, self._reading().position_at)[0]
+        return topic_plan.start(extent, wanted.level, place, self._reading().reports.position_at)[0]
 
     def _checked(self, extent: Extent, at: Position) -> Position:
         """A position of an offset, if it can be one of this topic."""
@@ -223,7 +223,7 @@ def _shared(
     waiting = sorted((topic for topic in spans if weights[topic]), key=lambda topic: (weights[topic], topic))
     for number, topic in enumerate(waiting):
         left = len(waiting) - number
-        found = store.reach(
+        found = store.reports.furthest_position(
             short_topic_name(topic), *spans[topic],
             max_messages=None if messages is None else max(1, messages // left),
             max_bytes=None if size is None else max(1, size // left),

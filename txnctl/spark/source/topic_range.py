@@ -63,7 +63,7 @@ class TopicRange(Partition):
             self._check(store)
 
     def _check(self, store: Store) -> None:
-        (extent,) = store.extents([self.topic])
+        (extent,) = store.reports.topic_extents([self.topic])
         if extent.topic_id != self.topic_id:
             raise recreated(self.topic)
         if extent.before.ledger_id > self.after.ledger_id:

@@ -74,5 +74,5 @@ def ranges_of(store: Store, wanted: TopicRead, slots: int) -> list[TopicRange]:
     from txnctl.spark.source.local_store import LocalStore
 
     names = None if wanted.topics.pattern is not None else [*map(short_topic_name, wanted.topics.names)]
-    extents = topic_plan.chosen(store.extents(names), wanted.topics)
-    return topic_plan.ranges(LocalStore.of(store), extents, wanted, store.position_at, slots)
+    extents = topic_plan.chosen(store.reports.topic_extents(names), wanted.topics)
+    return topic_plan.ranges(LocalStore.of(store), extents, wanted, store.reports.position_at, slots)
