@@ -1,4 +1,4 @@
-"""Commands of the top level by name. Names of modules are text here: a module is loaded when its command runs."""
+"""Commands of the top level by name. Names of modules are text here: a module is loaded when the command runs."""
 
 from __future__ import annotations
 
