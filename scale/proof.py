@@ -148,8 +148,8 @@ class Proof:
         self._check("totals of the table", sums, {name: expected[name] for name in sums})
 
     def _finish(self, store: Store) -> None:
-        store.gc()
-        self._check("problems in the store", store.verify(full=True), [])
+        store.maintenance.collect_garbage()
+        self._check("problems in the store", store.maintenance.verify_store(full=True), [])
         self._say(f"{self._checks} checks, all of them held, in {time.monotonic() - self._began:.0f} s")
 
     # -- what the steps share
@@ -289,5 +289,5 @@ class Driver:
 
 def _uncommitted(store: Store, topic: str) -> int:
     """Return the number of messages of open transactions on a topic."""
-    messages: int = store.topic_stats(topic)["uncommittedMessages"]
+    messages: int = store.reports.topic_stats(topic)["uncommittedMessages"]
     return messages

@@ -141,7 +141,7 @@ class TestOneTransaction:
     def test_nothing_to_adopt(self, store: Store, staging: Staging) -> None:
         """A write without rows begins no transaction."""
         assert adopt(store, staging, StagedBatch([])) == Adopted(0)
-        assert store.transactions(ended=True) == []
+        assert store.reports.list_transactions(ended=True) == []
 
 
 class TestExactlyOnce:
@@ -197,7 +197,7 @@ class TestRefusals:
 
     def check_nothing(self, store: Store) -> None:
         assert values(store, "t") == values(store, "u") == []
-        assert store.transactions() == []
+        assert store.reports.list_transactions() == []
 
     def test_a_topic_that_is_not_there(self, store: Store, staging: Staging) -> None:
         """Before anything is sent anywhere, the missing topic is named."""
@@ -268,7 +268,7 @@ class TestRefusals:
             assert told == [1, 2]
             self.check_nothing(slow)
             assert adopt(slow, staging, StagedBatch(files), take_long).rows == 2
-            assert slow.verify(full=True) == []
+            assert slow.maintenance.verify_store(full=True) == []
 
     def test_cleaning_up(self, store: Store, staging: Staging, tmp_path: Path) -> None:
         """The files of a write go, also those that no message names."""
@@ -356,7 +356,7 @@ class TestKilledDrivers:
         assert kills >= 1, f"{point} is not reached"
         with Store.open(drivers.path) as store:
             adopt(store, drivers.staging, drivers.batch)
-            assert store.transactions() == []
+            assert store.reports.list_transactions() == []
         drivers.check_once()
 
 

@@ -55,7 +55,7 @@ def fill(store: Store, entries: int = 23, topic: str = "t") -> None:
 
 def span(store: Store, level: IsolationLevel, **given: Any) -> TopicRange:
     """The whole topic, unless something else is given."""
-    (extent,) = store.extents(["t"])
+    (extent,) = store.reports.topic_extents(["t"])
     asked = {"after": extent.before, "through": extent.bound(level), **given}
     return TopicRange(
         LocalStore.of_open_store(store), extent.topic, extent.topic_id, level=level,
@@ -138,14 +138,16 @@ def test_only_closed_ledgers_whose_transactions_have_ended_are_offloaded(store: 
     with store.create_producer("t") as producer:
         producer.send(b"open", txn=txn)
     fill(store, 10)
-    (extent,) = store.extents(["t"])
+    (extent,) = store.reports.topic_extents(["t"])
     done = offload(store, "t", root)
     assert sorted(done.manifest.ledgers) == [1]
     assert done.undecided == len(extent.ledgers) - 2
     txn.commit()
     done = offload(store, "t", root)
     assert done.undecided == 0
-    assert sorted(done.manifest.ledgers) == [each.ledger_id for each in store.extents(["t"])[0].ledgers[:-1]]
+    assert sorted(done.manifest.ledgers) == [
+        each.ledger_id for each in store.reports.topic_extents(["t"])[0].ledgers[:-1]
+    ]
 
 
 def test_offloading_again_goes_on_where_it_stopped(store: Store, root: Root):
@@ -225,7 +227,7 @@ def test_a_topic_created_again_has_a_directory_of_its_own(store: Store, root: Ro
     fill(store)
     before = span(store, COMMITTED)
     old = offload(store, "t", root)
-    store.admin.delete_topic("t")
+    store.admin.topics.delete_topic("t")
     fill(store, 11)
     new = offload(store, "t", root)
     assert new.directory.where() != old.directory.where()
@@ -238,7 +240,7 @@ def test_a_restored_store_has_a_directory_of_its_own(store: Store, root: Root, t
     """It is another incarnation, whose ledgers may differ from those written after the backup."""
     fill(store)
     old = offload(store, "t", root)
-    store.backup(tmp_path / "backup")
+    store.maintenance.backup_store(tmp_path / "backup")
     Store.restore(tmp_path / "backup", tmp_path / "restored")
     with Store.open(tmp_path / "restored") as restored:
         new = offload(restored, "t", root)
@@ -251,7 +253,7 @@ def test_two_copies_of_a_store_that_were_both_written_to_are_told_apart(
 ):
     """A ledger that is not the one offloaded under its number is an error, not a mixture."""
     fill(store, 7)
-    store.backup(tmp_path / "copy")
+    store.maintenance.backup_store(tmp_path / "copy")
     fill(store, 11)
     offload(store, "t", root)
     with Store.open(tmp_path / "copy") as copy:
@@ -266,10 +268,14 @@ def test_several_that_offload_at_once_do_no_harm(store: Store, root: Root, monke
     fill(store, 60)
     with ThreadPoolExecutor(4) as pool:
         runs = [pool.submit(offload, store, "t", root) for _ in range(4)]
-    assert sum(len(run.result().added) for run in runs) == len(store.extents(["t"])[0].ledgers) - 1
+    assert (
+        sum(len(run.result().added) for run in runs) == len(store.reports.topic_extents(["t"])[0].ledgers) - 1
+    )
     done = offload(store, "t", root)
     assert done.added == []
-    assert sorted(done.manifest.ledgers) == [each.ledger_id for each in store.extents(["t"])[0].ledgers[:-1]]
+    assert sorted(done.manifest.ledgers) == [
+        each.ledger_id for each in store.reports.topic_extents(["t"])[0].ledgers[:-1]
+    ]
     assert files(done, LEDGERS) == sorted(file.name for file in done.manifest.files)
 
 

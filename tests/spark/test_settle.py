@@ -86,7 +86,7 @@ def test_a_lost_checkpoint_applies_nothing_twice(
     """A new query reads from the cursor, which lags, and even from the beginning: the note in the store decides."""
     send(bank, ("B1", delta("1")), ("B1", delta("2")))
     settle_once(spark, Settler(bank, TOPIC, "accounts"), path, tmp_path / "c1")
-    bank.admin.delete_subscription("requests", "settle", force=True)
+    bank.admin.subscriptions.delete_subscription("requests", "settle", force=True)
     send(bank, ("B1", delta("4")))
     again = Settler(bank, TOPIC, "accounts")
     settle_once(spark, again, path, tmp_path / "c2")
@@ -139,7 +139,7 @@ def test_a_table_that_was_created_again_is_not_taken_for_the_settled_one(bank: S
     make_table(bank)
     bank.table(SINKS).put(f"settle {TOPIC} accounts".encode(), json.dumps(note).encode())
     assert Settler(bank, TOPIC, "accounts").settled_through() == MessageId(1, 0)
-    bank.admin.delete_table("accounts")
+    bank.admin.tables.delete_table("accounts")
     with pytest.raises(TableNotFound):
         settled_through(bank, TOPIC, "accounts")
     bank.create_table("accounts")

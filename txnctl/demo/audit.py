@@ -34,10 +34,10 @@ def audit(
         "balances in the table that the last booking on the topic says too", len(table_balances), agree
     )
     facts |= _audit_levels(store, script, monitor, aborted, narrator)
-    problems = store.verify()
+    problems = store.maintenance.verify_store()
     narrator.check_equal("problems that the full verification of the store finds", 0, len(problems))
     for problem in problems[:_SHOWN]:
-        narrator.say(f"{problem['invariant']}: {problem['object']}: {problem['message']}")
+        narrator.say(f"{problem.invariant}: {problem.object}: {problem.message}")
     return facts | {"problems": len(problems)}
 
 

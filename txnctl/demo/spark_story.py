@@ -132,7 +132,7 @@ def _a_transfer_is_open(stage: SparkStage) -> tuple[Transaction, str, int]:
     txn = stage.leave_open(line)
     behind = stage.send(stage.script.meanwhile)
     stage.driver.wait_until_seen(stage.sent)
-    lag = stage.store.subscription_stats(REQUESTS, "settle")
+    lag = stage.store.reports.subscription_stats(REQUESTS, "settle")
     tell.say(
         f"Account {line.account_id} remits {format_hellers(-line.delta, grouped=True)} to bank {line.bank} in "
         f"transaction {txn.id}, which is not committed. {behind:,} further requests arrive behind it. settle reads at "
@@ -166,7 +166,7 @@ def _commit(stage: SparkStage, txn: Transaction, bound: str, behind: int) -> Non
         f"of which is one transaction. The driver, process {killed}, is killed (SIGKILL), and its JVM with it; settled "
         f"is what stands in the store, through {middle}."
     )
-    last = str(stage.store.last_message_id(REQUESTS, IsolationLevel.READ_COMMITTED))
+    last = str(stage.store.reports.last_message_id(REQUESTS, IsolationLevel.READ_COMMITTED))
     tell.check_equal("the driver was killed in the middle", True, bound != middle != last)
     driver.start()
     driver.wait_until_settled()
@@ -213,7 +213,11 @@ def _audit(stage: SparkStage) -> None:
     )
     tell.check_equal("accounts whose balances differ anywhere", 0, report["differing"])
     tell.check_equal("messages that are no requests", 0, report["skipped"])
-    tell.check_equal("problems that the full verification of the store finds", 0, len(stage.store.verify()))
+    tell.check_equal(
+        "problems that the full verification of the store finds",
+        0,
+        len(stage.store.maintenance.verify_store()),
+    )
 
 
 def write_csv(lines: list[BankTransaction], path: str) -> None:

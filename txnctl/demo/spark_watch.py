@@ -67,7 +67,7 @@ class SparkDriver:
         """Wait until every message readable at READ_COMMITTED is settled."""
 
         def is_settled() -> bool:
-            last = self._store.last_message_id(REQUESTS, IsolationLevel.READ_COMMITTED)
+            last = self._store.reports.last_message_id(REQUESTS, IsolationLevel.READ_COMMITTED)
             return self.settled_through() == str(last)
 
         self._wait_until(is_settled)

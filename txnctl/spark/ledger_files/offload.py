@@ -67,7 +67,7 @@ def offload(
     Raises:
         TopicNotFound, InvalidName, InvalidValue, OffloadInvalid, UnknownFormat
     """
-    extent = store.extents([topic])[0]
+    extent = store.reports.topic_extents([topic])[0]
     directory = TopicDirectory(root, TopicIdentity(store.identity, extent.topic_id, extent.topic))
     _, manifest = directory.manifest()
     check_same_store(extent, manifest, directory)

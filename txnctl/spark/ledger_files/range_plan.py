@@ -83,7 +83,7 @@ def plan_files(store: Store, ranges: Sequence[TopicRange], root: Root) -> list[F
         TopicNotFound, InvalidValue, OffloadInvalid, UnknownFormat
     """
     first, last = ranges[0], ranges[-1]
-    (extent,) = store.extents([first.topic])
+    (extent,) = store.reports.topic_extents([first.topic])
     if extent.topic_id != first.topic_id:
         raise recreated(first.topic)
     decided_through = min(last.through, extent.max_read)

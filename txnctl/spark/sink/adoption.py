@@ -118,7 +118,7 @@ def _wait_for_winner(store: Store, error: Conflict) -> None:
     winner = error.details.get("winner")
     if winner is not None:
         with suppress(WaitTimeout, TransactionNotFound):
-            store.wait_transaction(winner, timeout=LOCK_TIMEOUT_S)
+            store.reports.wait_for_transaction(winner, timeout=LOCK_TIMEOUT_S)
 
 
 class _AdoptionAttempt:

@@ -64,7 +64,9 @@ class StreamCursor:
         # A cursor that lags loses nothing: the next batch moves the cursor if another writer holds the gate now.
         with suppress(Busy), self._open_for_writing() as store:
             for topic, position in moved.items():
-                store.admin.acknowledge_through(short_topic_name(topic), self._name, position)
+                store.admin.acknowledgements.acknowledge_through(
+                    short_topic_name(topic), self._name, position
+                )
                 self._moved[topic] = position
 
     def _open_for_writing(self) -> Store:
@@ -78,10 +80,10 @@ class StreamCursor:
         """Return the cursor on a topic; a missing subscription is created at `start`."""
         topic, name, level = short_topic_name(extent.topic), self._name, self._level
         try:
-            stats = store.subscription_stats(topic, name)
+            stats = store.reports.subscription_stats(topic, name)
         except SubscriptionNotFound:
             first = Position(start.ledger_id, start.entry_id + 1)
-            made = store.admin.create_subscription(
+            made = store.admin.subscriptions.create_subscription(
                 topic, name, subscription_isolation_level=level, initial_position=first
             )
             return Position.parse(made["markDeletePosition"])

@@ -112,7 +112,9 @@ class TopicProgress:
             TopicNotFound, InvalidPosition, OffloadInvalid
         """
         store = self._open_store()
-        extents = self._check_not_recreated(store.extents([short_topic_name(topic) for topic in end]))
+        extents = self._check_not_recreated(
+            store.reports.topic_extents([short_topic_name(topic) for topic in end])
+        )
         spans, local_store = [], LocalStore.of_open_store(store)
         for extent in extents:
             after = self._valid_position(extent, start.get(extent.topic, extent.before))
@@ -147,7 +149,7 @@ class TopicProgress:
             topic_report = topics[topic] = {"position": str(latest)}
             if reached is not None:
                 after = reached.get(extent.topic, extent.before)
-                topic_report["behind"] = store.messages_between(topic, after, latest, level)
+                topic_report["behind"] = store.reports.count_messages_between(topic, after, latest, level)
         return dict(sorted(topics.items()))
 
     def acknowledge(self, end: Mapping[str, Position]) -> None:
@@ -181,7 +183,9 @@ class TopicProgress:
     def _extents(self) -> list[Extent]:
         topics = self._options.topics
         names = None if topics.pattern is not None else [short_topic_name(name) for name in topics.names]
-        return self._check_not_recreated(topic_plan.select_extents(self._open_store().extents(names), topics))
+        return self._check_not_recreated(
+            topic_plan.select_extents(self._open_store().reports.topic_extents(names), topics)
+        )
 
     def _check_not_recreated(self, extents: list[Extent]) -> list[Extent]:
         """Return the extents, after checking that no topic was deleted and created again."""
@@ -201,7 +205,7 @@ class TopicProgress:
             raise InvalidPosition(
                 f"a stream starts at a whole entry, not at {point}", hint=f"Give {point.position}."
             )
-        return topic_plan.start_of(extent, options.level, point, self._open_store().position_at)[0]
+        return topic_plan.start_of(extent, options.level, point, self._open_store().reports.position_at)[0]
 
     def _valid_position(self, extent: Extent, position: Position) -> Position:
         """Return a position of an offset, after checking that the topic can contain it."""
@@ -237,7 +241,7 @@ def _share_limits(
     waiting = sorted((topic for topic in spans if weights[topic]), key=lambda topic: (weights[topic], topic))
     for number, topic in enumerate(waiting):
         remaining = len(waiting) - number
-        reach = store.reach(
+        reach = store.reports.furthest_position(
             short_topic_name(topic), *spans[topic],
             max_messages=None if max_messages is None else max(1, max_messages // remaining),
             max_bytes=None if max_bytes is None else max(1, max_bytes // remaining),

@@ -63,7 +63,7 @@ class TopicRange(Partition):
             self._check_topic(store)
 
     def _check_topic(self, store: Store) -> None:
-        (extent,) = store.extents([self.topic])
+        (extent,) = store.reports.topic_extents([self.topic])
         if extent.topic_id != self.topic_id:
             raise recreated(self.topic)
         if extent.before.ledger_id > self.after.ledger_id:

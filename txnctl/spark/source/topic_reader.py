@@ -74,5 +74,7 @@ def plan_ranges(store: Store, options: TopicReadOptions, slots: int) -> list[Top
     from txnctl.spark.source.local_store import LocalStore
 
     names = None if options.topics.pattern is not None else [*map(short_topic_name, options.topics.names)]
-    extents = topic_plan.select_extents(store.extents(names), options.topics)
-    return topic_plan.ranges(LocalStore.of_open_store(store), extents, options, store.position_at, slots)
+    extents = topic_plan.select_extents(store.reports.topic_extents(names), options.topics)
+    return topic_plan.ranges(
+        LocalStore.of_open_store(store), extents, options, store.reports.position_at, slots
+    )
