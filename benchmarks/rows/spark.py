@@ -111,7 +111,9 @@ def _readable(spark: SparkSession, directory: Path, messages: int) -> dict[str, 
     store, offloaded, parquet = directory / "store", directory / "offloaded", directory / "parquet"
     _fill(store, messages)
     with Store.open(store, read_only=True) as opened:
-        offload.run(opened, TOPIC, str(offloaded), is_verified=False, keep_ms=0)
+        offload.offload_topic(
+            opened, TOPIC, offload.OffloadOptions(str(offloaded), verify=False, retain_ms=0)
+        )
     _from_store(spark, store, None).write.parquet(str(parquet))
     place = str(offloaded)
     return {
