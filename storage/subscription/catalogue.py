@@ -202,7 +202,7 @@ def sweep(
         end_owned: ends the transactions of a dead owner's lease, so that what was pending in them is free as well.
     """
     attached = consumers(batch, subscription.subscription_id)
-    living = [each for each in attached if batch.lock_file.is_held(each.lease)]
+    living = [each for each in attached if batch.lock_file.leases.is_held(each.lease)]
     dead = [each for each in attached if each not in living]
     for lease in {each.lease for each in dead}:
         end_owned(batch, lease)

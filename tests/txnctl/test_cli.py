@@ -181,6 +181,7 @@ class TestLaziness:
         writers = {
             *(
                 "storage.client.table_access",
+                "storage.client.work.work",
                 "storage.client.work.write_set",
                 "storage.client.transaction",
                 "storage.client.work.handle",

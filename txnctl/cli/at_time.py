@@ -48,4 +48,4 @@ class AtTime:
 
 def position_of(store: Store, topic: str, start: Start | AtTime) -> Start:
     """Resolve `@TIME` to a position of the topic; every other start is a position already."""
-    return store.position_at(topic, start.time_ms) if isinstance(start, AtTime) else start
+    return store.reports.position_at(topic, start.time_ms) if isinstance(start, AtTime) else start

@@ -54,12 +54,12 @@ def report(context: Context, path: str, topics: tuple[str, ...]) -> None:
     """
     from txnctl.report.page import page
 
-    text = page(context.store.report(topics or None), __version__, topics)
+    text = page(context.store.reports.store_report(topics or None), __version__, topics)
     if path == "-":
         context.out.write(text)
         return
     from txnctl.output.human import size
-    from txnctl.report.file import write
+    from txnctl.report.file import replace_file
 
-    write(path, text.encode(), store=context.store_path)
+    replace_file(path, text.encode(), store=context.store_path)
     context.note(f"wrote {path}, {size(len(text.encode()))}")

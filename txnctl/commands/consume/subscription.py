@@ -89,7 +89,9 @@ def _subscribe(
     if is_new:
         context.note(f"created subscription {name} of {topic} at {start} ({now})")
         if how["start"] is not None:
-            note_if_beyond(context, topic, start, store.subscription_stats(topic, name)["markDeletePosition"])
+            note_if_beyond(
+                context, topic, start, store.reports.subscription_stats(topic, name)["markDeletePosition"]
+            )
     elif before != now:
         context.note(
             f"subscription {name} of {topic} was {before} and now is {now}; what was "
@@ -112,7 +114,7 @@ def _mode(type_: str, level: str, on_open: str) -> str:
 def _mode_before(store: Store, topic: str, name: str) -> str | None:
     """Type, isolation level and on-open of a subscription in words; None for a missing subscription."""
     try:
-        stats = store.subscription_stats(topic, name)
+        stats = store.reports.subscription_stats(topic, name)
     except SubscriptionNotFound:
         return None
     return _mode(stats["type"], stats["subscriptionIsolationLevel"], stats["onOpen"])

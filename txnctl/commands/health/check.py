@@ -66,7 +66,7 @@ def check(
     limits = _limits(context, format, warn, critical)
     try:
         with context.open_store(context.store_path, read_only=True) as store:
-            found = store.overview()
+            found = store.reports.store_overview()
         measures = judge(found, *limits)
         state, lines = worst(measures), _with_store(format, found, measures)
     except TxnctlError as error:

@@ -73,16 +73,18 @@ def doctor(context: Context, exit_code: bool, programs: bool) -> None:
 
 
 def _show(context: Context, found: Row, programs: bool) -> None:
+    from dataclasses import asdict
+
     from txnctl.spark.runtime import requirements
 
-    row = {**found, "programs": requirements.describe()}
+    row = {**found, "programs": [asdict(program) for program in requirements.check_all()]}
     wanted = programs or not all(each["ok"] for each in row["programs"])
     context.show(row, table=lambda shown: _report(context, shown, shows_programs=wanted))
 
 
 def _diagnosis(context: Context) -> Row:
     with context.open_store(context.store_path, read_only=True) as store:
-        facts = store.overview()
+        facts = store.reports.store_overview()
     wanted = [field.name for field in (VERDICT, *AS_OF)]
     path = facts["store"]["path"]
     return {**{name: facts[name] for name in wanted}, "path": path, "findings": facts["findings"]}

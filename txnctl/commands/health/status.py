@@ -76,5 +76,5 @@ def _redraws(context: Context) -> bool:
 def _show(context: Context) -> None:
     from txnctl.commands.health.status_screen import lines
 
-    context.show(context.store.overview(), table=lambda shown: lines(context, shown))
+    context.show(context.store.reports.store_overview(), table=lambda shown: lines(context, shown))
     context.out.flush()

@@ -93,7 +93,7 @@ def audit(context: Context, topic: str, table: str, **how: Any) -> None:
 
     began = perf_counter()
     with context.open_store(context.store_path, read_only=True) as store:
-        store.topic_stats(topic)
+        store.reports.topic_stats(topic)
         store.table(table)
     of_topic = options_of(context, topic=topic, offloadPath=how["offload_path"])
     of_table = options_of(context, table=table, offloadPath=how["offload_path"])
@@ -101,11 +101,9 @@ def audit(context: Context, topic: str, table: str, **how: Any) -> None:
         from txnctl.pipelines import audit as job
 
         with watched_tasks(context, "Audit", spark):
-            found = job.run(
+            found = job.audit_balances(
                 spark,
-                of_topic,
-                of_table,
-                how["data"],
+                job.AuditSources(of_topic, of_table, how["data"]),
                 amount=how["amount"],
                 with_days=how["plot"] is not None,
             )

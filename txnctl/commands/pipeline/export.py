@@ -82,17 +82,17 @@ def export(context: Context, topic: str, destination: str | None, table: str | N
     from txnctl.pipelines import files
 
     if not how["overwrite"]:
-        files.check_free(destination)
+        files.check_absent(destination)
     with session("export", how["master"], how["conf"]) as spark:
         from txnctl.pipelines import export as job
 
         with watched_tasks(context, "Export", spark):
-            rows = job.run(
+            rows = job.export_rows(
                 job.read_topic(spark, options),
                 destination,
                 how["format_"],
                 overwrite=how["overwrite"],
-                parts=how["files"],
+                max_files=how["files"],
             )
     row = {
         "source": table if table is not None else full_topic_name(topic),
@@ -120,7 +120,7 @@ def _options(context: Context, topic: str | None, table: str | None, how: dict[s
             store.table(table)
         else:
             assert topic is not None, "one of them is exported"
-            store.topic_stats(topic)
+            store.reports.topic_stats(topic)
     level, check = how["isolation_level"], how["check"]
     return options_of(
         context,

@@ -89,17 +89,10 @@ def ingest(context: Context, file: Sequence[str], topic: str, create: bool, **ho
     with session("ingest", how["master"], how["conf"]) as spark:
         from txnctl.pipelines import ingest as job
 
-        columns = job.Columns(how["value"], how["key"], how["event_time"])
+        columns = job.MessageColumns(how["value"], how["key"], how["event_time"])
         with watched_tasks(context, "Ingest", spark):
-            done = job.run(
-                spark,
-                list(file),
-                options,
-                columns,
-                format_=how["format_"],
-                multi_line=how["multi_line"],
-                skip=how["on_error"] == "skip",
-            )
+            input_options = job.InputOptions(how["format_"], how["multi_line"], how["on_error"] == "skip")
+            done = job.ingest_files(spark, file, options, columns, input_options)
     row = {
         "topic": options["topic"],
         "messages": done.messages,
@@ -118,7 +111,7 @@ def _see_to_topic(context: Context, topic: str, create: bool) -> None:
     with context.open_store(context.store_path, read_only=not create) as store:
         if create and not store.has_topic(topic):
             store.create_topic(topic)
-        store.topic_stats(topic)
+        store.reports.topic_stats(topic)
 
 
 def _sentence(row: dict[str, Any]) -> str:

@@ -89,10 +89,10 @@ def monitor(context: Context, topic: str, **how: Any) -> None:
     ):
         from txnctl.pipelines import monitor as job
 
-        watch = job.Watch(how["period"], how["time_"], outsized, overdraft, how["amount"])
+        watch = job.MonitorOptions(how["period"], how["time_"], outsized, overdraft, how["amount"])
         with live(context, name) as told:
             taking = job.Monitor(watch, how["to"], told)
-            job.run(spark, taking, watch, options, place, every=every).wait(seconds)
+            job.start_monitoring(spark, taking, options, place, interval_s=every).wait(seconds)
     row = {
         **row_of(name, taking.view, goes_on=how["checkpoint"] is not None),
         "elapsedMs": int((perf_counter() - began) * 1000),

@@ -61,7 +61,7 @@ def session(job: str, master: str | None, conf: Sequence[tuple[str, str]]) -> It
     Raises:
         ProgramMissing, InvalidValue
     """
-    from txnctl.spark.runtime.job_errors import told_as_ours
+    from txnctl.spark.runtime.job_errors import as_txnctl_errors
     from txnctl.spark.runtime.session import MASTER_DEFAULT, spark_session
 
     with ExitStack() as stack:
@@ -69,7 +69,7 @@ def session(job: str, master: str | None, conf: Sequence[tuple[str, str]]) -> It
             spark = stack.enter_context(
                 spark_session(f"txnctl {job}", master=master or MASTER_DEFAULT, conf=conf)
             )
-        stack.enter_context(told_as_ours())
+        stack.enter_context(as_txnctl_errors())
         yield spark
 
 

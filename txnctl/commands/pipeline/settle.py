@@ -113,10 +113,9 @@ def settle(context: Context, topic: str, table: str, **how: Any) -> None:
             def told(done: Settlement) -> None:
                 bar.advance(done.requests)
 
-            settler = job.Settler(
-                store, name, table, amount=how["amount"], skip=how["on_error"] == "skip", told=told
-            )
-            job.run(spark, settler, options, place, every=every).wait(seconds)
+            settle_options = job.SettleOptions(how["amount"], how["on_error"] == "skip")
+            settler = job.Settler(store, name, table, settle_options, told)
+            job.start_settling(spark, settler, options, place, interval_s=every).wait(seconds)
     done = settler.total
     row = {
         "topic": name,

@@ -54,7 +54,7 @@ def fence(context: Context, topic: str, waiting: bool) -> None:
     the topic again without connecting anew. Waiting producers stay in the queue, stopped ones too; --waiting evicts
     the queue as well.
     """
-    fence_producers = context.store.admin.fence_producers
+    fence_producers = context.store.admin.producers.fence_producers
     if not context.yes and not context.dry_run:
         plan = fence_producers(topic, waiting=waiting, dry_run=True)
         context.confirm(f"Fence the producers of {topic}?", plan=list(_lines(plan, done=False)))

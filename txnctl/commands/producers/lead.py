@@ -106,7 +106,7 @@ def _refuse_nesting(context: Context, topic: str) -> None:
         token = of_environment_on(context.store, topic)
         if token is None:
             return
-        row = context.store.show_session(token)
+        row = context.store.reports.show_session(token)
     except (ProducerFenced, SessionNotFound):
         # The session of the environment lost the topic: this is another's turn.
         return

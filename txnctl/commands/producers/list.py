@@ -51,7 +51,7 @@ def list_(context: Context, topic: str | None) -> None:
     from storage.values.timestamps import both
 
     as_of = both("asOf", context.store.connection.clock.wall_ms())
-    rows = [{**row, **as_of} for row in context.store.producer_rows(topic)]
+    rows = [{**row, **as_of} for row in context.store.reports.list_producers(topic)]
     if not rows and context.output == "table":
         context.note("no producers are connected" + (f" to {topic}" if topic is not None else ""))
     context.show_list(rows, table=lambda shown: _table(context, shown))

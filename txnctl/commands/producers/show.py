@@ -107,9 +107,9 @@ def show(context: Context, topic: str, limit: int) -> None:
     `lease`, a session without a process, until the lease ends unused; `DEAD` or `EXPIRED`, out of the way of every
     producer.
     """
-    row = context.store.show_producers(topic)
+    row = context.store.reports.show_producers(topic)
     if limit > len(row["history"]):
-        row["history"] = context.store.producer_history(topic, limit)
+        row["history"] = context.store.reports.ownership_history(topic, limit)
     row["history"] = row["history"][:limit]
     row["next"] = _advice(row)
     context.show(row, table=lambda shown: _screen(context, shown))

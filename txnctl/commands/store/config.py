@@ -68,7 +68,7 @@ def _row(store: Store, name: str) -> Row:
 
 
 def _value(store: Store, name: str) -> str:
-    info = store.info()
+    info = store.reports.store_info()
     return str(info["reapPolicy"]) if name == REAP_POLICY else _duration(info["tableRetentionMs"])
 
 
@@ -76,10 +76,10 @@ def _changed(context: Context, store: Store, name: str, value: str) -> Row:
     """Change a setting, or show the change."""
     how: Row = {"dry_run": context.dry_run, "reason": context.reason}
     if name == REAP_POLICY:
-        done = store.admin.set_reap_policy(value, **how)
+        done = store.admin.settings.set_reap_policy(value, **how)
         after, before = done["reapPolicy"], done["reapPolicyBefore"]
     else:
-        done = store.admin.set_table_retention(DURATION_MS.convert(value, None, None), **how)
+        done = store.admin.settings.set_table_retention(DURATION_MS.convert(value, None, None), **how)
         after, before = _duration(done["tableRetentionMs"]), _duration(done["tableRetentionMsBefore"])
     return {
         "name": name,

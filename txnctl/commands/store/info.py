@@ -37,4 +37,4 @@ INFO = (
 @example("txnctl store info")
 def info(context: Context) -> None:
     """Show the facts about a store: format, age, size and counts of objects."""
-    context.show(context.store.info())
+    context.show(context.store.reports.store_info())

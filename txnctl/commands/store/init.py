@@ -36,7 +36,7 @@ def init(context: Context, path: str | None) -> None:
         raise InvalidValue("the path of a store is not empty")
     Store.create(where)
     with context.open_store(where, read_only=True) as created:
-        facts = created.info()
+        facts = created.reports.store_info()
     context.show(
         {field.name: facts[field.name] for field in CREATED},
         table=lambda row: f"Created store {row['path']}.",

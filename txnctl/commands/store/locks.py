@@ -31,7 +31,7 @@ def locks(context: Context) -> None:
     The holder of the writer gate is writing at this moment. A `stopped` holder stops all writers: continue the process
     (kill -CONT) or end the process. A `dead` lease is freed by the next writer.
     """
-    rows = context.store.locks()
+    rows = context.store.reports.list_locks()
     if not rows and context.output == "table":
         context.note("nobody else has the store open")
     context.show_list(rows, table=lambda shown: process_table(context, shown, LOCKS))

@@ -158,13 +158,13 @@ def _check(path: str, full: bool) -> None:
 
     try:
         with Store.open(path, read_only=True, program="txnctl store verify") as store:
-            tell(total=sum(row["entries"] for row in store.space()))
-            for problem in store.verify(
+            tell(total=sum(row["entries"] for row in store.reports.list_databases()))
+            for problem in store.maintenance.verify_store(
                 full=full,
                 progress=lambda what, records: tell(checked=what, records=records),
                 checked=lambda number: tell(invariant=number),
             ):
-                tell(problem=problem)
+                tell(problem=problem._asdict())
     except TxnctlError as error:
         details = json.loads(json.dumps(error.details, default=str))
         tell(error={"code": error.code, "message": error.message, "hint": error.hint, "details": details})

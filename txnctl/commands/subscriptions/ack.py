@@ -87,7 +87,7 @@ def ack(
     transaction is a conflict, unless --force aborts that transaction first, with its effects on every topic; the audit
     trail keeps --reason.
     """
-    row = context.store.admin.acknowledge(
+    row = context.store.admin.acknowledgements.acknowledge_messages(
         topic, subscription, list(message_ids), cumulative=cumulative, txn=txn, force=context.force,
         dry_run=context.dry_run, reason=context.reason,
     )  # fmt: skip

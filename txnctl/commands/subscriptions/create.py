@@ -90,7 +90,7 @@ def create(
     from txnctl.commands.subscriptions.start import note_if_beyond
 
     start = LATEST if start is None else position_of(context.store, topic, start)
-    row = context.store.admin.create_subscription(
+    row = context.store.admin.subscriptions.create_subscription(
         topic,
         subscription,
         subscription_type=subscription_type or SubscriptionType.EXCLUSIVE,

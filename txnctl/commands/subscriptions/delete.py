@@ -43,10 +43,10 @@ def delete(context: Context, topic: str, subscription: str) -> None:
     The topic and the messages stay; the acknowledgements of the subscription are gone. The command refuses while
     consumers are attached, and while an open transaction has acknowledgements pending on the subscription.
     """
-    delete_subscription = context.store.admin.delete_subscription
+    delete_subscription = context.store.admin.subscriptions.delete_subscription
     if not context.yes and not context.dry_run:
         plan = delete_subscription(topic, subscription, force=context.force, dry_run=True)
-        backlog = context.store.subscription_stats(topic, subscription)
+        backlog = context.store.reports.subscription_stats(topic, subscription)
         context.confirm(
             f"Delete subscription {subscription} on {topic}?", plan=[*_backlog(backlog), *aborted_lines(plan)]
         )

@@ -43,7 +43,7 @@ def evict(context: Context, topic: str, subscription: str, consumer: str | None)
     For a consumer that is stopped or hangs and holds messages in flight. Messages received already may be delivered a
     second time, to another consumer; later acknowledgements of the evicted consumer are refused.
     """
-    row = context.store.admin.evict(
+    row = context.store.admin.subscriptions.evict_consumers(
         topic, subscription, consumer, dry_run=context.dry_run, reason=context.reason
     )
     context.show(row, table=lambda shown: _evicted(context, shown, f" {consumer}" if consumer else ""))

@@ -39,7 +39,7 @@ _COLUMNS = (
 @example("txnctl subscriptions list -o json")
 def list_(context: Context, topic: str | None) -> None:
     """List subscriptions, with their backlogs and verdicts."""
-    rows = context.store.subscription_rows(topic)
+    rows = context.store.reports.list_subscriptions(topic)
     if not rows and context.output == "table":
         context.note("there are no subscriptions" + (f" on {topic}" if topic is not None else ""))
     context.show_list(rows, table=lambda shown: _table(context, shown))

@@ -68,7 +68,7 @@ def nack(
     For messages that were delivered and are not acknowledged. Each redelivery raises the redelivery count; after the
     subscription's maximum a message goes to the dead-letter topic.
     """
-    row = context.store.admin.negative_acknowledge(
+    row = context.store.admin.acknowledgements.negative_acknowledge_messages(
         topic, subscription, list(message_ids), delay=delay, dry_run=context.dry_run, reason=context.reason
     )
     context.show(row, table=lambda shown: _given_back(shown, delay))

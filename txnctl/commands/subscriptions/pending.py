@@ -44,7 +44,7 @@ def pending(context: Context, topic: str, subscription: str) -> None:
 
     No consumer gets these messages until the transaction ends: a commit acknowledges, an abort redelivers.
     """
-    rows = context.store.admin.pending(topic, subscription)
+    rows = context.store.reports.list_pending_acknowledgements(topic, subscription)
     if not rows and context.output == "table":
         context.note(f"nothing is pending on {subscription} of {topic}")
     context.show_list(rows)

@@ -61,7 +61,7 @@ def seek(context: Context, topic: str, subscription: str, position: Start | AtTi
     start = position_of(context.store, topic, position)
 
     def change(*, dry_run: bool) -> Row:
-        return context.store.admin.seek(
+        return context.store.admin.subscriptions.seek_subscription(
             topic, subscription, start, force=context.force, dry_run=dry_run, reason=context.reason
         )
 

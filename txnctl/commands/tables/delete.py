@@ -39,7 +39,7 @@ def delete(context: Context, table: str) -> None:
     The command refuses while open transactions have write intents in the table. A table created again under the name
     is a different table: a process with the old table open gets an error.
     """
-    delete_table = context.store.admin.delete_table
+    delete_table = context.store.admin.tables.delete_table
     plan = delete_table(table, force=context.force, dry_run=True)
     context.confirm(f"Delete table {table}?", plan=_lines(plan))
     done = plan

@@ -65,7 +65,7 @@ def opened(context: Context, name: str, how: dict[str, Any]) -> Iterator[tuple[T
             if txn is None
             else "Leave out --at, or: env -u TXNCTL_TXN txnctl ...",
         )
-    if txn is None or context.store.show_transaction(txn)["isolation"] != _SERIALIZABLE:
+    if txn is None or context.store.reports.show_transaction(txn)["isolation"] != _SERIALIZABLE:
         yield context.store.table(name), reading
         return
     from txnctl.commands.tables.losers import Losers

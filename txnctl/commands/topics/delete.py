@@ -44,7 +44,7 @@ def delete(context: Context, topic: str) -> None:
     or acknowledgements on the topic. A new topic under the same name continues the ledger ids and epochs of the
     deleted topic.
     """
-    delete_topic = context.store.admin.delete_topic
+    delete_topic = context.store.admin.topics.delete_topic
     plan = delete_topic(topic, force=context.force, dry_run=True)
     context.confirm(f"Delete topic {topic}?", plan=_lines(plan))
     done = plan

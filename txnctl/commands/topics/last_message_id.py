@@ -54,9 +54,9 @@ def last_message_id(
         if isolation_level is not None:
             raise own_level()
         level = IsolationLevel[
-            context.store.subscription_stats(topic, subscription)["subscriptionIsolationLevel"]
+            context.store.reports.subscription_stats(topic, subscription)["subscriptionIsolationLevel"]
         ]
-    found = context.store.last_message_id(topic, level, subscription=subscription)
+    found = context.store.reports.last_message_id(topic, level, subscription=subscription)
     if found is None and context.output == "table":
         context.note(f"no message of {topic} is visible at {level.value}")
     context.show(

@@ -114,7 +114,7 @@ def _messages(
             return reader.read_batch(count)
     if start is not None or isolation_level is not None:
         raise own_level()
-    return context.store.peek(topic, subscription, count)
+    return context.store.reports.peek_messages(topic, subscription, count)
 
 
 def _table(context: Context, rows: Sequence[dict[str, Any]]) -> str:

@@ -63,7 +63,7 @@ def positions(context: Context, topic: str) -> None:
     One line a position, in order. The ruler is the whole topic: `=` is readable at READ_COMMITTED, `-` lies behind the
     first open transaction, `|` is the position of the line. AFTER counts the entries behind that position.
     """
-    internal = context.store.topic_stats_internal(topic)
+    internal = context.store.reports.topic_stats_internal(topic)
     context.show(
         {
             "topic": internal["topic"],

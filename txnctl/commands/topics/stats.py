@@ -82,7 +82,7 @@ def stats(context: Context, topic: str) -> None:
     The verdict of a subscription is `ok`, `behind` (slow consumers), `blocked` (an open transaction is in the way),
     `mixed` (both), or `no-consumer`.
     """
-    context.show(context.store.topic_stats(topic), table=lambda row: _screen(context, row))
+    context.show(context.store.reports.topic_stats(topic), table=lambda row: _screen(context, row))
 
 
 def _screen(context: Context, row: Row) -> Iterator[str]:

@@ -96,7 +96,7 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bo
     from txnctl.cli.current_transaction import named_or_current
 
     wanted = named_or_current(txn)
-    row = context.store.abort(
+    row = context.store.admin.transactions.abort_transaction(
         wanted,
         reason=context.reason,
         if_version=if_version,
@@ -110,7 +110,7 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bo
 
 def _complete(store: Store, row: Row) -> None:
     """Add time, reason and author of the end."""
-    ended = {} if row["dryRun"] and not row["already"] else store.show_transaction(row["txnId"])
+    ended = {} if row["dryRun"] and not row["already"] else store.reports.show_transaction(row["txnId"])
     for name in _ENDED:
         row[name] = ended.get(name)
 

@@ -81,8 +81,8 @@ def begin(context: Context, timeout: float | None, label: Sequence[tuple[str, st
     A read-committed transaction reads committed rows at each moment and changes nothing: no message, no
     acknowledgement, no key.
     """
-    txn = context.store.begin(timeout=timeout, labels=labels_of(label), **kind_of(kind))
-    row = with_keys(context.store.show_transaction(txn))
+    txn = context.store.begin_transaction(timeout=timeout, labels=labels_of(label), **kind_of(kind))
+    row = with_keys(context.store.reports.show_transaction(txn))
     context.show(row, table=lambda shown: str(shown["txnId"]))
 
 

@@ -53,7 +53,7 @@ def blocked(context: Context, topic: str | None, chain: bool, exit_code: bool) -
     after the end of all transactions up to there. Ending a transaction that is not first frees nothing yet. OWN counts
     the messages of the transaction, visible after a commit, dropped by an abort. Counting reads no blocked message.
     """
-    found = context.store.blocked(topic)
+    found = context.store.reports.list_blocking_transactions(topic)
     rows = [
         row
         for row in found

@@ -87,7 +87,9 @@ def explain(context: Context, txn: TxnID | None) -> None:
     from txnctl.cli.current_transaction import named_or_current
     from txnctl.commands.transactions.id_prefix import found_by_prefix
 
-    row = with_keys(found_by_prefix(context, named_or_current(txn), context.store.explain_transaction))
+    row = with_keys(
+        found_by_prefix(context, named_or_current(txn), context.store.reports.explain_transaction)
+    )
     context.show(row, table=lambda shown: _report(context, shown))
 
 

@@ -20,7 +20,7 @@ def found_by_prefix(context: Context, txn: TxnID, show_one: Callable[[TxnID | st
     try:
         return show_one(txn)
     except TransactionNotFound:
-        rows = context.store.transactions() + context.store.transactions(ended=True)
+        rows = context.store.reports.list_transactions() + context.store.reports.list_transactions(ended=True)
         longer = [str(row["txnId"]) for row in rows if str(row["txnId"]).startswith(str(txn))]
         if len(longer) != 1:
             raise

@@ -34,7 +34,9 @@ def reap(context: Context, limit: int) -> None:
     """
     from txnctl.commands.transactions import layout
 
-    rows = context.store.reap(limit, dry_run=context.dry_run, reason=context.reason)
+    rows = context.store.admin.transactions.reap_transactions(
+        limit, dry_run=context.dry_run, reason=context.reason
+    )
     if context.output == "table":
         done = "would be aborted (dry run: nothing was changed)" if context.dry_run else "aborted"
         context.note(

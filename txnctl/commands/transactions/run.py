@@ -87,7 +87,7 @@ def _begin(context: Context, **how: Any) -> Transaction | TxnID:
     from storage import TransactionIsolation
 
     if how.get("isolation") is TransactionIsolation.READ_COMMITTED:
-        return context.store.begin(**how)
+        return context.store.begin_transaction(**how)
     return context.store.transaction(**how)
 
 
@@ -106,7 +106,7 @@ def _refuse_nesting() -> None:
 def _commit(context: Context, txn: Transaction | TxnID, name: str) -> None:
     """Commit; when that fails, say that the command had succeeded. The exit code is the error's."""
     try:
-        context.store.commit(txn)
+        context.store.commit_transaction(txn)
     except TxnctlError as error:
         error.message = f"{name} succeeded, but the commit of its transaction failed: {error.message}"
         raise
@@ -122,7 +122,7 @@ def _abort(context: Context, txn: Transaction | TxnID, why: str) -> None:
 
     try:
         if isinstance(txn, TxnID):
-            context.store.abort(txn, reason=why, force=True)
+            context.store.admin.transactions.abort_transaction(txn, reason=why, force=True)
         else:
             txn.abort(why)
     except TransactionNotOpen:

@@ -37,7 +37,7 @@ def slow(context: Context, over: float | None, exit_code: bool) -> None:
     transaction and all earlier transactions; 0 means that no message waits.
     """
     limit = _SLOW_S if over is None else over
-    rows = context.store.slow_transactions(limit)
+    rows = context.store.reports.list_slow_transactions(limit)
     if not rows and context.output == "table":
         context.note(f"no transaction has been open for longer than {duration(int(limit * 1000))}")
     show_holding(context, rows, exit_code)

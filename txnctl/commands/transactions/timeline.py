@@ -70,7 +70,7 @@ def timeline(context: Context, topic: str, ascii: bool) -> None:
     shows acknowledged messages, messages in flight, and messages not readable yet. A long part before maxReadPosition
     is drawn smaller.
     """
-    model = context.store.timeline(topic)
+    model = context.store.reports.topic_timeline(topic)
     context.show(model, table=lambda row: _screen(context, row, plain=ascii or not _speaks_unicode()))
 
 

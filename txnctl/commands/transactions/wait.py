@@ -40,7 +40,7 @@ def wait(context: Context, txn: TxnID | None, timeout: float | None, exit_code: 
     """
     from txnctl.cli.current_transaction import named_or_current
 
-    row = with_keys(context.store.wait_transaction(named_or_current(txn), timeout))
+    row = with_keys(context.store.reports.wait_for_transaction(named_or_current(txn), timeout))
     context.show(row, table=_sentence)
     if exit_code and row["state"] == "ABORTED":
         context.exit(exit_codes.CONDITION_FOUND)
