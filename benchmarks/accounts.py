@@ -31,7 +31,7 @@ def create(directory: Path, count: int) -> None:
     with Store.open(directory) as store:
         store.create_table(TABLE)
         store.table(TABLE).import_rows(rows(count))
-        store.gc()
+        store.maintenance.collect_garbage()
 
 
 class Transfers:

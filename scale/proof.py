@@ -70,9 +70,10 @@ class Proof:
 
     def _offload(self, store: Store) -> None:
         began = time.monotonic()
-        row = offload.run(store, _SOURCE, self._offloaded, is_verified=True, keep_ms=86_400_000)
-        what = f"{row['allLedgers']} ledgers in {row['files']} files, {row['allBytes']:,} bytes, verified"
-        self._say_rate("offloaded", row["messages"], began, what)
+        options = offload.OffloadOptions(self._offloaded, verify=True, retain_ms=86_400_000)
+        report = offload.offload_topic(store, _SOURCE, options)
+        size = f"{report.all_ledgers} ledgers in {report.files} files, {report.all_bytes:,} bytes, verified"
+        self._say_rate("offloaded", report.messages, began, size)
 
     def _read(self, cluster: Cluster, produced: Produced) -> None:
         """Both levels, through the data source and natively."""
@@ -137,8 +138,8 @@ class Proof:
         self._check("totals of the table", found, {name: wanted[name] for name in found})
 
     def _finish(self, store: Store) -> None:
-        store.gc()
-        self._check("problems in the store", store.verify(full=True), [])
+        store.maintenance.collect_garbage()
+        self._check("problems in the store", store.maintenance.verify_store(full=True), [])
         self._say(f"{self._checks} checks, all of them held, in {time.monotonic() - self._began:.0f} s")
 
     # -- what the steps share
@@ -265,5 +266,5 @@ class Driver:
 
 def _uncommitted(store: Store, topic: str) -> int:
     """Messages of open transactions on a topic."""
-    found: int = store.topic_stats(topic)["uncommittedMessages"]
+    found: int = store.reports.topic_stats(topic)["uncommittedMessages"]
     return found

@@ -69,8 +69,8 @@ def max_read_position(bench: Bench) -> Iterator[Comparison]:
             {
                 "few": _look(few),
                 "many": _look(many),
-                "few, stats": lambda: few.topic_stats(TOPIC),
-                "many, stats": lambda: many.topic_stats(TOPIC),
+                "few, stats": lambda: few.reports.topic_stats(TOPIC),
+                "many, stats": lambda: many.reports.topic_stats(TOPIC),
             },
             rounds=bench.sizes.commit_rounds,
             burst=5,
@@ -82,7 +82,7 @@ def max_read_position(bench: Bench) -> Iterator[Comparison]:
 def _fill_many_aborted(store: Store, batches: int, aborted: int) -> None:
     payload = Payload(_BATCH)
     with store.create_producer(TOPIC) as producer:
-        opened = [store.begin(timeout=_TIMEOUT_S) for _ in range(aborted)]
+        opened = [store.begin_transaction(timeout=_TIMEOUT_S) for _ in range(aborted)]
         for transaction in opened:
             producer.send(b"before", txn=transaction)
         for _ in range(batches):
@@ -90,7 +90,7 @@ def _fill_many_aborted(store: Store, batches: int, aborted: int) -> None:
         for transaction in opened[::_STRADDLE]:
             producer.send(b"behind", txn=transaction)
     for transaction in opened:
-        store.abort(transaction)
+        store.admin.transactions.abort_transaction(transaction)
 
 
 def _fill_half_aborted(store: Store, batches: int) -> None:
@@ -102,9 +102,9 @@ def _fill_half_aborted(store: Store, batches: int) -> None:
 
 
 def _send_and_abort(store: Store, producer: Producer, values: list[bytes]) -> None:
-    transaction = store.begin(timeout=_TIMEOUT_S)
+    transaction = store.begin_transaction(timeout=_TIMEOUT_S)
     producer.send_batch(list(values), txn=transaction)
-    store.abort(transaction)
+    store.admin.transactions.abort_transaction(transaction)
 
 
 def _fill_open(store: Store, count: int) -> None:
@@ -112,7 +112,7 @@ def _fill_open(store: Store, count: int) -> None:
     with store.create_producer(TOPIC) as producer:
         producer.send_batch(payload.batch())
         for _ in range(count):
-            producer.send(b"open", txn=store.begin(timeout=_TIMEOUT_S))
+            producer.send(b"open", txn=store.begin_transaction(timeout=_TIMEOUT_S))
 
 
 def _first_batch(store: Store) -> Position:

@@ -74,7 +74,7 @@ def _fill(store: Store, is_open: bool, has_keys: bool, behind: int, rounds: int)
             producer.send_batch(
                 payload.batch()[:_KEYS_OPEN],
                 keys=_KEYS[:_KEYS_OPEN] if has_keys else None,
-                txn=store.begin(timeout=_TIMEOUT_S),
+                txn=store.begin_transaction(timeout=_TIMEOUT_S),
             )
         for _ in range(behind + rounds * _BATCHES):
             producer.send_batch(list(payload.batch()), keys=_KEYS if has_keys else None)

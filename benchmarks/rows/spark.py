@@ -77,7 +77,7 @@ def _session(row: str, bench: Bench) -> Iterator[SparkSession | None]:
     from txnctl.spark.runtime.session import spark_session
 
     try:
-        requirements.check()
+        requirements.require_all()
     except ProgramMissing as error:
         bench.note(f"{row} is left out: {error.message}. {error.hint}")
         yield None

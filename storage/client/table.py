@@ -17,9 +17,10 @@ from storage.client.table_reader import AtVersion, ReadCommitted, Reader, commit
 from storage.disk.codec import key1
 from storage.disk.connection import Connection
 from storage.disk.schema import ROWS
+from storage.engine import Engine
 from storage.errors import InvalidValue
 from storage.limits import TABLE_KEY_BYTES_MAX
-from storage.table import row as rows
+from storage.table import catalogue as tables, row as rows
 from storage.table.catalogue import TableEntry
 from storage.table.key_range import KeyRange
 from storage.table.row import COMMITTED, VALUE_AT
@@ -63,6 +64,16 @@ class Table:
         self._entry = entry
         self._prefix = key1(entry.table_id)
         self._fetch = connection.environment.fetcher(ROWS, rows.COMMITTED, rows.holder_of)
+
+    @classmethod
+    def open(cls, engine: Engine, name: str) -> Table:
+        """Open a table by name.
+
+        Raises:
+            TableNotFound, InvalidName
+        """
+        with engine.connection.view() as view:
+            return cls(engine.connection, lambda: engine.coordinator, tables.get(view, name))
 
     @property
     def name(self) -> str:

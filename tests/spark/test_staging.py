@@ -47,7 +47,7 @@ def staging(request: pytest.FixtureRequest, tmp_path: Path) -> Staging:
         found = Staging(fs.SubTreeFileSystem("a", fs._MockFileSystem(datetime.now(UTC))), "b/c", "mock")
     else:
         found = Staging.at(f"{'file://' if request.param == 'uri' else ''}{tmp_path}/deep/staging")
-    found.make()
+    found.make_directory()
     return found
 
 
@@ -161,7 +161,7 @@ class TestLeavingNothing:
         """Age is what the file system says, also where there are no real directories."""
         then = datetime(2024, 5, 1, tzinfo=UTC)
         staging = Staging(fs._MockFileSystem(then), "place", "mock")
-        staging.make()
+        staging.make_directory()
         staged(staging, {"a": packed(b"1")})
         then_ms = int(then.timestamp() * 1000)
         assert staging.collect(then_ms + ORPHAN_MS - 1) == []
@@ -188,7 +188,7 @@ class TestPlaces:
     @pytest.mark.parametrize("place", ["relative/path", "nope://x", "", "s3:/"])
     def test_no_place(self, place: str) -> None:
         """What pyarrow cannot open is an error that names it, and says what can be given."""
-        with pytest.raises(InvalidValue, match="no place for staged files") as caught:
+        with pytest.raises(InvalidValue, match="not a directory for staged files") as caught:
             Staging.at(place)
         assert "stagingPath" in (caught.value.hint or "")
 

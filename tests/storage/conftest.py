@@ -18,7 +18,7 @@ T = TypeVar("T")
 def check_whole(path: str, clock: ManualClock) -> None:
     """That the store at `path` is sound."""
     with Store.open(path, clock=clock) as store:
-        problems = store.verify(full=True)
+        problems = store.maintenance.verify_store(full=True)
     assert problems == []
 
 
@@ -53,10 +53,10 @@ def known_answer(store: Store) -> Callable[[], tuple[TxnID, TxnID]]:
         producer = store.create_producer("t")
         for number in range(3):
             producer.send(b"n%d" % number)
-        first = store.begin()
+        first = store.begin_transaction()
         producer.send(b"txn1", txn=first)
         producer.send(b"n3")
-        second = store.begin()
+        second = store.begin_transaction()
         producer.send(b"txn2", txn=second)
         return first, second
 

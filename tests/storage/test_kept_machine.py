@@ -267,9 +267,9 @@ class KeptMachine(ModelledStore, RuleBasedStateMachine):
             txn.handle.abort()
             self._end(txn, TransactionState.ABORTED)
             return
-        before = int(self.store.info()["commits"])
+        before = int(self.store.reports.store_info()["commits"])
         if self._both(f"commit {txn}", txn.handle.commit, lambda: self._write_kept(txn)):
-            assert int(self.store.info()["commits"]) - before <= 1
+            assert int(self.store.reports.store_info()["commits"]) - before <= 1
             self._end(txn, COMMITTED)
             self._check_committed(txn)
 
@@ -317,8 +317,8 @@ class KeptMachine(ModelledStore, RuleBasedStateMachine):
             note("close and open")
             self.store.close()
             self.store = Store.open(self.path, clock=self.clock)
-            while any(row["attached"] for row in self.store.transactions()):
-                self.store.reap()
+            while any(row["attached"] for row in self.store.reports.list_transactions()):
+                self.store.admin.transactions.reap_transactions()
             for txn in self.txns:
                 if txn.state is OPEN:
                     self._end(txn, TransactionState.ABORTED)

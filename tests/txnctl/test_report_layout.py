@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.model_runs import examples
-from txnctl.report.shapes import CELL, Drawing, Label, cells, fitted, lanes
+from txnctl.report.shapes import CELL, Label, PageDrawing, cells, fitted, lanes
 from txnctl.report.timeline_layout import (
     NARROW,
     SUBSCRIPTIONS_DRAWN,
@@ -108,7 +108,7 @@ def overlap(one: Any, other: Any) -> bool:
     return bool(one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3])
 
 
-def check(drawing: Drawing) -> None:
+def check(drawing: PageDrawing) -> None:
     """Everything lies within the picture, and no two labels share a place."""
     for each in (*drawing.labels(), *drawing.shapes()):
         left, top, right, bottom = each.box
@@ -125,12 +125,12 @@ def vars_of(each: Any) -> Row:
     return {name: getattr(each, name) for name in each.__slots__} | {"box": each.box}
 
 
-def lefts(drawing: Drawing, kind: str) -> list[float]:
+def lefts(drawing: PageDrawing, kind: str) -> list[float]:
     """Where the figures of a kind begin, from top to bottom."""
     return [each.x for each in drawing.shapes() if each.kind == kind]
 
 
-def texts(drawing: Drawing) -> list[str]:
+def texts(drawing: PageDrawing) -> list[str]:
     """What is written on it."""
     return [each.text for each in drawing.labels()]
 

@@ -140,7 +140,7 @@ def subscriptions(context: click.Context, incomplete: str) -> list[CompletionIte
         return []
 
     def find(store: Store) -> list[CompletionItem]:
-        found: dict[str, Any] = store.topic_stats(topic)["subscriptions"]
+        found: dict[str, Any] = store.reports.topic_stats(topic)["subscriptions"]
         return [
             CompletionItem(name, help=f"{each.get('type')}, {each.get('subscriptionIsolationLevel')}")
             for name, each in found.items()
@@ -158,7 +158,10 @@ def open_transactions(context: click.Context, incomplete: str) -> list[Completio
     """The open transactions, with age and owner."""
 
     def find(store: Store) -> list[CompletionItem]:
-        return [CompletionItem(str(row["txnId"]), help=_age_and_owner(row)) for row in store.transactions()]
+        return [
+            CompletionItem(str(row["txnId"]), help=_age_and_owner(row))
+            for row in store.reports.list_transactions()
+        ]
 
     return _looked_up(context, find, incomplete)
 
@@ -168,7 +171,7 @@ def sessions(context: click.Context, incomplete: str) -> list[CompletionItem]:
     topic = context.params.get("topic")
 
     def find(store: Store) -> list[CompletionItem]:
-        rows = store.producer_rows(topic if isinstance(topic, str) else None)
+        rows = store.reports.list_producers(topic if isinstance(topic, str) else None)
         return [
             CompletionItem(token, help=_name_and_owner(row))
             for row in rows

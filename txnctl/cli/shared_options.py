@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from txnctl.cli.click_commands import Option
+from txnctl import __version__
+from txnctl.cli.click_commands import Command, Option
 from txnctl.cli.value_types import DURATION
 
 if TYPE_CHECKING:
@@ -128,7 +129,6 @@ def _debug() -> Option:
 
 def _explain_fields(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     if value == "help" and not ctx.resilient_parsing:
-        from txnctl.cli.click_commands import Command
         from txnctl.output.field import KINDS
         from txnctl.output.stream import OutputStream
         from txnctl.output.table import aligned, folded
@@ -147,8 +147,6 @@ def _explain_fields(ctx: click.Context, _parameter: click.Parameter, value: str 
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from txnctl import __version__
-
         click.echo(f"txnctl {__version__}")
         ctx.exit()
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storage.errors import BadInput, InvalidPosition, InvalidValue
+from storage.errors import ALL, BadInput, InvalidPosition, InvalidValue
+from txnctl.cli.at_time import AtTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -133,42 +134,6 @@ class PositionGrammar(Grammar):
     ) -> list[CompletionItem]:
         """The two words."""
         return _words(("earliest", "latest"), incomplete)
-
-
-class AtTime:
-    """`@TIME`: the first message published at or after that time."""
-
-    __slots__ = ("time_ms",)
-
-    def __init__(self, time_ms: int) -> None:
-        self.time_ms = time_ms
-
-    @classmethod
-    def parse(cls, text: str) -> AtTime:
-        """The time after the `@`.
-
-        Raises:
-            InvalidPosition: what follows is no time.
-        """
-        from txnctl.output.timestamp import milliseconds
-
-        time_ms = milliseconds(text[1:])
-        if time_ms is None:
-            raise InvalidPosition(
-                f"{text[:80]!r} is not a time",
-                hint="Write RFC 3339 with a zone (@2024-05-01T10:00:00Z), a date, or milliseconds since 1970.",
-                position=text[:80],
-            )
-        return cls(time_ms)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AtTime) and other.time_ms == self.time_ms
-
-    def __hash__(self) -> int:
-        return hash(self.time_ms)
-
-    def __repr__(self) -> str:
-        return f"AtTime({self.time_ms})"
 
 
 class MessageRange:
@@ -354,8 +319,6 @@ class ErrorCode(Grammar):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """All codes."""
-        from storage.errors import ALL
-
         return _words(list(ALL), incomplete)
 
 

@@ -49,7 +49,7 @@ def list_(context: Context, count: int | None) -> None:
     change itself: there is never one without the other. Changes are kept for the next 100,000 records, expiries for
     the next 10,000.
     """
-    context.show_list(context.store.audit(count))
+    context.show_list(context.store.reports.list_audit_records(count))
 
 
 @audit.command("show")
@@ -59,9 +59,7 @@ def list_(context: Context, count: int | None) -> None:
 @example("txnctl audit show 1", setup=SETUP)
 def show(context: Context, number: int) -> None:
     """Show one change with everything that it did."""
-    from storage.reports.audit import show as find
-
-    context.show(find(context.store.connection, number), table=_lines)
+    context.show(context.store.reports.show_audit_record(number), table=_lines)
 
 
 def _lines(row: dict[str, Any]) -> Iterator[str]:

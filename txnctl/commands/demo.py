@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from storage.errors import InvalidValue, TxnctlError
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option, output
 from txnctl.output.field import Field
+from txnctl.output.human import duration, plural
 
 if TYPE_CHECKING:
     from typing import Any
@@ -109,8 +111,6 @@ def _bank(
     data: str | None, accounts: int | None, seed: int | None
 ) -> tuple[list[BankTransaction], int | None]:
     """Give the lines of the bank, and the seed they come from."""
-    from storage.errors import InvalidValue
-
     if data is None:
         from txnctl.demo.generator import ACCOUNTS_DEFAULT, SEED_DEFAULT, generate
 
@@ -130,7 +130,6 @@ def _narrator(context: Context, pause: bool) -> Narrator:
     """A narrator who speaks to standard output, or is silent where the result is for programs."""
     import sys
 
-    from storage.errors import InvalidValue
     from txnctl.demo.narrator import Narrator
 
     def write(text: str) -> None:
@@ -185,8 +184,6 @@ def _farewell(narrator: Narrator, facts: dict[str, Any]) -> None:
     """Say how it went, and what to try."""
     import shlex
 
-    from txnctl.output.human import duration, plural
-
     checks = facts["checks"]
     held = sum(check["ok"] for check in checks)
     narrator.line()
@@ -214,8 +211,6 @@ def _farewell(narrator: Narrator, facts: dict[str, Any]) -> None:
 
 
 def _failure(failed: list[Check], facts: dict[str, Any]) -> Exception:
-    from storage.errors import TxnctlError
-
     return TxnctlError(
         f"{len(failed)} of {len(facts['checks'])} checks of the demo failed, the first: {failed[0].name}",
         hint=f"This is a bug. Please report it with this output. The store is kept: {facts['store']}",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from storage.errors import ALL, NotFound
 from txnctl.cli.declaration import Group
 from txnctl.cli.decorators import argument, effect, example, output
+from txnctl.cli.exit_codes import COMMAND_LINE_ERRORS
 from txnctl.cli.value_types import ErrorCode
 from txnctl.output.field import Field
 
@@ -40,8 +42,6 @@ def list_(context: Context) -> None:
 @example("txnctl errors explain topic-not-found -o json")
 def explain(context: Context, code: str) -> None:
     """Say what an error code means."""
-    from storage.errors import NotFound
-
     rows = _all()
     if code not in rows:
         raise NotFound(
@@ -51,9 +51,6 @@ def explain(context: Context, code: str) -> None:
 
 
 def _all() -> dict[str, dict[str, Any]]:
-    from storage.errors import ALL
-    from txnctl.cli.exit_codes import COMMAND_LINE_ERRORS
-
     # The root of the tree is never raised itself: its word stands for no error of its own.
     rows = {
         code: {

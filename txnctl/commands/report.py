@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from txnctl import __version__
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, option, reads_store
 from txnctl.cli.value_types import TOPIC
@@ -52,15 +53,14 @@ def report(context: Context, path: str, topics: tuple[str, ...]) -> None:
     store are not on it. Names are: of topics, hosts, users and programs, labels and reasons, and the path of the
     store. So the file is readable by you alone (mode 0600). It is written whole or not at all; nothing else is.
     """
-    from txnctl import __version__
     from txnctl.report.page import page
 
-    text = page(context.store.report(topics or None), __version__, topics)
+    text = page(context.store.reports.store_report(topics or None), __version__, topics)
     if path == "-":
         context.out.write(text)
         return
     from txnctl.output.human import size
-    from txnctl.report.file import write
+    from txnctl.report.file import replace_file
 
-    write(path, text.encode(), store=context.store_path)
+    replace_file(path, text.encode(), store=context.store_path)
     context.note(f"wrote {path}, {size(len(text.encode()))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from txnctl import __version__
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import effect, example, output
 from txnctl.output.field import Field
@@ -40,7 +41,6 @@ def _versions() -> dict[str, Any]:
     from importlib.metadata import PackageNotFoundError, version as version_of
 
     from storage.disk.schema import FORMAT_NUMBER
-    from txnctl import __version__
 
     row: dict[str, Any] = {
         "txnctl": __version__,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from txnctl.fields.owner import alive, deadline
 from txnctl.output.field import Field
-from txnctl.output.human import duration
+from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,8 +91,6 @@ def waiting(unblocks: Row) -> str:
 
 def held_up(row: Row) -> str:
     """`1,200 messages blocked, the oldest for 46m58s`."""
-    from txnctl.output.human import plural
-
     text = f"{plural(row['blockedMessages'], 'message')} blocked"
     if row["oldestBlockedMs"] is not None:
         text += f", the oldest for {duration(max(0, row['asOfMs'] - row['oldestBlockedMs']))}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ OVERVIEW = (
 
 def verdict_text(row: Row) -> str:
     """`WARNING: 3 findings, 1 note`: what only informs is a note, with which nothing is wrong."""
-    from txnctl.output.human import plural
-
     notes = sum(each["severity"] == "info" for each in row["findings"])
     count = len(row["findings"]) - notes
     text = f"{row['verdict'].upper()}: {plural(count, 'finding')}" if count else "ok"

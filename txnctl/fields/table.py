@@ -100,7 +100,7 @@ def name_of(key: bytes) -> Row:
 
 def version_of(version: int) -> Row:
     """A version as text, and as the time that it is."""
-    from txnctl.output.timestamp import both
+    from storage.values.timestamps import both
 
     return {"version": str(version), **both("version", version // _NS_PER_MS)}
 

@@ -191,7 +191,7 @@ def records(store: Store) -> dict[str, dict[bytes, bytes]]:
 
 def commits(store: Store) -> int:
     """How many store transactions there have been."""
-    number: int = store.info()["commits"]
+    number: int = store.reports.store_info()["commits"]
     return number
 
 
@@ -202,7 +202,7 @@ def epochs(store: Store, topic: str = "t") -> list[int]:
 
 
 def topic_epoch(store: Store, topic: str = "t") -> int | None:
-    found: int | None = store.topic_stats(topic)["topicEpoch"]
+    found: int | None = store.reports.topic_stats(topic)["topicEpoch"]
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import InvalidValue
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import argument, example, names_store, option, output
 from txnctl.cli.value_types import (
@@ -169,8 +170,6 @@ def _check(context: Context, subscription: str | None, patience: Any, how: dict[
     Raises:
         InvalidValue
     """
-    from storage.errors import InvalidValue
-
     if context.output == "json" and patience.is_endless:
         raise InvalidValue(
             "-o json is one document, and --follow has no end", hint="Use -o ndjson, or give -n."

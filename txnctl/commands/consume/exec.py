@@ -8,6 +8,7 @@ import subprocess
 from binascii import b2a_base64
 
 from storage.errors import TxnctlError
+from txnctl.output import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,8 +126,6 @@ class Commands:
         return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
     def _environment(self, message: Message) -> dict[str, str]:
-        from txnctl.output import json_text
-
         facts: dict[str, str | None] = {
             "ID": str(message.message_id),
             "TOPIC": message.topic,

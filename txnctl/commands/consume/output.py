@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 
+from storage.values.timestamps import rfc3339
 from txnctl.output.bytes_field import CELL_MAX, shown_bytes
 from txnctl.output.escape import printable, printable_bytes
 from txnctl.output.messages import entry_lines, message_lines
 from txnctl.output.paged_table import PAGE_ROWS, PagedTable
-from txnctl.output.timestamp import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from time import sleep
 
 from storage.errors import WaitTimeout
+from txnctl.cli.at_time import position_of
 from txnctl.commands.consume.blocked import Hidden
-from txnctl.commands.consume.bounds import End, start_at
+from txnctl.commands.consume.bounds import End
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage import IsolationLevel, Reader
     from storage.values.position import MessageId
+    from txnctl.cli.at_time import AtTime
     from txnctl.cli.context import Context
-    from txnctl.cli.value_types import AtTime
     from txnctl.commands.consume.bounds import Place
     from txnctl.commands.consume.output import Lines
     from txnctl.commands.consume.patience import Patience
@@ -36,7 +37,7 @@ def read(
     from storage import EARLIEST, IsolationLevel
 
     with context.open_store(context.store_path, read_only=True) as store:
-        begin = EARLIEST if start is None else start_at(store, topic, start)
+        begin = EARLIEST if start is None else position_of(store, topic, start)
         reader = store.reader(topic, start=begin, isolation_level=level or IsolationLevel.READ_COMMITTED)
         hidden = Hidden(context, topic, reader.blocked_by)
         try:

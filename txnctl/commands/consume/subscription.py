@@ -6,8 +6,9 @@ from os import environ
 from time import sleep
 
 from storage.errors import SubscriptionNotFound, TxnctlError, WaitTimeout
+from txnctl.cli.at_time import position_of
+from txnctl.cli.leaving import leave_soon
 from txnctl.commands.consume.blocked import Hidden
-from txnctl.commands.consume.bounds import start_at
 from txnctl.commands.subscriptions.start import note_if_beyond
 
 TYPE_CHECKING = False
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 WINDOW = 1000
 """Messages handed out, written and acknowledged at a time."""
-
-_LEAVE_S = 1.0
-"""How long an interrupted command waits for the writer gate, to leave the subscription on the way out."""
 
 
 def take(
@@ -71,7 +69,7 @@ def _subscribe(
 
     before = _mode_before(store, topic, name)
     is_new = before is None
-    start = LATEST if how["start"] is None or not is_new else start_at(store, topic, how["start"])
+    start = LATEST if how["start"] is None or not is_new else position_of(store, topic, how["start"])
     consumer = store.subscribe(
         topic,
         name,
@@ -91,7 +89,9 @@ def _subscribe(
     if is_new:
         context.note(f"created subscription {name} of {topic} at {start} ({now})")
         if how["start"] is not None:
-            note_if_beyond(context, topic, start, store.subscription_stats(topic, name)["markDeletePosition"])
+            note_if_beyond(
+                context, topic, start, store.reports.subscription_stats(topic, name)["markDeletePosition"]
+            )
     elif before != now:
         context.note(
             f"subscription {name} of {topic} was {before} and now is {now}; what was "
@@ -114,7 +114,7 @@ def _mode(type_: str, level: str, on_open: str) -> str:
 def _mode_before(store: Store, topic: str, name: str) -> str | None:
     """Type, isolation level and on-open of a subscription in words; None if it is not there."""
     try:
-        stats = store.subscription_stats(topic, name)
+        stats = store.reports.subscription_stats(topic, name)
     except SubscriptionNotFound:
         return None
     return _mode(stats["type"], stats["subscriptionIsolationLevel"], stats["onOpen"])
@@ -240,8 +240,7 @@ def _run(context: Context, store: Store, taking: _Taking, txn: TxnID | None, how
 
 def _leave(store: Store, consumer: Consumer) -> None:
     """Give back what is in flight, if the writer gate is free; else our death does."""
-    connection = store.connection
-    connection.lock_timeout_s = min(connection.lock_timeout_s, _LEAVE_S)
+    leave_soon(store)
     try:
         consumer.close()
     except TxnctlError:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import InvalidValue, TxnctlError
+from txnctl.cli import exit_codes, failure
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option
+from txnctl.output.json_text import indented
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,14 +60,13 @@ def check(
     table has its gauges. A store that cannot be opened is CRITICAL where it is broken or full, UNKNOWN where it is not
     there, not permitted or being compacted; for Prometheus it is txnctl_up 0.
     """
-    from storage.errors import TxnctlError
     from txnctl.commands.health.check_formats import state_without_store
     from txnctl.commands.health.check_measures import judge, worst
 
     limits = _limits(context, format, warn, critical)
     try:
         with context.open_store(context.store_path, read_only=True) as store:
-            found = store.overview()
+            found = store.reports.store_overview()
         measures = judge(found, *limits)
         state, lines = worst(measures), _with_store(format, found, measures)
     except TxnctlError as error:
@@ -82,7 +84,6 @@ def _limits(
     context: Context, format: str, warn: tuple[str, ...], critical: tuple[str, ...]
 ) -> tuple[dict[str, int], dict[str, int]]:
     """The thresholds; for a plugin of Nagios a wrong one is UNKNOWN, as 2 would say CRITICAL."""
-    from storage.errors import InvalidValue
     from txnctl.commands.health.check_formats import nagios_without_store
     from txnctl.commands.health.check_measures import thresholds
 
@@ -122,8 +123,6 @@ def _without_store(format: str, error: TxnctlError) -> Iterable[str]:
 
 
 def _json(state: str, found: Row, measures: list[Row], error: TxnctlError | None) -> Iterable[str]:
-    from txnctl.output.json_text import indented
-
     told = None if error is None else {"code": error.code, "message": error.message, "hint": error.hint}
     row = {"state": state, "asOfAt": found["asOfAt"], "asOfMs": found["asOfMs"], "measures": measures}
     return [indented({**row, "findings": found.get("findings", []), "error": told})]
@@ -131,7 +130,6 @@ def _json(state: str, found: Row, measures: list[Row], error: TxnctlError | None
 
 def _end_unknown(context: Context, error: Exception) -> NoReturn:
     """A bug is no WARNING, which its exit code would say: nothing is known of the store."""
-    from txnctl.cli import failure
     from txnctl.commands.health.check_formats import nagios_without_store
     from txnctl.commands.health.check_measures import STATES
 
@@ -142,7 +140,6 @@ def _end_unknown(context: Context, error: Exception) -> NoReturn:
 
 def _end(context: Context, format: str, state: str, exit_code: bool) -> NoReturn:
     """With the code that the format wants."""
-    from txnctl.cli import exit_codes
     from txnctl.commands.health.check_measures import STATES
 
     if format == "nagios":

@@ -7,6 +7,7 @@ threshold, so that the performance data they are given says the same.
 from __future__ import annotations
 
 from storage.errors import InvalidValue
+from txnctl.cli.value_types import Duration, Size
 from txnctl.output.human import count, duration, size
 
 TYPE_CHECKING = False
@@ -54,8 +55,6 @@ class Measure:
         Raises:
             InvalidValue
         """
-        from txnctl.cli.value_types import Duration, Size
-
         found: float | int | None
         if not self.unit:
             found, expected = (int(text) if text.isdecimal() and text.isascii() else None), "a whole number"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from storage.errors import Busy, StoreInvalid
+from txnctl.cli import exit_codes
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option, output
 from txnctl.fields.overview import AS_OF, FINDINGS, VERDICT
 from txnctl.output.field import Field
+from txnctl.output.human import sentence
 from txnctl.output.screen import WIDTH, next_command
 
 TYPE_CHECKING = False
@@ -59,8 +62,6 @@ def doctor(context: Context, exit_code: bool, programs: bool) -> None:
     A store that cannot be opened is a finding too, after which the command fails as every other does: with 6 where
     there is none. Java and PySpark, which only `pipeline` needs, are no findings.
     """
-    from storage.errors import Busy, StoreInvalid
-
     try:
         found = _diagnosis(context)
     except (Busy, StoreInvalid) as error:
@@ -68,22 +69,22 @@ def doctor(context: Context, exit_code: bool, programs: bool) -> None:
         raise
     _show(context, found, programs)
     if exit_code and found["verdict"] != "ok":
-        from txnctl.cli import exit_codes
-
         context.exit(exit_codes.CONDITION_FOUND)
 
 
 def _show(context: Context, found: Row, programs: bool) -> None:
+    from dataclasses import asdict
+
     from txnctl.spark.runtime import requirements
 
-    row = {**found, "programs": requirements.describe()}
+    row = {**found, "programs": [asdict(program) for program in requirements.check_all()]}
     wanted = programs or not all(each["ok"] for each in row["programs"])
     context.show(row, table=lambda shown: _report(context, shown, shows_programs=wanted))
 
 
 def _diagnosis(context: Context) -> Row:
     with context.open_store(context.store_path, read_only=True) as store:
-        facts = store.overview()
+        facts = store.reports.store_overview()
     wanted = [field.name for field in (VERDICT, *AS_OF)]
     path = facts["store"]["path"]
     return {**{name: facts[name] for name in wanted}, "path": path, "findings": facts["findings"]}
@@ -130,7 +131,6 @@ def _finding(context: Context, found: Row) -> Iterator[str]:
     from textwrap import wrap
 
     from txnctl.commands.health.status_screen import VERDICT_STYLES
-    from txnctl.output.human import sentence
 
     style = VERDICT_STYLES[found["severity"]]
     first, *rest = wrap(sentence(found["what"]), WIDTH - 2, break_on_hyphens=False)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, example, names_store, option, output
 from txnctl.cli.value_types import CHECK_MODE, ISOLATION_LEVEL, TABLE, TOPIC, NamedConstant
-from txnctl.commands.pipeline.session import reaches_offloaded, uses_spark
+from txnctl.commands.pipeline.session import options_of, reaches_offloaded, session, uses_spark, watched_tasks
 from txnctl.output.field import Field
+from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,9 +67,7 @@ def export(context: Context, topic: str, destination: str | None, table: str | N
     """
     from time import perf_counter
 
-    from storage.errors import InvalidValue
     from storage.values.names import full_topic_name
-    from txnctl.commands.pipeline.session import session, watched_tasks
 
     began = perf_counter()
     if table is not None:
@@ -82,17 +82,17 @@ def export(context: Context, topic: str, destination: str | None, table: str | N
     from txnctl.pipelines import files
 
     if not how["overwrite"]:
-        files.check_free(destination)
+        files.check_absent(destination)
     with session("export", how["master"], how["conf"]) as spark:
         from txnctl.pipelines import export as job
 
         with watched_tasks(context, "Export", spark):
-            rows = job.run(
+            rows = job.export_rows(
                 job.read_topic(spark, options),
                 destination,
                 how["format_"],
                 overwrite=how["overwrite"],
-                parts=how["files"],
+                max_files=how["files"],
             )
     row = {
         "source": table if table is not None else full_topic_name(topic),
@@ -110,9 +110,6 @@ def _options(context: Context, topic: str | None, table: str | None, how: dict[s
     Raises:
         TopicNotFound, TableNotFound, InvalidValue
     """
-    from storage.errors import InvalidValue
-    from txnctl.commands.pipeline.session import options_of
-
     of_topic, of_table = ("isolation_level", "from_", "to"), ("check", "at")
     for name in of_topic if table is not None else of_table:
         if how[name] is not None:
@@ -123,7 +120,7 @@ def _options(context: Context, topic: str | None, table: str | None, how: dict[s
             store.table(table)
         else:
             assert topic is not None, "one of them is exported"
-            store.topic_stats(topic)
+            store.reports.topic_stats(topic)
     level, check = how["isolation_level"], how["check"]
     return options_of(
         context,
@@ -139,6 +136,4 @@ def _options(context: Context, topic: str | None, table: str | None, how: dict[s
 
 
 def _sentence(row: dict[str, Any]) -> str:
-    from txnctl.output.human import duration, plural
-
     return f"Wrote {plural(row['rows'], 'row')} to {row['destination']}. {duration(row['elapsedMs'])}."

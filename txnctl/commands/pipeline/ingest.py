@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, example, names_store, option, output
 from txnctl.cli.value_types import TOPIC, NamedConstant
-from txnctl.commands.pipeline.session import reaches_staging, uses_spark
+from txnctl.commands.pipeline.session import (
+    options_of,
+    reaches_staging,
+    refuse_transaction,
+    session,
+    uses_spark,
+    watched_tasks,
+)
 from txnctl.output.field import Field
+from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +79,6 @@ def ingest(context: Context, file: Sequence[str], topic: str, create: bool, **ho
     from time import perf_counter
 
     from storage.values.names import full_topic_name
-    from txnctl.commands.pipeline.session import options_of, refuse_transaction, session, watched_tasks
 
     began = perf_counter()
     refuse_transaction("pipeline ingest")
@@ -82,17 +89,10 @@ def ingest(context: Context, file: Sequence[str], topic: str, create: bool, **ho
     with session("ingest", how["master"], how["conf"]) as spark:
         from txnctl.pipelines import ingest as job
 
-        columns = job.Columns(how["value"], how["key"], how["event_time"])
+        columns = job.MessageColumns(how["value"], how["key"], how["event_time"])
         with watched_tasks(context, "Ingest", spark):
-            done = job.run(
-                spark,
-                list(file),
-                options,
-                columns,
-                format_=how["format_"],
-                multi_line=how["multi_line"],
-                skip=how["on_error"] == "skip",
-            )
+            input_options = job.InputOptions(how["format_"], how["multi_line"], how["on_error"] == "skip")
+            done = job.ingest_files(spark, file, options, columns, input_options)
     row = {
         "topic": options["topic"],
         "messages": done.messages,
@@ -111,12 +111,11 @@ def _see_to_topic(context: Context, topic: str, create: bool) -> None:
     with context.open_store(context.store_path, read_only=not create) as store:
         if create and not store.has_topic(topic):
             store.create_topic(topic)
-        store.topic_stats(topic)
+        store.reports.topic_stats(topic)
 
 
 def _sentence(row: dict[str, Any]) -> str:
     from storage.values.names import short_topic_name
-    from txnctl.output.human import duration, plural
 
     left_out = f"; left out {plural(row['skipped'], 'row')}" if row["skipped"] else ""
     stored = f"Stored {plural(row['messages'], 'message')} in {short_topic_name(row['topic'])}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, example, names_store, option, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC, NamedConstant
-from txnctl.commands.pipeline.monitor_view import FIELDS
-from txnctl.commands.pipeline.session import reaches_offloaded, uses_spark
-from txnctl.commands.pipeline.stream import streams
+from txnctl.commands.pipeline.monitor_view import FIELDS, live, report, row_of
+from txnctl.commands.pipeline.session import options_of, reaches_offloaded, session, uses_spark
+from txnctl.commands.pipeline.stream import check_topic, checkpoint, streams, timing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,9 +69,6 @@ def monitor(context: Context, topic: str, **how: Any) -> None:
     from time import perf_counter
 
     from storage.values.names import full_topic_name
-    from txnctl.commands.pipeline.monitor_view import live, report, row_of
-    from txnctl.commands.pipeline.session import options_of, session
-    from txnctl.commands.pipeline.stream import check_topic, checkpoint, timing
 
     began = perf_counter()
     every, seconds = timing(how)
@@ -91,10 +89,10 @@ def monitor(context: Context, topic: str, **how: Any) -> None:
     ):
         from txnctl.pipelines import monitor as job
 
-        watch = job.Watch(how["period"], how["time_"], outsized, overdraft, how["amount"])
+        watch = job.MonitorOptions(how["period"], how["time_"], outsized, overdraft, how["amount"])
         with live(context, name) as told:
             taking = job.Monitor(watch, how["to"], told)
-            job.run(spark, taking, watch, options, place, every=every).wait(seconds)
+            job.start_monitoring(spark, taking, options, place, interval_s=every).wait(seconds)
     row = {
         **row_of(name, taking.view, goes_on=how["checkpoint"] is not None),
         "elapsedMs": int((perf_counter() - began) * 1000),
@@ -108,7 +106,6 @@ def _hellers(text: str, name: str) -> int:
     Raises:
         InvalidValue
     """
-    from storage.errors import InvalidValue
     from txnctl.pipelines.hellers import parse_hellers
 
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
+from txnctl.output.escape import printable_row
 from txnctl.output.field import Field
 from txnctl.output.human import plural
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from txnctl.cli.context import Context
-    from txnctl.pipelines.monitor import View
+    from txnctl.pipelines.monitor import GroupSums, View
 
     Row = dict[str, Any]
 
@@ -66,17 +67,18 @@ def row_of(topic: str, view: View, *, goes_on: bool = False) -> Row:
         goes_on: an earlier run has counted too; before the first micro-batch of this one its sums are not known.
     """
     from txnctl.pipelines.hellers import format_hellers
+    from txnctl.pipelines.monitor import TOTAL, GroupSums
 
-    known = {**dict.fromkeys((*_COUNTS, "inflow", "outflow"), 0), **view.total}
+    known = view.total or GroupSums(TOTAL, "")
     row: Row = {
         "topic": topic,
         "batches": view.batches,
-        **{name: known[name] for name in _COUNTS},
+        **{name: getattr(known, name) for name in _COUNTS},
         "reserves": format_hellers(view.reserves),
-        "inflow": format_hellers(known["inflow"]),
-        "outflow": format_hellers(known["outflow"]),
+        "inflow": format_hellers(known.inflow),
+        "outflow": format_hellers(known.outflow),
     }
-    if goes_on and not view.total:
+    if goes_on and view.total is None:
         row |= dict.fromkeys((*_COUNTS, "reserves", "inflow", "outflow"))
     return {
         **row,
@@ -85,17 +87,16 @@ def row_of(topic: str, view: View, *, goes_on: bool = False) -> Row:
     }
 
 
-def _period(sums: Row) -> Row:
+def _period(sums: GroupSums) -> Row:
     from txnctl.pipelines.hellers import format_hellers
 
-    inflow, outflow = sums["inflow"], sums["outflow"]
     return {
-        "period": sums["name"],
-        "inflow": format_hellers(inflow),
-        "outflow": format_hellers(outflow),
-        "net": format_hellers(inflow - outflow),
-        "messages": sums["messages"],
-        "uncommitted": sums["uncommitted"],
+        "period": sums.name,
+        "inflow": format_hellers(sums.inflow),
+        "outflow": format_hellers(sums.outflow),
+        "net": format_hellers(sums.net),
+        "messages": sums.messages,
+        "uncommitted": sums.uncommitted,
     }
 
 
@@ -109,10 +110,10 @@ def _anomalies(view: View) -> list[Row]:
     outsized = [
         {
             "kind": "outsized",
-            "account": sums["account"],
-            "amount": format_hellers(sums["inflow"] - sums["outflow"]),
+            "account": sums.account,
+            "amount": format_hellers(sums.net),
             "messageId": name,
-            "txnId": sums["txnId"],
+            "txnId": sums.txn_id,
         }
         for name, sums in view.outsized.items()
     ]
@@ -151,8 +152,6 @@ def live(context: Context, topic: str) -> Iterator[Callable[[View], None]]:
     if not sys.stderr.isatty() or environ.get("TERM") == "dumb":
         yield lambda _view: None
         return
-    from txnctl.output.escape import printable_row
-
     shown = 0
 
     def wipe() -> str:

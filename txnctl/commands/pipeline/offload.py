@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from txnctl.cli.context import Context
     from txnctl.output.progress import Progress
+    from txnctl.pipelines.offload import OffloadReport
 
     Row = dict[str, Any]
 
@@ -91,20 +92,31 @@ def offload(context: Context, topic: str, destination: str, verify: bool, keep: 
     """
     from txnctl.spark.runtime import requirements
 
-    requirements.check_package("pyarrow")
+    requirements.require_package("pyarrow")
     from txnctl.pipelines import offload as job
 
+    options = job.OffloadOptions(destination, verify, retain_ms=keep)
     with Counting(context, "Offload") as offloaded, Counting(context, "Verify") as verified:
-        row = job.run(
-            context.store,
-            topic,
-            destination,
-            is_verified=verify,
-            keep_ms=keep,
-            offloaded=offloaded,
-            verified=verified,
-        )
-    context.show(row, table=_offloaded)
+        report = job.offload_topic(context.store, topic, options, offloaded, verified)
+    context.show(_row(report), table=_offloaded)
+
+
+def _row(report: OffloadReport) -> Row:
+    return {
+        "topic": report.topic,
+        "place": report.place,
+        "ledgers": report.ledgers,
+        "messages": report.messages,
+        "bytes": report.bytes,
+        "allLedgers": report.all_ledgers,
+        "allMessages": report.all_messages,
+        "allBytes": report.all_bytes,
+        "files": report.files,
+        "through": None if report.through is None else str(report.through),
+        "undecidedLedgers": report.undecided_ledgers,
+        "verified": report.verified,
+        "removedFiles": report.removed_files,
+    }
 
 
 def _offloaded(row: Row) -> Iterator[str]:

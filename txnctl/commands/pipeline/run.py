@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import TxnctlError
 from txnctl.cli.decorators import argument, example, names_store, passes_arguments
-from txnctl.commands.pipeline.session import uses_spark
+from txnctl.commands.pipeline.session import session, uses_spark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ def run(
     """
     import os
 
-    from txnctl.commands.pipeline.session import session
-
     path = os.path.abspath(context.store_path)
     os.environ["TXNCTL_STORE"] = path
     with session(f"run {os.path.basename(file)}", master, conf) as spark:
@@ -61,8 +60,6 @@ def _run(file: str, arguments: list[str], names: dict[str, object]) -> int:
 
     from pyspark.errors import PySparkException
 
-    from storage.errors import TxnctlError
-
     sys.argv = [file, *arguments]
     try:
         runpy.run_path(file, init_globals=names, run_name="__main__")
@@ -80,8 +77,6 @@ def _run(file: str, arguments: list[str], names: dict[str, object]) -> int:
 
 def _status(code: object) -> int:
     """What `sys.exit(code)` comes to; a text is an error's."""
-    from storage.errors import TxnctlError
-
     if code is None or isinstance(code, int):
         return code or 0
     raise TxnctlError(str(code))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
+from storage.errors import NestedTransaction
 from txnctl.cli.decorators import option
 from txnctl.cli.value_types import KEY_VALUE
 
@@ -60,7 +61,7 @@ def session(job: str, master: str | None, conf: Sequence[tuple[str, str]]) -> It
     Raises:
         ProgramMissing, InvalidValue
     """
-    from txnctl.spark.runtime.job_errors import told_as_ours
+    from txnctl.spark.runtime.job_errors import as_txnctl_errors
     from txnctl.spark.runtime.session import MASTER_DEFAULT, spark_session
 
     with ExitStack() as stack:
@@ -68,7 +69,7 @@ def session(job: str, master: str | None, conf: Sequence[tuple[str, str]]) -> It
             spark = stack.enter_context(
                 spark_session(f"txnctl {job}", master=master or MASTER_DEFAULT, conf=conf)
             )
-        stack.enter_context(told_as_ours())
+        stack.enter_context(as_txnctl_errors())
         yield spark
 
 
@@ -142,8 +143,6 @@ def refuse_transaction(what: str) -> None:
 
     current = environ.get("TXNCTL_TXN")
     if current:
-        from storage.errors import NestedTransaction
-
         raise NestedTransaction(
             f"{what} commits by itself, and this is inside transaction {current} (TXNCTL_TXN)",
             hint="Run it before or after that transaction, or: unset TXNCTL_TXN.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import InvalidValue, NestedTransaction
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import ACCESS_MODE, DURATION, KEY_VALUE, SESSION, TIME, TOPIC, TXN_ID
@@ -206,7 +207,6 @@ def _check(
     Raises:
         InvalidValue, NestedTransaction
     """
-    from storage.errors import InvalidValue, NestedTransaction
     from txnctl.commands.produce import connection
 
     connection.check(how)

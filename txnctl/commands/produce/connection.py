@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -19,7 +21,6 @@ def check(how: dict[str, Any]) -> None:
     Raises:
         InvalidValue
     """
-    from storage.errors import InvalidValue
     from txnctl.commands.producers.waiting import check_timeout
 
     mode = _mode(how)
@@ -105,8 +106,6 @@ def _check_name(producer: Producer, wanted: str | None) -> None:
         InvalidValue
     """
     if wanted not in (None, producer.producer_name):
-        from storage.errors import InvalidValue
-
         raise InvalidValue(
             f"--producer {wanted}: the session is that of producer {producer.producer_name}",
             hint="Leave out --producer, or open a session under that name.",

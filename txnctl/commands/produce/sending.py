@@ -9,6 +9,7 @@ from __future__ import annotations
 from time import monotonic, sleep
 
 from storage.errors import BadInput, MessageTooLarge, TransactionNotOpen, TransactionTimedOut, TxnctlError
+from txnctl.cli.leaving import leave_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.01
 """Two clocks may differ about a deadline by this much; then it is looked at again."""
-
-_LEAVE_S = 1.0
-"""How long an interrupted command waits for the writer gate, to abort its transaction on the way out."""
 
 
 class Batch:
@@ -288,8 +286,7 @@ class Sending:
         context, why = self._context, type(error).__name__
         named = f"transaction {txn.known_id}" if txn.known_id is not None else "the transaction"
         if not isinstance(error, Exception):
-            connection = context.store.connection
-            connection.lock_timeout_s = min(connection.lock_timeout_s, _LEAVE_S)
+            leave_soon(context.store)
         try:
             txn.abort(f"{why} in produce --atomic")
         except TransactionNotOpen:

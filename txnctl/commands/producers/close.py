@@ -39,7 +39,7 @@ def close(context: Context, session: str | None) -> None:
     """
     from txnctl.cli.current_session import named_or_current
 
-    row = context.store.close_session(
+    row = context.store.admin.producers.close_session(
         named_or_current(session), dry_run=context.dry_run, reason=context.reason
     )
     context.show(row, table=lambda shown: _closed(context, shown))

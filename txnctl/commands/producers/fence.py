@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
 from txnctl.cli.value_types import TOPIC
-from txnctl.fields.producer import NAMES
+from txnctl.fields.producer import NAMES, alive
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
@@ -52,7 +53,7 @@ def fence(context: Context, topic: str, waiting: bool) -> None:
     first that waits for it. Who was evicted learns of it at its next publish (`producer-fenced`), and has to connect
     anew. Those that wait keep their place, a stopped one too; with --waiting they are evicted as well.
     """
-    fence_producers = context.store.admin.fence_producers
+    fence_producers = context.store.admin.producers.fence_producers
     if not context.yes and not context.dry_run:
         plan = fence_producers(topic, waiting=waiting, dry_run=True)
         context.confirm(f"Fence the producers of {topic}?", plan=list(_lines(plan, done=False)))
@@ -74,8 +75,6 @@ def _report(context: Context, row: Row, option: str) -> Iterator[str]:
 
 def _lines(row: Row, *, done: bool) -> Iterator[str]:
     """What happens, one kind a line."""
-    from txnctl.output.human import plural
-
     before = "none" if row["topicEpochBefore"] is None else row["topicEpochBefore"]
     yield f"  {'raised' if done else 'raises':8}  the epoch {before} -> {row['topicEpoch']}"
     evicts = "evicted" if done else "evicts"
@@ -102,8 +101,6 @@ def _lines(row: Row, *, done: bool) -> Iterator[str]:
 
 def _described(each: Row) -> str:
     """`loader (Exclusive, anna@db-2:48211, stopped)`."""
-    from txnctl.fields.producer import alive
-
     waits = ", waiting" if each["isWaiting"] else ""
     is_there = alive(each)
     word = "alive" if is_there == "yes" else is_there

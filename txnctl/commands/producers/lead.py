@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import ProducerBusy, ProducerFenced, SessionNotFound
 from txnctl.cli.decorators import argument, changes_store, example, option, passes_arguments
 from txnctl.cli.value_types import DURATION, EXCLUSIVE_MODE, TOPIC, TXN_ID
 
@@ -100,14 +101,13 @@ def _refuse_nesting(context: Context, topic: str) -> None:
     Raises:
         ProducerBusy
     """
-    from storage.errors import ProducerBusy, ProducerFenced, SessionNotFound
     from txnctl.cli.current_session import of_environment_on
 
     try:
         token = of_environment_on(context.store, topic)
         if token is None:
             return
-        row = context.store.show_session(token)
+        row = context.store.reports.show_session(token)
     except (ProducerFenced, SessionNotFound):
         # What led here lost the topic: this is another's turn.
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.fields.producer import AS_OF, ROW
+from txnctl.fields.producer import AS_OF, ROW, cells, table
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
@@ -48,18 +48,16 @@ def list_(context: Context, topic: str | None) -> None:
     of a session that no process holds; `DEAD` or `EXPIRED`, which stand in nobody's way: the next producer that
     connects removes them.
     """
-    from txnctl.output.timestamp import both
+    from storage.values.timestamps import both
 
     as_of = both("asOf", context.store.connection.clock.wall_ms())
-    rows = [{**row, **as_of} for row in context.store.producer_rows(topic)]
+    rows = [{**row, **as_of} for row in context.store.reports.list_producers(topic)]
     if not rows and context.output == "table":
         context.note("no producers are connected" + (f" to {topic}" if topic is not None else ""))
     context.show_list(rows, table=lambda shown: _table(context, shown))
 
 
 def _table(context: Context, rows: Sequence[Row]) -> str:
-    from txnctl.fields.producer import cells, table
-
     return table(context, [{**cells(row, row["asOfMs"]), "role": _role(row)} for row in rows], _COLUMNS)
 
 

@@ -6,7 +6,7 @@ import click
 
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.fields.producer import AS_OF, NAMES
+from txnctl.fields.producer import AS_OF, NAMES, cells, table, where
 from txnctl.output.field import Field
 from txnctl.output.human import duration, plural
 from txnctl.output.screen import heading, next_command
@@ -105,17 +105,15 @@ def show(context: Context, topic: str, limit: int) -> None:
     `lease`, no process holds the session, it ends when nobody uses it for so long; `DEAD` or `EXPIRED`, which stand in
     nobody's way.
     """
-    row = context.store.show_producers(topic)
+    row = context.store.reports.show_producers(topic)
     if limit > len(row["history"]):
-        row["history"] = context.store.producer_history(topic, limit)
+        row["history"] = context.store.reports.ownership_history(topic, limit)
     row["history"] = row["history"][:limit]
     row["next"] = _advice(row)
     context.show(row, table=lambda shown: _screen(context, shown))
 
 
 def _screen(context: Context, row: Row) -> Iterator[str]:
-    from txnctl.fields.producer import table
-
     yield heading(context, row["name"], _summary(row), row["asOfMs"])
     for rows, columns in (
         (_cells(row, "publishers"), _PUBLISHERS),
@@ -181,8 +179,6 @@ def _summary(row: Row) -> str:
 
 
 def _cells(row: Row, name: str) -> list[Row]:
-    from txnctl.fields.producer import cells
-
     return [cells(each, row["asOfMs"]) for each in row[name]]
 
 
@@ -211,8 +207,6 @@ def _would(row: Row, result: str) -> str:
 
 
 def _history(row: Row) -> Sequence[Row]:
-    from txnctl.fields.producer import where
-
     return [
         {
             **each,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue, TxnctlError
+from txnctl.cli.leaving import leave_soon
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage import AccessMode
@@ -9,8 +12,6 @@ if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
 _AHEAD_SHOWN = 3
-_LEAVE_S = 1.0
-"""How long a command waits for the writer gate, to leave its topic on the way out."""
 
 
 class WaitNote:
@@ -46,8 +47,6 @@ def check_timeout(timeout: float | None, mode: AccessMode) -> None:
     from storage import AccessMode
 
     if timeout is not None and mode is not AccessMode.WAIT_FOR_EXCLUSIVE:
-        from storage.errors import InvalidValue
-
         raise InvalidValue(
             f"--timeout is how long WaitForExclusive waits; {mode.value} does not wait",
             hint="Leave it out, or wait: --access-mode WaitForExclusive.",
@@ -68,12 +67,9 @@ class Leaving:
         return self._producer
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        from storage.errors import TxnctlError
-
         if error is not None and not isinstance(error, Exception):
             return
-        connection = self._context.store.connection
-        connection.lock_timeout_s = min(connection.lock_timeout_s, _LEAVE_S)
+        leave_soon(self._context.store)
         try:
             self._producer.close()
         except TxnctlError:

@@ -41,5 +41,5 @@ def backup(context: Context, destination: str) -> None:
     A backup is a store of its own. To go on working from it, `store restore` it: that ends what was open.
     """
     with CopyProgress(context, "Backup") as progress:
-        row = context.store.backup(destination, progress=progress)
+        row = context.store.maintenance.backup_store(destination, progress=progress)
     context.show(row, table=lambda shown: f"Backed up to {shown['path']}: {size(shown['bytes'])}.")

@@ -40,7 +40,9 @@ def compact(context: Context) -> None:
     old one, by --dry-run too, so the disk needs room for both.
     """
     with CopyProgress(context, "Compact") as progress:
-        row = context.store.compact(progress=progress, dry_run=context.dry_run, reason=context.reason)
+        row = context.store.maintenance.compact_store(
+            progress=progress, dry_run=context.dry_run, reason=context.reason
+        )
     context.show(row, table=_compacted)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import administrative, argument, example, names_store, output
+from txnctl.cli.value_types import DURATION_MS
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
@@ -49,8 +51,6 @@ def config(context: Context, name: str | None, value: str | None) -> None:
     no table any more; `store gc` removes what is older. What is gone does not come back when it is raised.
     """
     if name is not None and name not in MEANINGS:
-        from storage.errors import InvalidValue
-
         raise InvalidValue(
             f"a store has no setting {name!r}", hint=f"It has {', '.join(MEANINGS)}.", given=name
         )
@@ -68,7 +68,7 @@ def _row(store: Store, name: str) -> Row:
 
 
 def _value(store: Store, name: str) -> str:
-    info = store.info()
+    info = store.reports.store_info()
     return str(info["reapPolicy"]) if name == REAP_POLICY else _duration(info["tableRetentionMs"])
 
 
@@ -76,12 +76,10 @@ def _changed(context: Context, store: Store, name: str, value: str) -> Row:
     """Set it, or see what setting it would do."""
     how: Row = {"dry_run": context.dry_run, "reason": context.reason}
     if name == REAP_POLICY:
-        done = store.admin.set_reap_policy(value, **how)
+        done = store.admin.settings.set_reap_policy(value, **how)
         after, before = done["reapPolicy"], done["reapPolicyBefore"]
     else:
-        from txnctl.cli.value_types import DURATION_MS
-
-        done = store.admin.set_table_retention(DURATION_MS.convert(value, None, None), **how)
+        done = store.admin.settings.set_table_retention(DURATION_MS.convert(value, None, None), **how)
         after, before = _duration(done["tableRetentionMs"]), _duration(done["tableRetentionMsBefore"])
     return {
         "name": name,

@@ -62,7 +62,7 @@ def gc(context: Context, trust_clock: bool) -> None:
     The numbers of a dry run are those of the real one, as long as nobody writes in between.
     """
     how = {"trust_clock": True} if trust_clock else {}
-    found = context.store.gc(dry_run=context.dry_run, reason=context.reason, **how)
+    found = context.store.maintenance.collect_garbage(dry_run=context.dry_run, reason=context.reason, **how)
     found["stagedWrites"] = 0 if found["clocksDisagree"] and not trust_clock else _staged_writes(context)
     context.show({**dict.fromkeys([field.name for field in COLLECTED]), **found}, table=_collected)
 

@@ -37,4 +37,4 @@ INFO = (
 @example("txnctl store info")
 def info(context: Context) -> None:
     """Show what a store is: its format, its age, its size and what it holds."""
-    context.show(context.store.info())
+    context.show(context.store.reports.store_info())

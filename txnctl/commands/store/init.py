@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, example, names_store, output
 from txnctl.fields.store import CREATED
 
@@ -26,7 +27,6 @@ def init(context: Context, path: str | None) -> None:
     created where they are missing. If anything but an empty directory is at PATH, it is left as it is (exit 4).
     """
     from storage import Store
-    from storage.errors import InvalidValue
 
     typed = next(each for each in context.settings() if each.name == "store")
     if path is not None and typed.source.startswith("option"):
@@ -36,7 +36,7 @@ def init(context: Context, path: str | None) -> None:
         raise InvalidValue("the path of a store is not empty")
     Store.create(where)
     with context.open_store(where, read_only=True) as created:
-        facts = created.info()
+        facts = created.reports.store_info()
     context.show(
         {field.name: facts[field.name] for field in CREATED},
         table=lambda row: f"Created store {row['path']}.",

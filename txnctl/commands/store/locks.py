@@ -31,7 +31,7 @@ def locks(context: Context) -> None:
     Who holds the writer gate is writing at this moment. A process that is `stopped` and holds it stops all writers:
     continue it (kill -CONT) or end it. A `dead` lease is freed by the next writer.
     """
-    rows = context.store.locks()
+    rows = context.store.reports.list_locks()
     if not rows and context.output == "table":
         context.note("nobody else has the store open")
     context.show_list(rows, table=lambda shown: process_table(context, shown, LOCKS))

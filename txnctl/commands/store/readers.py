@@ -29,7 +29,7 @@ def readers(context: Context) -> None:
     A reader holds the view of one commit for moments only; a backup or a full verify holds it as long as it runs.
     Meanwhile the file grows instead of reusing what was freed.
     """
-    rows = context.store.readers()
+    rows = context.store.reports.list_readers()
     if not rows and context.output == "table":
         context.note("nobody reads the store at this moment")
     context.show_list(rows, table=lambda shown: process_table(context, shown, READERS))

@@ -18,4 +18,6 @@ def space(context: Context) -> None:
 
     The largest first. What is left between their sum and the size of the file is free and will be used again.
     """
-    context.show_list(sorted(context.store.space(), key=lambda row: (-row["bytes"], row["database"])))
+    context.show_list(
+        sorted(context.store.reports.list_databases(), key=lambda row: (-row["bytes"], row["database"]))
+    )

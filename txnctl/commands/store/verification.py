@@ -12,6 +12,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from storage.errors import ALL, CorruptStore, TxnctlError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
@@ -135,8 +137,6 @@ class Verification:
 
 def _error(fields: dict[str, Any]) -> Exception:
     """The child's error, raised again here."""
-    from storage.errors import ALL, CorruptStore
-
     kind = ALL.get(fields["code"], CorruptStore)
     return kind(fields["message"], hint=fields["hint"], **fields["details"])
 
@@ -155,17 +155,16 @@ def _check(path: str, full: bool) -> None:
         print(json.dumps(line), flush=True)
 
     from storage import Store
-    from storage.errors import TxnctlError
 
     try:
         with Store.open(path, read_only=True, program="txnctl store verify") as store:
-            tell(total=sum(row["entries"] for row in store.space()))
-            for problem in store.verify(
+            tell(total=sum(row["entries"] for row in store.reports.list_databases()))
+            for problem in store.maintenance.verify_store(
                 full=full,
                 progress=lambda what, records: tell(checked=what, records=records),
                 checked=lambda number: tell(invariant=number),
             ):
-                tell(problem=problem)
+                tell(problem=problem._asdict())
     except TxnctlError as error:
         details = json.loads(json.dumps(error.details, default=str))
         tell(error={"code": error.code, "message": error.message, "hint": error.hint, "details": details})

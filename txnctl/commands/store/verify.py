@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.errors import CorruptStore
 from txnctl.cli.decorators import example, names_store, option, output
 from txnctl.output.field import Field
 from txnctl.output.human import duration, plural
@@ -94,8 +95,6 @@ def _report(context: Context, row: Row) -> list[str]:
 
 
 def _refuse(row: Row) -> None:
-    from storage.errors import CorruptStore
-
     raise CorruptStore(
         f"{plural(len(row['problems']), 'problem')} found in {row['path']}",
         hint="Keep a copy of the directory as evidence, and restore a backup.",

@@ -13,8 +13,9 @@ from txnctl.cli.decorators import (
 )
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC, TXN_ID
 from txnctl.commands.subscriptions.message_id import MESSAGE_ID
-from txnctl.fields.subscription import NAMES
+from txnctl.fields.subscription import NAMES, name_of
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def ack(
     Plainly, acknowledging again changes nothing, and a message pending in a transaction is a conflict too, unless
     --force aborts that one first, with all that it did on other topics too; --reason goes with it into the audit trail.
     """
-    row = context.store.admin.acknowledge(
+    row = context.store.admin.acknowledgements.acknowledge_messages(
         topic, subscription, list(message_ids), cumulative=cumulative, txn=txn, force=context.force,
         dry_run=context.dry_run, reason=context.reason,
     )  # fmt: skip
@@ -98,9 +99,6 @@ def ack(
 
 
 def _acknowledged(row: Row, message_id: str) -> str:
-    from txnctl.fields.subscription import name_of
-    from txnctl.output.human import plural
-
     what = f"everything up to {message_id}"
     if row["acknowledged"] is not None:
         what = plural(row["acknowledged"], "message")

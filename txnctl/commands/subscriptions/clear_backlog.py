@@ -37,7 +37,7 @@ def clear_backlog(context: Context, topic: str, subscription: str, beyond_max_re
     """
 
     def change(*, dry_run: bool) -> Row:
-        return context.store.admin.clear_backlog(
+        return context.store.admin.subscriptions.clear_backlog(
             topic, subscription, beyond_max_read=beyond_max_read, dry_run=dry_run, reason=context.reason
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from txnctl.cli.at_time import position_of
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import (
     ISOLATION_LEVEL,
@@ -13,7 +14,7 @@ from txnctl.cli.value_types import (
     SUBSCRIPTION_TYPE,
     TOPIC,
 )
-from txnctl.fields.subscription import MODE, NAMES, ON_OPEN
+from txnctl.fields.subscription import MODE, NAMES, ON_OPEN, mode_of, name_of
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
     from storage import IsolationLevel, OnOpen, SubscriptionType
     from storage.values.position import Start
+    from txnctl.cli.at_time import AtTime
     from txnctl.cli.context import Context
-    from txnctl.cli.value_types import AtTime
 
     Row = dict[str, Any]
 
@@ -86,10 +87,10 @@ def create(
     parts, and the order of a producer is not kept.
     """
     from storage import LATEST, IsolationLevel, SubscriptionType
-    from txnctl.commands.subscriptions.start import note_if_beyond, resolved
+    from txnctl.commands.subscriptions.start import note_if_beyond
 
-    start = LATEST if start is None else resolved(context, topic, start)
-    row = context.store.admin.create_subscription(
+    start = LATEST if start is None else position_of(context.store, topic, start)
+    row = context.store.admin.subscriptions.create_subscription(
         topic,
         subscription,
         subscription_type=subscription_type or SubscriptionType.EXCLUSIVE,
@@ -104,7 +105,5 @@ def create(
 
 
 def _created(row: Row) -> str:
-    from txnctl.fields.subscription import mode_of, name_of
-
     after = row["markDeletePosition"]
     return f"Created subscription {name_of(row)} ({mode_of(row)}); its backlog begins after {after}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, name_of
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
@@ -26,8 +27,6 @@ SKIPPED = (*NAMES, Field("skipped", "integer", "Messages acknowledged unread."),
 
 def skipped_lines(context: Context, row: Row) -> Iterator[str]:
     """The report of `skip` and `clear-backlog`."""
-    from txnctl.output.human import plural
-
     yield from dry_run_heading(context, row)
     verb = "Would skip" if row["dryRun"] else "Skipped"
     yield f"{verb} {plural(row['skipped'], 'message')} of {name_of(row)}: {move(row)}."
@@ -48,8 +47,6 @@ def asked(
 
 
 def _plan(row: Row) -> Iterator[str]:
-    from txnctl.output.human import plural
-
     if "skipped" in row:
         yield f"skips     {plural(row['skipped'], 'message')} of {name_of(row)}"
     yield f"moves     {move(row)}"

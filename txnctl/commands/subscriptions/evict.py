@@ -7,6 +7,7 @@ from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, name_of, short_topic
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
@@ -42,15 +43,13 @@ def evict(context: Context, topic: str, subscription: str, consumer: str | None)
     For one that is stopped or hangs: what it holds in flight is stuck with it. Messages it has received may be
     delivered a second time, to another; its own later acknowledgements are refused.
     """
-    row = context.store.admin.evict(
+    row = context.store.admin.subscriptions.evict_consumers(
         topic, subscription, consumer, dry_run=context.dry_run, reason=context.reason
     )
     context.show(row, table=lambda shown: _evicted(context, shown, f" {consumer}" if consumer else ""))
 
 
 def _evicted(context: Context, row: Row, named: str) -> Iterator[str]:
-    from txnctl.output.human import plural
-
     yield from dry_run_heading(context, row)
     if not row["evicted"]:
         yield f"Nobody is attached to {name_of(row)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.verdict_lines import explanation
@@ -94,8 +95,6 @@ def lag(context: Context, topic: str, subscription: str | None, exit_code: bool)
     else:
         context.show(rows[0], table=lambda shown: _report(context, [shown]))
     if exit_code and any(row["verdict"] != "ok" for row in rows):
-        from txnctl.cli import exit_codes
-
         context.exit(exit_codes.CONDITION_FOUND)
 
 
@@ -103,9 +102,9 @@ def _rows(context: Context, topic: str, subscription: str | None) -> list[Row]:
     """One row a subscription, all from one view."""
     names = [field.name for field in LAG]
     if subscription is not None:
-        whole = [context.store.subscription_stats(topic, subscription)]
+        whole = [context.store.reports.subscription_stats(topic, subscription)]
     else:
-        stats = context.store.topic_stats(topic)
+        stats = context.store.reports.topic_stats(topic)
         shared = {name: stats[name] for name in (*_OF_TOPIC, "blockedBy")}
         whole = [{**each, **shared, "subscription": name} for name, each in stats["subscriptions"].items()]
     rows = [{name: row[name] for name in names} for row in whole]

@@ -36,8 +36,8 @@ def subscription_row(context: Context, topic: str, subscription: str | None) -> 
         TopicNotFound, SubscriptionNotFound, click.UsageError: none was named; it says which ones the topic has.
     """
     if subscription is not None:
-        return context.store.subscription_stats(topic, subscription)
-    names = [str(row["subscription"]) for row in context.store.subscription_rows(topic)]
+        return context.store.reports.subscription_stats(topic, subscription)
+    names = [str(row["subscription"]) for row in context.store.reports.list_subscriptions(topic)]
     import click
 
     from storage.reports.finding import some

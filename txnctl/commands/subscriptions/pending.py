@@ -45,7 +45,7 @@ def pending(context: Context, topic: str, subscription: str) -> None:
     These messages go to nobody until that transaction is committed (they are acknowledged) or aborted (they are
     handed out again).
     """
-    rows = context.store.admin.pending(topic, subscription)
+    rows = context.store.reports.list_pending_acknowledgements(topic, subscription)
     if not rows and context.output == "table":
         context.note(f"nothing is pending on {subscription} of {topic}")
     context.show_list(rows)

@@ -12,6 +12,7 @@ from txnctl.commands.subscriptions.one_subscription import (
     subscription_row,
 )
 from txnctl.fields.subscription import STATS, mode_of, name_of
+from txnctl.output.human import plural
 from txnctl.output.screen import heading
 
 TYPE_CHECKING = False
@@ -47,8 +48,6 @@ def _description(context: Context, row: Row) -> Iterator[str]:
 
 
 def _dead_letter(row: Row) -> str:
-    from txnctl.output.human import plural
-
     if row["maxRedeliverCount"] is None:
         return "never"
     topic = row["deadLetterTopic"] or f"{name_of(row).partition(' on ')[2]}-{row['subscription']}-DLQ"

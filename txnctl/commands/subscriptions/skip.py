@@ -40,7 +40,7 @@ def skip(context: Context, topic: str, subscription: str, count: int, beyond_max
     """
 
     def change(*, dry_run: bool) -> Row:
-        return context.store.admin.skip(
+        return context.store.admin.subscriptions.skip_messages(
             topic,
             subscription,
             count,

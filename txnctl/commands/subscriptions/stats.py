@@ -12,6 +12,7 @@ from txnctl.commands.subscriptions.one_subscription import (
     subscription_row,
 )
 from txnctl.fields.subscription import STATS, mode_of, name_of
+from txnctl.output.human import count, plural, size
 from txnctl.output.screen import heading, verdict
 
 TYPE_CHECKING = False
@@ -43,8 +44,6 @@ def stats(context: Context, topic: str, subscription: str | None) -> None:
 
 def _holders(row: Row) -> Iterator[str]:
     """What each open transaction holds back, where each holds back its own."""
-    from txnctl.output.human import plural
-
     for each in row["heldBy"]:
         behind = f", {plural(each['blocked'], 'committed message')} behind" if each["blocked"] else ""
         yield f"    held by      {each['txnId']}: {plural(each['uncommitted'], 'uncommitted message')}{behind}"
@@ -52,7 +51,6 @@ def _holders(row: Row) -> Iterator[str]:
 
 def _numbers(context: Context, row: Row) -> Iterator[str]:
     from txnctl.commands.subscriptions.verdict_lines import explanation
-    from txnctl.output.human import count, plural, size
 
     yield heading(context, name_of(row), mode_of(row), row["asOfMs"])
     yield f"  verdict      {verdict(context, row['verdict'])}"

@@ -78,7 +78,7 @@ def update(
     wanted = (subscription_type, isolation_level, on_open, dead_letter_topic, max_redeliver_count)
     if all(each is None for each in wanted):
         raise click.UsageError("nothing to change: give at least one option")
-    row = context.store.admin.update_subscription(
+    row = context.store.admin.subscriptions.update_subscription(
         topic,
         subscription,
         subscription_type=subscription_type,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from txnctl.fields.subscription import (
     short_topic,
 )
+from txnctl.output.human import duration, plural
 from txnctl.output.screen import next_command
 
 TYPE_CHECKING = False
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 def explanation(context: Context, rows: Sequence[Row], blocker: Row | None, as_of_ms: int) -> Iterator[str]:
     """What the verdicts mean, in a sentence each, and the next command."""
-    from txnctl.output.human import duration, plural
-
     stopped = []
     for row in rows:
         if row["verdict"] == "no-consumer":
@@ -64,8 +63,6 @@ def _stopped(row: Row) -> list[Row]:
 
 def _reading(row: Row) -> str:
     """`worker-7 is stopped and holds 50 in flight (…)`, or `its consumers are slow; 12 messages could be read now`."""
-    from txnctl.output.human import plural
-
     stopped, alive = _stopped(row), [each for each in row["consumers"] if each["state"] == "alive"]
     evict = f"txnctl subscriptions evict {short_topic(row)} {row['subscription']}"
     facts = [

@@ -39,7 +39,7 @@ def delete(context: Context, table: str) -> None:
     It is refused while open transactions have write intents there. A table created again under the name is another
     one: whoever still has the old one open is told that it is gone.
     """
-    delete_table = context.store.admin.delete_table
+    delete_table = context.store.admin.tables.delete_table
     plan = delete_table(table, force=context.force, dry_run=True)
     context.confirm(f"Delete table {table}?", plan=_lines(plan))
     done = plan

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from storage.errors import KeyNotFound
 from txnctl.cli.decorators import argument, example, numbers_are_arguments, option, output, reads_store
 from txnctl.cli.value_types import TABLE
-from txnctl.commands.tables.key import with_base64
-from txnctl.commands.tables.reader import reads_table
-from txnctl.fields.table import NAME, ROW
+from txnctl.commands.tables.key import key_of, shown_key, with_base64
+from txnctl.commands.tables.reader import opened, reads_table
+from txnctl.fields.table import NAME, ROW, row_of
+from txnctl.output.bytes_field import bytes_cell, bytes_field
+from txnctl.output.escape import printable_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,9 +48,6 @@ def get(context: Context, table: str, key: str, is_base64: bool, no_newline: boo
     transaction's own writes. It is recorded, so that nobody older can change the key any more, and where somebody's
     unfinished write is in the way one of the two transactions is aborted.
     """
-    from txnctl.commands.tables.key import key_of
-    from txnctl.commands.tables.reader import opened
-
     wanted = key_of(key, is_base64=is_base64)
     with opened(context, table, how) as (source, reading):
         found = source.get_row(wanted, **reading)
@@ -58,15 +58,11 @@ def get(context: Context, table: str, key: str, is_base64: bool, no_newline: boo
         return
     value = found.value
     if context.out.terminal:
-        from txnctl.output.escape import printable_bytes
-
         value = printable_bytes(value).encode()
     context.out.write_bytes(value if no_newline else value + b"\n")
 
 
 def _show(context: Context, table: str, found: Row) -> None:
-    from txnctl.fields.table import row_of
-    from txnctl.output.bytes_field import bytes_cell
     from txnctl.output.table import object_table
 
     context.show(
@@ -79,10 +75,6 @@ def _show(context: Context, table: str, found: Row) -> None:
 
 def not_found(table: str, key: bytes) -> Exception:
     """The error for a key without a value."""
-    from storage.errors import KeyNotFound
-    from txnctl.commands.tables.key import shown_key
-    from txnctl.output.bytes_field import bytes_field
-
     return KeyNotFound(
         f"table {table} has no value under {shown_key(key)}",
         hint=f"`txnctl tables scan {table}` shows what there is, `txnctl tables versions {table} KEY` what there was.",

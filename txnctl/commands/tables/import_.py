@@ -6,11 +6,14 @@ from time import monotonic
 
 import click
 
+from storage.errors import Conflict, InvalidValue, TransactionNotOpen, TransactionTimedOut, TxnctlError
 from txnctl.cli.decorators import argument, changes_store, example, option, output
+from txnctl.cli.leaving import leave_soon
 from txnctl.cli.value_types import DURATION, TABLE, TXN_ID
 from txnctl.commands.tables.losers import ABORTED, Losers
 from txnctl.fields.table import NAME
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +32,6 @@ IMPORTED = (
     Field("txnId", "id", "The transaction they wait for; null where they are committed.", heading="TXN"),
     ABORTED,
 )
-_LEAVE_S = 1.0
-"""How long an interrupted command waits for the writer gate, to abort its transaction on the way out."""
 
 
 @argument("table", type=TABLE, help="The table.")
@@ -84,7 +85,6 @@ def import_(
     In a transaction of yours (--txn) that is up to you: rows that were written before it failed stay in the
     transaction. Abort it, or import again: the same keys are written once more.
     """
-    from storage.errors import Conflict, InvalidValue
     from txnctl.input.source import Source
 
     if timeout is not None and txn is not None:
@@ -117,8 +117,6 @@ def import_(
 
 
 def _sentence(row: dict[str, Any]) -> str:
-    from txnctl.output.human import plural
-
     waits = "" if row["txnId"] is None else f"; visible when transaction {row['txnId']} commits"
     return f"Imported {plural(row['rows'], 'row')} into {row['table']}{waits}."
 
@@ -151,8 +149,6 @@ def _left_s(until_s: float, timeout_s: float) -> float:
     left_s = until_s - monotonic()
     if left_s > 0:
         return left_s
-    from storage.errors import TransactionTimedOut
-
     raise TransactionTimedOut(
         f"the input was not at its end {timeout_s:g} s after the start",
         hint="Import it again with a longer --timeout (24h at most).",
@@ -182,11 +178,8 @@ def _rows(context: Context, source: Source, format_: str | None) -> Iterator[tup
 
 def _abort(context: Context, txn: Transaction, error: BaseException) -> None:
     """Take everything back. Whatever becomes of this: uncommitted, it never shows."""
-    from storage.errors import TransactionNotOpen, TxnctlError
-
     if not isinstance(error, Exception):
-        connection = context.store.connection
-        connection.lock_timeout_s = min(connection.lock_timeout_s, _LEAVE_S)
+        leave_soon(context.store)
     try:
         txn.abort(f"{type(error).__name__} in tables import")
     except TransactionNotOpen:

@@ -56,7 +56,7 @@ def intents(context: Context, table: str | None, limit: int | None) -> None:
     goes on; if they are equal, the younger one. An intent whose transaction has ended stands in nobody's way.
     """
     store = context.store
-    found = store.intents(limit=limit) if table is None else store.table(table).intents(limit)
+    found = store.reports.list_intents(limit=limit) if table is None else store.table(table).intents(limit)
     if not found and context.output == "table":
         context.note("there are no write intents" + (f" in {table}" if table is not None else ""))
     show_key_rows(context, found, INTENTS, named_by_key=True)

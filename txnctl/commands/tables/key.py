@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import option
 
 with_base64 = option(
@@ -23,8 +24,6 @@ def key_of(text: str, *, is_base64: bool, name: str = "KEY") -> bytes:
 
         return fsencode(text)
     from binascii import Error as NotBase64, a2b_base64
-
-    from storage.errors import InvalidValue
 
     try:
         return a2b_base64(text.encode("utf-8", "surrogateescape"), strict_mode=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Losers:
     def __init__(self, context: Context, store: Store | None = None) -> None:
         self._context = context
         self._store = store or context.store
-        newest = self._store.conflicts(1)
+        newest = self._store.reports.list_conflicts(1)
         self._seen = int(newest[0]["number"]) if newest else 0
 
     def told(self, *, version: int | None = None, txn: TxnID | None = None) -> list[str]:
@@ -39,20 +40,19 @@ class Losers:
         """
         found = [
             row
-            for row in self._store.conflicts()
+            for row in self._store.reports.list_conflicts()
             if row["number"] > self._seen
             and str(version if txn is None else txn) == row["winnerVersion" if txn is None else "winner"]
         ]
         found.reverse()
         for row in found:
-            self._context.note(_sentence(row, self._store.show_transaction(row["loser"])))
+            self._context.note(_sentence(row, self._store.reports.show_transaction(row["loser"])))
         return [row["loser"] for row in found]
 
 
 def _sentence(conflict: Row, loser: Row) -> str:
     """`aborted 0:3 (who=bob), which held B2 of accounts: 3 acknowledgements given back`."""
     from txnctl.commands.tables.key import shown_key
-    from txnctl.output.human import plural
 
     name = " ".join([f"{key}={value}" for key, value in loser["labels"].items()])
     effects = []

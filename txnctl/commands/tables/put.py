@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, changes_store, example, numbers_are_arguments, option, output
 from txnctl.cli.value_types import TABLE
-from txnctl.commands.tables.key import with_base64
+from txnctl.commands.tables.key import key_of, with_base64
+from txnctl.commands.tables.losers import Losers
 from txnctl.commands.tables.write import (
     WRITTEN,
     in_transaction,
@@ -65,10 +67,6 @@ def put(
     Where it is the other one that loses, the open transaction which held the key is aborted, all of it, and named on
     standard error: nobody waits for a key.
     """
-    from storage.errors import InvalidValue
-    from txnctl.commands.tables.key import key_of
-    from txnctl.commands.tables.losers import Losers
-
     if if_absent and if_version is not None:
         raise InvalidValue("--if-absent and --if-version exclude each other")
     wanted, target = key_of(key, is_base64=is_base64), context.store.table(table)
@@ -88,7 +86,6 @@ def _value(context: Context, value: str | None) -> bytes:
         from os import fsencode
 
         return fsencode(value)
-    from storage.errors import InvalidValue
     from storage.limits import TABLE_VALUE_BYTES_MAX
     from txnctl.input.source import Source
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, changes_store, example, numbers_are_arguments, option, output
 from txnctl.cli.value_types import TABLE
-from txnctl.commands.tables.key import with_base64
+from txnctl.commands.tables.key import key_of, with_base64
+from txnctl.commands.tables.losers import Losers
 from txnctl.commands.tables.write import (
     WRITTEN,
     in_transaction,
@@ -50,9 +51,6 @@ def rm(
     It is a write like `put`: what was there before can be read in the past, as long as versions are kept. Where there
     is no value the exit code is 3, unless --missing-ok says that this is well.
     """
-    from txnctl.commands.tables.key import key_of
-    from txnctl.commands.tables.losers import Losers
-
     wanted, target = key_of(key, is_base64=is_base64), context.store.table(table)
     losers = Losers(context)
     must_exist = not missing_ok and if_version is None

@@ -6,8 +6,10 @@ import click
 
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TABLE
-from txnctl.commands.tables.reader import reads_table
-from txnctl.fields.table import ROW
+from txnctl.commands.tables.reader import opened, reads_table
+from txnctl.fields.table import ROW, name_of, row_of
+from txnctl.output.bytes_field import shown_bytes
+from txnctl.output.escape import printable_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,9 +71,6 @@ def scan(context: Context, table: str, reverse: bool, limit: int | None, **how: 
     began, and the range is protected, with --limit as far as it was read: nobody older can put a key into it any more.
     `tables get` says more about transactions and --check.
     """
-    from txnctl.commands.tables.reader import opened
-    from txnctl.fields.table import name_of, row_of
-
     with opened(context, table, how) as (source, reading):
         rows = source.scan(**range_of(how), reverse=reverse, limit=limit, **reading)
         if context.output == "table":
@@ -91,8 +90,6 @@ def scan(context: Context, table: str, reverse: bool, limit: int | None, **how: 
 
 
 def _values(rows: Iterable[TableRow], *, terminal: bool) -> Iterator[bytes]:
-    from txnctl.output.escape import printable_bytes
-
     for row in rows:
         yield (printable_bytes(row.value).encode() if terminal else row.value) + b"\n"
 
@@ -109,9 +106,6 @@ def _pages(rows: Iterable[TableRow]) -> Iterator[str]:
 
 
 def _cells(row: TableRow) -> dict[str, str]:
-    from txnctl.fields.table import row_of
-    from txnctl.output.bytes_field import shown_bytes
-
     found = row_of(row)
     return {
         "KEY": shown_bytes(row.key),

@@ -6,6 +6,7 @@ from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TABLE as TABLE_NAME
 from txnctl.fields.table import TABLE
 from txnctl.output.field import Field
+from txnctl.output.human import duration, plural
 from txnctl.output.screen import heading, next_command, section
 
 TYPE_CHECKING = False
@@ -61,8 +62,6 @@ def stats(context: Context, table: str) -> None:
 
 
 def _report(context: Context, row: Row) -> Iterator[str]:
-    from txnctl.output.human import duration, plural
-
     yield heading(context, row["table"], plural(row["keys"], "key"), row["asOfMs"])
     yield f"  rows        {row['rows']:,} stored, created {row['createdAt']}"
     yield f"  versions    {plural(row['versions'], 'older one')}, kept for {duration(row['retentionMs'])}"
@@ -76,8 +75,6 @@ def _report(context: Context, row: Row) -> Iterator[str]:
 
 def _intents(row: Row) -> str:
     """How many write intents there are, of whom."""
-    from txnctl.output.human import plural
-
     held, waiting = row["heldIntents"], row["intents"] - row["heldIntents"]
     parts = []
     if held:

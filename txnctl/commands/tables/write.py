@@ -6,10 +6,12 @@ from contextlib import contextmanager
 
 import click
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import option
 from txnctl.cli.value_types import PRIORITY, TXN_ID
 from txnctl.commands.tables.losers import ABORTED
-from txnctl.fields.table import KEY, NAME, VERSION
+from txnctl.fields.table import KEY, NAME, VERSION, version_of
+from txnctl.output.bytes_field import bytes_field
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
@@ -62,8 +64,6 @@ def write_transaction(
         InvalidValue: a priority for a transaction that has one.
     """
     if txn is not None and priority is not None:
-        from storage.errors import InvalidValue
-
         raise InvalidValue(
             f"--priority is that of the write's own transaction; {txn} (--txn, TXNCTL_TXN) was begun with one",
             hint="Leave one of them out: env -u TXNCTL_TXN txnctl ...",
@@ -82,8 +82,6 @@ def show_written(
 ) -> None:
     """Print the version written, and the transactions aborted for it."""
     from txnctl.commands.tables.key import shown_key
-    from txnctl.fields.table import version_of
-    from txnctl.output.bytes_field import bytes_field
 
     row = {
         "table": table,

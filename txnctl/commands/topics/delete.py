@@ -44,7 +44,7 @@ def delete(context: Context, topic: str) -> None:
     or acknowledgements there. A topic created again under the name goes on with its ledger ids and epochs where this
     one stopped.
     """
-    delete_topic = context.store.admin.delete_topic
+    delete_topic = context.store.admin.topics.delete_topic
     plan = delete_topic(topic, force=context.force, dry_run=True)
     context.confirm(f"Delete topic {topic}?", plan=_lines(plan))
     done = plan

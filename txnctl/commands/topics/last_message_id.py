@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from txnctl.cli.at_time import AtTime
 from txnctl.cli.decorators import argument, example, option, output, reads_store
-from txnctl.cli.value_types import ISOLATION_LEVEL, SUBSCRIPTION, TOPIC, AtTime
+from txnctl.cli.value_types import ISOLATION_LEVEL, SUBSCRIPTION, TOPIC
 from txnctl.commands.topics.isolation_level import own_level
 from txnctl.fields.topic import NAMES
 from txnctl.output.field import Field
@@ -53,9 +54,9 @@ def last_message_id(
         if isolation_level is not None:
             raise own_level()
         level = IsolationLevel[
-            context.store.subscription_stats(topic, subscription)["subscriptionIsolationLevel"]
+            context.store.reports.subscription_stats(topic, subscription)["subscriptionIsolationLevel"]
         ]
-    found = context.store.last_message_id(topic, level, subscription=subscription)
+    found = context.store.reports.last_message_id(topic, level, subscription=subscription)
     if found is None and context.output == "table":
         context.note(f"no message of {topic} is visible at {level.value}")
     context.show(

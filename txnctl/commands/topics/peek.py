@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from txnctl.cli.at_time import AtTime, position_of
 from txnctl.cli.decorators import argument, example, option, output, reads_store
-from txnctl.cli.value_types import ISOLATION_LEVEL, POSITION_OR_TIME, SUBSCRIPTION, TOPIC, AtTime
+from txnctl.cli.value_types import ISOLATION_LEVEL, POSITION_OR_TIME, SUBSCRIPTION, TOPIC
 from txnctl.commands.topics.isolation_level import own_level
 from txnctl.output.field import Field
 from txnctl.output.human import size
@@ -107,14 +108,13 @@ def _messages(
     if subscription is None:
         from storage import EARLIEST, IsolationLevel
 
-        if isinstance(start, AtTime):
-            start = context.store.position_at(topic, start.time_ms)
+        begin = position_of(context.store, topic, start or EARLIEST)
         level = isolation_level or IsolationLevel.READ_COMMITTED
-        with context.store.reader(topic, start=start or EARLIEST, isolation_level=level) as reader:
+        with context.store.reader(topic, start=begin, isolation_level=level) as reader:
             return reader.read_batch(count)
     if start is not None or isolation_level is not None:
         raise own_level()
-    return context.store.peek(topic, subscription, count)
+    return context.store.reports.peek_messages(topic, subscription, count)
 
 
 def _table(context: Context, rows: Sequence[dict[str, Any]]) -> str:

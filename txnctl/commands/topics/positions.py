@@ -63,7 +63,7 @@ def positions(context: Context, topic: str) -> None:
     One line a position, in order. The ruler is the whole topic: `=` is what READ_COMMITTED may read, `-` lies behind
     the first open transaction, `|` is the position of the line. AFTER counts the entries that follow it.
     """
-    internal = context.store.topic_stats_internal(topic)
+    internal = context.store.reports.topic_stats_internal(topic)
     context.show(
         {
             "topic": internal["topic"],

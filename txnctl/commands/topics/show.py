@@ -33,7 +33,7 @@ def show(context: Context, topic: str) -> None:
 
     `topics stats` shows what it holds and who waits for what, `topics stats-internal` how it is stored.
     """
-    stats = context.store.topic_stats(topic)
+    stats = context.store.reports.topic_stats(topic)
     stats["subscriptions"] = list(stats["subscriptions"])
     stats["publishers"] = [each["producerName"] for each in stats["publishers"]]
     context.show({field.name: stats[field.name] for field in SHOWN})

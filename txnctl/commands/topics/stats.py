@@ -82,7 +82,7 @@ def stats(context: Context, topic: str) -> None:
     A subscription's verdict is `ok`, `behind` (its consumers are slow), `blocked` (they wait for a transaction),
     `mixed` (both), or `no-consumer`.
     """
-    context.show(context.store.topic_stats(topic), table=lambda row: _screen(context, row))
+    context.show(context.store.reports.topic_stats(topic), table=lambda row: _screen(context, row))
 
 
 def _screen(context: Context, row: Row) -> Iterator[str]:

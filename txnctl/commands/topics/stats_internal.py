@@ -97,7 +97,7 @@ def stats_internal(context: Context, topic: str) -> None:
 
     `topics stats` is the report for everyday use; this one shows what it is counted from.
     """
-    context.show(context.store.topic_stats_internal(topic), table=lambda row: _screen(context, row))
+    context.show(context.store.reports.topic_stats_internal(topic), table=lambda row: _screen(context, row))
 
 
 def _screen(context: Context, row: Row) -> Iterator[str]:

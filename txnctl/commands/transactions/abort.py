@@ -7,6 +7,7 @@ import click
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import TXN_ID
 from txnctl.output.field import Field
+from txnctl.output.human import duration
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
@@ -94,7 +95,7 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bo
     from txnctl.cli.current_transaction import named_or_current
 
     wanted = named_or_current(txn)
-    row = context.store.abort(
+    row = context.store.admin.transactions.abort_transaction(
         wanted,
         reason=context.reason,
         if_version=if_version,
@@ -108,7 +109,7 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bo
 
 def _complete(store: Store, row: Row) -> None:
     """Add when, why and by whom it was ended."""
-    ended = {} if row["dryRun"] and not row["already"] else store.show_transaction(row["txnId"])
+    ended = {} if row["dryRun"] and not row["already"] else store.reports.show_transaction(row["txnId"])
     for name in _ENDED:
         row[name] = ended.get(name)
 
@@ -132,8 +133,6 @@ def _report(context: Context, row: Row) -> Iterator[str]:
 
 def _state(row: Row) -> str:
     """`OPEN, version 18, idle 46m58s; owner anna@db-2:48211 is alive, deadline in 12m48s`."""
-    from txnctl.output.human import duration
-
     owner = f"owner {row['owner']} is {row['ownerState']}"
     if row["ownerState"] == "detached":
         owner = f"detached, begun by {row['owner']}"
@@ -145,7 +144,6 @@ def _state(row: Row) -> str:
 def _warnings(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
     """What speaks against it."""
     from storage.limits import ACTIVE_OWNER_MS
-    from txnctl.output.human import duration
 
     if row["refused"] is not None:
         yield "refused", None, "", f"without --force: {row['refused']}"
@@ -212,8 +210,6 @@ def _released(effect: Row) -> Iterator[tuple[str, int | None, str, str]]:
 
 
 def _who(blocker: Row) -> str:
-    from txnctl.output.human import duration
-
     name = " ".join([f"{key}={value}" for key, value in blocker["labels"].items()])
     owner = name or str(blocker["owner"]).partition(" (")[0]
     return f"{owner}, {blocker['ownerState']}, active {duration(blocker['idleMs'])} ago"

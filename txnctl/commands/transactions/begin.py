@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import changes_store, example, option, output
 from txnctl.cli.value_types import CHECK_MODE, DURATION, KEY_VALUE, PRIORITY, TRANSACTION_ISOLATION
 from txnctl.fields.transaction import FIELDS, with_keys
@@ -79,8 +80,8 @@ def begin(context: Context, timeout: float | None, label: Sequence[tuple[str, st
     read-committed transaction reads what is committed at each moment and changes nothing: no message, no
     acknowledgement, no key.
     """
-    txn = context.store.begin(timeout=timeout, labels=labels_of(label), **kind_of(kind))
-    row = with_keys(context.store.show_transaction(txn))
+    txn = context.store.begin_transaction(timeout=timeout, labels=labels_of(label), **kind_of(kind))
+    row = with_keys(context.store.reports.show_transaction(txn))
     context.show(row, table=lambda shown: str(shown["txnId"]))
 
 
@@ -98,8 +99,6 @@ def labels_of(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for name, value in pairs:
         if name in labels:
-            from storage.errors import InvalidValue
-
             raise InvalidValue(f"--label: {name} is given twice", label=name)
         labels[name] = value
     return labels

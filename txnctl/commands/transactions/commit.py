@@ -41,8 +41,8 @@ def commit(context: Context, txn: TxnID | None) -> None:
     from txnctl.cli.current_transaction import named_or_current
 
     wanted = named_or_current(txn)
-    already = not context.store.commit(wanted)
-    row = with_keys(context.store.show_transaction(wanted))
+    already = not context.store.commit_transaction(wanted)
+    row = with_keys(context.store.reports.show_transaction(wanted))
     context.show({**row, "already": already}, table=_sentence)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TXN_ID
-from txnctl.fields.holder import then
+from txnctl.fields.holder import then, waiting
 from txnctl.fields.owner import beside_the_lock
 from txnctl.fields.transaction import FIELDS, with_keys
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import next_command, section
 
 TYPE_CHECKING = False
@@ -86,7 +87,9 @@ def explain(context: Context, txn: TxnID | None) -> None:
     from txnctl.cli.current_transaction import named_or_current
     from txnctl.commands.transactions.id_prefix import found_by_prefix
 
-    row = with_keys(found_by_prefix(context, named_or_current(txn), context.store.explain_transaction))
+    row = with_keys(
+        found_by_prefix(context, named_or_current(txn), context.store.reports.explain_transaction)
+    )
     context.show(row, table=lambda shown: _report(context, shown))
 
 
@@ -105,9 +108,6 @@ def _report(context: Context, row: Row) -> Iterator[str]:
 
 def _held(context: Context, row: Row) -> Iterator[str]:
     """Whom it blocks."""
-    from txnctl.fields.holder import waiting
-    from txnctl.output.human import plural
-
     cells = [
         {**each, "waiting": waiting(each["unblocks"]) or None, "then": then(each)} for each in row["blocks"]
     ]

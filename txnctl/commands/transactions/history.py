@@ -50,7 +50,9 @@ def history(context: Context, topic: str | None, reason: str | None, since: int 
     The one that ended last comes first. An outcome is kept as long as a message of the transaction is stored, and for
     a day at least. What operators did, and whose transactions expired, is in `audit list` too.
     """
-    rows = context.store.transaction_history(topic=topic, reason=reason, since_ms=since, limit=limit)
+    rows = context.store.reports.list_ended_transactions(
+        topic=topic, reason=reason, since_ms=since, limit=limit
+    )
     if not rows and context.output == "table":
         context.note("no transaction ended like that")
     context.show_list(rows, table=lambda shown: _report(context, shown))

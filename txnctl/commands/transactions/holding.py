@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from txnctl.cli import exit_codes
 from txnctl.fields.transaction import ROW
 from txnctl.output.field import Field
 from txnctl.output.screen import next_command
@@ -29,8 +30,6 @@ def show_holding(context: Context, rows: Sequence[Row], exit_code: bool) -> None
     """Print the transactions. With `exit_code`, exit with 8 where the list is not empty."""
     context.show_list(rows, table=lambda shown: _report(context, shown))
     if exit_code and rows:
-        from txnctl.cli import exit_codes
-
         context.exit(exit_codes.CONDITION_FOUND)
 
 

@@ -33,7 +33,7 @@ def list_(context: Context, ended: bool, topic: str | None, limit: int | None) -
     """
     from txnctl.commands.transactions import layout as transaction_tables
 
-    rows = context.store.transactions(ended=ended, topic=topic, limit=limit)
+    rows = context.store.reports.list_transactions(ended=ended, topic=topic, limit=limit)
     if not rows and context.output == "table":
         on_topic = f" on {topic}" if topic is not None else ""
         context.note(f"no {'ended' if ended else 'unfinished'} transactions{on_topic}")

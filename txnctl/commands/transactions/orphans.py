@@ -27,7 +27,7 @@ def orphans(context: Context, exit_code: bool) -> None:
     names one by its id, such as `transactions commit`, does not abort that one. FREES is what they hold back until
     then.
     """
-    rows = context.store.orphans()
+    rows = context.store.reports.list_orphaned_transactions()
     if not rows and context.output == "table":
         context.note("no open transaction has lost its process")
     show_holding(context, rows, exit_code)

@@ -6,6 +6,7 @@ import click
 
 from txnctl.cli.decorators import administrative, changes_store, example, option, output
 from txnctl.fields.transaction import ROW
+from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ def reap(context: Context, limit: int) -> None:
     run this from cron. It touches no transaction that is within its deadline and whose process may live.
     """
     from txnctl.commands.transactions import layout
-    from txnctl.output.human import plural
 
-    rows = context.store.reap(limit, dry_run=context.dry_run, reason=context.reason)
+    rows = context.store.admin.transactions.reap_transactions(
+        limit, dry_run=context.dry_run, reason=context.reason
+    )
     if context.output == "table":
         done = "would be aborted (dry run: nothing was changed)" if context.dry_run else "aborted"
         context.note(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import NestedTransaction, TransactionNotOpen, TxnctlError
 from txnctl.cli.decorators import argument, changes_store, example, passes_arguments
 from txnctl.commands.transactions.begin import kind_of, labels_of, with_kind, with_labels, with_timeout
 
@@ -86,14 +87,12 @@ def _begin(context: Context, **how: Any) -> Transaction | TxnID:
     from storage import TransactionIsolation
 
     if how.get("isolation") is TransactionIsolation.READ_COMMITTED:
-        return context.store.begin(**how)
+        return context.store.begin_transaction(**how)
     return context.store.transaction(**how)
 
 
 def _refuse_nesting() -> None:
     from os import environ
-
-    from storage.errors import NestedTransaction
 
     current = environ.get("TXNCTL_TXN")
     if current:
@@ -106,10 +105,8 @@ def _refuse_nesting() -> None:
 
 def _commit(context: Context, txn: Transaction | TxnID, name: str) -> None:
     """Commit; when that fails, say that the command had succeeded. The exit code is the error's."""
-    from storage.errors import TxnctlError
-
     try:
-        context.store.commit(txn)
+        context.store.commit_transaction(txn)
     except TxnctlError as error:
         error.message = f"{name} succeeded, but the commit of its transaction failed: {error.message}"
         raise
@@ -122,11 +119,10 @@ def _commit(context: Context, txn: Transaction | TxnID, name: str) -> None:
 def _abort(context: Context, txn: Transaction | TxnID, why: str) -> None:
     """Abort, and say so. Nothing is raised: how the command ended is what counts, whatever becomes of this."""
     from storage import TxnID
-    from storage.errors import TransactionNotOpen, TxnctlError
 
     try:
         if isinstance(txn, TxnID):
-            context.store.abort(txn, reason=why, force=True)
+            context.store.admin.transactions.abort_transaction(txn, reason=why, force=True)
         else:
             txn.abort(why)
     except TransactionNotOpen:

@@ -37,5 +37,5 @@ def show(context: Context, txn: TxnID | None) -> None:
     from txnctl.cli.current_transaction import named_or_current
     from txnctl.commands.transactions import layout as transaction_tables
 
-    row = with_keys(found_by_prefix(context, named_or_current(txn), context.store.show_transaction))
+    row = with_keys(found_by_prefix(context, named_or_current(txn), context.store.reports.show_transaction))
     context.show(row, table=lambda shown: transaction_tables.one(context, shown))

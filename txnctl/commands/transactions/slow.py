@@ -5,6 +5,7 @@ from __future__ import annotations
 from txnctl.cli.decorators import example, option, output, reads_store
 from txnctl.cli.value_types import DURATION
 from txnctl.commands.transactions.holding import HOLDING, show_holding
+from txnctl.output.human import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,10 +36,8 @@ def slow(context: Context, over: float | None, exit_code: bool) -> None:
     The oldest first. FREES counts the committed messages, on all topics, that wait for it and can be read when it and
     those before it have ended; 0 says that nobody waits for it.
     """
-    from txnctl.output.human import duration
-
     limit = _SLOW_S if over is None else over
-    rows = context.store.slow_transactions(limit)
+    rows = context.store.reports.list_slow_transactions(limit)
     if not rows and context.output == "table":
         context.note(f"no transaction has been open for longer than {duration(int(limit * 1000))}")
     show_holding(context, rows, exit_code)

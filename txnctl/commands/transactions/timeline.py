@@ -69,7 +69,7 @@ def timeline(context: Context, topic: str, ascii: bool) -> None:
     own messages, what waits for it when those before it have ended, and what comes after. Each subscription shows what
     is acknowledged, in flight, and what it cannot read yet. A long part before maxReadPosition is drawn smaller.
     """
-    model = context.store.timeline(topic)
+    model = context.store.reports.topic_timeline(topic)
     context.show(model, table=lambda row: _screen(context, row, plain=ascii or not _speaks_unicode()))
 
 
