@@ -1,4 +1,4 @@
-"""K1: reading a table at read-committed where every tenth key has a write intent; and scans and writes, unjudged."""
+"""K1: reads of a table at read-committed where every tenth key has a write intent; and scans and writes, unjudged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`txnctl errors`: every error code, what it means, and the exit code that goes with it."""
+"""`txnctl errors`: every error code with meaning and exit code."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def list_(context: Context) -> None:
 @example("txnctl errors explain writer-busy")
 @example("txnctl errors explain topic-not-found -o json")
 def explain(context: Context, code: str) -> None:
-    """Say what an error code means."""
+    """Explain an error code."""
     rows = _all()
     if code not in rows:
         raise NotFound(
@@ -51,7 +51,7 @@ def explain(context: Context, code: str) -> None:
 
 
 def _all() -> dict[str, dict[str, Any]]:
-    # The root of the tree is never raised itself: its word stands for no error of its own.
+    # The root of the tree is never raised itself: the code `error` is no error.
     rows = {
         code: {
             "code": code,

@@ -1,4 +1,4 @@
-"""`txnctl version`: what is running, on what."""
+"""`txnctl version`: versions of txnctl, Python and the libraries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FIELDS = (
 @example("txnctl version")
 @example("txnctl version -o json")
 def version(context: Context) -> None:
-    """Print the version of txnctl and of what it runs on."""
+    """Print the versions of txnctl, Python and the libraries."""
     context.show(_versions())
 
 

@@ -1,7 +1,7 @@
 """The final checks of the bank: compared with the data, and read from the store anew.
 
-The balances are those of the table `accounts`, the bookings those of the topic `balances`: a READ_COMMITTED reader
-finds only bookings committed together with the acknowledgement of their request.
+Balances come from the table `accounts`, bookings from the topic `balances`: a READ_COMMITTED reader finds only bookings
+committed together with the acknowledgement of their request.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def audit(
 
 
 def disagreements(actual: dict[str, int], expected: dict[str, int]) -> list[str]:
-    """Return the accounts whose balance differs from the expected balance; no other account may have a balance."""
+    """Return the accounts whose balance differs from the expected balance, unexpected accounts included."""
     return sorted(
         key
         for key in expected.keys() | actual.keys()
@@ -76,7 +76,7 @@ def _audit_accounts(table_balances: dict[str, int], script: Script, narrator: Na
 
 
 def _audit_partners(table_balances: dict[str, int], script: Script, narrator: Narrator) -> dict[str, object]:
-    """Check the settlement accounts: each has the remittances to its bank; together they cancel the remittances out."""
+    """Check the settlement accounts: each has the remittances to its bank; the sum cancels the remittances out."""
     settled = {key: balance for key, balance in table_balances.items() if is_settlement(key)}
     expected = {settlement_key(bank): total for bank, total in remitted_by_bank(script.lines).items()}
     total = sum(line.delta for line in script.lines if line.is_remittance)

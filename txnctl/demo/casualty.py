@@ -1,4 +1,4 @@
-"""An E in a process of its own, which is killed in the middle of its work.
+"""An E in a separate process, which is killed in the middle of its work.
 
 `python -m txnctl.demo.casualty STORE` receives one batch of requests, books and acknowledges the batch in a
 transaction, writes that much to the store, prints one line of JSON, and waits with the transaction open. The parent
@@ -11,7 +11,7 @@ import sys
 
 
 def start_and_kill(store_path: str) -> dict[str, object]:
-    """Run the E of this module, kill it (SIGKILL) before its commit, and return its printed facts."""
+    """Run the E of this module, kill the process (SIGKILL) before the commit, and return the printed facts."""
     import json
     import subprocess
 

@@ -14,7 +14,7 @@ _ERROR = "txnctl: error: "
 
 
 def start(module: str, *words: str, stdin: IO[bytes] | int) -> subprocess.Popen[bytes]:
-    """Start a module as a process of its own; its output and its errors are pipes.
+    """Start a module in a separate process, with pipes for output and errors.
 
     TXNCTL_ variables of the caller are not inherited: the arguments alone select store and settings.
     """
@@ -34,7 +34,7 @@ def failure(actor: str, process: subprocess.Popen[bytes]) -> TxnctlError:
     """Return the error of a process that failed."""
     assert process.stderr is not None
     output = process.stderr.read().decode(errors="replace").strip()
-    # A command prints its error on a line of its own, before its hint; a traceback has its error on the last line.
+    # A command prints the error on a separate line, before the hint; a traceback has the error on the last line.
     errors = [line for line in output.splitlines() if line.startswith(_ERROR)]
     complaint = (errors or output.splitlines() or ["no output"])[-1].removeprefix(_ERROR)
     return TxnctlError(

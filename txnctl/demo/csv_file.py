@@ -1,8 +1,8 @@
 """Bank transactions from a CSV file, plain or gzip, every line checked.
 
-A line is rejected, by its number, when a column is missing or malformed, when its `trans_id` appeared on an earlier
-line, and when its balance is not the account's previous balance plus `delta`. So a file read to its end is consistent,
-and a later difference of a balance is not the fault of the file.
+A line is rejected, by number, when a column is missing or malformed, when the `trans_id` appeared on an earlier line,
+and when the balance is not the account's previous balance plus `delta`. So a file read to the end is consistent, and a
+later difference of a balance is not the fault of the file.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class SparkDriver:
 
     def _listen(self, process: Popen[bytes]) -> None:
         assert process.stdout is not None
-        # The names are those of the attributes.
+        # The keys equal the names of the attributes.
         for line in process.stdout:
             for name, value in json.loads(line).items():
                 setattr(self, name, value)

@@ -4,13 +4,13 @@
     2  ordinary business   A1 and A2 send; E books; D watches
     3  a transfer is open  A2 does not commit a transfer; thousands of requests arrive behind it
     4  E stands still      and why; D sees everything
-    5  commit              E goes on; it is killed in the middle of its work; another E takes over
+    5  commit              E goes on, and is killed in the middle of the work; a second E takes over
     6  abort               a transfer that D saw and E never does
     7  the audit           every balance against the data's own
 
-Each act describes its actions, checks its claims and returns its numbers as facts. An act builds on the store as the
-previous act left it. Everything happens through the public interfaces: client A1 is a process of its own, `txnctl
-produce`, and so is the E that is killed; A2, D and the other E are this process.
+Each act describes the actions, checks the claims and returns the numbers as facts. An act builds on the store as the
+previous act left it. Everything happens through the public interfaces: client A1 is a separate process, `txnctl
+produce`, and so is the E that is killed; A2, D and the second E are this process.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def _commit(stage: StoryStage, transfer: OpenTransfer) -> dict[str, object]:
 
 
 def _kill_an_e(stage: StoryStage, in_hand: int) -> dict[str, object]:
-    """Kill an E, a process of its own, before its commit; none of its work may show."""
+    """Kill an E in a separate process before the commit; none of its work may show."""
     tell = stage.narrator
     stage.business.close()
     before, had = len(bookings(stage.store)), balances(stage.store)

@@ -1,4 +1,4 @@
-"""The command tree, walked for the generators: every command with its path, its parameters and its examples."""
+"""The command tree, walked for the generators: every command with path, parameters and examples."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Page:
 
     @property
     def paragraphs(self) -> list[str]:
-        r"""The text of its help; a paragraph that starts with `\b` keeps its lines."""
+        r"""The text of the help; a paragraph that starts with `\b` keeps the line breaks."""
         from inspect import cleandoc
 
         return [paragraph.strip("\n") for paragraph in cleandoc(self.command.help or "").split("\n\n")]
@@ -69,19 +69,19 @@ class Page:
         return [(argument.make_metavar(self.context), argument.help or "") for argument in arguments]
 
     def options(self, *, shared: bool) -> list[tuple[str, str]]:
-        """Return names and help of each option: its own options, or the shared options of many commands."""
+        """Return names and help of each option: the options of this command alone, or those shared by many commands."""
         options = [option for option in self.command.get_params(self.context) if isinstance(option, Option)]
         records = [option.get_help_record(self.context) for option in options if option.shared is shared]
         return [record for record in records if record is not None]
 
 
 def pages() -> Iterator[Page]:
-    """Walk the root, then every group followed by its commands."""
+    """Walk the root, then every group followed by the commands of the group."""
     yield from _below(("txnctl",), root(), None)
 
 
 def examples() -> list[tuple[str, Example]]:
-    """Return every example with the command whose help shows it; each runs by itself after `store init`."""
+    """Return every example with its command; each example runs alone after `store init`."""
     runnable = []
     for page in pages():
         if isinstance(page.command, Command):

@@ -1,4 +1,4 @@
-"""Points in time as typed and as headings of reports show them. RFC 3339 is written by storage.values.timestamps."""
+"""Points in time as typed, and in headings of reports. RFC 3339 is written by storage.values.timestamps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def clock_time(time_ms: int | None) -> str:
 
 
 def milliseconds(text: str) -> int | None:
-    """RFC 3339 with a zone, a date (midnight UTC), or an integer of milliseconds; None where it is none of these."""
+    """RFC 3339 with a zone, a date (midnight UTC), or an integer of milliseconds; None for any further text."""
     if text.isdecimal() and text.isascii():
         value = int(text) if len(text) < 16 else TIME_MS_MAX + 1
         return value if value <= TIME_MS_MAX else None

@@ -30,7 +30,7 @@ def tag(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
 
     Args:
         children: text, which is escaped; markup; an iterable of children; None for nothing.
-        attributes: None and False omit an attribute, True gives it its own name as value.
+        attributes: None and False omit an attribute, True repeats the name as value.
     """
     inner = "".join([_child(child) for child in children])
     opening = f"<{name}{''.join([_attribute(*child) for child in attributes.items()])}"
@@ -51,7 +51,7 @@ _ENDS_LINE = frozenset({
 
 
 def foreign(text: object, *, code: bool = False, **attributes: Attribute) -> Markup:
-    """Return a user's text, isolated so that its direction does not affect the text around it."""
+    """Return a user's text, isolated so that the direction of the text does not affect the page."""
     inner = tag("bdi", str(text), **({} if code else attributes))
     return tag("code", inner, **attributes) if code else inner
 

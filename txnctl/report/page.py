@@ -1,6 +1,6 @@
 """The report page: one self-contained document without requests or scripts, readable on paper and in dark mode.
 
-Findings come first, with the next command of each; they are those of `txnctl doctor`.
+The findings of `txnctl doctor` come first, with the next command of each.
 """
 
 from __future__ import annotations

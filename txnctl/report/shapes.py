@@ -1,4 +1,4 @@
-"""Parts of a drawing: boxes and labels in the units of its picture, without colours. Values only.
+"""Parts of a drawing: boxes and labels in the units of the picture, without colours. Values only.
 
 Labels use a fixed-width font, so that their width is known without a browser; letters missing in the font are squeezed
 to the expected width.
@@ -31,7 +31,7 @@ class Shape:
 
     Attributes:
         form: rect, stripes, line (one edge of the box), down (a triangle that points downwards), diamond, break.
-        kind: its meaning, which selects its colours.
+        kind: the meaning, which selects the colours.
     """
 
     form: str
@@ -51,8 +51,8 @@ class Label:
     """A line of text.
 
     Attributes:
-        x: its start; with `ends` its end.
-        baseline: the line under its letters.
+        x: the start; with `ends` the end.
+        baseline: the line under the letters.
     """
 
     __slots__ = ("baseline", "ends", "kind", "text", "x")
@@ -87,7 +87,7 @@ class DrawingRow:
 
 
 class PageDrawing:
-    """A picture: its size, rows, title, and description in words."""
+    """A picture: size, rows, title, and description in words."""
 
     __slots__ = ("description", "height", "rows", "title", "width")
 
@@ -129,10 +129,10 @@ def fitted(text: str, room: int) -> str:
 
 
 def lanes(labels: list[tuple[float, float]], left: float, right: float) -> list[tuple[float, int]]:
-    """Place labels, given the wished start and width of each: return its start and its lane.
+    """Place labels, given the wished start and width of each: return start and lane.
 
-    The first label is in lane 0, and each further label in the first lane where it touches no label; all within left
-    and right.
+    The first label is in lane 0, and each further label in the first lane without a collision; all within left and
+    right.
     """
     taken: list[list[tuple[float, float]]] = []
     places = []

@@ -1,4 +1,4 @@
-"""`consume` without a subscription: it reads, and leaves nothing behind."""
+"""`consume` without a subscription: reads, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read(
     end: Place | AtTime | None,
     level: IsolationLevel | None,
 ) -> None:
-    """Print what is visible, from `start` to `end`, and wait for more if that was asked for."""
+    """Print the visible messages from `start` to `end`, then wait for more where asked."""
     from storage import EARLIEST, IsolationLevel
 
     with context.open_store(context.store_path, read_only=True) as store:
@@ -51,7 +51,7 @@ def read(
 
 
 def _print(reader: Reader, lines: Lines, patience: Patience, start: Place, end: End, hidden: Hidden) -> bool:
-    """Print until it is over; whether everything that was asked for has come."""
+    """Print until the end; whether everything that was asked for has come."""
     from storage import MessageId
 
     inside = start if isinstance(start, MessageId) else None
@@ -69,7 +69,7 @@ def _print(reader: Reader, lines: Lines, patience: Patience, start: Place, end: 
 def _print_visible(
     reader: Reader, lines: Lines, patience: Patience, inside: MessageId | None, end: End
 ) -> bool:
-    """Print what is visible now; whether that was all that was asked for."""
+    """Print the messages visible now; whether that was all that was asked for."""
     for entry in reader.entries():
         first = 0
         if inside is not None and entry.position == inside.position:

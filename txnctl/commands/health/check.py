@@ -36,7 +36,7 @@ FORMATS = ("nagios", "prometheus", "json")
 def check(
     context: Context, format: str, warn: tuple[str, ...], critical: tuple[str, ...], exit_code: bool
 ) -> None:
-    r"""Measure the store for monitoring, and judge it by thresholds.
+    r"""Measure the store for monitoring, and compare with thresholds.
 
     \b
     gate         1 while a stopped process holds the writer gate     critical 0
@@ -51,14 +51,14 @@ def check(
     space        what the disk has left; less is worse               warn 1G   critical 128M
     readers      places for readers that are taken, of 512           warn 400  critical 500
 
-    `stopped` and `held` are as `doctor` finds them: nobody is at work in a transaction whose process is gone or
-    stopped, or that was not used for a minute. What is blocked `doctor` and `status` show at once.
+    `stopped` and `held` agree with `doctor`: a transaction is idle if the process is gone or stopped, or after a
+    minute without use. `doctor` and `status` show blocked messages at once.
 
     A measure is beyond a threshold when it is greater (space: less), as monitoring plugins read one. `nagios` ends
     with 0 OK, 1 WARNING, 2 CRITICAL or 3 UNKNOWN, and brings performance data. `prometheus` is the text format, for
-    the textfile collector of node_exporter, say; every topic, subscription (with its subscriptionIsolationLevel) and
-    table has its gauges. A store that cannot be opened is CRITICAL where it is broken or full, UNKNOWN where it is not
-    there, not permitted or being compacted; for Prometheus it is txnctl_up 0.
+    the textfile collector of node_exporter, say; every topic, subscription (with subscriptionIsolationLevel) and table
+    has gauges. A store that cannot be opened is CRITICAL where it is broken or full, UNKNOWN where missing, not
+    permitted or being compacted; for Prometheus that is txnctl_up 0.
     """
     from txnctl.commands.health.check_formats import state_without_store
     from txnctl.commands.health.check_measures import judge, worst
@@ -129,7 +129,7 @@ def _json(state: str, found: Row, measures: list[Row], error: TxnctlError | None
 
 
 def _end_unknown(context: Context, error: Exception) -> NoReturn:
-    """A bug is no WARNING, which its exit code would say: nothing is known of the store."""
+    """A bug must not end with the exit code of WARNING: nothing is known of the store."""
     from txnctl.commands.health.check_formats import nagios_without_store
     from txnctl.commands.health.check_measures import STATES
 

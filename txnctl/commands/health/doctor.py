@@ -1,4 +1,4 @@
-"""`txnctl doctor`: what is wrong, why, and the command to type next."""
+"""`txnctl doctor`: findings with the reason and the command to type next."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ _SETUP = (
 @example("txnctl doctor --exit-code", setup=_SETUP, exit_code=8)
 @example("txnctl doctor -o json", setup=_SETUP)
 def doctor(context: Context, exit_code: bool, programs: bool) -> None:
-    """Say in plain words what is wrong, why, and what to type next.
+    """List problems in plain words, with the reason and the next command.
 
-    It looks whether the store can be opened and is private, at the writer gate, late and orphaned transactions, what is
-    blocked and by whom, stopped owners, consumers and producers, and acknowledgements and keys of tables that are held
-    by transactions in which nobody is at work: their process is gone or stopped, or they were not used for a minute.
-    Then at the disk (less than 1 GiB and 5 % left), LMDB's readers (90 % taken, or 1,000 commits behind), versions that
-    gc would remove (100,000), and clocks that disagree by more than a minute. Of the commands that it names, those that
-    change something tell with --dry-run what that would be.
+    Checks that the store can be opened and is private; the writer gate; late and orphaned transactions; blocked
+    messages and the blocking transactions; stopped owners, consumers and producers; and acknowledgements and keys of
+    tables held by idle transactions: the process is gone or stopped, or the last use is a minute ago. Then at the disk
+    (less than 1 GiB and 5 % left), LMDB's readers (90 % taken, or 1,000 commits behind), versions that gc would remove
+    (100,000), and clocks that disagree by more than a minute. A suggested command that changes the store shows the
+    change with --dry-run.
 
-    What is marked `i` is good to know, and nothing is wrong with it: messages that no consumer is there for. `check`
-    has the same as measures, with thresholds.
+    A finding marked `i` is information, not a problem: messages that no consumer is there for. `check` has the same as
+    measures, with thresholds.
 
-    A store that cannot be opened is a finding too, after which the command fails as every other does: with 6 where
-    there is none. Java and PySpark, which only `pipeline` needs, are no findings.
+    A store that cannot be opened is a finding too, after which the command fails as usual: with 6 where there is none.
+    Java and PySpark, which only `pipeline` needs, are no findings.
     """
     try:
         found = _diagnosis(context)
@@ -127,7 +127,7 @@ def _report(context: Context, row: Row, *, shows_programs: bool) -> Iterator[str
 
 
 def _finding(context: Context, found: Row) -> Iterator[str]:
-    """What, why, and the command, which stays in one piece."""
+    """Problem, reason and command; the command stays on one line."""
     from textwrap import wrap
 
     from txnctl.commands.health.status_screen import VERDICT_STYLES

@@ -46,9 +46,9 @@ _SETUP = (
 def status(context: Context, watch: float | None) -> None:
     """Show the health of the store on one screen.
 
-    What is wrong comes first; `txnctl doctor` says of each why, and what to type. Then space, who writes and reads,
-    transactions, topics with what is BLOCKED and UNCOMMITTED, LAG (the most that a subscription could be handed now),
-    producers that WAIT, and tables. Nothing that is blocked is read for it, and no view is held between two looks.
+    Problems come first; `txnctl doctor` has the reason for each, and the next command. Then space, writer and readers,
+    transactions, topics with BLOCKED and UNCOMMITTED messages, LAG (the most visible messages of a subscription),
+    producers that WAIT, and tables. No blocked message is read, and no view is held between two screens.
     """
     _show(context)
     if watch is None:

@@ -82,9 +82,9 @@ def audit(context: Context, topic: str, table: str, **how: Any) -> None:
 
     The committed requests of the topic (see `pipeline settle`) are added up for each account and held against the
     table of balances; with --data also against the balance column of the bank's own lines, of which each account's
-    last one counts. Settlement accounts of partner banks, whose names begin with bank:, are not in the data.
+    last one counts. Settlement accounts of partner banks, named bank:..., are not in the data.
 
-    The topic is read up to maxReadPosition, the table as it is committed: what is settled meanwhile may show as a
+    The topic is read up to maxReadPosition, the table as committed: requests settled meanwhile may show as a
     difference.
     """
     from time import perf_counter

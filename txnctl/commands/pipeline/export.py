@@ -55,15 +55,15 @@ def export(context: Context, topic: str, destination: str | None, table: str | N
 
     \b
     parquet  The columns of docs/SPARK.md: key and value are bytes.
-    json     An object a line, as `consume -o ndjson` and `tables export` print them,
-             to be read back by `produce --input ndjson` and `tables import`.
-    csv      A first line with names; key and value as text, or where they are not
-             UTF-8 as Base64 in the columns keyBase64 and valueBase64.
+    json     An object a line in the form of `consume -o ndjson` and `tables export`,
+             for `produce --input ndjson` and `tables import`.
+    csv      A first line with names; key and value as text, or where not UTF-8
+             as Base64 in the columns keyBase64 and valueBase64.
 
-    At read-committed the messages up to maxReadPosition without the aborted ones, at read-uncommitted all that is
-    written, each with the state of its transaction. What is read is fixed when the job begins.
+    At read-committed the messages up to maxReadPosition without the aborted ones, at read-uncommitted every written
+    message, with the state of the transaction. The range is fixed when the job begins.
 
-    DEST is a directory of files. On this machine it appears when it is whole.
+    DEST is a directory of files. On this machine the directory appears when complete.
     """
     from time import perf_counter
 
@@ -105,7 +105,7 @@ def export(context: Context, topic: str, destination: str | None, table: str | N
 
 
 def _options(context: Context, topic: str | None, table: str | None, how: dict[str, Any]) -> dict[str, str]:
-    """What is to be read, found to be there before Spark is started.
+    """Options of the source; a missing topic or table is an error before Spark starts.
 
     Raises:
         TopicNotFound, TableNotFound, InvalidValue

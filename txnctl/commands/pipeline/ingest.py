@@ -66,15 +66,15 @@ def ingest(context: Context, file: Sequence[str], topic: str, create: bool, **ho
 
     \b
     csv      A first line with names; every value is text.
-    json     An object a line. It is stored as it stands, to the last digit.
+    json     An object a line. The text is stored unchanged, to the last digit.
     parquet  Rows become JSON; dates and times in UTC.
 
-    All of it is one transaction: nobody sees a part of it, and where it fails nothing is stored. Files are stored in
-    the order in which they are named, each in the order of its rows.
+    The whole input is one transaction: no reader sees a part, and after a failure nothing is stored. Files are stored
+    in the order of the arguments, rows in the order of the file.
 
-    A row that cannot be a message ends the job with the file and the number of the row: another number of columns than
-    the header, no JSON, a time that is none. With --write-id a script may be run again without a second thought: what
-    is stored under the id already is not stored twice, and `messages` says how many rows there were.
+    A row that cannot be a message ends the job with the file and the number of the row: a wrong number of columns, no
+    JSON, a malformed time. With --write-id a script may be run again without a second thought: rows stored under the
+    id already are not stored twice, and `messages` counts the rows of the input.
     """
     from time import perf_counter
 
@@ -103,7 +103,7 @@ def ingest(context: Context, file: Sequence[str], topic: str, create: bool, **ho
 
 
 def _see_to_topic(context: Context, topic: str, create: bool) -> None:
-    """See that the topic is there before Spark is started; create it if that is wanted.
+    """See that the topic is there before Spark is started; create the topic with --create.
 
     Raises:
         TopicNotFound

@@ -1,4 +1,4 @@
-"""`txnctl pipeline monitor`: the money of a topic as it is written, final or not."""
+"""`txnctl pipeline monitor`: the money of a topic as soon as written, final or not."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ _SETUP = (
 @output(FIELDS, name_field="topic")
 @example("txnctl pipeline monitor requests --once", setup=_SETUP)
 def monitor(context: Context, topic: str, **how: Any) -> None:
-    """Watch the money of a topic as it is written, final or not.
+    """Watch the money of a topic as soon as written, final or not.
 
-    The topic is read at READ_UNCOMMITTED: nothing waits for an open transaction, and what is aborted later was counted.
-    Messages are requests as for `pipeline settle`. Shown are the reserves (what all customers have together), in- and
-    outflow by period, accounts that are overdrawn, and single amounts that are out of the ordinary.
+    The topic is read at READ_UNCOMMITTED: nothing waits for an open transaction, and messages aborted later were
+    counted. Messages are requests as for `pipeline settle`. Shown are the reserves (the sum over all customers), in-
+    and outflow by period, accounts that are overdrawn, and single amounts that are out of the ordinary.
 
     On a terminal the view changes as the topic grows, until Ctrl-C; the result is printed at the end of --once or
-    --for. --to keeps it all as Parquet: DIR/sums and DIR/unusual with a directory for each micro-batch. With
-    --checkpoint the next run goes on where this one ended, otherwise it begins at --from again.
+    --for. --to keeps every batch as Parquet: DIR/sums and DIR/unusual with a directory for each micro-batch. With
+    --checkpoint the next run goes on where this run ended, otherwise at --from again.
     """
     from time import perf_counter
 

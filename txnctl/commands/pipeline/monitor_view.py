@@ -1,4 +1,4 @@
-"""What `pipeline monitor` shows: its result as a row, as a report for people, and live on a terminal."""
+"""What `pipeline monitor` shows: the result as a row, as a report for people, and live on a terminal."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ _COUNTS = ("messages", "uncommitted", "aborted", "skipped")
 
 
 def row_of(topic: str, view: View, *, goes_on: bool = False) -> Row:
-    """The result: what is known after the last micro-batch.
+    """The result: the sums after the last micro-batch.
 
     Args:
-        goes_on: an earlier run has counted too; before the first micro-batch of this one its sums are not known.
+        goes_on: an earlier run has counted too; before the first micro-batch of this run the sums are unknown.
     """
     from txnctl.pipelines.hellers import format_hellers
     from txnctl.pipelines.monitor import TOTAL, GroupSums
@@ -141,10 +141,9 @@ def report(context: Context, row: Row) -> list[str]:
 
 @contextmanager
 def live(context: Context, topic: str) -> Iterator[Callable[[View], None]]:
-    """A function that shows a view in the place of the one before it: on standard error, and only on a terminal.
+    """A function that replaces the previous view on the terminal: on standard error, and only on a terminal.
 
-    It shows no more than fits there. The last view is wiped when the block ends, and stays when it is left by an error
-    or Ctrl-C.
+    The view is cut to the screen. The last view is wiped at the end of the block, and stays after an error or Ctrl-C.
     """
     import sys
     from os import environ, get_terminal_size

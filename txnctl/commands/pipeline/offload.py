@@ -83,12 +83,12 @@ class Counting:
 def offload(context: Context, topic: str, destination: str, verify: bool, keep: int) -> None:
     """Write the closed ledgers of a topic to Parquet files.
 
-    Clusters read them in place of the store, which only its own machine can open: --offload-path of the other jobs,
-    and the option offloadPath of format("txnctl"). A ledger is offloaded when it is closed and every transaction in it
-    has ended. DEST may be on any file system that PyArrow reaches. It needs neither Java nor Spark.
+    Clusters read the files in place of the store, which only the local machine can open: --offload-path of the jobs,
+    and the option offloadPath of format("txnctl"). A ledger is offloaded once closed, when every transaction inside
+    has ended. DEST may be on any file system that PyArrow reaches. Needs neither Java nor Spark.
 
-    It changes nothing in the store, may run at any time, several at once too, and goes on where the last run stopped:
-    a manifest names the files that are complete.
+    Changes nothing in the store, may run at any time, several at once too, and continues after the last run: a
+    manifest names the files that are complete.
     """
     from txnctl.spark.runtime import requirements
 

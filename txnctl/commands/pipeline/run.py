@@ -38,7 +38,7 @@ def run(
     """Run a Python program of yours with a Spark session.
 
     The program finds the session as `spark`, the path of the store as `store` and in TXNCTL_STORE, and the format
-    txnctl ready to use (docs/SPARK.md). It ends with the exit code of its own, 1 where it raises.
+    txnctl ready to use (docs/SPARK.md). The exit code is that of the program, 1 after an exception.
     """
     import os
 
@@ -53,7 +53,7 @@ def _run(file: str, arguments: list[str], names: dict[str, object]) -> int:
     """Run the program; its exit code.
 
     Raises:
-        TxnctlError: what the program let through, with the line of it.
+        TxnctlError: an exception of the program, with the line.
     """
     import runpy
     import sys
@@ -76,14 +76,14 @@ def _run(file: str, arguments: list[str], names: dict[str, object]) -> int:
 
 
 def _status(code: object) -> int:
-    """What `sys.exit(code)` comes to; a text is an error's."""
+    """The exit code of `sys.exit(code)`; a text is an error's."""
     if code is None or isinstance(code, int):
         return code or 0
     raise TxnctlError(str(code))
 
 
 def _line(error: Exception, file: str) -> str:
-    """Where in the program it was raised, or what it called."""
+    """The line of the program that raised, or that called the raising function."""
     from traceback import extract_tb
 
     lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]

@@ -1,4 +1,4 @@
-"""What the jobs on Spark share on the command line: --master, --conf, a session, and progress while Spark works."""
+"""Shared pieces of the Spark jobs on the command line: --master, --conf, a session, and progress while Spark works."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def reaches_staging(function: F) -> F:
 
 @contextmanager
 def session(job: str, master: str | None, conf: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
-    """A session of this job, while the block runs; what Spark raises in it is raised as errors of txnctl.
+    """A session of this job, while the block runs; errors of Spark are raised as errors of txnctl.
 
     Raises:
         ProgramMissing, InvalidValue
@@ -134,7 +134,7 @@ def _tasks_done(spark: SparkSession) -> int:
 
 
 def refuse_transaction(what: str) -> None:
-    """A job commits by itself: inside another transaction it would do so too early.
+    """Refuse a job inside a transaction: the job commits alone, and would commit too early.
 
     Raises:
         NestedTransaction
@@ -151,7 +151,7 @@ def refuse_transaction(what: str) -> None:
 
 
 def options_of(context: Context, **given: Any) -> dict[str, str]:
-    """Options of `format("txnctl")`: those that are given, and the path of the store, which has to be one.
+    """Options of `format("txnctl")`: the given options, and the path of the store, which must exist.
 
     Raises:
         StoreInvalid

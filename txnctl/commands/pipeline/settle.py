@@ -71,15 +71,15 @@ _SETUP = (
 def settle(context: Context, topic: str, table: str, **how: Any) -> None:
     """Apply committed requests to a table of balances, exactly once.
 
-    A request is a message whose key names an account and whose value is JSON with an amount, decimal with at most two
-    digits after the point: {"delta": "-20.50"}. Balances stand in the table as such text; an account that is not
-    there has 0.00.
+    A request is a message with an account as key and JSON with an amount as value, decimal with at most two digits
+    after the point: {"delta": "-20.50"}. Balances stand in the table as such text; an account that is not there has
+    0.00.
 
-    The topic is read at READ_COMMITTED: behind an open transaction it waits. Each micro-batch is one serializable
+    The topic is read at READ_COMMITTED: behind an open transaction the job waits. Each micro-batch is one serializable
     transaction over the balances and a note, in the table txnctl-sinks, of how far the topic is settled. So a request
-    counts once however often this is killed, started again, or started twice; it needs no checkpoint for that.
+    counts once however often this is killed, started again, or started twice; no checkpoint is needed for that.
 
-    It goes on until Ctrl-C, or for the time of --for; with --once until what is there is settled.
+    The job runs until Ctrl-C, or for the time of --for; with --once until the requests of this moment are settled.
     """
     from time import perf_counter
 

@@ -1,4 +1,4 @@
-"""What the streaming jobs share on the command line: where they begin, how long they run, where Spark's notes are."""
+"""Shared options of the streaming jobs: start, duration, checkpoint."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def streams(function: F) -> F:
 
 
 def timing(how: dict[str, Any]) -> tuple[float | None, float | None]:
-    """Seconds between two looks, None to take what is there; seconds to run, None for as long as it may.
+    """Seconds between two micro-batches, None for a single batch; seconds to run, None without a limit.
 
     Raises:
         InvalidValue

@@ -1,4 +1,4 @@
-"""How `produce` is connected to its topic: through a session that is there, or by itself in an access mode."""
+"""Connecting `produce` to a topic: through an open session, or in an access mode."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OF_CONNECTING = {"access_mode": "--access-mode", "epoch": "--epoch", "timeout":
 
 
 def check(how: dict[str, Any]) -> None:
-    """Refuse options about connecting that contradict each other.
+    """Refuse contradicting options about connecting.
 
     Raises:
         InvalidValue
@@ -60,7 +60,7 @@ def connect(context: Context, topic: str, how: dict[str, Any], *, create: bool, 
     mode = _mode(how)
     timeout = how["timeout"] if mode is AccessMode.WAIT_FOR_EXCLUSIVE else None
     if how["txn"] is not None and mode.is_exclusive:
-        # A transaction that is over must not cost others the topic.
+        # Check the transaction first: an ended transaction must not evict producers.
         store.use_transaction(how["txn"])
     return store.create_producer(
         topic,
@@ -89,7 +89,7 @@ def _said_of_connecting(how: dict[str, Any]) -> list[str]:
 
 
 def _token(context: Context, topic: str, how: dict[str, Any]) -> str | None:
-    """The session to publish through. What is typed counts before TXNCTL_SESSION."""
+    """The session to publish through. Options count before TXNCTL_SESSION."""
     if how["session"] is not None:
         return str(how["session"])
     if how["access_mode"] is not None or how["epoch"] is not None:

@@ -41,12 +41,12 @@ _COLUMNS = (
 )
 @example("txnctl producers list -o json")
 def list_(context: Context, topic: str | None) -> None:
-    """List the producers that are connected, or wait for their turn.
+    """List connected and waiting producers.
 
-    ROLE is `owner` (it has the topic for itself), `was owner` (it is dead), `shared`, or `waiting` with its place, 1 is
-    next. ALIVE says what is proven of it: `yes`; `stopped` (SIGSTOP), which counts as alive; `lease` and for how long,
-    of a session that no process holds; `DEAD` or `EXPIRED`, which stand in nobody's way: the next producer that
-    connects removes them.
+    ROLE is `owner` (exclusive, alive), `was owner` (exclusive, dead), `shared`, or `waiting` with the place in the
+    queue, 1 is next. ALIVE is the proven state: `yes`; `stopped` (SIGSTOP), which counts as alive; `lease` and for how
+    long, of a session that no process holds; `DEAD` or `EXPIRED`, which stand in nobody's way: the next producer that
+    connects removes such a session.
     """
     from storage.values.timestamps import both
 

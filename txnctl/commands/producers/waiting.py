@@ -1,4 +1,4 @@
-"""Waiting for a topic, and leaving it: what `produce`, `producers open` and `producers lead` share."""
+"""Waiting for a topic and leaving a topic, for `produce`, `producers open` and `producers lead`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _AHEAD_SHOWN = 3
 
 
 class WaitNote:
-    """What `on_wait` calls: it says once who is there, and for how long it will be waited.
+    """Callback of `on_wait`: note the producers ahead and the time limit, once.
 
     Attributes:
-        said: whether it was called.
+        said: whether the note was printed.
     """
 
     def __init__(self, context: Context, topic: str, timeout: float | None) -> None:
@@ -39,7 +39,7 @@ class WaitNote:
 
 
 def check_timeout(timeout: float | None, mode: AccessMode) -> None:
-    """See that a time to wait is given only to somebody who waits.
+    """Refuse --timeout for an access mode that does not wait.
 
     Raises:
         InvalidValue
@@ -54,9 +54,8 @@ def check_timeout(timeout: float | None, mode: AccessMode) -> None:
 
 
 class Leaving:
-    """Leaves the topic at the end of a `with`, whatever happens in it, unless that was an interrupt.
-
-    An interrupted command ends at once, and the kernel frees what it held; so it does where leaving fails.
+    """Close the producer at the end of a `with`, except after an interrupt. An interrupted command ends at once, and
+    the kernel releases the lock of the session; the same holds where closing fails.
     """
 
     def __init__(self, context: Context, producer: Producer) -> None:

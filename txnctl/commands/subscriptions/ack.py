@@ -81,10 +81,11 @@ def ack(
 ) -> None:
     """Acknowledge messages, plainly or in a transaction.
 
-    In a transaction it is pending: the messages go to nobody until it ends, are acknowledged if it commits, and are
-    handed out again if it aborts; a message acknowledged before, or pending anywhere, is a conflict (exit code 4).
-    Plainly, acknowledging again changes nothing, and a message pending in a transaction is a conflict too, unless
-    --force aborts that one first, with all that it did on other topics too; --reason goes with it into the audit trail.
+    Inside a transaction the acknowledgement is pending: the messages are held back until the transaction ends,
+    acknowledged by a commit, redelivered after an abort. A message acknowledged before, or pending in any transaction,
+    is a conflict (exit code 4). Outside a transaction, acknowledging again changes nothing. A message pending in a
+    transaction is a conflict, unless --force aborts that transaction first, with its effects on every topic; the audit
+    trail keeps --reason.
     """
     row = context.store.admin.acknowledgements.acknowledge_messages(
         topic, subscription, list(message_ids), cumulative=cumulative, txn=txn, force=context.force,

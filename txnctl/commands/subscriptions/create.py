@@ -76,15 +76,15 @@ def create(
     dead_letter_topic: str | None,
     max_redeliver_count: int | None,
 ) -> None:
-    """Create a subscription, with nobody attached yet.
+    """Create a subscription without consumers.
 
-    READ_COMMITTED hands out what is committed, in order, and waits at the first open transaction. READ_UNCOMMITTED
-    hands out everything at once: open, committed and aborted messages. `latest` misses nothing that commits later:
-    at READ_COMMITTED it is just after maxReadPosition.
+    READ_COMMITTED delivers committed messages in order and stops at the first open transaction. READ_UNCOMMITTED
+    delivers every message at once: open, committed and aborted messages. `latest` misses no message committed later:
+    at READ_COMMITTED the cursor starts just after maxReadPosition.
 
-    With --on-open skip, for shared and key-shared, READ_COMMITTED does not wait there: an open transaction holds back
-    its own messages alone, and on key-shared later ones of their keys. A committed transaction may then arrive in
-    parts, and the order of a producer is not kept.
+    With --on-open skip, for shared and key-shared, READ_COMMITTED passes open transactions: an open transaction holds
+    back only its messages and, on key-shared, later messages with the same keys. A committed transaction may then
+    arrive in parts, and the order of a producer is not kept.
     """
     from storage import LATEST, IsolationLevel, SubscriptionType
     from txnctl.commands.subscriptions.start import note_if_beyond

@@ -1,4 +1,4 @@
-"""Moving a cursor by hand: the question before it, the fields and the lines about it."""
+"""Moving a cursor by hand: the question, the fields and the lines of the report."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def asked(
     question: str,
     is_asked: Callable[[Row], bool] = lambda _row: True,
 ) -> Row:
-    """Change, having asked where there is somebody to ask; the question comes with what would change."""
+    """Ask for confirmation with the plan, then change the cursor."""
     if not context.yes and not context.dry_run:
         plan = change(dry_run=True)
         if is_asked(plan):

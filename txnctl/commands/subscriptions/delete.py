@@ -1,4 +1,4 @@
-"""`txnctl subscriptions delete`: remove a subscription with its cursor."""
+"""`txnctl subscriptions delete`: remove a subscription and the cursor."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ DELETED = (
 @example("txnctl subscriptions delete orders billing --dry-run", setup=_SETUP)
 @example("txnctl subscriptions delete orders billing --yes", setup=_SETUP)
 def delete(context: Context, topic: str, subscription: str) -> None:
-    """Delete a subscription with its cursor.
+    """Delete a subscription and the cursor.
 
-    The topic and its messages stay; what this subscription has acknowledged is forgotten. It is refused while
-    consumers are attached, or while an open transaction has acknowledgements pending there.
+    The topic and the messages stay; the acknowledgements of the subscription are gone. The command refuses while
+    consumers are attached, and while an open transaction has acknowledgements pending on the subscription.
     """
     delete_subscription = context.store.admin.subscriptions.delete_subscription
     if not context.yes and not context.dry_run:

@@ -38,10 +38,10 @@ EVICTED = (
 @example("txnctl subscriptions evict orders billing --dry-run", setup=_SETUP)
 @example("txnctl subscriptions evict orders billing --reason 'hangs since the deploy'", setup=_SETUP)
 def evict(context: Context, topic: str, subscription: str, consumer: str | None) -> None:
-    """Detach consumers; what they held goes to others.
+    """Detach consumers and redeliver the messages in flight.
 
-    For one that is stopped or hangs: what it holds in flight is stuck with it. Messages it has received may be
-    delivered a second time, to another; its own later acknowledgements are refused.
+    For a consumer that is stopped or hangs and holds messages in flight. Messages received already may be delivered a
+    second time, to another consumer; later acknowledgements of the evicted consumer are refused.
     """
     row = context.store.admin.subscriptions.evict_consumers(
         topic, subscription, consumer, dry_run=context.dry_run, reason=context.reason

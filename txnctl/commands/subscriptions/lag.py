@@ -1,4 +1,4 @@
-"""`txnctl subscriptions lag`: slow consumers told apart from blocked ones, with the blocking transaction."""
+"""`txnctl subscriptions lag`: slow consumers or blocked ones, with the blocking transaction."""
 
 from __future__ import annotations
 
@@ -79,13 +79,15 @@ _COLUMNS = (
 def lag(context: Context, topic: str, subscription: str | None, exit_code: bool) -> None:
     """Say whether consumers are slow, or blocked by an open transaction.
 
-    `visible` can be handed out now: if it stays high, consumers are slow. `blocked` is committed, but waits behind
-    an open transaction: no consumer can help, that transaction must end. `uncommitted` belongs to open transactions.
+    `visible` messages can be delivered now: a count that stays high means slow consumers. `blocked` messages are
+    committed, but wait behind an open transaction: no consumer can help, that transaction must end. `uncommitted`
+    belongs to open transactions.
 
-    A subscription with on-open skip has blocked only what waits for its key; heldBy says behind which transaction.
-    What is `pending` goes to nobody until the transaction ends in which it is acknowledged; pendingIn says which.
+    With on-open skip only messages of a held key are blocked; heldBy names the transaction. `pending` messages are
+    acknowledged in a transaction that is still open; pendingIn names the transaction.
 
-    The verdict is `ok`, `behind` (visible), `blocked`, `mixed` (both), or `no-consumer` (visible, and nobody there).
+    The verdict is `ok`, `behind` (visible), `blocked`, `mixed` (both), or `no-consumer` (visible, and no consumer
+    attached).
     """
     rows = _rows(context, topic, subscription)
     if not rows and context.output == "table":

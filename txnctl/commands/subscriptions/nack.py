@@ -63,10 +63,10 @@ GIVEN_BACK = (
 def nack(
     context: Context, topic: str, subscription: str, message_ids: Sequence[MessageId], delay: float
 ) -> None:
-    """Give messages back, to be handed out again later.
+    """Give messages back for redelivery after a delay.
 
-    It concerns messages that were handed out and are not acknowledged. Their redelivery count is raised when they
-    are handed out again; after the subscription's maximum they go to the dead-letter topic.
+    For messages that were delivered and are not acknowledged. Each redelivery raises the redelivery count; after the
+    subscription's maximum a message goes to the dead-letter topic.
     """
     row = context.store.admin.acknowledgements.negative_acknowledge_messages(
         topic, subscription, list(message_ids), delay=delay, dry_run=context.dry_run, reason=context.reason

@@ -51,9 +51,9 @@ def seek(context: Context, topic: str, subscription: str, position: Start | AtTi
     """Move a subscription: the message at POSITION is the next one.
 
     @TIME is the first message published then or later; a position beyond the end is the end. Backwards, messages are
-    handed out again. Forwards, those in between are left unread, and you are asked first. All acknowledgements beyond
-    the new position are forgotten, and what is in flight is withdrawn. While an open transaction has acknowledgements
-    pending there it is refused.
+    delivered again. Forwards, the messages in between are left unread, after a confirmation. Acknowledgements beyond
+    the new position are dropped, and messages in flight recalled. The command refuses while an open transaction has
+    acknowledgements pending on the subscription.
     """
 
     from txnctl.commands.subscriptions.start import note_if_beyond

@@ -1,4 +1,4 @@
-"""`txnctl subscriptions show`: one subscription as it is."""
+"""`txnctl subscriptions show`: type, isolation level, cursor and consumers of one subscription."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders bil
 @output(STATS, name_field="subscription")
 @example("txnctl subscriptions show orders billing", setup=_SETUP)
 def show(context: Context, topic: str, subscription: str | None) -> None:
-    """Show what a subscription is: type, isolation level, cursor, consumers."""
+    """Show the facts about one subscription: type, isolation level, cursor, consumers."""
     context.show(subscription_row(context, topic, subscription), table=lambda row: _description(context, row))
 
 

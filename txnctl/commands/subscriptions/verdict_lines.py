@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def explanation(context: Context, rows: Sequence[Row], blocker: Row | None, as_of_ms: int) -> Iterator[str]:
-    """What the verdicts mean, in a sentence each, and the next command."""
+    """Explain each verdict in a sentence, and name the next command."""
     stopped = []
     for row in rows:
         if row["verdict"] == "no-consumer":
@@ -57,7 +57,7 @@ def explanation(context: Context, rows: Sequence[Row], blocker: Row | None, as_o
 
 
 def _stopped(row: Row) -> list[Row]:
-    """The consumers that are stopped: what they hold goes to nobody else meanwhile."""
+    """The stopped consumers: messages in flight there are held back meanwhile."""
     return [each for each in row["consumers"] if each["state"] == "stopped"]
 
 
@@ -87,7 +87,7 @@ def _reading(row: Row) -> str:
 
 
 def _held_by_keys(context: Context, rows: Sequence[Row]) -> Iterator[str]:
-    """With on-open skip: which transaction holds most of what waits for its key."""
+    """With on-open skip: the transaction that holds back most messages by key."""
     for row in rows:
         most = max(row["heldBy"], key=lambda each: each["blocked"], default=None)
         if most is None or not most["blocked"]:
@@ -101,7 +101,9 @@ def _held_by_keys(context: Context, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _acknowledged(context: Context, rows: Sequence[Row]) -> Iterator[str]:
-    """In which open transaction most of what is pending is acknowledged: it goes to nobody until that one ends."""
+    """The open transaction with most pending acknowledgements: the messages are held back until that transaction
+    ends.
+    """
     for row in rows:
         most = max(row["pendingIn"], key=lambda each: int(each["messages"]), default=None)
         if most is None:

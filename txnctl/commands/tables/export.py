@@ -1,6 +1,6 @@
 """`txnctl tables export`: rows as NDJSON or CSV, which `tables import` reads back to the very bytes.
 
-A key or value that is not UTF-8 stands as Base64 in a field, or column, of its own.
+A key or value that is not UTF-8 stands as Base64 in a separate field or column.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def export(context: Context, table: str, **how: Any) -> None:
     csv     RFC 4180 with the columns key, value, keyBase64 and valueBase64:
             of the first and third, and of the second and fourth, one is empty.
 
-    The rows are read as `tables scan` reads them. What comes from a single moment is an export in a serializable
-    transaction, or of a time (--at) that is older than every transaction still open.
+    Rows are read as by `tables scan`. An export comes from a single moment in a serializable transaction, or at a time
+    (--at) older than every open transaction.
     """
     lines, bounds = _csv if context.output == "csv" else _ndjson, range_of(how)
     with opened(context, table, how) as (source, reading):

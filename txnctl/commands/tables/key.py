@@ -1,4 +1,4 @@
-"""Keys on the command line: the bytes of the word, or Base64 for those that no shell can type."""
+"""Keys on the command line: the bytes of the argument, or Base64 for bytes that no shell can type."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def key_of(text: str, *, is_base64: bool, name: str = "KEY") -> bytes:
     """The bytes of a key.
 
     Args:
-        name: what the command line calls it, for the error.
+        name: the name of the argument, for the error.
 
     Raises:
-        InvalidValue: it is not Base64.
+        InvalidValue: the text is not Base64.
     """
     if not is_base64:
         from os import fsencode

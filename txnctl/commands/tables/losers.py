@@ -1,4 +1,4 @@
-"""Whom a command that writes or reads keys of tables has aborted on its way: they held a key that it wanted."""
+"""Transactions that a command aborted on the way, because each held a key that the command needed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ABORTED = Field(
 
 
 class Losers:
-    """Made before the command does its work; asked afterwards."""
+    """Create before the command does any work; asked afterwards."""
 
     def __init__(self, context: Context, store: Store | None = None) -> None:
         self._context = context
@@ -33,10 +33,10 @@ class Losers:
         self._seen = int(newest[0]["number"]) if newest else 0
 
     def told(self, *, version: int | None = None, txn: TxnID | None = None) -> list[str]:
-        """Say on standard error whom it aborted since; their ids.
+        """Name every transaction aborted since on standard error; return the ids.
 
         Args:
-            version, txn: by which the winner is known: what it wrote, or its number.
+            version, txn: identity of the winner: the version written, or the transaction id.
         """
         found = [
             row

@@ -56,16 +56,15 @@ def put(
 ) -> None:
     """Write a value under a key.
 
-    Without a transaction it is committed at once. In one (--txn) nobody else sees it before the commit, and the
-    transaction may lose: to one of a higher priority or, where priorities are equal, a younger one that wants the same
-    key; to one that has read the key later. Then it is aborted and the exit code is 4: begin anew, with all that was
-    read.
+    Without a transaction the write is committed at once. In a transaction (--txn) no reader outside sees the write
+    before the commit, and the transaction may lose: to one of a higher priority or, where priorities are equal, a
+    younger one that wants the same key; to one that has read the key later. A losing transaction is aborted with exit
+    code 4: begin anew, and read again.
 
     A condition that does not hold (--if-version, --if-absent) ends with exit code 4 too, and leaves the transaction
-    as it is.
+    open.
 
-    Where it is the other one that loses, the open transaction which held the key is aborted, all of it, and named on
-    standard error: nobody waits for a key.
+    A losing holder of the key is aborted as a whole, and named on standard error: no transaction waits for a key.
     """
     if if_absent and if_version is not None:
         raise InvalidValue("--if-absent and --if-version exclude each other")

@@ -1,7 +1,7 @@
-"""Who reads a table on the command line: a reader at READ_COMMITTED, one at a time in the past, or a transaction.
+"""Reading a table on the command line: at READ_COMMITTED, at a time in the past, or in a transaction.
 
-The first two only read: the store is open read-only. A read in a serializable transaction is a changing command: it
-records what was read, and may push, so it needs a store that is open for writing.
+The first two only read: the store is open read-only. A read in a serializable transaction changes the store: the read
+is recorded and may push, so the store is opened for writing.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def rm(
 ) -> None:
     """Delete a key.
 
-    It is a write like `put`: what was there before can be read in the past, as long as versions are kept. Where there
+    A delete is a write like `put`: the value before can be read in the past, as long as versions are kept. Where there
     is no value the exit code is 3, unless --missing-ok says that this is well.
     """
     wanted, target = key_of(key, is_base64=is_base64), context.store.table(table)
@@ -62,7 +62,7 @@ def rm(
 def _delete(
     target: Table, key: bytes, txn: TxnID | Transaction | None, if_version: int | None, must_exist: bool
 ) -> int:
-    """Delete a key, if it has a value or need not have one.
+    """Delete a key; with `must_exist`, refuse a key without a value.
 
     Raises:
         KeyNotFound

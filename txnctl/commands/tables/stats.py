@@ -1,4 +1,4 @@
-"""`txnctl tables stats`: what a table holds, and who holds keys of it."""
+"""`txnctl tables stats`: counts of a table, and the transactions that hold keys."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ _SETUP = (
 @example("txnctl tables stats accounts", setup=_SETUP)
 @example("txnctl tables stats accounts -o json", setup=_SETUP)
 def stats(context: Context, table: str) -> None:
-    """Show what a table holds, and who holds keys of it.
+    """Show the counts of a table, and the transactions that hold keys.
 
-    A write intent is a value that its transaction has not committed yet, or that was decided and not yet finalised:
-    whoever writes the key next does that, and `store gc` all of them. The open transactions that hold keys are listed,
+    A write intent is a value of a transaction that is open, or has ended and left the value to be finalised: the next
+    write to the key finalises an intent, and `store gc` all intents. The open transactions that hold keys are listed,
     the oldest first; `tables intents` has the keys.
     """
     context.show(context.store.table(table).stats(), table=lambda row: _report(context, row))
@@ -74,7 +74,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
 
 
 def _intents(row: Row) -> str:
-    """How many write intents there are, of whom."""
+    """The number of write intents, of open and of ended transactions."""
     held, waiting = row["heldIntents"], row["intents"] - row["heldIntents"]
     parts = []
     if held:

@@ -57,8 +57,8 @@ with_if_version = option(
 def write_transaction(
     context: Context, txn: TxnID | None, priority: Priority | None, *, reads: bool = False
 ) -> Iterator[TxnID | Transaction | None]:
-    """The transaction to write in: the one that was named; one of its own, where there is something to say of it or it
-    reads too; else None, for a write that is one by itself.
+    """The transaction to write in: the named transaction; a new transaction for a priority or a read before the write;
+    else None, for a single write.
 
     Raises:
         InvalidValue: a priority for a transaction that has one.
@@ -80,7 +80,7 @@ def write_transaction(
 def show_written(
     context: Context, table: str, key: bytes, version: int, txn: TxnID | None, losers: Losers, what: str
 ) -> None:
-    """Print the version written, and the transactions aborted for it."""
+    """Print the version written, and the transactions aborted on the way."""
     from txnctl.commands.tables.key import shown_key
 
     row = {

@@ -1,4 +1,4 @@
-"""The error for an isolation level typed beside a subscription, which has a level of its own."""
+"""The error for an isolation level typed beside a subscription: a subscription has a fixed level."""
 
 from __future__ import annotations
 

@@ -40,11 +40,11 @@ def last_message_id(
 ) -> None:
     """Print the id of the last message that is visible.
 
-    At READ_COMMITTED that is the largest one at or below maxReadPosition that is not aborted: a reader that has read
-    it has read everything there is for now. Where nothing is visible, nothing is printed.
+    At READ_COMMITTED that is the largest one at or below maxReadPosition that is not aborted: no later message is
+    readable yet. Where nothing is visible, nothing is printed.
 
-    With -s it is the last one that the subscription may be handed now, acknowledged or not; with on-open skip that
-    may lie behind an open transaction.
+    With -s, the last message that the subscription may deliver now, acknowledged or not; with on-open skip that may
+    lie behind an open transaction.
     """
     from storage import IsolationLevel
     from storage.values.names import full_topic_name, short_topic_name

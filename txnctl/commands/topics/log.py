@@ -1,4 +1,4 @@
-"""`txnctl topics log`: the entries of a topic as they are stored."""
+"""`txnctl topics log`: the stored entries of a topic."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ ENTRIES = (
 )
 @example("txnctl topics log orders --range 1:0.. -o ndjson", setup="txnctl topics create orders")
 def log(context: Context, topic: str, wanted: MessageRange | None) -> None:
-    """Show the entries of a topic as they are stored, transaction markers too.
+    """Show the stored entries of a topic, transaction markers included.
 
-    An entry is one message, a batch of messages sent together, or the marker that a transaction left when it ended.
-    Entries of open and aborted transactions are shown like all others; STATE tells.
+    An entry is one message, a batch of messages sent together, or the marker of a transaction that has ended. Entries
+    of open and aborted transactions are shown as well; STATE tells.
     """
     context.show_list(_rows(context.store, topic, wanted))
 

@@ -1,4 +1,4 @@
-"""`txnctl topics peek`: the next messages of a reader or a subscription, without consuming them."""
+"""`txnctl topics peek`: show messages without consuming."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def peek(
 ) -> None:
     """Show messages without consuming them.
 
-    With -s these are the next messages that the subscription has not acknowledged and may be handed, those in flight
-    included. Nothing is handed out, counted or acknowledged.
+    With -s, the next unacknowledged messages that the subscription may deliver, messages in flight included. Nothing
+    is delivered, counted or acknowledged.
     """
     messages = _messages(context, topic, subscription, start, isolation_level, count)
     if not messages and context.output == "table":
@@ -124,7 +124,7 @@ def _table(context: Context, rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _cell(row: dict[str, Any], name: str) -> str | None:
-    """Text as it is, other bytes as Base64; what is long is cut, and says how long it is."""
+    """Text unchanged, bytes that are not UTF-8 as Base64; a long value is cut, with the length behind."""
     text: str | None = row[name] if name in row else f"base64:{row[name + 'Base64']}"
     if text is None or len(text) <= CELL_MAX:
         return text

@@ -1,4 +1,4 @@
-"""`txnctl transactions blocked`: by which transaction are messages held back, and who comes after it?"""
+"""`txnctl transactions blocked`: the transactions that hold messages back, in order."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def blocked(context: Context, topic: str | None, chain: bool, exit_code: bool) -
     """Show behind which open transactions committed messages wait.
 
     READ_COMMITTED reads up to the first message of the open transaction that comes first on the topic. FREES counts
-    the committed messages that can be read when that one has ended; with --chain, for each further one, when it and
-    all above it have. Ending one that does not come first frees nothing yet. OWN are its own messages, which follow
-    if it commits and are dropped if it aborts. Nothing that is blocked is read to count it.
+    the committed messages readable after the end of that transaction; with --chain, for each further transaction,
+    after the end of all transactions up to there. Ending a transaction that is not first frees nothing yet. OWN counts
+    the messages of the transaction, visible after a commit, dropped by an abort. Counting reads no blocked message.
     """
     found = context.store.reports.list_blocking_transactions(topic)
     rows = [

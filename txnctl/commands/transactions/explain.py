@@ -1,4 +1,4 @@
-"""`txnctl transactions explain`: why is it there, whom does it hold up, and is it safe to end it?"""
+"""`txnctl transactions explain`: the state of a transaction, the blocked subscriptions, and advice."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ _SETUP = (
 @example("txnctl transactions explain 0:1", setup=_SETUP)
 @example("txnctl transactions explain 0:1 -o json", setup=_SETUP)
 def explain(context: Context, txn: TxnID | None) -> None:
-    """Explain a transaction: is its owner alive, whom does it hold up, what to do.
+    """Explain a transaction: the state of the owner, blocked messages, and advice.
 
-    Its facts; the evidence that the process which owns it lives, or that it cannot; what it touched; which messages
-    wait for it on which topic and subscription, and who blocks next; and one piece of advice with the command to
-    type.
+    Shows the facts of the transaction; the evidence that the owning process lives or is dead; topics, subscriptions
+    and tables touched; the messages blocked on each topic and subscription, and the next blocking transaction; and a
+    piece of advice with the command to type.
     """
     from txnctl.cli.current_transaction import named_or_current
     from txnctl.commands.transactions.id_prefix import found_by_prefix
@@ -107,7 +107,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
 
 
 def _held(context: Context, row: Row) -> Iterator[str]:
-    """Whom it blocks."""
+    """Blocked topics and subscriptions."""
     cells = [
         {**each, "waiting": waiting(each["unblocks"]) or None, "then": then(each)} for each in row["blocks"]
     ]

@@ -34,7 +34,7 @@ def show_holding(context: Context, rows: Sequence[Row], exit_code: bool) -> None
 
 
 def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
-    """The list, and the next command: about those that nobody needs any more, else about the one that holds most."""
+    """The list, and the next command: reap dead or overdue transactions first, else explain the worst blocker."""
     from txnctl.commands.transactions import layout
 
     if not rows:

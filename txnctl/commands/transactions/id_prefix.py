@@ -1,4 +1,4 @@
-"""A transaction by the first digits of its id."""
+"""A transaction by the first digits of the id."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def found_by_prefix(context: Context, txn: TxnID, show_one: Callable[[TxnID | str], Row]) -> Row:
-    """What `show_one` tells of the transaction of that id; if there is none, of the only one whose id begins so."""
+    """Show the transaction of that id or, failing that, the only transaction with that prefix."""
     try:
         return show_one(txn)
     except TransactionNotFound:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 def wait(context: Context, txn: TxnID | None, timeout: float | None, exit_code: bool) -> None:
     """Wait until a transaction is committed or aborted.
 
-    It wakes at the commit or abort, wherever that happens; and where the deadline passes or the owning process dies,
-    it aborts the transaction itself, as any writer would, unless the store's policy leaves that to
+    The wait ends at the commit or abort, in whatever process. When the deadline passes or the owning process dies, the
+    waiting command aborts the transaction, as any writer would, unless the store's policy leaves aborts to
     `transactions reap`.
     """
     from txnctl.cli.current_transaction import named_or_current

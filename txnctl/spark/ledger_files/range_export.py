@@ -1,8 +1,8 @@
 """Export of entries as rows of a Parquet file.
 
-The columns are those of a message (`schemas`), rows are in the order of positions, and `txnState` is the state at
+The columns are the columns of a message (`schemas`), rows are in the order of positions, and `txnState` is the state at
 export time. Markers are left out; messages of aborted transactions are included, so that both isolation levels read the
-same file. Memory is bounded by one row group, whatever the size of the file.
+same file. Memory is bounded by one row group, however large the file.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def export_range(
     """
     schema = schemas.arrow_columns(schemas.MESSAGE_TYPES)
     rows = aborted = row_groups = 0
-    # The writer does not close the sink: its opener reads the checksum first.
+    # The writer does not close the sink: the caller reads the checksum first.
     with pq.ParquetWriter(
         pa.PythonFile(sink, mode="w"), schema, compression="zstd", use_dictionary=_REPEATING,
         write_statistics=_WITH_STATISTICS, sorting_columns=[pq.SortingColumn(3), pq.SortingColumn(4)],

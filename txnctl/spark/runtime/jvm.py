@@ -1,8 +1,8 @@
 """The JVM of a session: start, stop, kill.
 
-txnctl starts the JVM in place of PySpark, which hides the process during its start: Ctrl-C in these seconds must end
-the JVM too. The JVM runs in a process group of its own, so that the terminal's Ctrl-C reaches only txnctl; the JVM ends
-when txnctl's end of its standard input closes, however txnctl dies. Its output goes to a file.
+txnctl starts the JVM in place of PySpark, which hides the process while it starts: Ctrl-C in these seconds must end the
+JVM too. The JVM runs in a separate process group, so that the terminal's Ctrl-C reaches only txnctl; the JVM ends when
+txnctl's end of its standard input closes, however txnctl dies. The output of the JVM goes to a file.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _TAIL_LINES: Final = 5
 def launch(
     options: Mapping[str, str], java: Java, pythons: Mapping[str, str], directory: str
 ) -> Popen[bytes]:
-    """Start the JVM of a session; the JVM is ready when its port file exists.
+    """Start the JVM of a session; the JVM is ready when the file with its port exists.
 
     Args:
         options: of Spark.
-        pythons: variables that name the Python of its worker processes.
-        directory: a directory for its files.
+        pythons: variables that name the Python of worker processes.
+        directory: where the JVM writes port and log.
 
     Raises:
         InvalidValue: Spark did not start.
@@ -121,7 +121,7 @@ def stop(jvm: Popen[bytes]) -> None:
 
 
 def kill(jvm: Popen[bytes]) -> None:
-    """Kill the JVM now. Its Python processes end too: their pipe from the JVM closes."""
+    """Kill the JVM now. Its Python processes end too: the JVM's end of their pipe closes."""
     if jvm.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(jvm.pid, signal.SIGKILL)

@@ -1,8 +1,9 @@
-"""Scratch directories. A killed process leaves one behind; the next process that makes one removes the orphan.
+"""Scratch directories. A killed process leaves one behind; the next process that makes a scratch directory removes the
+orphan.
 
-The owner holds a kernel lock on the directory itself, which is released however the process dies. A sweep removes a
-directory while holding its lock: a new directory swept before its owner had locked it fails the owner's lock, and the
-owner makes another.
+The owner holds a kernel lock on the directory itself, which is released however the process dies. A sweep holds the
+lock of a directory during the removal. A new directory may be swept before the owner has locked it: the owner then
+fails to lock, and makes a second directory.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def scratch_directory() -> Iterator[str]:
 
 
 def _make_locked() -> tuple[str, int]:
-    """Make a directory; return its path and the descriptor that holds its lock."""
+    """Make a directory; return its path and the descriptor of the lock."""
     while True:
         directory = tempfile.mkdtemp(prefix=PREFIX)
         lock = _try_lock(directory)
@@ -42,7 +43,7 @@ def _make_locked() -> tuple[str, int]:
 
 
 def _remove_orphans(parent: str) -> None:
-    """Remove this user's scratch directories whose owner is dead."""
+    """Remove this user's scratch directories of dead processes."""
     with os.scandir(parent) as scan:
         directories = [entry.path for entry in scan if entry.name.startswith(PREFIX) and _is_ours(entry)]
     for directory in directories:
