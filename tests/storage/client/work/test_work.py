@@ -41,7 +41,7 @@ def work(store: Store, table: Table) -> Work:
 
 
 def commits(store: Store) -> int:
-    return int(store.info()["commits"])
+    return int(store.reports.store_info()["commits"])
 
 
 def dirty(store: Store) -> list[bytes | None]:
@@ -49,7 +49,7 @@ def dirty(store: Store) -> list[bytes | None]:
 
 
 def keys_held(store: Store) -> list[bytes]:
-    return [row["key"] for row in store.intents()]
+    return [row["key"] for row in store.reports.list_intents()]
 
 
 def test_a_flush_writes_both_parts_in_one_batch(
@@ -78,7 +78,7 @@ def test_everything_is_checked_before_anything_is_written(
     table.put(b"k", b"newer")
     with pytest.raises(WriteTooOld):
         work.flush()
-    store.admin.delete_topic("t", force=True)
+    store.admin.topics.delete_topic("t", force=True)
     store.create_topic("t")
     with pytest.raises(ProducerFenced):
         other.commit()
@@ -146,7 +146,7 @@ def test_a_failure_of_the_watch_is_raised_once(
 ) -> None:
     """By the next operation, whichever; after it the transaction is known to be aborted."""
     work.buffer_messages(new_appender("p"), outgoing(b"never"))
-    store.admin.delete_topic("t", force=True)
+    store.admin.topics.delete_topic("t", force=True)
     store.create_topic("t")
     clock.advance(KEPT_NS / 1e9 + 0.5)
     with pytest.raises(ProducerFenced):
