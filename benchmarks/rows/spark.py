@@ -1,6 +1,7 @@
-"""X1, X2: Spark reads topics and writes one, beside Spark reading and writing the same rows as Parquet of its own.
+"""X1, X2: Spark reads topics and writes a topic, beside Spark reading and writing the same rows as Parquet.
 
-All in one session of one JVM, each contender in as many tasks as the target says. Nothing else here imports PySpark.
+All contenders run in one session of one JVM, each in as many tasks as the target says. No other module here imports
+PySpark.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _session(row: str, bench: Bench) -> Iterator[SparkSession | None]:
     from txnctl.spark.runtime.session import spark_session
 
     try:
-        requirements.check()
+        requirements.require_all()
     except ProgramMissing as error:
         bench.note(f"{row} is left out: {error.message}. {error.hint}")
         yield None
@@ -110,7 +111,9 @@ def _readable(spark: SparkSession, directory: Path, messages: int) -> dict[str, 
     store, offloaded, parquet = directory / "store", directory / "offloaded", directory / "parquet"
     _fill(store, messages)
     with Store.open(store, read_only=True) as opened:
-        offload.run(opened, TOPIC, str(offloaded), is_verified=False, keep_ms=0)
+        offload.offload_topic(
+            opened, TOPIC, offload.OffloadOptions(str(offloaded), verify=False, retain_ms=0)
+        )
     _from_store(spark, store, None).write.parquet(str(parquet))
     place = str(offloaded)
     return {

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from storage.client.reader import Blocked, blocked_by
-from storage.client.transaction import Transaction, txn_number, work_of
+from storage.client.transaction import Transaction, txn_number
 from storage.disk.connection import Connection
 from storage.disk.schema import CURSORS
 from storage.disk.view import ReadView, WriteBatch
@@ -169,7 +169,7 @@ class Consumer:
         if isinstance(txn, Transaction):
             if self._subscription.level is IsolationLevel.READ_UNCOMMITTED:
                 # It may be handed what the transaction itself has sent.
-                work_of(txn).write_sends()
+                txn.work.flush_messages()
             return txn.message_bound
         with self._connection.view() as view:
             record = records.get(view, txn_number(txn))
@@ -331,7 +331,7 @@ class Consumer:
             return action(batch, txn_id)
 
         if isinstance(txn, Transaction):
-            return work_of(txn).within(checked)
+            return txn.work.run_action(checked)
         txn_id = 0 if txn is None else txn_number(txn)
         return self._connection.write(lambda batch: checked(batch, txn_id), naming=txn_id)
 

@@ -10,7 +10,7 @@ being recorded meanwhile), 17, 18.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from storage import faults
 from storage.disk.view import DurableRefusal, ReadView, WriteBatch
@@ -42,7 +42,7 @@ class Write:
 
 
 class Writing:
-    """What one transaction writes in one batch."""
+    """The writes of one transaction in one batch: `check` judges every key, then `place` or `commit` writes."""
 
     def __init__(
         self,
@@ -50,26 +50,44 @@ class Writing:
         coordinator: Coordinator,
         record: TransactionRecord,
         by: ProcessIdentity,
-        between: Callable[[], None] | None = None,
+        writes: Sequence[Write],
     ) -> None:
-        """Args:
-        between: writes what else the transaction does in this batch, once all keys have passed.
-        """
         self._batch = batch
-        self._between = between
         self._coordinator = coordinator
         self._record = record
         self._by = by
+        self._writes = writes
         self._writers: dict[int, RowWriter] = {}
+        self._rows: list[tuple[Write, Row]] = []
+        self._losers: list[tuple[TransactionRecord, Write]] = []
 
-    def place(self, writes: Sequence[Write]) -> None:
-        """Leave intents. The caller saves the record.
+    def check(self) -> None:
+        """Pass only if every key may be written. Nothing is changed but by a refusal.
 
         Raises:
             WriteTooOld, LostConflict, RequestTooOld: the transaction is doomed, durably.
         """
-        record, new = self._record, {write.table_id: 0 for write in writes}
-        for write, judged in self._judge(writes):
+        check_window(self._batch, self._coordinator, self._record, self._by)
+        look_up = read.state_of(self._batch)
+        self._load()
+        self._check_reads()
+        for write, row in self._rows:
+            self._check_versions(write, row, look_up)
+        pushed: dict[int, Write] = {}
+        for write, row in self._rows:
+            intent = row.intent
+            if intent is not None and intent.txn != self._record.txn_id and look_up(intent.txn) == OPEN:
+                pushed.setdefault(intent.txn, write)
+        self._losers = [(records.get(self._batch, txn), write) for txn, write in pushed.items()]
+        for holder, write in self._losers:
+            if not survives(self._record, holder):
+                self._lose(write.table, write.key, holder)
+
+    def place(self) -> None:
+        """Leave intents. The record is saved by the caller, with the rest of the batch."""
+        self._doom_losers()
+        record, new = self._record, {write.table_id: 0 for write in self._writes}
+        for write, judged in self._rows:
             writer = self._writer(write.table_id)
             row = self._own(writer, write.key, judged)
             new[write.table_id] += writer.place(write.key, row, self._version(write))
@@ -78,14 +96,11 @@ class Writing:
             intents.save_count(self._batch, record.txn_id, table_id, before + count)
         self._finish()
 
-    def commit(self, writes: Sequence[Write]) -> None:
-        """Write committed versions without intents: the transaction is decided in this batch, for all it touched.
-
-        Raises:
-            as `place`
-        """
+    def commit(self) -> None:
+        """Write committed versions without intents: the transaction is decided in this batch, for all it touched."""
+        self._doom_losers()
         shown: dict[int, list[bytes]] = {}
-        for write, judged in self._judge(writes):
+        for write, judged in self._rows:
             writer = self._writer(write.table_id)
             row = self._own(writer, write.key, judged)
             if row.intent is not None:
@@ -97,6 +112,19 @@ class Writing:
             [table_id, len(keys), keys[:KEYS_SHOWN_MAX]] for table_id, keys in shown.items()
         ]
         self._finish()
+
+    def _load(self) -> None:
+        self._rows = [(write, self._writer(write.table_id).load(write.key)) for write in self._writes]
+
+    def _doom_losers(self) -> None:
+        """Abort the holders of intents that lost the push."""
+        for loser, write in self._losers:
+            doom_other(self._batch, self._coordinator, self._by, loser, self._record, write.table, write.key)
+        if self._losers:
+            # Aborting finalises rows and counts them: nothing read before stays in the writers.
+            self._writers.clear()
+            self._load()
+        faults.reach("table.before_write")
 
     def _writer(self, table_id: int) -> RowWriter:
         writer = self._writers.get(table_id)
@@ -123,44 +151,8 @@ class Writing:
 
     # Judging
 
-    def _judge(self, writes: Sequence[Write]) -> list[tuple[Write, Row]]:
-        """Pass only if every key may be written; what stands in the way and loses is aborted then.
-
-        Returns:
-            The writes, each with the row as it stands now.
-        """
-        check_window(self._batch, self._coordinator, self._record, self._by)
-        look_up = read.state_of(self._batch)
-        rows = [(write, self._writer(write.table_id).load(write.key)) for write in writes]
-        self._check_reads(writes)
-        for write, row in rows:
-            self._check_versions(write, row, look_up)
-        losers: dict[int, Write] = {}
-        for write, row in rows:
-            intent = row.intent
-            if intent is not None and intent.txn != self._record.txn_id and look_up(intent.txn) == OPEN:
-                losers.setdefault(intent.txn, write)
-        if not losers and self._between is None:
-            faults.reach("table.before_write")
-            return rows
-        held = {txn: records.get(self._batch, txn) for txn in losers}
-        for txn, write in losers.items():
-            if not survives(self._record, held[txn]):
-                self._lose(write.table, write.key, held[txn])
-        # Aborting finalises rows and counts them: nothing read before stays in the writers. To append a message may
-        # abort somebody too: the transactions of an owner whose topic it is no more.
-        self._writers.clear()
-        for txn, write in losers.items():
-            doom_other(
-                self._batch, self._coordinator, self._by, held[txn], self._record, write.table, write.key
-            )
-        if self._between is not None:
-            self._between()
-        faults.reach("table.before_write")
-        return [(write, self._writer(write.table_id).load(write.key)) for write in writes]
-
-    def _check_reads(self, writes: Sequence[Write]) -> None:
-        batch, record = self._batch, self._record
+    def _check_reads(self) -> None:
+        batch, record, writes = self._batch, self._record, self._writes
         cache, head, mine = batch.read_cache, batch.superblock, record.timestamp
         if not head.read_generation:
             return
@@ -305,7 +297,7 @@ def commit_in(coordinator: Coordinator, batch: WriteBatch, txn_id: int, by: Proc
     return coordinator.commit(batch, txn_id, by, prepare)
 
 
-def check_tables(view: ReadView, writes: list[Write]) -> None:
+def check_tables(view: ReadView, writes: Sequence[Write]) -> None:
     """Raises:
     TableNotFound: the table of one of these writes was deleted.
     """
