@@ -8,7 +8,8 @@ import pytest
 
 from storage import IsolationLevel, Store, Table
 from storage.client.append import Appender
-from storage.client.work.beginning import BeginOptions
+from storage.client.work.beginning import BeginRequest
+from storage.client.work.opening import begin_work
 from storage.client.work.work import Work
 from storage.errors import ProducerFenced, TransactionNotOpen, WriteTooOld
 from storage.limits import BUFFER_KEYS_MAX
@@ -37,7 +38,7 @@ def entry(table: Table) -> TableEntry:
 def work(store: Store, table: Table) -> Work:
     """A transaction that has just begun, in a process that has begun one before."""
     table.put(b"warm", b"")
-    return Work.begin(store.connection, store.engine.coordinator, BeginOptions(MINUTE_MS, None))
+    return begin_work(store.connection, store.engine.coordinator, BeginRequest(MINUTE_MS, None))
 
 
 def commits(store: Store) -> int:
@@ -70,7 +71,7 @@ def test_everything_is_checked_before_anything_is_written(
     store: Store, work: Work, table: Table, entry: TableEntry, new_appender: NewAppender
 ) -> None:
     """A key that is refused leaves no message; a producer that is refused leaves no key."""
-    other = Work.begin(store.connection, store.engine.coordinator, BeginOptions(MINUTE_MS, None))
+    other = begin_work(store.connection, store.engine.coordinator, BeginRequest(MINUTE_MS, None))
     p = new_appender("p")
     for each in (work, other):
         each.buffer_messages(p, outgoing(b"never"))
