@@ -38,7 +38,11 @@ class TestRecord:
         handle.run(label)
         handle.run(label)
         assert (handle.txn_id, count_of(store, handle)) == (1, 2)
-        assert (idle.txn_id, idle.state, store.reports.store_info()["transactions"]) == (0, TransactionState.OPEN, 1)
+        assert (idle.txn_id, idle.state, store.reports.store_info()["transactions"]) == (
+            0,
+            TransactionState.OPEN,
+            1,
+        )
 
     @pytest.mark.parametrize("end", ["commit", "abort"])
     def test_an_end_without_a_record_is_written_when_asked_for(
