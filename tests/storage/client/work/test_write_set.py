@@ -1,191 +1,164 @@
-"""Attached transactions keep their puts in the process: what that costs, and that nobody can tell."""
+"""The write set of a transaction alone: what it holds, how it merges into reads, and what a batch makes of it."""
 
 from __future__ import annotations
 
 import pytest
 
-from storage import Store, Table, TransactionState
-from storage.errors import InvalidValue, LostConflict, WriterBusy, WriteTooOld
-from storage.limits import BUFFER_BYTES_MAX, BUFFER_KEYS_MAX, TABLE_VALUE_BYTES_MAX
-from storage.process.clock import ManualClock
-from tests.storage.busy import busy
-
-
-def commits(store: Store) -> int:
-    return int(store.reports.store_info()["commits"])
+from storage import Store, Table, TxnID
+from storage.client.work.write_set import WriteSet
+from storage.disk.view import WriteBatch
+from storage.errors import TableNotFound, WriteTooOld
+from storage.limits import BUFFER_BYTES_MAX
+from storage.table.key_range import KeyRange
+from storage.table.visibility import Version
+from storage.table.write import Write
+from storage.txn import record as records
 
 
 @pytest.fixture
-def warm(store: Store, table: Table) -> Table:
-    """`accounts` with two balances, after a first transaction of this process."""
-    with store.transaction() as txn:
-        table.put(b"a", b"100", txn=txn)
-        table.put(b"b", b"100", txn=txn)
-    return table
+def table(store: Store) -> Table:
+    """The table `accounts`, empty."""
+    store.create_table("accounts")
+    return store.table("accounts")
 
 
-def test_a_transfer_is_one_durable_commit(store: Store, warm: Table) -> None:
-    """Begin, two reads, two writes, commit: one fsync in all."""
-    before = commits(store)
-    with store.transaction() as txn:
-        a, b = (int(warm.get(key, txn=txn) or b"") for key in (b"a", b"b"))
-        warm.put(b"a", b"%d" % (a - 1), txn=txn)
-        warm.put(b"b", b"%d" % (b + 1), txn=txn)
-    assert commits(store) - before == 1
-    assert [row.value for row in warm.scan()] == [b"99", b"101"]
+def new_set(store: Store, **capacity: int) -> WriteSet:
+    return WriteSet(store.connection, store.engine.coordinator, **capacity)
 
 
-def test_a_transaction_that_only_reads_costs_no_commit(store: Store, warm: Table) -> None:
-    """Its reads are recorded in shared memory, and it leaves no record behind."""
-    before, count = commits(store), store.reports.store_info()["transactions"]
-    with store.transaction() as txn:
-        assert warm.get(b"a", txn=txn) == b"100"
-        assert len(list(warm.scan(txn=txn))) == 2
-    assert txn.state is TransactionState.COMMITTED
-    assert (commits(store), store.reports.store_info()["transactions"]) == (before, count)
+def put(key: bytes, value: bytes | None = b"v", table_id: int = 1) -> Write:
+    return Write(table_id, "accounts", key, value)
 
 
-def test_a_put_outside_any_transaction_is_one_durable_commit(store: Store, warm: Table) -> None:
-    """So is a condition with it."""
-    before = commits(store)
-    version = warm.put(b"a", b"1")
-    warm.put(b"a", b"2", if_version=version)
-    warm.delete(b"a")
-    assert commits(store) - before == 3
+def apply(store: Store, write_set: WriteSet, txn: TxnID) -> None:
+    """Check and apply in one batch, as a flush does."""
+
+    def change(batch: WriteBatch) -> None:
+        record = records.get(batch, txn.least)
+        write_set.check(batch, record)
+        write_set.apply(batch, record, commits=False)
+        records.save(batch, record)
+
+    store.connection.write(change, naming=txn.least)
 
 
-def test_a_commit_leaves_no_intents(store: Store, warm: Table) -> None:
-    """What is decided in the same store transaction needs none, however many keys."""
-    with store.transaction() as txn:
-        for number in range(BUFFER_KEYS_MAX - 1):
-            warm.put(b"k%d" % number, b"v", txn=txn)
-    assert warm.stats()["intents"] == 0
-    shown = store.reports.show_transaction(txn)["parts"]
-    assert [(part["table"], part["keys"]) for part in shown] == [("accounts", BUFFER_KEYS_MAX - 1)]
+class TestBuffer:
+    """What fits, and what is found again."""
+
+    def test_a_later_write_replaces_an_earlier_one(self, store: Store) -> None:
+        """Of its key in its table; and the bytes of the earlier one are free again."""
+        write_set, half = new_set(store), b"x" * (BUFFER_BYTES_MAX // 2 - 2)
+        for value in (half, half, None):
+            write_set.add(put(b"k", value))
+        found = write_set.find(1, b"k")
+        assert found is not None
+        assert (found.value, write_set.find(2, b"k"), write_set.find(1, b"j")) == (None, None, None)
+        write_set.add(put(b"a", half))
+        assert write_set.has_room(put(b"b", half))
+
+    def test_keys_and_bytes_are_bounded(self, store: Store) -> None:
+        """A value above the bound is taken alone."""
+        write_set, large = new_set(store, keys_max=2), b"x" * (BUFFER_BYTES_MAX + 1)
+        assert write_set.has_room(put(b"a", large))
+        write_set.add(put(b"a"))
+        assert not write_set.has_room(put(b"b", large))
+        write_set.add(put(b"b"))
+        assert not write_set.has_room(put(b"c"))
+        write_set.discard()
+        assert write_set.is_empty
+        assert write_set.has_room(put(b"c"))
+
+    def test_without_capacity_nothing_fits(self, store: Store) -> None:
+        """Every write is placed at once."""
+        write_set = new_set(store, keys_max=0)
+        assert write_set.is_immediate
+        assert not write_set.has_room(put(b"a"))
 
 
-def test_a_full_buffer_becomes_intents(store: Store, warm: Table) -> None:
-    """Bounded memory: others see who holds the keys, and the commit takes them and the rest together."""
-    txn = store.transaction()
-    for number in range(BUFFER_KEYS_MAX + 10):
-        warm.put(b"k%05d" % number, b"v", txn=txn)
-    assert warm.stats()["intents"] == BUFFER_KEYS_MAX
-    warm.put(b"k00003", b"again", txn=txn)
-    warm.delete(b"k00004", txn=txn)
-    assert warm.get(b"k00003", txn=txn) == b"again"
-    assert len(list(warm.scan(prefix=b"k", txn=txn))) == BUFFER_KEYS_MAX + 9
-    txn.commit()
-    assert len(list(warm.scan(prefix=b"k"))) == BUFFER_KEYS_MAX + 9
-    assert warm.get(b"k00003") == b"again"
-    assert store.maintenance.collect_garbage()["intentsFinalized"] == BUFFER_KEYS_MAX - 2
-    assert store.maintenance.verify_store() == []
+class TestMerging:
+    """Buffered writes among the rows of a page."""
+
+    @pytest.mark.parametrize("reverse", [False, True])
+    def test_writes_replace_add_and_remove_rows(self, store: Store, reverse: bool) -> None:
+        """In the order of the page, with the version of the transaction."""
+        write_set = new_set(store)
+        for key, value in ((b"a", b"new"), (b"b", None), (b"c", b"own"), (b"z", b"outside")):
+            write_set.add(put(key, value))
+        write_set.add(put(b"b", b"of another table", table_id=2))
+        rows = [(key, Version(1, 1, b"old")) for key in (b"a", b"b", b"d")]
+        part = KeyRange(b"a", b"m", reverse)
+        merged = write_set.merged(1, rows[::-1] if reverse else rows, part, None, (9, 3))
+        seen = [(key, row.value, row.version, row.txn) for key, row in merged]
+        expected = [(b"a", b"new", 9, 3), (b"c", b"own", 9, 3), (b"d", b"old", 1, 1)]
+        assert seen == (expected[::-1] if reverse else expected)
+
+    def test_what_lies_behind_the_page_comes_with_the_next(self, store: Store) -> None:
+        """A page that is full does not reach the end of the range."""
+        write_set, part = new_set(store), KeyRange(b"a", None, False)
+        for key in (b"b", b"x"):
+            write_set.add(put(key))
+        merged = write_set.merged(1, [], part, part.after(b"m"), (9, 3))
+        assert [key for key, _ in merged] == [b"b"]
 
 
-def test_a_put_that_finds_no_room_and_is_refused_is_not_kept(
-    store: Store, warm: Table, path: str, clock: ManualClock
-) -> None:
-    """The store was too busy to take what was kept before: the commit has all of that, and not this one."""
-    with Store.open(path, clock=clock, lock_timeout=0.05) as impatient:
-        table, txn = impatient.table("accounts"), impatient.transaction()
-        for number in range(BUFFER_KEYS_MAX):
-            table.put(b"k%05d" % number, b"v", txn=txn)
-        with busy(store), pytest.raises(WriterBusy):
-            table.put(b"refused", b"never", txn=txn)
-        assert table.get(b"refused", txn=txn) is None
-        txn.commit()
-    assert (warm.get(b"refused"), len(list(warm.scan(prefix=b"k")))) == (None, BUFFER_KEYS_MAX)
+class TestBatch:
+    """What a batch makes of the writes."""
 
+    def test_a_flush_leaves_intents(self, store: Store, table: Table) -> None:
+        """The commit makes versions of them; settling empties the set."""
+        write_set, txn = new_set(store), store.begin_transaction()
+        write_set.add(put(b"k", table_id=table.table_id))
+        apply(store, write_set, txn)
+        write_set.settle()
+        assert write_set.is_empty
+        assert [row["key"] for row in store.reports.list_intents()] == [b"k"]
+        store.commit_transaction(txn)
+        assert table.get(b"k") == b"v"
 
-def test_what_is_kept_is_bounded_in_bytes(store: Store, warm: Table) -> None:
-    """One value may be larger than what is kept otherwise; it is kept alone."""
-    large = b"x" * (BUFFER_BYTES_MAX // 2 + 1)
-    txn = store.transaction()
-    warm.put(b"a", large, txn=txn)
-    assert store.reports.list_intents() == []
-    warm.put(b"b", large, txn=txn)
-    assert [row["key"] for row in store.reports.list_intents()] == [b"a"]
-    warm.put(b"c", b"x" * TABLE_VALUE_BYTES_MAX, txn=txn)
-    assert [row["key"] for row in store.reports.list_intents()] == [b"a", b"b"]
-    txn.commit()
-    assert [len(row.value) for row in warm.scan()] == [len(large), len(large), TABLE_VALUE_BYTES_MAX]
+    def test_a_commit_leaves_versions(self, store: Store, table: Table) -> None:
+        """No intent is written where the transaction is decided in the same batch."""
+        write_set, txn = new_set(store), store.begin_transaction()
+        write_set.add(put(b"k", table_id=table.table_id))
 
+        def change(batch: WriteBatch) -> None:
+            def prepare(record: records.TransactionRecord) -> None:
+                write_set.check(batch, record)
+                write_set.apply(batch, record, commits=True)
 
-def test_flush_shows_conflicts_before_the_commit(store: Store, warm: Table) -> None:
-    """It leaves the intents that a detached transaction leaves at once."""
-    older, newer = store.transaction(), store.transaction()
-    warm.put(b"a", b"1", txn=older)
-    warm.put(b"a", b"2", txn=newer)
-    older.flush()
-    newer.flush()
-    with pytest.raises(LostConflict):
-        warm.get(b"b", txn=older)
-    assert older.state is TransactionState.ABORTED
-    newer.commit()
-    assert warm.get(b"a") == b"2"
+            store.engine.coordinator.commit(batch, txn.least, store.connection.owner, prepare)
 
+        store.connection.write(change, naming=txn.least)
+        assert (store.reports.list_intents(), table.get(b"k")) == ([], b"v")
 
-def test_numbers_are_given_when_they_are_asked_for(store: Store, warm: Table) -> None:
-    """The transaction goes on as it was: its timestamp, its reads, its puts."""
-    txn = store.transaction()
-    began = txn.timestamp
-    assert warm.get(b"a", txn=txn) == b"100"
-    warm.put(b"a", b"1", txn=txn)
-    number = txn.id
-    assert store.reports.show_transaction(number)["state"] == "OPEN"
-    assert store.reports.show_transaction(number)["timestamp"] == str(began) == str(txn.timestamp)
-    assert (warm.get(b"a", txn=txn), warm.get(b"a")) == (b"1", b"100")
-    txn.commit()
-    assert (warm.get(b"a"), txn.id) == (b"1", number)
+    def test_a_refusal_leaves_the_doom_only(self, store: Store, table: Table) -> None:
+        """One key is too old: the transaction is aborted, durably, and no key is written."""
+        write_set, txn = new_set(store), store.begin_transaction()
+        for key in (b"a", b"b"):
+            write_set.add(put(key, table_id=table.table_id))
+        table.put(b"b", b"newer")
+        with pytest.raises(WriteTooOld):
+            apply(store, write_set, txn)
+        assert store.reports.show_transaction(txn)["state"] == "ABORTED"
+        assert (table.get(b"a"), table.get(b"b"), store.reports.list_intents()) == (None, b"newer", [])
+        assert not write_set.is_empty, "the holder of the set discards it"
 
+    def test_losers_are_aborted_when_everything_has_passed(self, store: Store, table: Table) -> None:
+        """A check alone aborts nobody."""
+        loser, winner = store.begin_transaction(priority="low"), store.begin_transaction()
+        table.put(b"k", b"loser", txn=loser)
+        write_set = new_set(store)
+        write_set.add(put(b"k", b"winner", table_id=table.table_id))
+        store.connection.write(
+            lambda batch: write_set.check(batch, records.get(batch, winner.least)), naming=winner.least
+        )
+        assert store.reports.show_transaction(loser)["state"] == "OPEN"
+        apply(store, write_set, winner)
+        assert store.reports.show_transaction(loser)["state"] == "ABORTED"
 
-@pytest.mark.parametrize("end", ["commit", "abort"])
-def test_a_transaction_that_ended_without_a_record_has_a_number_all_the_same(
-    store: Store, warm: Table, end: str
-) -> None:
-    """Asked for afterwards, it is one that ended so."""
-    txn = store.transaction()
-    assert warm.get(b"a", txn=txn) == b"100"
-    getattr(txn, end)()
-    getattr(txn, end)()
-    expected = TransactionState.COMMITTED if end == "commit" else TransactionState.ABORTED
-    assert txn.state is expected
-    before = commits(store)
-    assert store.reports.show_transaction(txn.id)["state"] == expected.value
-    assert commits(store) == before + 1, "whoever is killed in between leaves nothing that ends otherwise"
-
-
-def test_an_abort_without_a_record_drops_what_was_kept(store: Store, warm: Table) -> None:
-    """Nothing was written, nothing is left."""
-    before = commits(store)
-    txn = store.transaction()
-    warm.put(b"a", b"1", txn=txn)
-    with pytest.raises(InvalidValue), txn:
-        warm.put(b"", b"1", txn=txn)
-    assert txn.state is TransactionState.ABORTED
-    assert commits(store) == before
-    assert warm.get(b"a") == b"100"
-
-
-def test_a_refused_commit_has_a_record_that_says_why(store: Store, warm: Table) -> None:
-    """Also of a transaction that had none before: the doom is durable, and named."""
-    txn = store.transaction()
-    warm.put(b"a", b"1", txn=txn)
-    warm.put(b"a", b"later")
-    with pytest.raises(WriteTooOld) as raised:
-        txn.commit()
-    assert txn.state is TransactionState.ABORTED
-    shown = store.reports.show_transaction(str(raised.value.details["transaction"]))
-    assert (shown["state"], shown["reason"]) == ("ABORTED", "refused-write")
-    assert shown["conflict"]["key"] == b"a"
-    assert str(txn) == shown["txnId"]
-    assert warm.get(b"a") == b"later"
-
-
-def test_timestamps_grow_with_begin_however_it_is_made(store: Store, warm: Table) -> None:
-    """Attached, detached, plain puts: one order."""
-    issued = []
-    for _ in range(5):
-        issued.append(store.transaction().timestamp)
-        issued.append(int(store.reports.show_transaction(store.begin_transaction())["timestamp"]))
-        issued.append(warm.put(b"a", b"x"))
-    assert issued == sorted(set(issued))
+    def test_a_table_that_is_gone_is_refused(self, store: Store) -> None:
+        """The transaction stays open."""
+        write_set, txn = new_set(store), store.begin_transaction()
+        write_set.add(put(b"k", table_id=99))
+        with pytest.raises(TableNotFound):
+            apply(store, write_set, txn)
+        assert store.reports.show_transaction(txn)["state"] == "OPEN"
