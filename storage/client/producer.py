@@ -125,8 +125,8 @@ class Producer:
     ) -> MessageId | LateMessageId:
         """Store one message durably; its id, or DUPLICATE.
 
-        A `Transaction` of this process may buffer the message until its flush or commit, a second at the most. The id is
-        then found at the first look, which also raises the errors that depend on the store.
+        A `Transaction` of this process may buffer the message until its flush or commit, a second at the most. The id
+        is then found at the first look, which also raises the errors that depend on the store.
 
         Args:
             value: at most 5 MiB with key and properties; None is a tombstone.

@@ -1,4 +1,4 @@
-"""A table as an application holds it: ordered keys, values of bytes.
+"""A table in the hands of an application: ordered keys, values of bytes.
 
     accounts = store.table("accounts")
     with store.transaction() as txn:
@@ -84,7 +84,7 @@ class Table:
 
     @property
     def table_id(self) -> int:
-        """A number of its own: the same name created again is another table."""
+        """A number of its own: the same name created again is a new table."""
         return self._entry.table_id
 
     # Reading
@@ -101,12 +101,12 @@ class Table:
 
         Args:
             txn: reads as that transaction does; without one the read is read-committed.
-            at: reads what was committed at that version, in nanoseconds since 1970.
-            check: what a read-committed read does on an intent.
+            at: reads the versions committed at that timestamp, in nanoseconds since 1970.
+            check: the treatment of an intent by a read-committed read.
 
         Raises:
             InvalidValue, TableNotFound
-            RequestTooOld: `at`, or the transaction, is older than what is kept.
+            RequestTooOld: `at`, or the transaction, is older than the retained versions.
             LostConflict, TransactionNotOpen, TransactionTimedOut: of the transaction.
         """
         if (
@@ -116,7 +116,7 @@ class Table:
             and 0 < len(key) <= TABLE_KEY_BYTES_MAX
         ):
             payload, record = self._fetch(self._prefix + key)
-            # Most rows have one finalised version and nothing else: then no mode has anything to look up.
+            # Most rows have one finalised version only: then no mode has anything to look up.
             if payload is not None:
                 if payload[0] == COMMITTED:
                     return payload[VALUE_AT:]
@@ -275,7 +275,7 @@ class Table:
         return report.versions(self._connection, self._entry, rows.check_key(key))
 
     def intents(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """The write intents of the table: keys and the transactions that hold them."""
+        """The write intents of the table: keys and their transactions."""
         from storage.table import report
 
         return report.intents(self._connection, self._entry.name, limit)
