@@ -340,11 +340,11 @@ class Store:
 
         if receiver_queue_size < 1:
             raise InvalidValue(f"a receiver queue holds at least 1 message, not {receiver_queue_size}")
-        ask = attach.SubscribeOptions(
-            topic, subscription_name, type_=subscription_type, level=subscription_isolation_level,
-            on_open=on_open, start=initial_position, dead_letter_topic=dead_letter_topic,
-            max_redeliver_count=max_redeliver_count,
-        )  # fmt: skip
+        from storage.subscription.isolation import SubscriptionMode
+
+        mode = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
+        dead_letters = attach.DeadLetterPolicy(dead_letter_topic, max_redeliver_count)
+        ask = attach.SubscribeOptions(topic, subscription_name, mode, initial_position, dead_letters)
         attached = attach.attach(self.connection, self.engine.coordinator, ask, consumer_name)
         return Consumer(self.connection, self.engine.coordinator, *attached, receiver_queue_size)
 
@@ -446,10 +446,14 @@ class Store:
         Args and raises:
             as `transaction`
         """
+        from storage.txn.begin import BeginOptions
+
         timeout_ms, options = _timeout_ms(timeout), TransactionOptions(isolation, check, priority)
         owner = self.connection.owner
         return self.connection.write(
-            lambda batch: self.engine.coordinator.begin(batch, owner, 0, timeout_ms, labels, options)
+            lambda batch: self.engine.coordinator.begin(
+                batch, owner, 0, BeginOptions(timeout_ms, labels, options)
+            )
         ).id
 
     def use_transaction(self, txn: Txn) -> None:

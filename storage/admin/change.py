@@ -14,8 +14,10 @@ from storage import audit_trail
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import ObjectHeld
-from storage.subscription import catalogue as subscriptions, cursor as cursors
-from storage.subscription.catalogue import AttachedConsumer, Subscription
+from storage.subscription import catalogue as subscriptions
+from storage.subscription.catalogue import AttachedConsumer
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.subscription import Subscription
 from storage.subscription.update import transactions_holding
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import AbortReason
@@ -51,7 +53,7 @@ class Changes:
         return self._connection.write(audited, dry_run=dry_run)
 
     def _holders(self, batch: WriteBatch, mine: Subscription) -> list[int]:
-        return transactions_holding(batch, mine, cursors.load(batch, mine.subscription_id))
+        return transactions_holding(OpenSubscription(batch, mine))
 
     def _living(self, batch: WriteBatch, mine: Subscription) -> list[AttachedConsumer]:
         return [

@@ -13,6 +13,7 @@ from storage.reports import producers
 from storage.subscription import catalogue as subscriptions
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
+from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import errors, session as sessions
 from storage.topic.producers.admission import ProducerRegistry
 from storage.txn import buffer
@@ -49,7 +50,7 @@ class TopicChanges(Changes):
             head = state.load(batch, topic.topic_id)
             for each in mine:
                 subscriptions.delete(batch, each)
-            topics.delete(batch, topic, head)
+            topics.delete(batch, topic)
             return {
                 "topic": topic.full_name, "messages": head.messages - head.messages_trimmed,
                 "bytes": head.bytes - head.bytes_trimmed, "subscriptions": [each.name for each in mine],
@@ -82,18 +83,19 @@ class TopicChanges(Changes):
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
             fence = Fence(self._engine.coordinator, by)
-            registry = ProducerRegistry(batch, found.topic_id, found.name, fence)
+            registry = ProducerRegistry(OpenTopic(batch, found.topic_id, found.name), fence)
             counted = abort.counts(batch, found.topic_id)
-            before, locks = registry.head, batch.lock_file
+            before, locks = registry.topic.state, batch.lock_file
             rows = {
-                each.number: producers.row(batch, locks, found, before, each, None) for each in registry.there
+                each.number: producers.row(batch, locks, found, before, each, None)
+                for each in registry.present
             }
             epoch = errors.shown_epoch(before.epoch)
             evicted, aborted = registry.fence(by, "fence", spares_waiting=not waiting)
             return {
                 "topic": found.full_name, "name": found.name, "topicEpochBefore": epoch,
-                "topicEpoch": registry.head.epoch, "evicted": [rows[each.number] for each in evicted],
-                "waiting": [rows[each.number] for each in registry.there],
+                "topicEpoch": registry.topic.state.epoch, "evicted": [rows[each.number] for each in evicted],
+                "waiting": [rows[each.number] for each in registry.present],
                 "transactionsAborted": [str(TxnID(txn)) for txn in aborted],
                 "messagesDiscarded": sum(each.record.messages for each in fence.ended),
                 "acknowledgementsReleased": sum(each.record.acknowledgements for each in fence.ended),

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from storage.disk.view import DurableRefusal, ReadView, WriteBatch
+from storage.disk.view import DurableRefusal, WriteBatch
 from storage.errors import ProducerFenced, TopicNotFound
 from storage.process.identity import ProcessIdentity
-from storage.topic import catalogue as topics, log, sequence_ids, state
+from storage.topic import catalogue as topics, log
 from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES, Columns, PackedColumns, PackedEntries
-from storage.topic.producers import admission, errors
+from storage.topic.open_topic import OpenTopic
+from storage.topic.producers import errors
 from storage.topic.producers.credential import Credential
-from storage.topic.state import TopicState
+from storage.topic.producers.last_publish import note_publisher
+from storage.topic.sequence_ids import SequenceIds
 from storage.txn import buffer
 from storage.txn.coordinator import Coordinator
 from storage.txn.fence import Fence
@@ -59,8 +61,8 @@ class Appender:
         self.progress = Progress(publisher.name)
         self.fenced: ProducerFenced | None = None
 
-    def check(self, batch: WriteBatch, progress: Progress) -> tuple[TopicState, int]:
-        """The topic's head and the number of the session, if this producer may publish now.
+    def check(self, batch: WriteBatch, progress: Progress) -> tuple[OpenTopic[WriteBatch], int]:
+        """The open topic and the number of the session, if this producer may publish now.
 
         Raises:
             ProducerFenced: for the caller to make durable, by `refusal`.
@@ -69,12 +71,13 @@ class Appender:
         try:
             if self.fenced is not None:
                 raise self.fenced
-            head, number, progress.name = self.publisher.check(batch, self._head(batch), progress.name)
+            topic = self._open(batch)
+            number, progress.name = self.publisher.check_publish(topic, progress.name)
         except ProducerFenced as error:
             if error.details["lastSequenceId"] is None and progress.last_sequence_id >= 0:
                 error.details["lastSequenceId"] = progress.last_sequence_id
             raise
-        return head, number
+        return topic, number
 
     def refusal(
         self, batch: WriteBatch, record: TransactionRecord | None, error: ProducerFenced
@@ -84,18 +87,17 @@ class Appender:
             self._coordinator.fence(batch, record, self._by, error.message)
         return batch.refuse(error)
 
-    def _head(self, view: ReadView) -> TopicState:
+    def _open(self, batch: WriteBatch) -> OpenTopic[WriteBatch]:
         try:
-            return state.load(view, self.topic.topic_id)
+            return OpenTopic(batch, self.topic.topic_id, self.topic.name)
         except TopicNotFound:
-            if topics.find(view, self.topic.full_name) is None:
+            if topics.find(batch, self.topic.full_name) is None:
                 raise
             raise errors.recreated(self.topic.name, self.progress.name, self.publisher.epoch) from None
 
     def append(
         self,
-        batch: WriteBatch,
-        checked: tuple[TopicState, int],
+        checked: tuple[OpenTopic[WriteBatch], int],
         progress: Progress,
         columns: Columns | PackedEntries,
         start: int,
@@ -113,39 +115,38 @@ class Appender:
         Raises:
             SequenceConflict
         """
-        topic_id = self.topic.topic_id
-        head = admission.publishes(batch, topic_id, *checked, txn, self._fence)
+        topic, number = checked
+        note_publisher(topic, number, txn, self._fence)
         entries = []
         for stop in stops:
             part = columns.part(start, stop)
             given = None if ids is None else ids[start:stop]
-            entries.append(self._append_entry(batch, head, progress, part, start, given, txn))
+            entries.append(self._append_entry(topic, progress, part, start, given, txn))
             start = stop
-        state.save(batch, topic_id, head)
         return entries
 
     def _append_entry(
         self,
-        batch: WriteBatch,
-        head: TopicState,
+        topic: OpenTopic[WriteBatch],
         progress: Progress,
         part: Columns | PackedColumns,
         start: int,
         given: Sequence[int] | None,
         txn: int,
     ) -> StoredEntry:
-        topic_id, name, keeps = self.topic.topic_id, progress.name, self.publisher.keeps_sequences
+        name, keeps = progress.name, self.publisher.keeps_sequences
         assert name is not None, "who may publish has a name"
+        sequence_ids = SequenceIds(topic.view, topic.topic_id, name)
         fresh: Sequence[int] = range(part.count)
         if given is not None:
-            fresh = sequence_ids.claim(batch, topic_id, name, given, txn)
+            fresh = sequence_ids.claim(given, txn)
             if not fresh:
                 return StoredEntry(start, fresh, None, ())
             if len(fresh) < len(given):
                 assert isinstance(part, Columns), "what is packed comes without sequence ids"
                 part, given = part.pick(fresh), [given[index] for index in fresh]
         elif keeps:
-            progress.next_sequence = sequence_ids.assign(batch, topic_id, name, len(fresh), txn)
+            progress.next_sequence = sequence_ids.assign(len(fresh), txn)
         count, sequence = len(fresh), progress.next_sequence
         ids: Sequence[int] = given if given is not None else range(sequence, sequence + count)
         first: int | list[int] = ids[0]
@@ -153,14 +154,12 @@ class Appender:
             first = list(given)
         body = part.body(name, first)
         if txn:
-            position, topic_part = buffer.append(batch, topic_id, head, txn, count, head.epoch, body)
-            for used in given or ():
-                topic_part.note_sequence(name, used, used)
+            used = [(name, each, each) for each in given or ()]
             if given is None and keeps:
-                topic_part.note_sequence(name, sequence, sequence + count - 1)
-            buffer.save_part(batch, txn, topic_id, topic_part)
+                used = [(name, sequence, sequence + count - 1)]
+            position = buffer.append(topic, txn, count, body, used)
         else:
-            position = log.append(batch, topic_id, head, MESSAGES, count, 0, head.epoch, body)
+            position = log.append(topic, MESSAGES, count, 0, body)
         if given is None:
             progress.next_sequence = sequence + count
         progress.last_sequence_id = ids[-1]

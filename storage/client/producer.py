@@ -28,7 +28,7 @@ from storage.topic.batching import (
 )
 from storage.topic.catalogue import Topic
 from storage.topic.entry import Columns, PackedColumns, PackedEntries
-from storage.topic.producers import admission
+from storage.topic.producers import departure
 from storage.topic.producers.access_mode import AccessMode
 from storage.topic.producers.credential import Connected, Credential
 from storage.txn import record as records
@@ -246,10 +246,9 @@ class Producer:
                 except ProducerFenced as error:
                     raise appender.refusal(batch, records.find(batch, txn) if txn else None, error) from None
                 record = self._coordinator.use(batch, txn, self._connection.owner) if txn else None
-                stored = appender.append(batch, checked, progress, columns, start, stops, ids, txn)
+                stored = appender.append(checked, progress, columns, start, stops, ids, txn)
                 if record is not None:
                     record.messages += sum(len(entry.fresh) for entry in stored)
-                    records.save(batch, record)
                 return stored
 
             try:
@@ -285,7 +284,7 @@ class Producer:
         self._go_on_in(None)
         if not self._has_left and isinstance(self._publisher, Connected):
             session = self._publisher.session
-            self._connection.write(lambda batch: admission.leave(batch, session))
+            self._connection.write(lambda batch: departure.leave(batch, session))
         self._has_left = True
 
     def __enter__(self) -> Producer:

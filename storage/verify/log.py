@@ -8,6 +8,7 @@ from storage.disk.view import ReadView
 from storage.topic import log as managed_ledger
 from storage.topic.entry import MESSAGES
 from storage.topic.state import TopicState
+from storage.values.position import Position
 
 Report = Callable[[int | None, str, str], None]
 Progress = Callable[[str, int], None]
@@ -20,7 +21,7 @@ class LoggedEntry:
 
     def __init__(
         self,
-        at: tuple[int, int],
+        at: Position,
         kind: int,
         count: int,
         txn: int,
@@ -52,7 +53,7 @@ class Log:
     def __init__(self) -> None:
         self.entries: list[LoggedEntry] = []
         self.by_txn: dict[int, list[LoggedEntry]] = {}
-        self.markers: dict[int, list[tuple[tuple[int, int], int]]] = {}
+        self.markers: dict[int, list[tuple[Position, int]]] = {}
         self.sequences: dict[str, list[tuple[int, int, int]]] = {}
 
 
@@ -63,9 +64,9 @@ def read_log(
     log, expected = Log(), None
     messages, size = head.messages_trimmed, head.bytes_trimmed
     timestamp, epoch, markers = 0, -1, 0
-    for entry in managed_ledger.scan(view, topic_id, (0, -1), head.last_confirmed):
+    for entry in managed_ledger.scan(view, topic_id, Position(0, -1), head.last_confirmed):
         entry.check()
-        at = (entry.ledger_id, entry.entry_id)
+        at = entry.position
         what = f"{name} {entry.position}"
         if expected is not None and at not in (expected, (expected[0] + 1, 0)):
             report(5, what, f"follows {expected[0]}:{expected[1] - 1}: positions are not dense")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from storage.disk.view import ReadView
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set
-from storage.subscription.catalogue import Subscription
 from storage.subscription.cursor import Cursor
-from storage.subscription.dispatch import skipped_txns as awaits
-from storage.subscription.dispatch.skipped_txns import Awaited
+from storage.subscription.dispatch import skipped_txns
+from storage.subscription.dispatch.skipped_txns import SkippedTxn
+from storage.subscription.subscription import Subscription
 from storage.topic.entry import MESSAGES
 from storage.txn import record as records
 from storage.values.position import Position
@@ -24,11 +24,13 @@ def check(
     view: ReadView, mine: Subscription, cursor: Cursor, log: Log | None, what: str, report: Report
 ) -> None:
     """Counters agree with the records, and with the log if it was read nothing was lost on the way."""
-    found = {each.txn: each for each in awaits.every(view, mine.subscription_id)}
-    if cursor.awaited != len(found):
-        report(23, what, f"counts {cursor.awaited} awaited transactions; there are {len(found)}")
-    if cursor.held != sum(each.held for each in found.values()):
-        report(23, what, f"counts {cursor.held} messages held behind transactions; they count another number")
+    found = {each.txn: each for each in skipped_txns.every(view, mine.subscription_id)}
+    if cursor.skipped_txns != len(found):
+        report(23, what, f"counts {cursor.skipped_txns} awaited transactions; there are {len(found)}")
+    if cursor.blocked != sum(each.blocked for each in found.values()):
+        report(
+            23, what, f"counts {cursor.blocked} messages held behind transactions; they count another number"
+        )
     if found and not mine.skips:
         report(23, what, "awaits transactions, though it does not skip")
     if log is None or not mine.skips:
@@ -38,25 +40,29 @@ def check(
 
 
 def _check_held(
-    view: ReadView, mine: Subscription, found: dict[int, Awaited], log: Log, what: str, report: Report
+    view: ReadView, mine: Subscription, found: dict[int, SkippedTxn], log: Log, what: str, report: Report
 ) -> None:
     counts = {entry.at: entry.count for entry in log.entries}
     for each in found.values():
         held = 0
-        for at, messages in awaits.held_behind(view, mine.subscription_id, each.txn, (0, -1)):
+        for at, messages in skipped_txns.blocked_behind(
+            view, mine.subscription_id, each.txn, Position(0, -1)
+        ):
             if at not in counts:
                 report(23, what, f"holds {Position(*at)} behind {TxnID(each.txn)}, which is not in the log")
                 continue
             held += message_set.decode(messages, counts[at]).bit_count()
-        if held != each.held:
-            report(23, what, f"counts {each.held} messages held behind {TxnID(each.txn)}; there are {held}")
+        if held != each.blocked:
+            report(
+                23, what, f"counts {each.blocked} messages held behind {TxnID(each.txn)}; there are {held}"
+            )
 
 
 def _check_nothing_lost(
     view: ReadView,
     mine: Subscription,
     cursor: Cursor,
-    found: dict[int, Awaited],
+    found: dict[int, SkippedTxn],
     log: Log,
     what: str,
     report: Report,
@@ -71,7 +77,7 @@ def _check_nothing_lost(
                     19, what, f"passed the marker {Position(*entry.at)} of a transaction that it still awaits"
                 )
             continue
-        if entry.txn in found and entry.at > found[entry.txn].taken:
+        if entry.txn in found and entry.at > found[entry.txn].examined:
             continue
         known = cursors.acknowledged(view, mine.subscription_id, cursor, entry.at, entry.count)
         delivery = deliveries.find(view, mine.subscription_id, entry.at)
@@ -81,13 +87,15 @@ def _check_nothing_lost(
             report(19, what, f"has come by {Position(*entry.at)}, and some of it is nobody's")
 
 
-def held_by_entry(view: ReadView, mine: Subscription, only_open: bool) -> dict[tuple[int, int], list[bytes]]:
+def held_by_entry(view: ReadView, mine: Subscription, only_open: bool) -> dict[Position, list[bytes]]:
     """What is held of each entry, as stored; behind transactions that are open alone, or behind all."""
-    found: dict[tuple[int, int], list[bytes]] = {}
-    for each in awaits.every(view, mine.subscription_id):
+    found: dict[Position, list[bytes]] = {}
+    for each in skipped_txns.every(view, mine.subscription_id):
         if only_open and records.state_of(view, each.txn) is not TransactionState.OPEN:
             continue
-        for at, messages in awaits.held_behind(view, mine.subscription_id, each.txn, (0, -1)):
+        for at, messages in skipped_txns.blocked_behind(
+            view, mine.subscription_id, each.txn, Position(0, -1)
+        ):
             found.setdefault(at, []).append(messages)
     return found
 

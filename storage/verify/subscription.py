@@ -5,16 +5,18 @@ from __future__ import annotations
 from storage.disk.view import ReadView
 from storage.reports import backlog
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
-from storage.subscription.catalogue import Subscription, is_attached
+from storage.subscription.catalogue import is_attached
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import Delivery
 from storage.subscription.isolation import IsolationLevel
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.subscription import Subscription
 from storage.topic import log as managed_ledger
 from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES
 from storage.topic.state import TopicState
 from storage.txn import record as records
-from storage.values.position import Position
+from storage.values.position import MessageId, Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 from storage.verify import skipped_txns
@@ -78,7 +80,7 @@ def _check_delivery(
     at, seen = Position(*delivery.at), 0
     done = cursors.acknowledged(view, mine.subscription_id, cursor, delivery.at, delivery.count)
     pending = 0
-    for txn in pending_ack.holders(view, mine.subscription_id, cursor, delivery.at, delivery.count, -1):
+    for txn in pending_ack.holders(OpenSubscription(view, mine), delivery.at, delivery.count, -1):
         pending = -1
         if not _is_open(view, txn):
             report(7, what, f"{at} is pending in {TxnID(txn)}, which is not open")
@@ -123,7 +125,7 @@ def _check_classes(
             pending |= message_set.decode(messages, entry.count)
         if cursor.pending_cumulative is not None:
             for bit in message_set.indexes(every):
-                if pending_ack.covers(cursor.pending_cumulative[1:4], entry.at, 1 << bit):
+                if pending_ack.covers(MessageId(*cursor.pending_cumulative[1:4]), entry.at, 1 << bit):
                     pending |= 1 << bit
         pending &= ~done
         rest = (every & ~done & ~pending).bit_count()
@@ -142,9 +144,7 @@ def _check_classes(
             report(8, what, f"counts {getattr(counted, name)} {name} messages; there are {number}")
 
 
-def _class_of(
-    head: TopicState, mine: Subscription, at: tuple[int, int], state: TransactionState | None
-) -> str:
+def _class_of(head: TopicState, mine: Subscription, at: Position, state: TransactionState | None) -> str:
     """The first class that fits a message neither acknowledged nor pending (invariant 8)."""
     if mine.level is IsolationLevel.READ_UNCOMMITTED:
         return "visible"

@@ -75,10 +75,10 @@ def _check_max_read(
     report: Report,
 ) -> None:
     """maxReadPosition by its formula, and the index that gives it."""
-    before: dict[tuple[int, int], tuple[int, int]] = {}
-    previous: tuple[int, int] | None = None
+    before: dict[Position, Position] = {}
+    previous: Position | None = None
     for entry in log.entries:
-        before[entry.at] = previous if previous is not None else (entry.at[0], -1)
+        before[entry.at] = previous if previous is not None else Position(entry.at[0], -1)
         previous = entry.at
     open_first = sorted(
         (entries[0].at, txn) for txn, entries in log.by_txn.items() if states[txn] is TransactionState.OPEN
@@ -157,8 +157,8 @@ def _check_parts(
             report(23, what, f"its runs count another number of messages up to {Position(*middle.at)}")
 
 
-def _runs(entries: list[LoggedEntry]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    found: list[tuple[tuple[int, int], tuple[int, int]]] = []
+def _runs(entries: list[LoggedEntry]) -> list[tuple[Position, Position]]:
+    found: list[tuple[Position, Position]] = []
     for entry in entries:
         if found and found[-1][1] == (entry.at[0], entry.at[1] - 1):
             found[-1] = (found[-1][0], entry.at)

@@ -22,7 +22,7 @@ from storage.errors import TxnctlError
 from storage.limits import TIMESTAMP_RESERVE_NS
 from storage.table.write import begin_use
 from storage.txn import record as records
-from storage.txn.begin import Started, check_begin
+from storage.txn.begin import BeginOptions, Started, check_begin
 from storage.txn.coordinator import Coordinator
 from storage.txn.options import SERIALIZABLE, TransactionOptions
 from storage.txn.record import TransactionRecord
@@ -154,10 +154,7 @@ class LazyTransaction:
             batch,
             owner,
             lease,
-            begun.timeout_ms,
-            begun.labels,
-            begun.options,
-            started,
+            BeginOptions(begun.timeout_ms, begun.labels, begun.options, started),
             ends_here,
         )
         self._tried = record

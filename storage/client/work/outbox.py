@@ -69,7 +69,7 @@ class KeptShipment(Shipment):
         stops = [stop for _, stops in commits_of(sizes) for stop in stops]
         ids = [used for each in parts for used in each.ids or ()] if parts[0].ids is not None else None
         checked = self.appender.check(batch, progress)
-        return self.appender.append(batch, checked, progress, columns, 0, stops, ids, txn)
+        return self.appender.append(checked, progress, columns, 0, stops, ids, txn)
 
     def settle(self, entries: list[StoredEntry]) -> None:
         """They are stored, and kept no longer."""

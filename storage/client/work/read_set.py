@@ -19,7 +19,7 @@ from storage.table.catalogue import TableEntry, check_exists
 from storage.table.key_range import KeyRange
 from storage.table.read import MustPush
 from storage.table.visibility import OPEN, Version
-from storage.table.write import Write, begin_use, check_window, push_for_read
+from storage.table.write import Arbiter, Write, begin_use, check_window
 from storage.txn import record as records
 from storage.txn.options import TransactionIsolation
 from storage.txn.record import TransactionRecord
@@ -180,5 +180,5 @@ class RecordedReads(SendWork):
 
     def _push(self, batch: WriteBatch, record: TransactionRecord, found: MustPush, table: TableEntry) -> None:
         begin_use(batch, self._coordinator, record, self._connection.owner)
-        push_for_read(batch, self._coordinator, self._connection.owner, record, found, table.name)
+        Arbiter(batch, self._coordinator, self._connection.owner).push_for_read(record, found, table.name)
         records.save(batch, record)
