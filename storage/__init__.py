@@ -2,8 +2,8 @@
 
     from storage import Store, IsolationLevel, SubscriptionType
 
-It knows nothing of the command line. Start reading at `store.py`; docs/ARCHITECTURE.md has the tour. Names are
-imported when they are first asked for, so that a command which only opens a store loads no more than that.
+The engine knows nothing of the command line. Start reading at `store.py`; docs/ARCHITECTURE.md has the tour. A name is
+imported at first use, so that a command loads only the modules it needs.
 """
 
 from importlib import import_module

@@ -16,10 +16,10 @@ from storage.limits import LOCK_TIMEOUT_S
 from storage.process.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
-    from storage.disk.data_map import OnWait
     from storage.disk.view import WriteBatch
     from storage.process.identity import ProcessIdentity
     from storage.process.locks import LockFile
+    from storage.process.writer_gate import OnWait
     from storage.txn.coordinator import Coordinator
     from storage.txn.participant import Participant
     from storage.txn.reaper import Reaper

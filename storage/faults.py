@@ -1,7 +1,7 @@
-"""Named places at which a test kills the process. Free when nothing is armed.
+"""Fault points: named points in the code at which a test kills the process. Free when nothing is armed.
 
-Every place is listed in POINTS; `reach()` of another name is an error, so the list cannot rot, and the crash sweep
-fails for a listed place that its workload never reaches.
+POINTS lists every point: `arm` refuses an unknown name, and the crash sweep fails for a listed point that its workload
+never reaches, so the list stays true.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _armed: dict[str, Callable[[], None]] = {}
 
 
 def reach(name: str) -> None:
-    """The code has come to the place `name`."""
+    """Run the action armed for the point `name`, if any."""
     if _armed:
         action = _armed.get(name)
         if action is not None:
@@ -44,12 +44,12 @@ def reach(name: str) -> None:
 
 
 def arm(name: str, action: Callable[[], None]) -> None:
-    """Run `action` whenever `name` is reached, until `disarm()`."""
+    """Run `action` at every `reach(name)`, until `disarm()`."""
     if name not in POINTS:
         raise ValueError(f"no such fault point: {name}")
     _armed[name] = action
 
 
 def disarm() -> None:
-    """Nothing happens at any place any more."""
+    """Remove all actions."""
     _armed.clear()

@@ -1,4 +1,4 @@
-"""T2: many processes that commit at the same time: together, one beside the other, and at the slow end."""
+"""T2: many processes that commit at the same time: total rate, fairness, and slowest process."""
 
 from __future__ import annotations
 

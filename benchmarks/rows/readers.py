@@ -1,4 +1,4 @@
-"""K3: a reader among writers that hammer the keys it reads, at read-committed and serializable."""
+"""K3: a reader whose keys are written by several writers, at read-committed and serializable."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class _Scene:
 
 
 def reads_beside_writers(bench: Bench) -> Iterator[Comparison]:
-    """K3. Writers never meet one another, so that every abort is the reader's doing. A read is one get of ten in a
-    transaction of its own.
+    """K3. Writers never conflict with each other, so that every abort is caused by the reader. A read is a transaction
+    of ten gets.
     """
     size = min(_WRITERS, bench.sizes.processes_max)
     scenes = {name: _Scene() for name in ("alone", "alone, strict", "beside", "beside, strict", "writers")}

@@ -1,6 +1,7 @@
-"""X1, X2: Spark reads topics and writes one, beside Spark reading and writing the same rows as Parquet of its own.
+"""X1, X2: Spark reads topics and writes a topic, beside Spark reading and writing the same rows as Parquet.
 
-All in one session of one JVM, each contender in as many tasks as the target says. Nothing else here imports PySpark.
+All contenders run in one session of one JVM, each in as many tasks as the target says. No other module here imports
+PySpark.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _session(row: str, bench: Bench) -> Iterator[SparkSession | None]:
     from txnctl.spark.runtime.session import spark_session
 
     try:
-        requirements.check()
+        requirements.require_all()
     except ProgramMissing as error:
         bench.note(f"{row} is left out: {error.message}. {error.hint}")
         yield None

@@ -18,7 +18,7 @@ _PROCESSES = (1, 2, 4, 8)
 
 
 def transfers(bench: Bench) -> Iterator[Comparison]:
-    """K2. Who is refused begins anew at once; the time counts until the transfer is durable."""
+    """K2. A refused transfer is retried at once; its time counts until the transfer is durable."""
     loads = [(count, level) for count in _PROCESSES for level in LEVELS]
     turns: dict[tuple[int, str], tuple[list[Turn], list[Turn]]] = {load: ([], []) for load in loads}
     size, seconds = bench.sizes.processes_max, bench.sizes.crew_seconds
@@ -28,7 +28,7 @@ def transfers(bench: Bench) -> Iterator[Comparison]:
         sqlite_accounts.create(other, accounts.rows(_ACCOUNTS), bench.sizes.sqlite_warmup)
         with (
             Crew(partial(accounts.Transfers, place, _ACCOUNTS), size) as ours,
-            Crew(partial(sqlite_accounts.Transfers, other, _ACCOUNTS), size) as peer,
+            Crew(partial(sqlite_accounts.SqliteTransfers, other, _ACCOUNTS), size) as peer,
         ):
             for turn in range(bench.sizes.crew_rounds):
                 for (count, level), (mine, theirs) in turns.items():

@@ -37,7 +37,7 @@ Counts = dict[str, Backlog]
 """The backlog of each subscription of a topic, by name."""
 
 
-def run(
+def abort_transaction(
     engine: Engine,
     txn: int,
     reason: str | None,

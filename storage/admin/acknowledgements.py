@@ -5,31 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 from storage import audit_trail
-from storage.admin.change import Changes
+from storage.admin.change import transactions_on
 from storage.client.transaction import Transaction, txn_number
 from storage.disk.view import WriteBatch
+from storage.engine import Engine
 from storage.errors import InvalidValue
 from storage.process.clock import nanoseconds
 from storage.subscription import (
     catalogue as subscriptions,
     cursor as cursors,
-    message_set,
-    pending_ack,
 )
 from storage.subscription.acknowledge import Acknowledger, add_item, item_of
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.redelivery import negative_acknowledge
-from storage.topic import catalogue as topics, log
+from storage.topic import catalogue as topics
 from storage.txn import record as records
 from storage.values.position import MessageId, Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
 
-class AcknowledgementChanges(Changes):
-    """See the module."""
+class AcknowledgementAdmin:
+    """Acknowledgements from outside a consumer, as `store.admin.acknowledgements`."""
 
-    def acknowledge(
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def acknowledge_messages(
         self,
         topic: str,
         name: str,
@@ -57,13 +59,13 @@ class AcknowledgementChanges(Changes):
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
             mine = subscriptions.get(batch, found, name)
-            acknowledger = Acknowledger(self._engine.coordinator, mine, self._connection.owner)
+            acknowledger = Acknowledger(self._engine.coordinator, mine, self._engine.process)
             done: int | None = None
             found_items: dict[Position, int] = {}
             for each in message_ids:
                 add_item(found_items, *item_of(each))
             items = list(found_items.items())
-            holding = self._holders(batch, mine)
+            holding = transactions_on(batch, mine)
             if cumulative:
                 acknowledger.acknowledge_cumulative(batch, message_ids[0], txn_id, force)
             else:
@@ -74,7 +76,7 @@ class AcknowledgementChanges(Changes):
             ]
             if aborted:
                 effects = {"transactionsAborted": aborted}
-                by = self._connection.owner
+                by = self._engine.process
                 audit_trail.record(batch, by, "subscriptions ack --force", f"{topic} {name}", reason, effects)
             return {
                 "transactionsAborted": aborted,
@@ -83,7 +85,7 @@ class AcknowledgementChanges(Changes):
                 "dryRun": dry_run,
             }  # fmt: skip
 
-        return self._connection.write(change, naming=txn_id, dry_run=dry_run)
+        return self._engine.connection.write(change, naming=txn_id, dry_run=dry_run)
 
     def acknowledge_through(self, topic: str, name: str, position: Position) -> dict[str, Any]:
         """Acknowledge all that lies up to a position, messages or not, for one who keeps his own place in the log.
@@ -100,7 +102,7 @@ class AcknowledgementChanges(Changes):
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
             mine = subscriptions.get(batch, found, name)
-            after = Acknowledger(self._engine.coordinator, mine, self._connection.owner).acknowledge_through(
+            after = Acknowledger(self._engine.coordinator, mine, self._engine.process).acknowledge_through(
                 batch, position
             )
             return {
@@ -109,9 +111,9 @@ class AcknowledgementChanges(Changes):
                 "markDeletePosition": str(Position(*after)),
             }
 
-        return self._connection.write(change)
+        return self._engine.connection.write(change)
 
-    def negative_acknowledge(
+    def negative_acknowledge_messages(
         self,
         topic: str,
         name: str,
@@ -137,35 +139,8 @@ class AcknowledgementChanges(Changes):
             returned = negative_acknowledge(OpenSubscription(batch, mine), items, delay_ns)
             given = sum(messages.bit_count() for _, messages in returned)
             if given:
-                effects, by = {"givenBack": given}, self._connection.owner
+                effects, by = {"givenBack": given}, self._engine.process
                 audit_trail.record(batch, by, "subscriptions nack", f"{topic} {name}", reason, effects)
             return {"topic": found.full_name, "subscription": name, "givenBack": given, "dryRun": dry_run}
 
-        return self._connection.write(change, dry_run=dry_run)
-
-    def pending(self, topic: str, name: str) -> list[dict[str, Any]]:
-        """Acknowledgements that wait for their transaction."""
-        with self._connection.view() as view:
-            mine = subscriptions.get(view, topics.get(view, topic), name)
-            cursor = cursors.load(view, mine.subscription_id)
-            rows: list[dict[str, Any]] = []
-            if cursor.pending_cumulative is not None:
-                txn, *at, index = cursor.pending_cumulative
-                through = MessageId(at[0], at[1], index)
-                rows.append(
-                    {
-                        "messageId": str(through),
-                        "kind": "cumulative",
-                        "txnId": str(TxnID(txn)),
-                        "messages": None,
-                    }
-                )
-            for position, txn, messages in pending_ack.one_by_one(view, mine.subscription_id):
-                entry = log.read(view, mine.topic_id, position)
-                count = entry.count if entry is not None else 1
-                bits = message_set.decode(messages, count)
-                rows.append(
-                    {"messageId": str(position), "kind": "individual", "txnId": str(TxnID(txn)),
-                     "messages": bits.bit_count()}
-                )  # fmt: skip
-            return rows
+        return self._engine.connection.write(change, dry_run=dry_run)

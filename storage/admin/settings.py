@@ -1,46 +1,22 @@
-"""What operators do to tables, and to the settings of a store."""
+"""Change the settings of a store."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from storage.admin.change import Changes
-from storage.admin.purge import purge_deleted
+from storage.admin.change import ChangeRequest, run_change
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import WriteBatch
+from storage.engine import Engine
 from storage.errors import InvalidValue
 from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
-from storage.table import catalogue as tables, state
 
 
-class StoreChanges(Changes):
-    """See the module. Every method returns what it changed, or would change with `dry_run`."""
+class SettingsAdmin:
+    """Changes of the store's settings, as `store.admin.settings`."""
 
-    def delete_table(
-        self, name: str, *, force: bool = False, dry_run: bool = False, reason: str | None = None
-    ) -> dict[str, Any]:
-        """Delete a table.
-
-        Raises:
-            TableNotFound
-            ObjectHeld: open transactions have write intents in it; `force` aborts them first.
-        """
-
-        def change(batch: WriteBatch) -> dict[str, Any]:
-            table = tables.get(batch, name)
-            holders = tables.holders(batch, table.table_id)
-            aborted = self._end_holders(batch, f"table {name}", holders, force)
-            head = state.find(batch, table.table_id)
-            tables.delete(batch, table)
-            return {
-                "table": name, "tableId": table.table_id, "rows": head.rows if head is not None else 0,
-                "transactionsAborted": aborted,
-            }  # fmt: skip
-
-        result = self._change("tables delete", name, change, dry_run, reason)
-        if not dry_run:
-            purge_deleted(self._connection)
-        return result
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def set_table_retention(
         self, retention_ms: int, *, dry_run: bool = False, reason: str | None = None
@@ -64,7 +40,9 @@ class StoreChanges(Changes):
             before, batch.superblock.table_retention_ms = batch.superblock.table_retention_ms, retention_ms
             return {"tableRetentionMsBefore": before, "tableRetentionMs": retention_ms}
 
-        return self._change("store config", "table-retention", change, dry_run, reason)
+        return run_change(
+            self._engine, ChangeRequest("store config", "table-retention", dry_run, reason), change
+        )
 
     def set_reap_policy(
         self, policy: str, *, dry_run: bool = False, reason: str | None = None
@@ -85,4 +63,4 @@ class StoreChanges(Changes):
             before, batch.superblock.reap_policy = ReapPolicy(batch.superblock.reap_policy), names[policy]
             return {"reapPolicyBefore": before.name.lower(), "reapPolicy": policy}
 
-        return self._change("store config", "reap-policy", change, dry_run, reason)
+        return run_change(self._engine, ChangeRequest("store config", "reap-policy", dry_run, reason), change)

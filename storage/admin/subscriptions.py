@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from storage.admin import skip
-from storage.admin.change import Changes
+from storage.admin.change import (
+    ChangeRequest,
+    abort_holders,
+    change_subscription,
+    living_consumers,
+    transactions_on,
+)
 from storage.disk.codec import key1
 from storage.disk.schema import ACKS, DELIVERIES
 from storage.disk.view import WriteBatch
+from storage.engine import Engine
 from storage.errors import ConsumerNotFound, InvalidValue
 from storage.subscription import (
     attach,
@@ -29,8 +35,11 @@ Start = Position | MessageId | Extreme
 Opened = OpenSubscription[WriteBatch]
 
 
-class SubscriptionChanges(Changes):
-    """See the module. Every method returns what it changed, or would change with `dry_run`."""
+class SubscriptionAdmin:
+    """Changes of subscriptions, as `store.admin.subscriptions`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def create_subscription(
         self,
@@ -63,7 +72,7 @@ class SubscriptionChanges(Changes):
                 "markDeletePosition": str(Position(*made.start)),
             }  # fmt: skip
 
-        return self._connection.write(change, dry_run=dry_run)
+        return self._engine.connection.write(change, dry_run=dry_run)
 
     def delete_subscription(
         self, topic: str, name: str, *, force: bool = False, dry_run: bool = False, reason: str | None = None
@@ -78,14 +87,22 @@ class SubscriptionChanges(Changes):
 
         def change(found: Topic, opened: Opened) -> dict[str, Any]:
             batch, mine = opened.view, opened.subscription
-            living = self._living(batch, mine)
+            living = living_consumers(batch, mine)
             if not force:
                 subscriptions.check_alone(found, mine, living)
-            holders = self._end_holders(batch, f"subscription {name}", self._holders(batch, mine), force)
+            holders = abort_holders(
+                self._engine, batch, f"subscription {name}", transactions_on(batch, mine), force
+            )
             subscriptions.delete(batch, mine)
             return {"consumersEvicted": [each.name for each in living], "transactionsAborted": holders}
 
-        return self._on_subscription("subscriptions delete", topic, name, change, dry_run, reason)
+        return change_subscription(
+            self._engine,
+            topic,
+            name,
+            ChangeRequest("subscriptions delete", f"{topic} {name}", dry_run, reason),
+            change,
+        )
 
     def update_subscription(
         self,
@@ -115,10 +132,12 @@ class SubscriptionChanges(Changes):
             batch, mine = opened.view, opened.subscription
             subscriptions.sweep(batch, mine, self._engine.end_owned)
             if (asked.type, asked.level, asked.on_open) != (None, None, None):
-                subscriptions.check_alone(found, mine, self._living(batch, mine))
+                subscriptions.check_alone(found, mine, living_consumers(batch, mine))
             aborted: list[str] = []
             if asked.type not in (None, mine.type):
-                aborted = self._end_holders(batch, f"subscription {name}", self._holders(batch, mine), force)
+                aborted = abort_holders(
+                    self._engine, batch, f"subscription {name}", transactions_on(batch, mine), force
+                )
             done = changes.update(opened, asked)
             for word, value in (
                 ("dead_letter_topic", dead_letter_topic),
@@ -132,9 +151,15 @@ class SubscriptionChanges(Changes):
             return {"changes": done, "transactionsAborted": aborted, "type": mine.type.value,
                     "subscriptionIsolationLevel": mine.level.value, "onOpen": mine.on_open.value}  # fmt: skip
 
-        return self._on_subscription("subscriptions update", topic, name, change, dry_run, reason)
+        return change_subscription(
+            self._engine,
+            topic,
+            name,
+            ChangeRequest("subscriptions update", f"{topic} {name}", dry_run, reason),
+            change,
+        )
 
-    def seek(
+    def seek_subscription(
         self,
         topic: str,
         name: str,
@@ -153,7 +178,9 @@ class SubscriptionChanges(Changes):
 
         def change(found: Topic, opened: Opened) -> dict[str, Any]:
             batch, mine, cursor = opened.view, opened.subscription, opened.cursor
-            aborted = self._end_holders(batch, f"subscription {name}", self._holders(batch, mine), force)
+            aborted = abort_holders(
+                self._engine, batch, f"subscription {name}", transactions_on(batch, mine), force
+            )
             before = cursor.mark_delete
             held = [delivery.in_flight() for delivery in opened.deliveries.scan()]
             head = state.load(batch, found.topic_id)
@@ -174,9 +201,15 @@ class SubscriptionChanges(Changes):
                 "messagesWithdrawn": sum(each.bit_count() for each in held),
             }  # fmt: skip
 
-        return self._on_subscription("subscriptions seek", topic, name, change, dry_run, reason)
+        return change_subscription(
+            self._engine,
+            topic,
+            name,
+            ChangeRequest("subscriptions seek", f"{topic} {name}", dry_run, reason),
+            change,
+        )
 
-    def skip(
+    def skip_messages(
         self,
         topic: str,
         name: str,
@@ -196,7 +229,8 @@ class SubscriptionChanges(Changes):
         """
         if count < 1:
             raise InvalidValue(f"the number of messages to skip is at least 1, not {count}")
-        return self._skip("subscriptions skip", topic, name, count, beyond_max_read, dry_run, reason)
+        request = ChangeRequest("subscriptions skip", f"{topic} {name}", dry_run, reason)
+        return self._skip(topic, name, count, beyond_max_read, request)
 
     def clear_backlog(
         self,
@@ -207,13 +241,12 @@ class SubscriptionChanges(Changes):
         dry_run: bool = False,
         reason: str | None = None,
     ) -> dict[str, Any]:
-        """Acknowledge all visible messages; see `skip`."""
-        return self._skip(
-            "subscriptions clear-backlog", topic, name, 1 << 62, beyond_max_read, dry_run, reason
-        )
+        """Acknowledge all visible messages; see `skip_messages`."""
+        request = ChangeRequest("subscriptions clear-backlog", f"{topic} {name}", dry_run, reason)
+        return self._skip(topic, name, 1 << 62, beyond_max_read, request)
 
     def _skip(
-        self, action: str, topic: str, name: str, count: int, beyond: bool, dry_run: bool, reason: str | None
+        self, topic: str, name: str, count: int, beyond: bool, request: ChangeRequest
     ) -> dict[str, Any]:
         """Skip in steps of bounded size, each a store transaction; a dry run takes them all in one, and drops it."""
         total, before, is_last = 0, "", False
@@ -223,7 +256,7 @@ class SubscriptionChanges(Changes):
                 nonlocal is_last
                 cursor, was = opened.cursor, opened.cursor.mark_delete
                 skipped, is_last = skip.step(opened, count - done, beyond)
-                while dry_run and not is_last:
+                while request.dry_run and not is_last:
                     more, is_last = skip.step(opened, count - done - skipped, beyond)
                     skipped += more
                 return {
@@ -231,11 +264,11 @@ class SubscriptionChanges(Changes):
                     "markDeletePositionAfter": str(Position(*cursor.mark_delete)),
                 }  # fmt: skip
 
-            result = self._on_subscription(action, topic, name, change, dry_run, reason)
+            result = change_subscription(self._engine, topic, name, request, change)
             total, before = total + result["skipped"], before or result["markDeletePositionBefore"]
         return {**result, "skipped": total, "markDeletePositionBefore": before}
 
-    def evict(
+    def evict_consumers(
         self,
         topic: str,
         name: str,
@@ -266,33 +299,6 @@ class SubscriptionChanges(Changes):
                 )
             return {"evicted": evicted, "messagesReleased": released}
 
-        return self._on_subscription(
-            "subscriptions evict", topic, name, change, dry_run, reason, part=consumer_name, changed="evicted"
-        )
-
-    # How each of them is made
-
-    def _on_subscription(
-        self,
-        action: str,
-        topic: str,
-        name: str,
-        change: Callable[[Topic, Opened], dict[str, Any]],
-        dry_run: bool,
-        reason: str | None,
-        part: str | None = None,
-        changed: str | None = None,
-    ) -> dict[str, Any]:
-        """Args:
-        part: what of it is changed, for the audit trail.
-        changed: the field of the result without which nothing was changed, and nothing is recorded.
-        """
-
-        def whole(batch: WriteBatch) -> dict[str, Any]:
-            found = topics.get(batch, topic)
-            mine = subscriptions.get(batch, found, name)
-            result = change(found, OpenSubscription(batch, mine))
-            return {"topic": found.full_name, "subscription": name, **result}
-
-        target = f"{topic} {name}" + (f" {part}" if part is not None else "")
-        return self._change(action, target, whole, dry_run, reason, changed)
+        target = f"{topic} {name}" + (f" {consumer_name}" if consumer_name is not None else "")
+        request = ChangeRequest("subscriptions evict", target, dry_run, reason, changed="evicted")
+        return change_subscription(self._engine, topic, name, request, change)

@@ -1,28 +1,27 @@
-"""What operators do to topics and to the producers that are connected to them."""
+"""Delete topics."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from storage.admin import abort
-from storage.admin.change import Changes
+from storage.admin.change import ChangeRequest, abort_holders, living_consumers, run_change, transactions_on
 from storage.admin.purge import purge_deleted
 from storage.disk.view import WriteBatch
+from storage.engine import Engine
 from storage.errors import ObjectHeld
-from storage.reports import producers
 from storage.subscription import catalogue as subscriptions
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
-from storage.topic.open_topic import OpenTopic
-from storage.topic.producers import errors, session as sessions
-from storage.topic.producers.admission import ProducerRegistry
+from storage.topic.producers import session as sessions
 from storage.txn import buffer
-from storage.txn.fence import Fence
 from storage.values.txn_id import TxnID
 
 
-class TopicChanges(Changes):
-    """See the module. Every method returns what it changed, or would change with `dry_run`."""
+class TopicAdmin:
+    """Changes of topics, as `store.admin.topics`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def delete_topic(
         self, name: str, *, force: bool = False, dry_run: bool = False, reason: str | None = None
@@ -39,14 +38,14 @@ class TopicChanges(Changes):
             mine = list(subscriptions.every(batch, topic.topic_id))
             holders = sorted(
                 {txn for txn, _ in buffer.open_transactions(batch, topic.topic_id)}.union(
-                    *(self._holders(batch, each) for each in mine)
+                    *(transactions_on(batch, each) for each in mine)
                 )
             )
             producers_there = [each.name for each in sessions.living(batch, topic.topic_id, batch.lock_file)]
-            consumers = [attached.name for each in mine for attached in self._living(batch, each)]
+            consumers = [attached.name for each in mine for attached in living_consumers(batch, each)]
             if not force:
                 _check_unheld(topic, consumers, producers_there, holders)
-            self._end_holders(batch, f"topic {topic.name}", holders, force)
+            abort_holders(self._engine, batch, f"topic {topic.name}", holders, force)
             head = state.load(batch, topic.topic_id)
             for each in mine:
                 subscriptions.delete(batch, each)
@@ -59,50 +58,10 @@ class TopicChanges(Changes):
                 "transactionsAborted": [str(TxnID(txn)) for txn in holders],
             }  # fmt: skip
 
-        result = self._change("topics delete", name, change, dry_run, reason)
+        result = run_change(self._engine, ChangeRequest("topics delete", name, dry_run, reason), change)
         if not dry_run:
-            purge_deleted(self._connection)
+            purge_deleted(self._engine.connection)
         return result
-
-    def fence_producers(
-        self, topic: str, *, waiting: bool = False, dry_run: bool = False, reason: str | None = None
-    ) -> dict[str, Any]:
-        """Evict the connected producers of a topic, as an owner that leaves at once: the epoch grows by one.
-
-        Open transactions with messages on the topic are aborted. Who waits keeps its place, so that the next one is
-        promoted.
-
-        Args:
-            waiting: evict those who wait as well.
-
-        Raises:
-            TopicNotFound
-        """
-        by = self._connection.owner
-
-        def change(batch: WriteBatch) -> dict[str, Any]:
-            found = topics.get(batch, topic)
-            fence = Fence(self._engine.coordinator, by)
-            registry = ProducerRegistry(OpenTopic(batch, found.topic_id, found.name), fence)
-            counted = abort.counts(batch, found.topic_id)
-            before, locks = registry.topic.state, batch.lock_file
-            rows = {
-                each.number: producers.row(batch, locks, found, before, each, None)
-                for each in registry.present
-            }
-            epoch = errors.shown_epoch(before.epoch)
-            evicted, aborted = registry.fence(by, "fence", spares_waiting=not waiting)
-            return {
-                "topic": found.full_name, "name": found.name, "topicEpochBefore": epoch,
-                "topicEpoch": registry.topic.state.epoch, "evicted": [rows[each.number] for each in evicted],
-                "waiting": [rows[each.number] for each in registry.present],
-                "transactionsAborted": [str(TxnID(txn)) for txn in aborted],
-                "messagesDiscarded": sum(each.record.messages for each in fence.ended),
-                "acknowledgementsReleased": sum(each.record.acknowledgements for each in fence.ended),
-                "unblocks": abort.unblocked(counted, abort.counts(batch, found.topic_id)),
-            }  # fmt: skip
-
-        return self._change("producers fence", topic, change, dry_run, reason)
 
 
 def _check_unheld(topic: Topic, consumers: list[str], producers_there: list[str], holders: list[int]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from storage.client.reader import Blocked, blocked_by
-from storage.client.transaction import Transaction, txn_number, work_of
+from storage.client.transaction import Transaction, txn_number
 from storage.disk.connection import Connection
 from storage.disk.schema import CURSORS
 from storage.disk.view import ReadView, WriteBatch
@@ -169,7 +169,7 @@ class Consumer:
         if isinstance(txn, Transaction):
             if self._subscription.level is IsolationLevel.READ_UNCOMMITTED:
                 # It may be handed what the transaction itself has sent.
-                work_of(txn).write_sends()
+                txn.work.flush_messages()
             return txn.message_bound
         with self._connection.view() as view:
             record = records.get(view, txn_number(txn))
@@ -329,7 +329,7 @@ class Consumer:
             return action(batch, txn_id)
 
         if isinstance(txn, Transaction):
-            return work_of(txn).within(checked)
+            return txn.work.run_action(checked)
         txn_id = 0 if txn is None else txn_number(txn)
         return self._connection.write(lambda batch: checked(batch, txn_id), naming=txn_id)
 
@@ -411,7 +411,7 @@ class Consumer:
     def _is_active(self, view: ReadView) -> bool:
         """Failover: the consumer that attached first is handed everything."""
         for consumer in subscriptions.consumers(view, self._subscription.subscription_id):
-            if self._connection.environment.lock_file.is_held(consumer.lease):
+            if self._connection.environment.lock_file.leases.is_held(consumer.lease):
                 return consumer.consumer_id == self._attached.consumer_id
         return False
 
@@ -448,7 +448,7 @@ class Consumer:
             dead = [
                 each
                 for each in subscriptions.consumers(view, self._subscription.subscription_id)
-                if not locks.is_held(each.lease)
+                if not locks.leases.is_held(each.lease)
             ]
             if not dead and not reaper.overdue(view, 1) and not reaper.orphaned(view, locks):
                 return

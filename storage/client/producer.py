@@ -8,11 +8,10 @@ what a transaction keeps of it is stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, overload
 
-from storage.client.append import Appender
-from storage.client.transaction import Transaction, txn_number, work_of
+from storage.client.append import Appender, BatchAppend, Outgoing
+from storage.client.transaction import Transaction, txn_number
 from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidName, InvalidValue, ProducerFenced, StoreClosed
@@ -39,21 +38,21 @@ from storage.values.receipt import BatchReceipt, Shipment, StoredEntry
 from storage.values.txn_id import TxnID
 
 if TYPE_CHECKING:
-    from storage.client.work.write_set import TableWork
+    from storage.client.work.work import Work
 
 
 class Producer:
     """Made by `Store.create_producer`. For one thread at a time."""
 
     def __init__(
-        self, connection: Connection, coordinator: Coordinator, topic: Topic, publisher: Credential
+        self, connection: Connection, coordinator: Coordinator, topic: Topic, credential: Credential
     ) -> None:
         self._connection = connection
         self._coordinator = coordinator
         self._topic = topic
-        self._publisher = publisher
-        self._appender = Appender(coordinator, connection.owner, topic, publisher)
-        self._keeper: TableWork | None = None
+        self._credential = credential
+        self._appender = Appender(coordinator, connection.owner, topic, credential)
+        self._buffering: Work | None = None
         self._has_left = False
         self._closed = False
 
@@ -78,18 +77,18 @@ class Producer:
 
     @property
     def access_mode(self) -> AccessMode:
-        return self._publisher.mode
+        return self._credential.mode
 
     @property
     def topic_epoch(self) -> int | None:
         """The topic's epoch when it connected; None while the topic had no exclusive owner yet."""
-        epoch = self._publisher.epoch
+        epoch = self._credential.epoch
         return None if epoch is None or epoch < 0 else epoch
 
     @property
     def session(self) -> str | None:
         """The token of its session; None if it is not connected between sends."""
-        return self._publisher.token
+        return self._credential.token
 
     @overload
     def send(
@@ -144,7 +143,7 @@ class Producer:
         """
         is_bare = key is None and event_time is None and sequence_id is None and not properties
         if is_bare and type(value) is bytes and len(value) <= MESSAGE_BYTES_MAX:
-            receipt = self._send(Columns([value]), [len(value)], None, txn)
+            receipt = self._send(Outgoing(Columns([value]), [len(value)], None), txn)
         else:
             receipt = self.send_batch(
                 [value],
@@ -154,7 +153,7 @@ class Producer:
                 sequence_ids=None if sequence_id is None else [sequence_id],
                 txn=txn,
             )
-        if receipt.is_kept:
+        if receipt.is_buffered:
             return LateMessageId(lambda: receipt.last_message_id)
         return receipt.last_message_id
 
@@ -178,8 +177,8 @@ class Producer:
         """
         columns = columns_of(values, keys, properties, event_times)
         if sequence_ids is not None:
-            check_sequence_ids(sequence_ids, len(values), self._publisher.keeps_sequences)
-        return self._send(columns, sizes_of(columns), sequence_ids, txn)
+            check_sequence_ids(sequence_ids, len(values), self._credential.keeps_sequences)
+        return self._send(Outgoing(columns, sizes_of(columns), sequence_ids), txn)
 
     def send_packed(
         self, entries: Sequence[PackedColumns], *, txn: Transaction | TxnID | str | None = None
@@ -203,64 +202,70 @@ class Producer:
         number = 0 if txn is None else txn_number(txn)
         return self._store(PackedEntries(entries), packed_commits_of(entries), None, number)
 
-    def _send(
-        self,
-        columns: Columns,
-        sizes: Sequence[int],
-        ids: Sequence[int] | None,
-        txn: Transaction | TxnID | str | None,
-    ) -> BatchReceipt:
-        """Store what was checked, or have its transaction keep it."""
+    def _send(self, outgoing: Outgoing, txn: Transaction | TxnID | str | None) -> BatchReceipt:
+        """Store checked messages, or have the transaction buffer the messages."""
         if self._closed:
             raise StoreClosed(f"this producer on {self._topic.name} is closed")
-        if isinstance(txn, Transaction):
-            work = work_of(txn)
-            # Who knows that it is fenced is told at once.
-            if work.keeps_sends and self._appender.fenced is None:
-                self._go_on_in(work)
-                kept = work.keep(self._appender, columns, sizes, ids)
-                if kept is not None:
-                    return kept
+        # A producer that knows of its fencing fails at once.
+        if txn is not None and isinstance(txn, Transaction) and self._appender.fenced is None:
+            work = txn.work
+            self._go_on_in(work)
+            buffered = work.buffer_messages(self._appender, outgoing)
+            if buffered is not None:
+                return buffered
         self._go_on_in(None)
-        return self._store(columns, commits_of(sizes), ids, 0 if txn is None else txn_number(txn))
+        number = 0 if txn is None else txn_number(txn)
+        commits = commits_of(outgoing.sizes)
+        return self._store(outgoing.columns, commits, outgoing.sequence_ids, number)
 
-    def _go_on_in(self, work: TableWork | None) -> None:
-        """What another transaction keeps of this producer was sent before what comes now."""
-        if self._keeper is not None and self._keeper is not work:
-            self._keeper.write_before_others()
-        self._keeper = work
+    def _go_on_in(self, work: Work | None) -> None:
+        """Keep the producer's order: messages buffered by another transaction were sent before the next message."""
+        if self._buffering is not None and self._buffering is not work:
+            self._buffering.flush_before_producer_leaves()
+        self._buffering = work
 
     def _store(
         self, columns: Columns | PackedEntries, commits: Commits, ids: Sequence[int] | None, txn: int
     ) -> BatchReceipt:
-        """Store messages now."""
-        appender, entries = self._appender, list[StoredEntry]()
-        for start, stops in commits:
-            progress = appender.progress
-
-            def change(batch: WriteBatch, start: int, stops: list[int]) -> list[StoredEntry]:
-                nonlocal progress
-                progress = appender.progress.copy()
-                try:
-                    checked = appender.check(batch, progress)
-                except ProducerFenced as error:
-                    raise appender.refusal(batch, records.find(batch, txn) if txn else None, error) from None
-                record = self._coordinator.use(batch, txn, self._connection.owner) if txn else None
-                stored = appender.append(checked, progress, columns, start, stops, ids, txn)
-                if record is not None:
-                    record.messages += sum(len(entry.fresh) for entry in stored)
-                return stored
-
-            try:
-                entries += self._connection.write(partial(change, start=start, stops=stops), naming=txn)
-                appender.progress = progress
-            except BaseException as error:
-                if isinstance(error, ProducerFenced):
-                    appender.fenced = error
-                # It may have been committed all the same (an interrupt): no sequence id may be used twice.
-                appender.progress.next_sequence += stops[-1] - start
-                raise
+        """Store messages now, each of the commits durable before the next."""
+        entries = list[StoredEntry]()
+        for commit in commits:
+            entries += self._store_commit(columns, commit, ids, txn)
         return BatchReceipt(Shipment(entries), 0, columns.count)
+
+    def _store_commit(
+        self,
+        columns: Columns | PackedEntries,
+        commit: tuple[int, list[int]],
+        ids: Sequence[int] | None,
+        txn: int,
+    ) -> list[StoredEntry]:
+        appender, progress, (start, stops) = self._appender, self._appender.progress, commit
+
+        def change(batch: WriteBatch) -> list[StoredEntry]:
+            nonlocal progress
+            batch_append = BatchAppend(appender, batch, txn)
+            progress = batch_append.progress
+            try:
+                batch_append.check()
+            except ProducerFenced as error:
+                raise appender.refusal(batch, records.find(batch, txn) if txn else None, error) from None
+            record = self._coordinator.use(batch, txn, self._connection.owner) if txn else None
+            stored = batch_append.append(columns, start, stops, ids)
+            if record is not None:
+                record.messages += sum(len(entry.fresh) for entry in stored)
+            return stored
+
+        try:
+            entries = self._connection.write(change, naming=txn)
+            appender.progress = progress
+        except BaseException as error:
+            if isinstance(error, ProducerFenced):
+                appender.fenced = error
+            # The batch may be committed all the same (an interrupt): no sequence id may be used twice.
+            appender.progress.next_sequence += stops[-1] - start
+            raise
+        return entries
 
     def flush(self) -> None:
         """Write what a transaction keeps of this producer; all else was durable when its send returned.
@@ -269,8 +274,8 @@ class Producer:
             ProducerFenced, LostConflict, TransactionNotOpen, TransactionTimedOut: the transaction is aborted.
             SequenceConflict, ProducerBusy, TopicNotFound, WriterBusy, StoreFull: nothing was written.
         """
-        if self._keeper is not None:
-            self._keeper.write_sends()
+        if self._buffering is not None:
+            self._buffering.flush_messages()
 
     def close(self) -> None:
         """Leave the topic; one who waits for it is next. A session that somebody else holds stays open.
@@ -282,8 +287,8 @@ class Producer:
         """
         self._closed = True
         self._go_on_in(None)
-        if not self._has_left and isinstance(self._publisher, Connected):
-            session = self._publisher.session
+        if not self._has_left and isinstance(self._credential, Connected):
+            session = self._credential.session
             self._connection.write(lambda batch: departure.leave(batch, session))
         self._has_left = True
 

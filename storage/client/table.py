@@ -17,9 +17,10 @@ from storage.client.table_reader import AtVersion, ReadCommitted, Reader, commit
 from storage.disk.codec import key1
 from storage.disk.connection import Connection
 from storage.disk.schema import ROWS
+from storage.engine import Engine
 from storage.errors import InvalidValue
 from storage.limits import TABLE_KEY_BYTES_MAX
-from storage.table import row as rows
+from storage.table import catalogue as tables, row as rows
 from storage.table.catalogue import TableEntry
 from storage.table.key_range import KeyRange
 from storage.table.row import COMMITTED, VALUE_AT
@@ -28,7 +29,7 @@ from storage.txn.options import CheckMode
 
 if TYPE_CHECKING:
     from storage.client.transaction import Transaction
-    from storage.client.work.write_set import TableWork
+    from storage.client.work.work import Work
     from storage.txn.coordinator import Coordinator
     from storage.values.txn_id import TxnID
 
@@ -63,6 +64,16 @@ class Table:
         self._entry = entry
         self._prefix = key1(entry.table_id)
         self._fetch = connection.environment.fetcher(ROWS, rows.COMMITTED, rows.holder_of)
+
+    @classmethod
+    def open(cls, engine: Engine, name: str) -> Table:
+        """Open a table by name.
+
+        Raises:
+            TableNotFound, InvalidName
+        """
+        with engine.connection.view() as view:
+            return cls(engine.connection, lambda: engine.coordinator, tables.get(view, name))
 
     @property
     def name(self) -> str:
@@ -123,7 +134,7 @@ class Table:
         return None if found is None else _row(key, found)
 
     def _find(self, key: bytes, txn: Txn | None, at: int | None, check: CheckMode | None) -> Version | None:
-        return self._reader(txn, at, check).read(self._entry, rows.check_key(key))
+        return self._reader(txn, at, check).read_version(self._entry, rows.check_key(key))
 
     def scan(
         self,
@@ -153,7 +164,7 @@ class Table:
         wanted = KeyRange.of(prefix, start, end, reverse)
         if limit is not None and limit < 0:
             raise InvalidValue(f"a limit is 0 or more, not {limit}")
-        pages = self._reader(txn, at, check).pages(self._entry, wanted, limit)
+        pages = self._reader(txn, at, check).read_pages(self._entry, wanted, limit)
         return (_row(key, version) for page in pages for key, version in page)
 
     def split(self, parts: int) -> list[bytes]:
@@ -170,7 +181,7 @@ class Table:
             raise InvalidValue(f"a table is cut into 1 part or more, not {parts}")
         return report.split(self._connection, self._entry, parts)
 
-    def _reader(self, txn: Txn | None, at: int | None, check: CheckMode | None) -> Reader | TableWork:
+    def _reader(self, txn: Txn | None, at: int | None, check: CheckMode | None) -> Reader | Work:
         """Who reads: a serializable transaction, a read-committed reader, or somebody at a version."""
         if at is not None:
             if txn is not None or check is not None:
@@ -180,7 +191,7 @@ class Table:
             return ReadCommitted(self._connection, check or CheckMode.MINIMAL, None)
         from storage.client import table_access
 
-        return table_access.reader(self._connection, self._coordinator(), txn, check)
+        return table_access.reader_in(self._connection, self._coordinator(), txn, check)
 
     # Writing
 
@@ -221,17 +232,17 @@ class Table:
 
         rows.check_key(key)
 
-        def write(work: TableWork) -> int:
+        def write(work: Work) -> int:
             if wanted is not None:
                 check_version(work, self._entry, key, wanted)
-            return work.write(self._entry, key, value)
+            return work.write_key(self._entry, key, value)
 
         return self._in(txn, write)
 
-    def _in(self, txn: Txn | None, action: Callable[[TableWork], T]) -> T:
+    def _in(self, txn: Txn | None, action: Callable[[Work], T]) -> T:
         from storage.client import table_access
 
-        return table_access.run(self._connection, self._coordinator(), txn, action)
+        return table_access.write_in(self._connection, self._coordinator(), txn, action)
 
     def import_rows(self, found: Iterable[tuple[bytes, bytes | None]], *, txn: Txn | None = None) -> int:
         """Write many keys in one transaction of ours, in store transactions of a bounded size; how many.
@@ -243,12 +254,12 @@ class Table:
             as `put`
         """
 
-        def write_all(work: TableWork) -> int:
+        def write_all(work: Work) -> int:
             checked = (
                 (rows.check_key(key), None if value is None else rows.check_value(value))
                 for key, value in found
             )
-            return work.write_many(self._entry, checked)
+            return work.write_keys(self._entry, checked)
 
         return self._in(txn, write_all)
 

@@ -35,7 +35,7 @@ class Reader(ABC):
     def _pick(self, view: ReadView, table: TableEntry) -> Pick:
         """Picks the version of a row that this reader sees."""
 
-    def read(self, table: TableEntry, key: bytes) -> Version | None:
+    def read_version(self, table: TableEntry, key: bytes) -> Version | None:
         """What it sees under a key.
 
         Raises:
@@ -47,13 +47,13 @@ class Reader(ABC):
                 check_exists(view, table)
             return found
 
-    def pages(
+    def read_pages(
         self, table: TableEntry, wanted: KeyRange, limit: int | None
     ) -> Iterator[list[tuple[bytes, Version]]]:
         """The rows that it sees in a range, a page at a time, in the direction of the range.
 
         Raises:
-            as `read`
+            as `read_version`
         """
         rest: KeyRange | None = wanted
         left = 1 << 62 if limit is None else limit

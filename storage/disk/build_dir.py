@@ -1,9 +1,9 @@
-"""Directories in which a store is built, beside where it will be: `.NAME.PID.new`.
+"""The build directory of a store, beside its destination: `.NAME.PID.new`.
 
-Whoever builds holds a kernel lock (flock) on the directory itself, which ends with the process whatever happens.
-So one that can be locked was left by a process that is dead, and the next builder beside it removes it; a pid alone
-would prove nothing. There is no moment at which a directory of a living builder can be taken for a leftover: the
-builder makes sure, when it has the lock, that what it locked still has its name, and whoever removes does the same.
+The builder holds a kernel lock (flock) on the build directory, and the kernel drops the lock with the process. A build
+directory that can be locked was therefore left by a dead process, and the next builder removes it; a pid would prove
+nothing. Builder and remover both check, under the lock, that the locked directory still has its name, so the directory
+of a living builder is never removed.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from storage.disk.directory import FILES, give_to_owner
 
 
 @contextmanager
-def directory(destination: str, store: str | None = None) -> Iterator[str]:
-    """A new, empty directory beside `destination`, locked; gone at the end unless it was renamed.
+def build_directory(destination: str, store: str | None = None) -> Iterator[str]:
+    """Make an empty, locked directory beside `destination`, and remove it at the end unless it was renamed.
 
-    Leftovers beside it are removed first.
+    Directories left by dead builders are removed first.
 
     Args:
-        store: the store to whose owner it belongs; None for who runs this.
+        store: the store whose user shall own the directory; None for the user of this process.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the directory cannot be made.
     """
     parent, name = os.path.split(destination)
     _remove_leftovers(parent, name)
@@ -45,43 +45,43 @@ def directory(destination: str, store: str | None = None) -> Iterator[str]:
 
 
 def _make(path: str) -> int:
-    """Make a directory and lock it; its descriptor."""
+    """Make a directory and lock it; return its descriptor."""
     while True:
         os.mkdir(path, 0o700)
         try:
             descriptor = _open(path)
         except FileNotFoundError:
-            continue  # taken for a leftover before it was locked
+            continue  # removed as a leftover, before the lock
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if _has_name(descriptor, path):
             return descriptor
         os.close(descriptor)
 
 
-def is_aside(name: str, destination: str) -> bool:
-    """Whether that is how a directory is called in which something of that name is built."""
+def is_build_dir(name: str, destination: str) -> bool:
+    """Whether `name` is the name of a build directory for `destination`."""
     return re.fullmatch(rf"\.{re.escape(destination)}\.[0-9]+\.new", name) is not None
 
 
 def _remove_leftovers(parent: str, name: str) -> None:
-    """Remove what dead builders of the same name left, as far as this user may."""
-    for each in os.listdir(parent):
-        if is_aside(each, name):
-            _remove_if_dead(os.path.join(parent, each))
+    """Remove the build directories of dead builders, as far as this user may."""
+    for entry in os.listdir(parent):
+        if is_build_dir(entry, name):
+            _remove_if_dead(os.path.join(parent, entry))
 
 
 def _remove_if_dead(path: str) -> None:
     try:
         descriptor = _open(path)
     except OSError:
-        return  # gone by now, not a directory, or somebody else's
+        return  # removed meanwhile, not a directory, or of another user
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # A directory that holds anything but a store was not made by us, whatever it is called.
+        # A directory with foreign files was not made by a builder, whatever its name.
         if _has_name(descriptor, path) and set(os.listdir(path)) <= set(FILES):
             shutil.rmtree(path, ignore_errors=True)
     except BlockingIOError:
-        return  # its builder lives
+        return  # the builder lives
     finally:
         os.close(descriptor)
 
@@ -91,7 +91,7 @@ def _open(path: str) -> int:
 
 
 def _has_name(descriptor: int, path: str) -> bool:
-    """Whether the directory that is open is the one at `path`."""
+    """Whether the open directory is the one at `path`."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     except FileNotFoundError:

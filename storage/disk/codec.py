@@ -35,7 +35,7 @@ def key_through(object_id: int, at: tuple[int, int]) -> bytes:
 
 
 def seal(database: Database, key: bytes, payload: bytes) -> bytes:
-    """The stored value: CRC-32 of seed, key and payload, then the payload."""
+    """The stored value: CRC-32 of seed, key and payload, followed by the payload."""
     return crc32(payload[: database.sealed], crc32(key, database.seed)).to_bytes(4, "big") + payload
 
 
@@ -50,27 +50,27 @@ def unseal(database: Database, key: bytes, data: bytes) -> memoryview:
         crc32(payload[: database.sealed], crc32(key, database.seed)) != int.from_bytes(data[:4], "big")
         or len(data) < 4
     ):
-        raise corrupt(database, key, "its checksum does not agree")
+        raise corrupt(database, key, "the checksum does not agree")
     return payload
 
 
 def unsealed(database: Database, key: bytes, data: bytes) -> bytes:
-    """As `unseal`, for a database whose checksum covers all of a short payload.
+    """The payload as bytes: a faster `unseal` for databases whose checksum covers the whole payload.
 
     Raises:
         CorruptStore
     """
     payload = data[4:]
     if crc32(payload, crc32(key, database.seed)) != int.from_bytes(data[:4], "big") or len(data) < 4:
-        raise corrupt(database, key, "its checksum does not agree")
+        raise corrupt(database, key, "the checksum does not agree")
     return payload
 
 
 def corrupt(database: Database, key: bytes, why: str) -> CorruptStore:
-    """The error for a record that cannot be right."""
+    """The error for a damaged record."""
     return CorruptStore(
         f"record {key.hex()} of {database.name} is corrupt: {why}",
-        hint="Run `txnctl store verify --full` to see all that is damaged, then restore a backup.",
+        hint="Run `txnctl store verify --full` to list all damage, then restore a backup.",
         database=database.name,
         key=key.hex(),
     )
@@ -83,5 +83,5 @@ def pack(fields: Any) -> bytes:
 
 
 def unpack(data: bytes | memoryview) -> Any:
-    """The record packed in `data`. A record that does not unpack is an error of the caller's to report."""
+    """The record packed in `data`; the caller reports a record that does not unpack."""
     return unpackb(data, raw=False, strict_map_key=False)

@@ -1,7 +1,11 @@
-"""One handle on a store in one process: the shared environment, who we are, how long we wait, our lease.
+"""The interface of the disk to the rooms above: one handle on a store.
 
-Everything that a caller holds (producer, consumer, reader, transaction) writes and reads through its connection.
-Thread-safe; the things made from it are each used by one thread at a time.
+A connection offers views and batches (`view`, `write`, `recorded_view`), the lease of this process, the number of the
+last commit and the wait for the next one, and through `environment` copies and figures. Handles of one process share
+one environment, because LMDB opens a file once in a process.
+
+Producers, consumers, readers and transactions read and write through their connection. A connection is thread-safe;
+an object made from it is used by one thread at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +18,6 @@ from typing import TypeVar
 
 from storage.disk import directory
 from storage.disk.codec import key1, pack
-from storage.disk.data_map import OnWait
 from storage.disk.environment import Environment
 from storage.disk.schema import LEASES
 from storage.disk.view import ReadView, WriteBatch
@@ -22,9 +25,11 @@ from storage.errors import StoreClosed, StoreInvalid, WriterBusy
 from storage.limits import WAKE_S
 from storage.process.clock import Clock
 from storage.process.identity import ProcessIdentity, this_process
+from storage.process.writer_gate import OnWait
 
 T = TypeVar("T")
-_SHOWN_S = 0.001
+_VISIBLE_S = 0.001
+"""Time until a commit that LMDB has counted is visible in a view."""
 
 _open: dict[tuple[int, str], tuple[Environment, int]] = {}
 _open_lock = threading.Lock()
@@ -56,7 +61,7 @@ os.register_at_fork(
 
 
 class Connection:
-    """See the module."""
+    """One handle on a store; see the module."""
 
     def __init__(
         self,
@@ -81,9 +86,13 @@ class Connection:
         self.environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
         self.view = self.environment.view
 
+    def cap_lock_timeout(self, seconds: float) -> None:
+        """Wait at most this long for the writer gate from now on."""
+        self.lock_timeout_s = min(self.lock_timeout_s, seconds)
+
     @property
     def owner(self) -> ProcessIdentity:
-        """This process, as others will see it."""
+        """The identity of this process, as records name it."""
         if self._owner is None:
             self._owner = this_process(self.clock, self._program)
         return self._owner
@@ -96,7 +105,7 @@ class Connection:
         dry_run: bool = False,
         timeout_s: float | None = None,
     ) -> T:
-        """One durable store transaction; see `Writer.write`."""
+        """Run `change` in one durable store transaction; see `Writer.write`."""
         self.check_writable()
         if self._overdue:
             self._catch_up(self.lock_timeout_s)
@@ -110,8 +119,8 @@ class Connection:
 
     def check_writable(self) -> None:
         """Raises:
-        StoreClosed: this handle was closed, or belongs to the process that forked this one.
-        StoreInvalid: it is for reading only.
+        StoreClosed: the handle was closed, or was opened before this process was forked.
+        StoreInvalid: the handle is for reading only.
         """
         if self._closed:
             raise StoreClosed(f"this handle of {self.path} is closed")
@@ -122,13 +131,13 @@ class Connection:
         self.environment.check_usable()
 
     def recorded_view(self, record: Callable[[ReadView], None]) -> AbstractContextManager[ReadView]:
-        """A view for a serializable read; see `Writer.recorded_view`."""
+        """Open a view for a serializable read; see `Writer.recorded_view`."""
         if self._closed:
             raise StoreClosed(f"this handle of {self.path} is closed")
         return self.environment.recorded_view(record, self.lock_timeout_s, self.on_wait)
 
     def write_sometime(self, change: Callable[[WriteBatch], object], timeout_s: float) -> None:
-        """A change that must not be lost, but may wait: made now if the gate is free, else before our next write."""
+        """Write a change that may wait: now if the gate is free, else before the next write of this connection."""
         self._overdue.append(change)
         with suppress(WriterBusy):
             self._catch_up(timeout_s)
@@ -139,15 +148,15 @@ class Connection:
             self._overdue.pop(0)
 
     def lease(self, batch: WriteBatch) -> int:
-        """The number of this connection's lease, held while the process lives and recorded in the store.
+        """The number of this connection's lease, which is held while the process lives and is recorded in the store.
 
-        The kernel lock is taken before the record is committed, so that no recorded lease was ever unheld by a
-        living owner. A number whose record did not get committed is still ours: whoever is issued it next finds
-        its byte locked and takes the following one.
+        The kernel lock is taken before the record is committed, so a living owner holds every recorded lease. If the
+        batch fails, this connection keeps the number: the next process that is issued the number meets the locked
+        byte and takes the following number.
         """
         if not self._lease:
             number = batch.superblock.last_lease + 1
-            while not batch.lock_file.hold_lease(number):
+            while not batch.lock_file.leases.hold(number):
                 number += 1
             self._lease = number
         if not batch.has(LEASES, key1(self._lease)):
@@ -156,20 +165,20 @@ class Connection:
         return self._lease
 
     def wait_for_commit(self, seen: int, until_ns: int) -> bool:
-        """Sleep until some process has committed since `seen`, or the boot clock reaches `until_ns`.
+        """Sleep until a process has committed after `seen`, or the boot clock reaches `until_ns`.
 
-        Holds no view meanwhile, and looks every few milliseconds at a number in shared memory. The number may be ahead
-        of what a view shows, so that the caller looks, finds nothing, and comes again: hence the first short sleep.
-        Nobody commits to files that were removed: once a second it looks whether the store is still at its path.
+        The wait holds no view and polls a number in shared memory every few milliseconds. LMDB counts a commit shortly
+        before views show it, so a caller may look too early and call again: hence the first short sleep. Removed files
+        get no more commits, so the wait checks once a second that the store is still at its path.
 
         Args:
-            seen: the commit of the view that was looked at.
+            seen: the commit number of the caller's last view.
 
         Raises:
             StoreNotFound: the store was removed, moved or replaced.
         """
         if self.environment.last_commit() != seen:
-            self.clock.sleep(_SHOWN_S)
+            self.clock.sleep(_VISIBLE_S)
             return True
         while self.environment.last_commit() == seen:
             now_ns = self.clock.boot_ns()
@@ -180,7 +189,7 @@ class Connection:
         return True
 
     def look_in_place(self) -> None:
-        """For whoever asks again and again whether something new is there: look, once a second, whether it can come.
+        """Check, at most once a second, that the store is still at its path; for callers that poll.
 
         Raises:
             StoreNotFound: the store was removed, moved or replaced.
@@ -191,14 +200,14 @@ class Connection:
         if not self._closed:
             self._closed = True
             if self._lease and self.environment.pid == os.getpid():
-                self.environment.lock_file.drop_lease(self._lease)
+                self.environment.lock_file.leases.drop(self._lease)
             _release(self.path)
 
 
 def _acquire(
     path: str, clock: Clock, read_only: bool, timeout_s: float, on_wait: OnWait | None
 ) -> Environment:
-    """LMDB opens an environment once in a process: handles share it, counted."""
+    """Open the environment of a store, or share the one that this process has open; a count keeps track."""
     key = (os.getpid(), path)
     with _open_lock:
         environment, count = _open.get(key, (None, 0))

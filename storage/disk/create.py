@@ -1,7 +1,7 @@
-"""Creating a store: built aside, synced, then renamed into place, or moved into an empty directory that is there.
+"""Create a store: build it in a build directory, sync, then rename or move it to its path.
 
-LMDB's own creation does not survive a power cut, so nobody ever sees a store before its format
-record is on disk.
+LMDB's own creation does not survive a power cut. The rename comes after the sync, so a store at its path always has
+its format record on disk.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from storage import faults
-from storage.disk import data_file, directory as place
-from storage.disk.build_dir import directory, is_aside
+from storage.disk import data_file, directory
+from storage.disk.build_dir import build_directory, is_build_dir
 from storage.disk.codec import pack, seal
 from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE, Database
 from storage.disk.superblock import Superblock
-from storage.disk.view import STORE_HEAD_KEY
+from storage.disk.view import SUPERBLOCK_KEY
 from storage.errors import AlreadyExists, NotPermitted, StoreFull, StoreInvalid
 from storage.limits import READERS_MAX
+from storage.process.byte_locks import check_platform
 from storage.process.clock import Clock
-from storage.process.locks import FILE_NAME, check_platform
 
 _LOCK_WORDS = b"txnctl store lock\n"
 _INSIDE = "store"
-"""The name of what is built inside a directory that was there."""
+"""The name of a store that is built inside an existing directory."""
 
-_IN_ORDER = (place.LOCK, place.LMDB_LOCK, place.DATA)
-"""How files are moved there: first the one that shows whose they are, last the one that makes it a store."""
+_IN_ORDER = (directory.LOCK, directory.LMDB_LOCK, directory.DATA)
+"""The order of moves into an existing directory: first the mark of txnctl, last the file that makes a store."""
 
 _READER_TABLE_BYTES = 64 * READERS_MAX + 128
 
@@ -37,21 +37,21 @@ _READER_TABLE_BYTES = 64 * READERS_MAX + 128
 def create(path: str, clock: Clock) -> None:
     """Create an empty store; see `Store.create`."""
     check_platform()
-    path = place.resolved(path, os.path.abspath)
-    with building(path) as aside:
-        place.check_local(aside, os.stat(aside).st_dev)
-        _reserve(os.path.join(aside, place.LMDB_LOCK))
-        data_file.create(aside, clock, _first_records)
-        write_lock_file(os.path.join(aside, FILE_NAME))
-        install(aside, path)
+    path = directory.resolved(path, os.path.abspath)
+    with building(path) as build_dir:
+        directory.check_local(build_dir, os.stat(build_dir).st_dev)
+        _reserve(os.path.join(build_dir, directory.LMDB_LOCK))
+        data_file.create(build_dir, clock, _first_records)
+        write_lock_file(os.path.join(build_dir, directory.LOCK))
+        install(build_dir, path)
 
 
 @contextmanager
 def building(path: str, store: str | None = None) -> Iterator[str]:
-    """An empty directory in which to build what `install` puts at `path`; gone at the end if it does not.
+    """Make a build directory for a store at `path`, and remove it at the end unless `install` has moved it.
 
     Args:
-        store: the store to whose owner it belongs; None for who runs this.
+        store: the store whose user shall own the directory; None for the user of this process.
 
     Raises:
         AlreadyExists, StoreInvalid, NotPermitted, StoreFull
@@ -59,56 +59,58 @@ def building(path: str, store: str | None = None) -> Iterator[str]:
     check_free(path)
     _make_parent(os.path.dirname(path))
     try:
-        with directory(os.path.join(path, _INSIDE) if os.path.isdir(path) else path, store) as aside:
-            yield aside
+        with build_directory(
+            os.path.join(path, _INSIDE) if os.path.isdir(path) else path, store
+        ) as build_dir:
+            yield build_dir
     except OSError as error:
         raise _explain(path, error) from error
 
 
 def check_free(path: str) -> None:
-    """That a store may be made at `path`: nothing is there, or an empty directory.
+    """Check that `path` is free for a new store: absent, or an empty directory.
 
     Raises:
         AlreadyExists
     """
     if os.path.lexists(path) and not _is_free_directory(path):
-        raise AlreadyExists(f"there is something at {path} already; it was left as it is", path=path)
+        raise AlreadyExists(f"{path} exists already and was left unchanged", path=path)
 
 
-def install(aside: str, path: str) -> None:
-    """Put a finished store where it belongs, with everything in it on disk before."""
-    for file in os.listdir(aside):
-        os.chmod(os.path.join(aside, file), 0o600)
-        _sync(os.path.join(aside, file))
-    _sync(aside)
-    if os.path.dirname(aside) == path:
-        _fill(aside, path)
+def install(build_dir: str, path: str) -> None:
+    """Sync a finished store to disk, then move it to its path."""
+    for file in os.listdir(build_dir):
+        os.chmod(os.path.join(build_dir, file), 0o600)
+        _sync(os.path.join(build_dir, file))
+    _sync(build_dir)
+    if os.path.dirname(build_dir) == path:
+        _fill(build_dir, path)
         return
     faults.reach("store.create.before_rename")
-    os.rename(aside, path)
+    os.rename(build_dir, path)
     faults.reach("store.create.after_rename")
     _sync(os.path.dirname(path))
 
 
-def _fill(aside: str, path: str) -> None:
-    """Move the files into a directory that was there: it may be mounted, or somebody's current directory.
+def _fill(build_dir: str, path: str) -> None:
+    """Move the files into an existing directory, which may be a mount point or the current directory of a process.
 
-    The data file comes last, and makes it a store. What a killed one left before that is replaced.
+    The data file comes last and makes the directory a store. Files that a killed builder left are replaced.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.path.lexists(os.path.join(path, place.DATA)):
-            raise AlreadyExists(f"somebody else created {path} meanwhile; it was left as it is", path=path)
+        if os.path.lexists(os.path.join(path, directory.DATA)):
+            raise AlreadyExists(f"another process created {path} meanwhile; nothing was changed", path=path)
         os.fchmod(descriptor, 0o700)
         for name in _IN_ORDER:
-            built, target = os.path.join(aside, name), os.path.join(path, name)
+            built, target = os.path.join(build_dir, name), os.path.join(path, name)
             if not os.path.exists(built):
                 with suppress(FileNotFoundError):
                     os.unlink(target)
                 continue
             _give(built, path)
-            if name == place.DATA:
+            if name == directory.DATA:
                 faults.reach("store.create.before_rename")
             os.rename(built, target)
         faults.reach("store.create.after_rename")
@@ -120,7 +122,7 @@ def _fill(aside: str, path: str) -> None:
 def _give(file: str, store: str) -> None:
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        place.give_to_owner(descriptor, store)
+        directory.give_to_owner(descriptor, store)
     finally:
         os.close(descriptor)
 
@@ -129,18 +131,18 @@ def _make_parent(parent: str) -> None:
     try:
         os.makedirs(parent, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise StoreInvalid(f"cannot create a store below {parent}: something on the way is a file") from None
+        raise StoreInvalid(f"cannot create a store below {parent}: a part of the path is a file") from None
     except OSError as error:
         raise _explain(parent, error) from error
 
 
 def _is_free_directory(path: str) -> bool:
-    """Whether it is a directory with nothing in it but what others build there, or killed ones left of that."""
+    """Whether `path` is a directory that is empty but for build directories and the leftovers of killed builders."""
     if not os.path.isdir(path) or os.path.islink(path):
         return False
-    found = {name for name in os.listdir(path) if not is_aside(name, _INSIDE)}
-    return not found or (
-        found <= {place.LOCK, place.LMDB_LOCK} and _is_lock_file(os.path.join(path, place.LOCK))
+    names = {name for name in os.listdir(path) if not is_build_dir(name, _INSIDE)}
+    return not names or (
+        names <= {directory.LOCK, directory.LMDB_LOCK} and _is_lock_file(os.path.join(path, directory.LOCK))
     )
 
 
@@ -153,7 +155,7 @@ def _is_lock_file(path: str) -> bool:
 
 
 def _explain(path: str, error: OSError) -> StoreInvalid | AlreadyExists:
-    """What the operating system refused at `path`, as an error of ours."""
+    """Translate an error of the operating system at `path`."""
     import errno
 
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -161,7 +163,7 @@ def _explain(path: str, error: OSError) -> StoreInvalid | AlreadyExists:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreFull(f"no room for a store at {path}: {error.strerror}")
     if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-        return AlreadyExists(f"somebody else created {path} meanwhile; it was left as it is", path=path)
+        return AlreadyExists(f"another process created {path} meanwhile; nothing was changed", path=path)
     return StoreInvalid(f"cannot write a store at {path}: {error.strerror}")
 
 
@@ -170,12 +172,12 @@ def _first_records(clock: Clock) -> dict[Database, dict[bytes, bytes]]:
     formats: list[Any] = [FORMAT_NUMBER, store_id, clock.wall_ms()]
     return {
         STORE: {b"format": seal(STORE, b"format", pack(formats))},
-        HEADS: {STORE_HEAD_KEY: seal(HEADS, STORE_HEAD_KEY, Superblock(store_id, clock).encode())},
+        HEADS: {SUPERBLOCK_KEY: seal(HEADS, SUPERBLOCK_KEY, Superblock(store_id, clock).encode())},
     }
 
 
 def _reserve(path: str) -> None:
-    """Room for LMDB's reader table: it writes to it through memory, where a full disk would kill the process."""
+    """Allocate LMDB's reader table: LMDB writes to it through memory, where a full disk would kill the process."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         if hasattr(os, "posix_fallocate"):
@@ -185,11 +187,11 @@ def _reserve(path: str) -> None:
 
 
 def write_lock_file(path: str) -> None:
-    """The file that lease.py locks, empty but for a word to whoever opens it."""
+    """Write the lock file (`process/locks.py`), which holds nothing but its own name for curious readers."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, _LOCK_WORDS.ljust(64))
-        place.give_to_owner(descriptor, os.path.dirname(path))
+        directory.give_to_owner(descriptor, os.path.dirname(path))
     finally:
         os.close(descriptor)
 

@@ -1,6 +1,6 @@
-"""The data file of a store, as LMDB makes and opens it; what must be true of it before anything is read.
+"""The data file of a store: creation, opening, and the checks that come before the first read.
 
-Must not know: who uses it, and the records behind the format record.
+Must not know: its users, and any record but the format record.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from storage.process.clock import Clock
 def create(
     path: str, clock: Clock, first_records: Callable[[Clock], dict[Database, dict[bytes, bytes]]]
 ) -> None:
-    """Write a new data file in the directory `path`: all databases, and these sealed records.
+    """Write a new data file in the directory `path`, with all databases and the given sealed records.
 
     Raises:
         StoreFull
@@ -45,7 +45,7 @@ def create(
 
 
 def mapped(path: str, read_only: bool) -> Any:
-    """The raw environment of a whole store of our format, with as large a map as the process may have.
+    """Open LMDB's environment of a whole store of a known format, with the largest map that the process may have.
 
     Raises:
         StoreFull, CorruptStore, NotPermitted, StoreInvalid, ReadersFull, NotAStore, UnknownFormat
@@ -55,7 +55,7 @@ def mapped(path: str, read_only: bool) -> Any:
         _check_length(raw, path)
         _check_format(raw, path)
     except BaseException as error:
-        # LMDB opens a file once in a process: an environment left open would refuse the next attempt.
+        # LMDB opens a file once in a process: an environment left open would make the next attempt fail.
         raw.close()
         if isinstance(error, lmdb.ReadersFullError):
             raise readers_full(path) from None
@@ -93,29 +93,29 @@ def _open(path: str, read_only: bool) -> Any:
 
 
 def _check_length(raw: Any, path: str) -> None:
-    """Refuse a truncated file: touching a missing page would kill the process."""
+    """Refuse a truncated file, because reading a missing page would kill the process."""
     needed = (raw.info()["last_pgno"] + 1) * raw.stat()["psize"]
     size = os.stat(os.path.join(path, directory.DATA)).st_size
     if size < needed:
         raise CorruptStore(
-            f"{path}/{directory.DATA} is truncated: it has {size} of {needed} bytes", hint="Restore a backup."
+            f"{path}/{directory.DATA} is truncated to {size} of {needed} bytes", hint="Restore a backup."
         )
 
 
 def _check_format(raw: Any, path: str) -> None:
-    """That the file is a store of the format we know; reads only, so that a refused one is left untouched."""
+    """Check that the file is a store of a known format; only reads, so that a refused file is left untouched."""
     with raw.begin() as view:
         try:
             data = view.get(b"format", db=raw.open_db(STORE.name.encode(), txn=view, create=False))
         except lmdb.Error:
             raise NotAStore(f"{path} is an LMDB file, but not a txnctl store") from None
     if data is None:
-        raise NotAStore(f"{path} is not a whole store: it has no format record")
+        raise NotAStore(f"{path} is not a whole store: the format record is missing")
     number = unpack(unseal(STORE, b"format", data))[0]
     if number != schema.FORMAT_NUMBER:
         raise UnknownFormat(
             f"{path} has format {number}; this release reads format {schema.FORMAT_NUMBER}",
-            hint="Use the release that wrote it. It was left untouched.",
+            hint="Use the release that wrote the store, which was left untouched.",
             format=number,
         )
 
@@ -123,8 +123,8 @@ def _check_format(raw: Any, path: str) -> None:
 def databases(raw: Any, path: str, read_only: bool) -> dict[str, Any]:
     """Handles of all named databases.
 
-    py-lmdb keeps a handle only if the transaction that opened it can write, or if none is given: a store opened for
-    writing therefore opens them inside the writer gate.
+    py-lmdb keeps a handle only if the opening transaction can write, or if none is given: a store opened for writing
+    therefore opens its databases inside the writer gate.
 
     Raises:
         CorruptStore

@@ -1,7 +1,7 @@
-"""The data file as this process has it mapped: its views are counted, because the map changes only between them.
+"""The memory map of the data file in this process. Open views are counted, as the map may change only between views.
 
-Holds: no view of this process is open while the file is closed, opened anew or mapped otherwise, nor (see `forked` of
-environment.py) while the process forks. A handle that failed stays failed.
+Holds: no view of this process is open while the file is closed, opened anew or mapped at another size, nor (see
+`forked` of environment.py) while the process forks. A handle that failed stays failed.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from storage.errors import StoreClosed, StoreFull, StoreInvalid
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.clock import Clock
 from storage.process.locks import LockFile
+from storage.process.writer_gate import OnWait
 
-OnWait = Callable[[str, float], None]
 Follow = Callable[[bytes], tuple[Database, bytes] | None]
 
 
 class DataMap:
-    """Of one store in one process, shared by all its handles and threads.
+    """The map of one store in one process, shared by all handles and threads.
 
     Attributes:
         raw: LMDB's environment.
-        databases: its handles of the named databases.
-        locks, read_only: how it is open.
-        failed: why it can be used no more; None as long as it can.
+        databases: LMDB's handles of the named databases.
+        locks: the lock file.
+        read_only: whether the map is for reading only.
+        failed: why the map is no longer usable; None while it is usable.
     """
 
     def __init__(self, path: str, clock: Clock) -> None:
@@ -56,7 +57,7 @@ class DataMap:
         on_wait: OnWait | None = None,
         inside_gate: bool = False,
     ) -> None:
-        """Map the file; one that is written passes the writer gate for it, unless the caller is inside.
+        """Map the file. A map for writing passes the writer gate, unless the caller is inside.
 
         Raises:
             WriterBusy, CorruptStore, and as `data_file.mapped`
@@ -69,16 +70,16 @@ class DataMap:
                 return
             self.raw.reader_check()
             try:
-                locks.enter_gate(timeout_s, on_wait)
+                locks.gate.enter(timeout_s, on_wait)
                 self.databases = data_file.databases(self.raw, self.path, read_only=False)
             finally:
-                locks.leave_gate()
+                locks.gate.leave()
         except BaseException:
             self.raw.close()
             raise
 
     def drop(self) -> None:
-        """Close what is open of it, if anything is."""
+        """Close LMDB's environment if one is open."""
         with suppress(lmdb.Error):
             self.raw.close()
 
@@ -87,32 +88,30 @@ class DataMap:
         StoreClosed: the handle was closed, forked, or latched after a failed commit.
         """
         if self.failed is not None:
-            raise StoreClosed(f"this handle of {self.path} cannot be used: {self.failed}")
+            raise StoreClosed(f"this handle of {self.path} is unusable: {self.failed}")
 
     # Views
 
     def view(self) -> _CountedView:
-        """`with data_map.view() as view:` one consistent view."""
+        """A context manager that opens one consistent view."""
         return _CountedView(self)
 
     def fetcher(
         self, database: Database, alone: int, follow: Follow
     ) -> Callable[[bytes], tuple[bytes | None, bytes | None]]:
-        """What fetches the record under a key and the one that it refers to, from one view of their own, checked.
+        """Make a function that gets the record under a key and the record that the first one refers to.
 
-        As `with view() as v: v.get(...)`, at a fifth of its cost.
+        Each call reads from a view of its own and checks both records, as `with view() as v: v.get(...)` does at five
+        times the cost. The function raises StoreClosed, CorruptStore and ReadersFull.
 
         Args:
-            alone: the first byte of records that refer to no other.
-            follow: where the second one is, given the first.
-
-        The function raises:
-            StoreClosed, CorruptStore, ReadersFull
+            alone: the first byte of records without a reference.
+            follow: database and key of the second record, given the first.
         """
         name, seed, lock = database.name, database.seed, self._lock
 
         def fetch(key: bytes) -> tuple[bytes | None, bytes | None]:
-            # While the lock is held the map cannot change, nor the process fork: the view need not be counted.
+            # Under the lock the map cannot change and the process cannot fork: the view need not be counted.
             with lock:
                 if self.failed is None and not self._changes:
                     try:
@@ -122,7 +121,7 @@ class DataMap:
                             if data is None:
                                 return None, None
                             first = data[4:]
-                            # `unsealed`, written out; what is damaged goes the long way, which says so.
+                            # `unsealed`, inlined for speed; the slow path reports damage.
                             if first and data[:4] == crc32(first, crc32(key, seed)).to_bytes(4, "big"):
                                 if first[0] == alone:
                                     return first, None
@@ -130,7 +129,7 @@ class DataMap:
                         finally:
                             raw.abort()
                     except lmdb.Error:
-                        pass  # a change of the map, or something damaged: the long way says which
+                        pass  # a changed map, or damage: the slow path tells which
             self.check_usable()
             with self.view() as view:
                 payload = view.get(database, key)
@@ -150,7 +149,7 @@ class DataMap:
         return None if data is None else unsealed(*where, data)
 
     def begin_view(self) -> Any:
-        """One of LMDB's, counted; it ends with `end_view`.
+        """Begin a counted transaction of LMDB; the caller ends it with `end_view`.
 
         Raises:
             StoreClosed, StoreFull, ReadersFull
@@ -176,24 +175,24 @@ class DataMap:
                 raise
 
     def end_view(self) -> None:
-        """One that was begun is done."""
+        """Count a view as ended."""
         with self._views_done:
             self._views -= 1
             if self._changes:
                 self._views_done.notify_all()
 
-    # What no view may see
+    # Changes of the map
 
     @contextmanager
     def between_views(self) -> Iterator[None]:
-        """Wait until no view is open, and let none begin within the block."""
+        """Wait until no view is open, and let no view begin within the block."""
         with self._views_done:
             while self._views:
                 self._views_done.wait()
             yield
 
     def stop_views(self, timeout_s: float) -> bool:
-        """Wait until no view is open, and let none begin until `let_views_go`; False if that took too long."""
+        """Wait until no view is open, and let no view begin until `let_views_go`; False after `timeout_s`."""
         self._views_done.acquire()
         is_still = self._views_done.wait_for(lambda: not self._views, timeout_s)
         if not is_still:
@@ -201,14 +200,14 @@ class DataMap:
         return is_still
 
     def let_views_go(self) -> None:
-        """Views may begin again."""
+        """Let views begin again."""
         self._views_done.release()
 
     def resize(self, size: int, *, inside_gate: bool = False) -> None:
-        """Change the map, or take over another process's change (0), while no view of this process is open.
+        """Change the size of the map, or adopt another process's change (0), while no view of this process is open.
 
         Raises:
-            StoreFull: the process may not have so much address space; the handle goes on with what it had.
+            StoreFull: the limit on address space is too low; the handle goes on with the old size.
         """
         with self._views_done:
             self._changes = True
@@ -220,19 +219,19 @@ class DataMap:
                 self._reopen(inside_gate)
                 raise StoreFull(
                     f"{self.path} needs more address space than this process may have: {error}",
-                    hint="Raise the limit (ulimit -v). All that was acknowledged is safe.",
+                    hint="Raise the limit (ulimit -v). Acknowledged messages are safe.",
                 ) from error
             finally:
                 self._changes = False
                 self._views_done.notify_all()
 
     def _reopen(self, inside_gate: bool) -> None:
-        """After a failed change of the map py-lmdb has dropped the environment: open it again as it was."""
+        """Open the environment again: py-lmdb has dropped it after a failed change of the map."""
         self.drop()
         try:
             self.open(self.locks, read_only=self.read_only, inside_gate=inside_gate)
         except StoreInvalid as error:
-            self.failed = f"its map could not change, and it could not be opened again: {error.message}"
+            self.failed = f"the map could not grow, and the store could not be opened again: {error.message}"
 
 
 class _CountedView:

@@ -1,6 +1,6 @@
-"""The open environment of one store in this process: here all that belongs to it is opened, closed and forked.
+"""The open environment of one store in this process: opening, closing, forking, and LMDB's own figures.
 
-Must not know: what the records mean.
+Must not know: the meaning of records.
 """
 
 from __future__ import annotations
@@ -10,27 +10,29 @@ from typing import Any, Final
 
 import lmdb
 
-from storage.disk import directory as place
-from storage.disk.data_map import DataMap, OnWait
+from storage.disk import directory
+from storage.disk.data_map import DataMap
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
 from storage.disk.writer import Writer
 from storage.errors import StoreInvalid
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.background import Flusher
+from storage.process.byte_locks import check_platform
 from storage.process.clock import Clock
-from storage.process.locks import LockFile, check_platform, open_locks
+from storage.process.locks import LockFile, open_locks
+from storage.process.writer_gate import OnWait
 
 _FORK_WAIT_S: Final = 2.0
 _IN_PLACE_NS: Final = 1_000_000_000
 
 
 class Environment:
-    """Shared by all handles and threads of this process.
+    """The environment that all handles and threads of this process share.
 
     Attributes:
-        view, fetcher, check_usable: those of its `DataMap`.
-        writer: whose are `write` and `recorded_view`.
+        view, fetcher, check_usable: methods of the `DataMap`.
+        writer: the `Writer`, with `write` and `recorded_view`.
     """
 
     def __init__(
@@ -47,16 +49,16 @@ class Environment:
         self.pid = os.getpid()
         self.read_cache = ReadCache(path, clock)
         self.flusher = Flusher(clock)
-        self._headroom = Preallocation(os.path.join(path, place.DATA))
+        self._preallocation = Preallocation(os.path.join(path, directory.DATA))
         self._map = DataMap(path, clock)
-        self.writer = Writer(self._map, self._headroom, self.read_cache)
+        self.writer = Writer(self._map, self._preallocation, self.read_cache)
         self.view, self.fetcher, self.check_usable = self._map.view, self._map.fetcher, self._map.check_usable
         self.write, self.recorded_view = self.writer.write, self.writer.recorded_view
         self._is_still = False
         self._in_place_ns = 0
         check_platform()
-        place.check(path)
-        place.make_reader_table(path)
+        directory.check(path)
+        directory.make_reader_table(path)
         locks = open_locks(path, clock, read_only=read_only)
         try:
             locks.share_store()
@@ -74,17 +76,17 @@ class Environment:
         return self._map.read_only
 
     def close(self) -> None:
-        """Close it; every view must be done."""
+        """Close the environment; every view must have ended."""
         self.flusher.stop()
         if self.pid == os.getpid():
             self._map.raw.close()
-        self._headroom.close()
+        self._preallocation.close()
         self.read_cache.close()
         self.lock_file.close()
-        self._map.failed = "it is closed"
+        self._map.failed = "the handle is closed"
 
     def reopen_for_writing(self, timeout_s: float, on_wait: OnWait | None) -> None:
-        """A handle that writes joins handles that only read; if it may not, those go on as before."""
+        """Switch to writing when a writing handle joins reading handles; if that fails, the readers go on as before."""
         with self._map.between_views():
             locks, before = open_locks(self.path, self.clock, read_only=False), self.lock_file
             try:
@@ -99,56 +101,56 @@ class Environment:
             before.close()
 
     def replace_data(self, path: str) -> None:
-        """Put another data file in place of ours; the caller has the store for itself. Handles go on with it."""
+        """Replace the data file and go on with the new file; the caller holds the store lock alone."""
         with self._map.between_views():
             self._map.raw.close()
-            self._headroom.close()
-            os.rename(path, os.path.join(self.path, place.DATA))
-            directory = os.open(self.path, os.O_RDONLY)
+            self._preallocation.close()
+            os.rename(path, os.path.join(self.path, directory.DATA))
+            descriptor = os.open(self.path, os.O_RDONLY)
             try:
-                os.fsync(directory)
+                os.fsync(descriptor)
             finally:
-                os.close(directory)
+                os.close(descriptor)
             self._map.open(self.lock_file, read_only=self.read_only)
 
     # Forking
 
     def before_fork(self) -> None:
-        """Let no batch and no view be open while this process forks: see `forked`.
+        """Wait until no batch and no view is open, so that the child can close the environment; see `forked`.
 
-        A thread that forks inside one of its own would wait for itself: after two seconds the fork goes on, and the
-        child cannot open this store anew.
+        A thread that forks inside its own batch or view would wait for itself: after two seconds the fork goes on, and
+        the child cannot open this store anew.
         """
-        self._is_still = self.lock_file.stop_threads(_FORK_WAIT_S)
+        self._is_still = self.lock_file.gate.stop_threads(_FORK_WAIT_S)
         if self._is_still:
             self._is_still = self._map.stop_views(_FORK_WAIT_S)
             if not self._is_still:
-                self.lock_file.let_threads_go()
+                self.lock_file.gate.let_threads_go()
 
     def after_fork(self) -> None:
-        """In the parent: go on."""
+        """Go on, in the parent."""
         if self._is_still:
             self._map.let_views_go()
-            self.lock_file.let_threads_go()
+            self.lock_file.gate.let_threads_go()
 
     def forked(self) -> None:
-        """In the child: close what belongs to the parent. LMDB must not be used across a fork.
+        """Close the parent's environment, in the child: LMDB must not be used across a fork.
 
-        With no transaction of LMDB open (and none kept for reuse), closing gives back nothing of the parent's: reader
-        slots and kernel locks are by process. Then the child can open the store anew.
+        Reader slots and kernel locks belong to a process. With no transaction of LMDB open (and none kept for reuse),
+        closing releases nothing of the parent, and the child can open the store anew.
         """
-        self._headroom.close()
+        self._preallocation.close()
         self.read_cache.close()
         self.lock_file.close()
         self.flusher.forked()
-        self._map.failed = "it was opened before this process forked; open the store anew in the child"
+        self._map.failed = "the store was opened before this process forked; open the store anew in the child"
         if self._is_still:
             self._map.drop()
 
-    # What LMDB says of itself
+    # LMDB's own figures
 
     def last_commit(self) -> int:
-        """A number that grows with every commit of any process; cheap enough to ask often."""
+        """The number of the last commit of any process; cheap enough for polling."""
         self.check_usable()
         number: int = self._map.raw.info()["last_txnid"]
         return number
@@ -159,13 +161,13 @@ class Environment:
         return {**self._map.raw.info(), "psize": self._map.raw.stat()["psize"]}
 
     def readers(self) -> str:
-        """LMDB's reader table as it prints it."""
+        """LMDB's reader table, as LMDB prints it."""
         self.check_usable()
         text: str = self._map.raw.readers()
         return text
 
     def check_readers(self) -> int:
-        """Free the slots of readers that died; how many."""
+        """Free the slots of dead readers; return the number of freed slots."""
         self.check_usable()
         freed: int = self._map.raw.reader_check()
         return freed
@@ -179,10 +181,10 @@ class Environment:
             raise StoreInvalid(f"{self.path} could not be copied: {error}") from error
 
     def look_in_place(self) -> None:
-        """For whoever waits: look, once a second, whether the store is still at its path.
+        """Check, at most once a second, that the store is still at its path; for callers that wait.
 
         Raises:
-            StoreNotFound: it was removed, moved or replaced since it was opened.
+            StoreNotFound: the store was removed, moved or replaced.
         """
         now_ns = self.clock.boot_ns()
         if now_ns - self._in_place_ns >= _IN_PLACE_NS:

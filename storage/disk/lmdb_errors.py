@@ -1,4 +1,4 @@
-"""What LMDB reports, as errors of ours: what happened, to which store, and what to do next."""
+"""Translate errors of LMDB: the event, the store, and the next step for the user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from storage.errors import CorruptStore, ReadersFull, StoreFull, StoreInvalid
 from storage.limits import READERS_MAX, WRITE_BYTES_TARGET
 
 DAMAGE: Final = (
-    lmdb.BadTxnError,  # what LMDB says of all that follows a page that it could not read
+    lmdb.BadTxnError,  # LMDB's answer to every call after an unreadable page
     lmdb.CorruptedError,
     lmdb.PageNotFoundError,
     lmdb.PageFullError,
@@ -23,7 +23,7 @@ _FULL_WORDS: Final = ("No space left", "File too large", "quota exceeded", "ENOS
 
 
 def damaged(path: str, error: Exception) -> CorruptStore:
-    """The error for a page of LMDB that cannot be right."""
+    """The error for a damaged page of LMDB."""
     return CorruptStore(
         f"a page of {path} is damaged: {error}",
         hint="Run `txnctl store verify --full`, then restore a backup.",
@@ -31,27 +31,27 @@ def damaged(path: str, error: Exception) -> CorruptStore:
 
 
 def readers_full(path: str) -> ReadersFull:
-    """The error for a view that finds no reader slot."""
+    """The error for a view without a free reader slot."""
     return ReadersFull(
         f"all {READERS_MAX} reader slots of {path} are taken",
-        hint="Close some readers; `txnctl store readers` in one of them shows who they are.",
+        hint="Close some readers; `txnctl store readers` lists the processes.",
     )
 
 
 def refused(path: str, error: Exception) -> StoreInvalid:
-    """The error for a change that the disk did not take; StoreFull where it has no room for it."""
+    """The error for a change that the disk refused; StoreFull where there is no room."""
     text = str(error)
     is_short_write = "Input/output error" in text and not _has_room(path)
     if is_short_write or any(words in text for words in _FULL_WORDS):
         return StoreFull(
             f"no room for the change in {path}: {text}",
-            hint="Free some space. All that was acknowledged is safe.",
+            hint="Free some space. Acknowledged messages are safe.",
         )
-    return StoreInvalid(f"the disk refused a change in {path}: {text}", hint="Nothing of it was stored.")
+    return StoreInvalid(f"the disk refused a change in {path}: {text}", hint="Nothing was stored.")
 
 
 def _has_room(path: str) -> bool:
-    """Whether a store transaction would fit: LMDB calls a write that a full disk cut short an input/output error."""
+    """Whether a store transaction would fit. LMDB reports a write cut short by a full disk as an input/output error."""
     import resource
 
     disk, limit = os.statvfs(path), resource.getrlimit(resource.RLIMIT_FSIZE)[0]

@@ -1,10 +1,9 @@
-"""Room at the end of the data file, written ahead of what a commit will need.
+"""Preallocation: zeros written to the end of the data file ahead of commits, for speed.
 
-A flush that also has to record a new length of the file costs up to twice as much as one that does not. Room that was
-only reserved (fallocate) does not help, as then the flush has to record that it is in use; zeros that were written
-do. LMDB never looks at pages behind the last one it uses.
+A flush that also records a new file length costs up to twice as much. Reserved room (fallocate) does not help, because
+the flush then records that the room is in use; written zeros help. LMDB never reads pages behind its last used page.
 
-Must not know: what is written. It is a matter of speed alone: where it cannot make room, the commit will say why.
+Must not know: the content of commits. Errors are ignored here, because the commit itself meets and reports them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _ZEROS: Final = bytes(CHUNK_BYTES)
 
 
 class Preallocation:
-    """Of one data file; used inside the writer gate only."""
+    """The preallocated room of one data file; used inside the writer gate only."""
 
     __slots__ = ("_descriptor", "_left", "_path")
 
@@ -27,23 +26,23 @@ class Preallocation:
         self._descriptor = -1
         self._left = 0
 
-    def spend(self, wanted: int) -> bool:
-        """Count what a commit may need, at the most; whether `provide` has to look how much there is."""
-        self._left -= wanted
+    def spend(self, needed: int) -> bool:
+        """Count the bytes that a commit needs at most; return whether to call `provide`."""
+        self._left -= needed
         return self._left < 0
 
-    def provide(self, used: int, wanted: int) -> None:
-        """See that there are `wanted` bytes behind the `used` ones, and some more while at it."""
+    def provide(self, used: int, needed: int) -> None:
+        """Extend the file to at least `needed` bytes behind the `used` bytes, in whole chunks."""
         with suppress(OSError):
             if self._descriptor < 0:
                 self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             end = os.fstat(self._descriptor).st_size
-            while end - used < wanted:
+            while end - used < needed:
                 end += os.pwrite(self._descriptor, _ZEROS, end)
-            self._left = end - used - wanted
+            self._left = end - used - needed
 
     def close(self) -> None:
-        """Close the file, and forget what was known of it."""
+        """Close the file, and forget its room."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -1,13 +1,13 @@
-"""What serializable transactions have read, shared by all processes of the machine (K2-3SI's read cache).
+"""The read cache: the latest readers of keys and ranges, shared by all processes of the machine (K2-3SI).
 
-One mapped file in the store's directory, touched inside the writer gate only and never synced: what it knows does not
-survive a reboot, and need not. It belongs to one store, incarnation, boot and generation. Whoever finds it absent,
-foreign or left half-changed by a process that was killed starts it anew, in a batch that first raises the durable
-watermark to the last timestamp issued: every transaction that might contradict a forgotten read is then refused.
+One mapped file in the store's directory, touched inside the writer gate only and never synced, as its content need not
+survive a reboot. The file belongs to one store, incarnation, boot and generation. A process that finds the file absent,
+foreign or half-changed by a killed process starts a new generation, in a batch that first raises the durable watermark
+to the last issued timestamp: every transaction that might contradict a forgotten read is then refused.
 
-Keys are remembered in a table of fixed size by hash, each slot with the latest reader of any of its keys; a range
-that finds no room any more is forgotten by raising the file's own watermark. Both can only refuse too much. The file
-also has the last timestamp that was issued without a commit.
+Keys live in a hash table of fixed size, each slot with the latest reader of any of its keys. Ranges beyond the room for
+them are forgotten by raising the file's own watermark. Both can only refuse too much. The file also holds the last
+timestamp that was issued without a commit.
 
 Invariant 18: the read time of a key or gap never falls. Bytes: docs/FORMAT.md.
 """
@@ -46,11 +46,11 @@ RANGES_MAX: Final = 256
 _BYTES: Final = _RANGES_FROM + RANGES_MAX * _RANGE_BYTES
 
 Range = tuple[int, int, int, bytes, bytes | None]
-"""Table, timestamp, transaction (0 if it has no number yet), first key, the key after the last (None: no end)."""
+"""Table, timestamp, transaction (0 before a number is issued), first key, the key after the last (None: no end)."""
 
 
 class ReadCache:
-    """The file of one store as one process has it mapped. Every call is made inside the writer gate."""
+    """The mapped file of one store in one process. Every call is made inside the writer gate."""
 
     __slots__ = ("_changes", "_clock", "_descriptor", "_identified", "_identity", "_map", "_path", "_ranges")
 
@@ -65,7 +65,7 @@ class ReadCache:
         self._changes = -1
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Unmap and close the file."""
         if self._map is not None:
             self._map.close()
             self._map = None
@@ -79,28 +79,30 @@ class ReadCache:
         """Whether this process has the file mapped."""
         return self._map is not None
 
-    def is_valid(self, head: Superblock) -> bool:
-        """Whether the file is there, ours, of this boot and generation, and whole."""
-        if not head.read_generation:
+    def is_valid(self, superblock: Superblock) -> bool:
+        """Whether the file exists, is whole, and belongs to this store, boot and generation."""
+        if not superblock.read_generation:
             return False
-        # The boot is that of the clock: the head's is the last one in which somebody wrote.
-        identified = (head.read_generation, self._clock.boot_id())
+        # The boot is the clock's: the superblock names the boot of the last write.
+        identified = (superblock.read_generation, self._clock.boot_id())
         if self._identified != identified:
-            # Only now need the file be looked at: whoever finds it gone begins another generation.
+            # A lost file begins a new generation, so only a new generation makes another look necessary.
             if not self._attach():
                 return False
-            self._identity = self._identify(head, os.fstat(self._descriptor).st_ino)
+            self._identity = self._identify(superblock, os.fstat(self._descriptor).st_ino)
             self._identified, self._changes = identified, -1
         data = self._map
         assert data is not None, "an identified file is mapped"
         return data[: _IDENTITY.size] == self._identity and not data[_DIRTY_AT]
 
-    def _identify(self, head: Superblock, inode: int) -> bytes:
+    def _identify(self, superblock: Superblock, inode: int) -> bytes:
         boot_id = self._clock.boot_id()
-        return _IDENTITY.pack(_MAGIC, head.store_id, head.incarnation, boot_id, inode, head.read_generation)
+        return _IDENTITY.pack(
+            _MAGIC, superblock.store_id, superblock.incarnation, boot_id, inode, superblock.read_generation
+        )
 
     def _attach(self) -> bool:
-        """Map the file if it is there; one that was removed since is let go of."""
+        """Map the file if it exists, and unmap a file that was removed meanwhile."""
         if self._map is not None:
             if os.fstat(self._descriptor).st_nlink:
                 return True
@@ -118,12 +120,13 @@ class ReadCache:
             raise
         except OSError as error:
             raise StoreUnsafe(
-                f"{self._path} cannot be used: {error.strerror}", hint="Remove it; it is made again."
+                f"{self._path} cannot be opened: {error.strerror}",
+                hint="Remove the file; the next writer makes a new one.",
             ) from error
         try:
             if flags & os.O_CREAT:
                 os.fchmod(descriptor, 0o600)
-                # Writing through memory where a full disk has no page for it would kill the process.
+                # A write through memory for which a full disk has no page would kill the process.
                 if hasattr(os, "posix_fallocate"):
                     os.posix_fallocate(descriptor, 0, _BYTES)
                 else:
@@ -131,7 +134,8 @@ class ReadCache:
             status = os.fstat(descriptor)
             if status.st_mode & 0o022 or status.st_nlink != 1:
                 raise StoreUnsafe(
-                    f"{self._path} may be written by others", hint="Remove it; it is made again."
+                    f"{self._path} may be written by other users",
+                    hint="Remove the file; the next writer makes a new one.",
                 )
             if status.st_size == _BYTES:
                 self._map = mmap.mmap(descriptor, _BYTES)
@@ -142,18 +146,18 @@ class ReadCache:
             if descriptor >= 0:
                 os.close(descriptor)
 
-    def catch_up(self, head: Superblock) -> None:
-        """At the start of a batch: the oracle goes on after what was issued without a commit."""
-        if head.read_generation:
+    def catch_up(self, superblock: Superblock) -> None:
+        """Move the timestamp oracle past timestamps issued without a commit, at the start of a batch."""
+        if superblock.read_generation:
             if self._map is not None and not os.fstat(self._descriptor).st_nlink:
                 self.close()
-            issued = self.issued if self.is_valid(head) else head.timestamp_mark
-            if issued > head.last_timestamp:
-                head.last_timestamp = issued
+            issued = self.issued if self.is_valid(superblock) else superblock.timestamp_mark
+            if issued > superblock.last_timestamp:
+                superblock.last_timestamp = issued
 
-    def peek_issued(self, head: Superblock) -> int:
-        """The last timestamp issued without a commit, outside the gate and for reading only; 0 if there is none."""
-        if not head.read_generation:
+    def peek_issued(self, superblock: Superblock) -> int:
+        """The last timestamp issued without a commit, read outside the gate; 0 if there is none."""
+        if not superblock.read_generation:
             return 0
         try:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -164,30 +168,31 @@ class ReadCache:
             inode = os.fstat(descriptor).st_ino
         finally:
             os.close(descriptor)
-        wanted = self._identify(head, inode)
-        return int(_U64.unpack_from(data, _ISSUED_AT)[0]) if data[: _IDENTITY.size] == wanted else 0
+        is_ours = data[: _IDENTITY.size] == self._identify(superblock, inode)
+        return int(_U64.unpack_from(data, _ISSUED_AT)[0]) if is_ours else 0
 
     @property
     def issued(self) -> int:
         """The last timestamp issued without a commit."""
-        assert self._map is not None, "the file was found valid"
+        assert self._map is not None, "the file is valid"
         return int(_U64.unpack_from(self._map, _ISSUED_AT)[0])
 
     def note_issued(self, timestamp: int) -> None:
-        """A timestamp was issued without a commit."""
+        """Record a timestamp that is issued without a commit."""
         assert self._map is not None and timestamp > self.issued, "timestamps grow"
         _U64.pack_into(self._map, _ISSUED_AT, timestamp)
 
-    def start_anew(self, head: Superblock) -> None:
-        """Within a batch: forget every read, which is safe once the watermark that this raises is committed.
+    def start_anew(self, superblock: Superblock) -> None:
+        """Start a new generation within a batch, which forgets every read and raises the watermark.
 
-        The file names a generation that counts only from that commit on. Before the first one nothing was ever read.
+        The new generation is valid once the batch, and with it the watermark, is committed. Before the first generation
+        there were no reads to forget.
         """
-        head.last_timestamp = max(head.last_timestamp, head.timestamp_mark)
-        if head.read_generation:
-            head.read_watermark = head.last_timestamp
-        head.read_generation += 1
-        head.changes += 1
+        superblock.last_timestamp = max(superblock.last_timestamp, superblock.timestamp_mark)
+        if superblock.read_generation:
+            superblock.read_watermark = superblock.last_timestamp
+        superblock.read_generation += 1
+        superblock.changes += 1
         if not self._attach():
             with suppress(FileNotFoundError):
                 os.unlink(self._path)
@@ -196,16 +201,16 @@ class ReadCache:
         assert data is not None, "a file of the right size is mapped"
         data[_DIRTY_AT] = 1
         data[_IDENTITY.size : _DIRTY_AT] = bytes(_DIRTY_AT - _IDENTITY.size)
-        data[: _IDENTITY.size] = self._identify(head, os.fstat(self._descriptor).st_ino)
+        data[: _IDENTITY.size] = self._identify(superblock, os.fstat(self._descriptor).st_ino)
         data[_DIRTY_AT + 1 :] = bytes(_BYTES - _DIRTY_AT - 1)
-        _U64.pack_into(data, _ISSUED_AT, head.last_timestamp)
+        _U64.pack_into(data, _ISSUED_AT, superblock.last_timestamp)
         data[_DIRTY_AT] = 0
         self._identified = None
 
     def record_key(self, table_id: int, key: bytes, timestamp: int, txn: int) -> None:
-        """A transaction reads a key, there or not."""
+        """Record that a transaction reads a key, present or absent."""
         data, at = self._map, _slot(table_id, key)
-        assert data is not None, "the file was found valid"
+        assert data is not None, "the file is valid"
         if _U64.unpack_from(data, at)[0] < timestamp:
             data[_DIRTY_AT] = 1
             faults.reach("read_cache.half_changed")
@@ -213,79 +218,79 @@ class ReadCache:
             data[_DIRTY_AT] = 0
 
     def record_range(self, table_id: int, start: bytes, end: bytes | None, timestamp: int, txn: int) -> None:
-        """A transaction reads all keys from `start` on below `end`, and that there are no others.
+        """Record that a transaction reads all keys from `start` on below `end`, the gaps between keys included.
 
-        It takes the place of a range within it that nobody read later: one that is read on, or again.
+        The new range replaces an older or equally old range within it: a scan that goes on, or runs again.
         """
         data, ranges = self._map, self._load_ranges()
-        assert data is not None, "the file was found valid"
-        place = len(ranges)
+        assert data is not None, "the file is valid"
+        position = len(ranges)
         for index, (table, before, _, first, after) in enumerate(ranges):
             if table != table_id:
                 continue
             if before >= timestamp and _is_within((start, end), (first, after)):
                 return
             if before <= timestamp and _is_within((first, after), (start, end)):
-                place = index
+                position = index
                 break
         data[_DIRTY_AT] = 1
-        if place == RANGES_MAX:
+        if position == RANGES_MAX:
             ranges = self._forget(ranges)
-            place = len(ranges)
-        self._put_range(place, (table_id, timestamp, txn, start, end))
+            position = len(ranges)
+        self._put_range(position, (table_id, timestamp, txn, start, end))
         faults.reach("read_cache.half_changed")
-        _U64.pack_into(data, _RANGES_AT, max(len(ranges), place + 1))
+        _U64.pack_into(data, _RANGES_AT, max(len(ranges), position + 1))
         _U64.pack_into(data, _CHANGES_AT, _U64.unpack_from(data, _CHANGES_AT)[0] + 1)
         data[_DIRTY_AT] = 0
         self._changes = -1
 
     def _forget(self, ranges: list[Range]) -> list[Range]:
-        """The newer three quarters of the ranges; the watermark stands for the rest."""
-        assert self._map is not None, "the file was found valid"
-        kept = sorted(ranges, key=lambda each: each[1])
+        """Drop the oldest quarter of the ranges, which the raised watermark covers; return the ranges kept."""
+        assert self._map is not None, "the file is valid"
+        kept = sorted(ranges, key=lambda read: read[1])
         forgotten, kept = kept[: RANGES_MAX // 4], kept[RANGES_MAX // 4 :]
         watermark = max(_U64.unpack_from(self._map, _WATERMARK_AT)[0], forgotten[-1][1])
         _U64.pack_into(self._map, _WATERMARK_AT, watermark)
-        for place, each in enumerate(kept):
-            self._put_range(place, each)
+        for position, read in enumerate(kept):
+            self._put_range(position, read)
         return kept
 
-    def _put_range(self, place: int, each: Range) -> None:
-        table_id, timestamp, txn, start, end = each
-        assert self._map is not None, "the file was found valid"
+    def _put_range(self, position: int, read: Range) -> None:
+        table_id, timestamp, txn, start, end = read
+        assert self._map is not None, "the file is valid"
         header = _RANGE.pack(table_id, timestamp, txn, len(start), len(end or b""), end is not None)
         record = header + start + (end or b"")
-        at = _RANGES_FROM + place * _RANGE_BYTES
+        at = _RANGES_FROM + position * _RANGE_BYTES
         self._map[at : at + len(record)] = record
 
     def _load_ranges(self) -> list[Range]:
         data = self._map
-        assert data is not None, "the file was found valid"
+        assert data is not None, "the file is valid"
         changes = _U64.unpack_from(data, _CHANGES_AT)[0]
         if changes != self._changes:
             count = _U64.unpack_from(data, _RANGES_AT)[0]
-            self._ranges = [_range_at(data, place) for place in range(count)]
+            self._ranges = [_range_at(data, position) for position in range(count)]
             self._changes = changes
         return self._ranges
 
-    def watermark(self, head: Superblock) -> int:
-        """Writes of transactions with a timestamp below this are refused."""
-        assert self._map is not None, "the file was found valid"
-        return max(head.read_watermark, int(_U64.unpack_from(self._map, _WATERMARK_AT)[0]))
+    def watermark(self, superblock: Superblock) -> int:
+        """The timestamp below which writes of transactions are refused."""
+        assert self._map is not None, "the file is valid"
+        return max(superblock.read_watermark, int(_U64.unpack_from(self._map, _WATERMARK_AT)[0]))
 
     def ranges_after(self, timestamp: int) -> list[Range]:
-        """Ranges read by transactions with a later timestamp."""
-        return [each for each in self._load_ranges() if each[1] > timestamp]
+        """The ranges read by transactions with a later timestamp."""
+        return [read for read in self._load_ranges() if read[1] > timestamp]
 
     def reader_of(self, table_id: int, key: bytes) -> tuple[int, int]:
-        """Timestamp and number of the latest reader of a key (or of one that shares its slot); 0 for none."""
-        assert self._map is not None, "the file was found valid"
-        found: tuple[int, int] = _SLOT.unpack_from(self._map, _slot(table_id, key))
-        return found
+        """Timestamp and number of the latest reader of a key, or of a key in the same slot; 0 for none."""
+        assert self._map is not None, "the file is valid"
+        reader: tuple[int, int] = _SLOT.unpack_from(self._map, _slot(table_id, key))
+        return reader
 
 
 def _is_within(inner: tuple[bytes, bytes | None], outer: tuple[bytes, bytes | None]) -> bool:
-    """Whether all keys of one range (first, after the last) are in another."""
+    """Whether `outer` contains all keys of `inner`; a range is its first key and the key after its last."""
     (start, end), (first, after) = inner, outer
     return start >= first and (after is None or (end is not None and end <= after))
 
@@ -294,8 +299,8 @@ def _slot(table_id: int, key: bytes) -> int:
     return _SLOTS_FROM + (crc32(key, table_id & 0xFFFF_FFFF) & (SLOTS - 1)) * _SLOT.size
 
 
-def _range_at(data: mmap.mmap, place: int) -> Range:
-    at = _RANGES_FROM + place * _RANGE_BYTES
+def _range_at(data: mmap.mmap, position: int) -> Range:
+    at = _RANGES_FROM + position * _RANGE_BYTES
     table_id, timestamp, txn, start_bytes, end_bytes, has_end = _RANGE.unpack_from(data, at)
     at += _RANGE.size
     start = data[at : at + start_bytes]

@@ -1,8 +1,8 @@
-"""The one list of everything that is on disk: each named database, its key and its value.
+"""The list of everything on disk: each named database with key and value.
 
 The bytes are defined in docs/FORMAT.md, which tests pin with golden bytes. Notation: u64 and i64 are big-endian;
 `name` is ASCII; M(...) is MessagePack of an array with these elements in this order. Every value begins with a CRC-32
-over database seed, key and value, which every read checks: LMDB notices no flipped bit.
+over database seed, key and value, which every read checks, as LMDB does not notice a flipped bit.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from __future__ import annotations
 from zlib import crc32
 
 FORMAT_NUMBER = 1
-"""The layout below. A store of another number is refused, untouched."""
+"""The number of the layout below. A store with a different number is refused and left untouched."""
 
 
 class Database:
-    """A named database: its name, the seed that ties a record to it, and how much its checksum covers.
+    """A named database.
 
-    `sealed` bytes of the payload are covered, all if None: an entry's header, which holds a checksum of the body, so
-    that the aborted filter need not read bodies.
+    Attributes:
+        name: LMDB's name of the database.
+        seed: the start of each checksum, which ties a record to its database.
+        sealed: bytes of the payload that the checksum covers; None for all. The checksum of an entry covers the header,
+            which holds a checksum of the body, so that the aborted filter need not read bodies.
     """
 
     __slots__ = ("name", "sealed", "seed")
@@ -35,14 +38,14 @@ STORE = Database("store")
 """name -> M(...): `format` (format number, store id, created ms)."""
 
 HEADS = Database("heads")
-"""u64 object id -> what changes with every append: the store's own head at id 0, a topic's head, or with the top bit
-set a table's."""
+"""u64 object id -> the state that every append changes: the superblock at id 0, a topic's state, or, with the top bit
+set, a table's state."""
 
 TOPICS = Database("topics")
-"""topic name -> M(topic record). A deleted topic leaves a record, so that ledger ids and epochs go on counting."""
+"""topic name -> M(topic record). The record outlives the topic, so that ledger ids and epochs go on counting."""
 
 LEDGERS = Database("ledgers")
-"""u64 topic, u64 ledger -> M(ledger record), for every ledger that was closed."""
+"""u64 topic, u64 ledger -> M(ledger record), for every closed ledger."""
 
 ENTRY_HEADER_BYTES = 58
 ENTRIES = Database("entries", sealed=ENTRY_HEADER_BYTES)
@@ -52,7 +55,7 @@ PRODUCERS = Database("producers")
 """u64 topic, u64 session -> M(session record): connected producers, and waiting ones in the order of their turn."""
 
 OWNERS = Database("owners")
-"""u64 topic, u64 epoch -> M(session record, grant, end): who owned the topic, the last thousand."""
+"""u64 topic, u64 epoch -> M(session record, grant, end): the last thousand owners of the topic."""
 
 SEQUENCES = Database("sequences")
 """u64 topic, producer name, 00, u64 first -> u64 last, u64 txn: used sequence ids; txn 0 once plain or committed."""
@@ -61,14 +64,14 @@ TXNS = Database("txns")
 """u64 txn -> M(transaction record)."""
 
 TXN_PARTS = Database("txn_parts")
-"""u64 txn, u8 kind, u64 object -> M(part): what the transaction did to one topic, subscription or table."""
+"""u64 txn, u8 kind, u64 object -> M(part): the transaction's changes to one topic, subscription or table."""
 
 TXN_DEADLINES = Database("txn_deadlines")
 """u64 store clock ns, u64 txn -> nothing: the open transactions, most urgent first."""
 
 TXN_RUNS = Database("txn_runs")
-"""u64 topic, u64 txn, u64 ledger, u64 first entry -> u64 last entry, u64 messages up to there:
-where its entries are."""
+"""u64 topic, u64 txn, u64 ledger, u64 first entry -> u64 last entry, u64 messages through that entry: the runs of
+entries of a transaction."""
 
 OPEN_FIRST = Database("open_first")
 """u64 topic, u64 ledger, u64 entry, u64 txn -> i64 ledger, i64 entry: first messages of open transactions, in order,
@@ -78,62 +81,62 @@ ABORTED = Database("aborted")
 """u64 topic, u64 segment -> the aborted set, in segments."""
 
 LEASES = Database("leases")
-"""u64 lease -> M(owner): processes that hold something while they live."""
+"""u64 lease -> M(process identity): processes with transactions, sessions or consumers that end with the process."""
 
 LEASE_TXNS = Database("lease_txns")
-"""u64 lease, u64 txn -> nothing: open transactions that end with their owner's death."""
+"""u64 lease, u64 txn -> nothing: open transactions that end with the process of the lease."""
 
 SUBSCRIPTIONS = Database("subscriptions")
 """u64 topic, subscription name -> M(subscription record)."""
 
 CURSORS = Database("cursors")
-"""u64 subscription -> M(cursor): markDeletePosition, how far dispatch has come, counters."""
+"""u64 subscription -> M(cursor): markDeletePosition, read position, counters."""
 
 ACKS = Database("acks")
 """u64 subscription, u64 ledger, u64 first entry -> u64 last entry, bitmap: acknowledged ahead of markDeletePosition."""
 
 DELIVERIES = Database("deliveries")
-"""u64 subscription, u64 ledger, u64 entry -> M(parts): messages handed out or held back, and to whom."""
+"""u64 subscription, u64 ledger, u64 entry -> M(parts): messages delivered or held back, with the consumer."""
 
 AWAITED = Database("awaited")
-"""u64 subscription, u64 txn -> M(awaited): with `--on-open skip`, transactions that dispatch has passed over."""
+"""u64 subscription, u64 txn -> M(skipped transaction): with `--on-open skip`, transactions that dispatch skipped."""
 
 HELD = Database("held")
 """u64 subscription, u64 txn, u64 ledger, u64 entry -> bitmap: on Key_Shared with `--on-open skip`, committed messages
-that wait behind an awaited transaction's message of their key."""
+behind a skipped transaction's message of the same key."""
 
 CONSUMERS = Database("consumers")
 """u64 subscription, u64 consumer -> M(consumer record)."""
 
 PENDING = Database("pending")
-"""u64 subscription, u64 ledger, u64 entry, u64 txn -> bitmap: acknowledgements that wait for their transaction."""
+"""u64 subscription, u64 ledger, u64 entry, u64 txn -> bitmap: acknowledgements of open transactions."""
 
 TXN_PENDING = Database("txn_pending")
-"""u64 txn, u64 subscription, u64 ledger, u64 entry -> nothing: the same, to be found by transaction."""
+"""u64 txn, u64 subscription, u64 ledger, u64 entry -> nothing: the index of PENDING by transaction."""
 
 AUDIT = Database("audit")
 """u64 number -> M(audit record): changes by operators; with its highest bit set, transactions that expired."""
 
 PURGES = Database("purges")
-"""u64 topic -> nothing: deleted topics whose entries are still to be removed."""
+"""u64 topic -> nothing: deleted topics with entries still to be removed."""
 
 TABLES = Database("tables")
 """table name -> M(table record)."""
 
 ROWS = Database("rows")
-"""u64 table, key -> row: its newest finalised version, and at most one write intent."""
+"""u64 table, key -> row: the newest finalised version, and at most one write intent."""
 
 VERSIONS = Database("versions")
-"""u64 table, key in groups of 8, u64 all ones minus version -> version: committed ones that were superseded."""
+"""u64 table, key in groups of 8, u64 all ones minus version -> version: superseded committed versions."""
 
 TXN_KEYS = Database("txn_keys")
-"""u64 txn, u64 table, key -> nothing: where a transaction's write intents are."""
+"""u64 txn, u64 table, key -> nothing: the keys of a transaction's write intents."""
 
 CONFLICTS = Database("conflicts")
-"""u64 number -> M(conflict): who lost to whom over which key; the latest ones."""
+"""u64 number -> M(conflict): loser, winner and key of the latest conflicts."""
 
 TABLE_PURGES = Database("table_purges")
-"""u64 table -> nothing: deleted tables whose rows are still to be removed."""
+"""u64 table -> nothing: deleted tables with rows still to be removed."""
 
 ALL = (
     STORE, HEADS, TOPICS, LEDGERS, ENTRIES, PRODUCERS, OWNERS, SEQUENCES, TXNS, TXN_PARTS, TXN_DEADLINES, TXN_RUNS,
@@ -144,4 +147,4 @@ ALL = (
 PART_TOPIC = 1
 PART_SUBSCRIPTION = 2
 PART_TABLE = 3
-"""Kinds of what a transaction touches, in the key of TXN_PARTS."""
+"""The kinds of object in the key of TXN_PARTS."""

@@ -1,6 +1,6 @@
-"""The store's own head: the counters and clocks that every store transaction may move.
+"""The superblock: counters and clocks of the store, which every commit writes.
 
-Holds invariant 16's half: timestamps and every kind of id grow, and are recorded in the same commit that uses them.
+Holds one half of invariant 16: timestamps and ids grow, and are recorded in the commit that uses them.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from struct import Struct
 from storage.limits import TABLE_RETENTION_MS
 from storage.process.clock import Clock
 
-_HEAD = Struct(">16s16sqQQQQQQQQQQQQQQQQQQQq")
+_RECORD = Struct(">16s16sqQQQQQQQQQQQQQQQQQQQq")
 
 
 class ReapPolicy(IntEnum):
-    """Which transactions the next writer ends on its way."""
+    """The transactions that the next writer ends (reaps) in passing."""
 
     ALL = 0
-    """Overdue ones, and attached ones whose owner is proven dead."""
+    """Overdue transactions, and attached transactions of a process proven dead."""
     OVERDUE = 1
     MANUAL = 2
-    """None: `transactions reap` does it."""
+    """No transactions: `transactions reap` ends them."""
 
 
 class Superblock:
-    """One record; `changes` counts what the current batch did and is not stored.
+    """The one record; `changes` counts the changes of the current batch and is not stored.
 
     Attributes:
-        table_retention_ms: how far back table versions are kept.
-        read_generation: of the file of remembered reads that counts; 0 before there was one.
-        read_watermark: writes of transactions older than this are refused: what they would contradict is forgotten.
-        timestamp_mark: timestamps up to here may have been issued without a commit.
-        collected_timestamp: table versions superseded before it may be gone.
-        wall_offset_ns: wall clock minus store clock when they were last found to agree.
+        table_retention_ms: the age up to which table versions are kept.
+        read_generation: the valid generation of the read cache; 0 before the first.
+        read_watermark: the timestamp below which writes are refused, because the reads before it are forgotten.
+        timestamp_mark: the last timestamp that may have been issued without a commit.
+        collected_timestamp: the timestamp before which superseded table versions may be removed.
+        wall_offset_ns: wall clock minus store clock when both last agreed.
     """
 
     __slots__ = (
@@ -86,7 +86,7 @@ class Superblock:
         self.changes = 0
 
     def encode(self) -> bytes:
-        return _HEAD.pack(
+        return _RECORD.pack(
             self.store_id, self.boot_id, self.clock_offset_ns, self.last_clock_ns, self.last_timestamp,
             self.incarnation, self.commits, self.last_topic, self.last_subscription, self.last_txn,
             self.last_lease, self.last_consumer, self.last_producer, self.last_audit,
@@ -96,31 +96,31 @@ class Superblock:
 
     @classmethod
     def decode(cls, payload: memoryview) -> Superblock:
-        head = cls.__new__(cls)
+        block = cls.__new__(cls)
         (
-            head.store_id, head.boot_id, head.clock_offset_ns, head.last_clock_ns, head.last_timestamp,
-            head.incarnation, head.commits, head.last_topic, head.last_subscription, head.last_txn,
-            head.last_lease, head.last_consumer, head.last_producer, head.last_audit,
-            head.reap_policy, head.last_table, head.last_conflict, head.table_retention_ms, head.read_generation,
-            head.read_watermark, head.timestamp_mark, head.collected_timestamp, head.wall_offset_ns,
-        ) = _HEAD.unpack(payload)  # fmt: skip
-        head.changes = 0
-        return head
+            block.store_id, block.boot_id, block.clock_offset_ns, block.last_clock_ns, block.last_timestamp,
+            block.incarnation, block.commits, block.last_topic, block.last_subscription, block.last_txn,
+            block.last_lease, block.last_consumer, block.last_producer, block.last_audit,
+            block.reap_policy, block.last_table, block.last_conflict, block.table_retention_ms, block.read_generation,
+            block.read_watermark, block.timestamp_mark, block.collected_timestamp, block.wall_offset_ns,
+        ) = _RECORD.unpack(payload)  # fmt: skip
+        block.changes = 0
+        return block
 
     def now_ns(self, clock: Clock) -> int:
-        """The store clock. In a boot that has not written yet it stands where the last one left it."""
+        """The store clock, which stands at its last reading until the first write after a reboot."""
         if clock.boot_id() != self.boot_id:
             return self.last_clock_ns
         return max(clock.boot_ns() + self.clock_offset_ns, self.last_clock_ns)
 
     def go_on(self, clock: Clock) -> None:
-        """Let the store clock run on in this boot from its last recorded reading."""
+        """Continue the store clock in this boot from its last recorded reading."""
         if clock.boot_id() != self.boot_id:
             self.boot_id = clock.boot_id()
             self.clock_offset_ns = self.last_clock_ns - clock.boot_ns()
             self.wall_offset_ns = clock.wall_ns() - self.last_clock_ns
 
     def issue_timestamp(self, clock: Clock) -> int:
-        """max(clock, last + 1), in nanoseconds since 1970."""
+        """Issue the next timestamp: max(clock, last + 1), in nanoseconds since 1970."""
         self.last_timestamp = max(clock.wall_ns(), self.last_timestamp + 1)
         return self.last_timestamp

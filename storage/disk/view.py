@@ -1,13 +1,14 @@
-"""Views and write batches: what the engine sees of LMDB.
+"""Views and write batches: the engine's reads and writes of records.
 
-A `ReadView` is one consistent state of the store, a `WriteBatch` a view that changes. They are LMDB's transactions
-under names of our own, as *transaction* is ours (docs/ARCHITECTURE.md, "Words"). `environment/` makes and ends them.
+A `ReadView` is one consistent state of the store, a `WriteBatch` is a view with changes. Both are transactions of LMDB;
+the word *transaction* is reserved for transactions of users (docs/ARCHITECTURE.md, "Words"). `data_map.py` makes views,
+`writer.py` makes batches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from storage.disk.codec import key1, seal, unseal
 from storage.disk.read_cache import ReadCache
@@ -18,11 +19,11 @@ from storage.limits import KEY_BYTES_MAX
 from storage.process.clock import Clock
 from storage.process.locks import LockFile
 
-STORE_HEAD_KEY = key1(0)
+SUPERBLOCK_KEY = key1(0)
 
 
 class OpenRecord(Protocol):
-    """An object that stands under one key, and that a batch writes when it finishes."""
+    """An object that stands under one key, and that a batch writes when the batch finishes."""
 
     def encode(self) -> bytes: ...
 
@@ -31,7 +32,7 @@ R = TypeVar("R", bound=OpenRecord)
 
 
 class DurableRefusal(Exception):
-    """Commit what the batch holds, the doom or expiry of a transaction, then raise `error`."""
+    """Commit the batch, which dooms or expires a transaction, then raise `error`."""
 
     def __init__(self, error: TxnctlError) -> None:
         super().__init__(error.message)
@@ -39,7 +40,7 @@ class DurableRefusal(Exception):
 
 
 class ReadView:
-    """One consistent view of the store. Short-lived: nothing waits while it is open."""
+    """One consistent view of the store. Short-lived: no caller waits while a view is open."""
 
     __slots__ = ("_databases", "_raw", "_superblock", "clock")
 
@@ -51,11 +52,11 @@ class ReadView:
 
     @property
     def superblock(self) -> Superblock:
-        """The superblock of the store, read at its first use."""
+        """The superblock of the store, read at first use."""
         superblock = self._superblock
         if superblock is None:
-            data = self._raw.get(STORE_HEAD_KEY, db=self._databases["heads"])
-            superblock = self._superblock = Superblock.decode(unseal(HEADS, STORE_HEAD_KEY, data))
+            data = self._raw.get(SUPERBLOCK_KEY, db=self._databases["heads"])
+            superblock = self._superblock = Superblock.decode(unseal(HEADS, SUPERBLOCK_KEY, data))
         return superblock
 
     def get(self, database: Database, key: bytes) -> memoryview | None:
@@ -69,7 +70,7 @@ class ReadView:
         return None if payload is None else decode(payload)
 
     def opened(self, database: Database, key: bytes) -> Any:  # noqa: ARG002
-        """The record under `key` if it is open in this batch; None in a view, where no record changes."""
+        """The record under `key` if open in this batch; None in a view, where no record changes."""
         return None
 
     def database_stats(self) -> dict[str, dict[str, int]]:
@@ -129,10 +130,10 @@ class ReadView:
             return key, unseal(database, key, cursor.value())
 
     def last(self, database: Database, prefix: bytes, at: bytes) -> tuple[bytes, memoryview] | None:
-        """The last record with `prefix` whose key is `at` or below."""
+        """The last record with `prefix` and a key of at most `at`."""
         with self._raw.cursor(db=self._databases[database.name]) as cursor:
             if not (cursor.set_range(at) and cursor.key() == at):
-                # set_range left the cursor above `at`, or nowhere: step back, or take the very last.
+                # set_range left the cursor above `at`, or behind the end: step back, or take the last record.
                 moved = cursor.prev() if cursor.key() else cursor.last()
                 if not moved:
                     return None
@@ -142,37 +143,46 @@ class ReadView:
             return key, unseal(database, key, cursor.value())
 
     def count(self, database: Database) -> int:
-        """How many records the whole database has; costs nothing."""
+        """The number of records in the whole database, in constant time."""
         entries: int = self._raw.stat(self._databases[database.name])["entries"]
         return entries
 
     @property
     def commit(self) -> int:
-        """The number of the commit that this view shows, to wait for the next one.
+        """The number of the commit that this view shows, for `Connection.wait_for_commit`.
 
-        `Environment.last_commit` may be ahead of it: LMDB counts a commit before it shows it, by as long as an fsync.
+        `Environment.last_commit` may be ahead: LMDB counts a commit before views show it, by as long as an fsync.
         """
         number: int = self._raw.id()
         return number
 
     @property
     def now_ns(self) -> int:
-        """The store clock: it stands still after a reboot until somebody writes."""
+        """The store clock, which stands still from a reboot until the next write."""
         return self.superblock.now_ns(self.clock)
 
 
 def _seek(cursor: Any, prefix: bytes, start: bytes | None) -> bool:
-    """Go to the first key with `prefix`, from `start` on; False if nothing comes behind."""
+    """Go to the first key with `prefix`, from `start` on; False behind the last key."""
     if not (start or prefix):
         return bool(cursor.first())
     return bool(cursor.set_range(prefix if start is None else start))
 
 
-class WriteBatch(ReadView):
-    """A view that changes: one durable commit or nothing. Made by `Writer.write` alone.
+class BatchContext(NamedTuple):
+    """The open store as a batch needs it."""
 
-    Open records (topic states, cursors, counters) are shared by all code that runs in the batch, and are written once,
-    by `write_open`, if their bytes have changed. A record is never put by its key while it is open.
+    databases: dict[str, Any]
+    clock: Clock
+    lock_file: LockFile
+    read_cache: ReadCache
+
+
+class WriteBatch(ReadView):
+    """A view with changes: one durable commit or nothing. Only `Writer.write` makes batches.
+
+    Open records (topic states, cursors, counters) are shared by all code that runs in the batch. `write_open` writes
+    each of them once, if its bytes have changed; no code puts a record by its key as long as the record is open.
     """
 
     __slots__ = ("_open", "bytes", "dry_run", "lock_file", "naming", "read_cache")
@@ -180,25 +190,22 @@ class WriteBatch(ReadView):
     def __init__(
         self,
         raw: Any,
-        databases: dict[str, Any],
-        clock: Clock,
-        lock_file: LockFile,
-        read_cache: ReadCache,
+        context: BatchContext,
         naming: int,
         dry_run: bool,
     ) -> None:
-        super().__init__(raw, databases, clock)
-        self.lock_file = lock_file
-        self.read_cache = read_cache
+        super().__init__(raw, context.databases, context.clock)
+        self.lock_file = context.lock_file
+        self.read_cache = context.read_cache
         self.naming = naming
         self.bytes = 0
         self.dry_run = dry_run
         self._open: dict[tuple[Database, bytes], tuple[OpenRecord, memoryview | None]] = {}
-        self.superblock.go_on(clock)
-        read_cache.catch_up(self.superblock)
+        self.superblock.go_on(context.clock)
+        context.read_cache.catch_up(self.superblock)
 
     def put(self, database: Database, key: bytes, payload: bytes) -> None:
-        assert 0 < len(key) <= KEY_BYTES_MAX, "names are bounded, so that keys are"
+        assert 0 < len(key) <= KEY_BYTES_MAX, "bounded names make bounded keys"
         self._raw.put(key, seal(database, key, payload), db=self._databases[database.name])
         self.bytes += len(payload)
         self.superblock.changes += 1
@@ -242,7 +249,7 @@ class WriteBatch(ReadView):
         self._open.clear()
 
     def delete(self, database: Database, key: bytes) -> bool:
-        """Remove the record; False if there was none."""
+        """Remove the record; False if there is none."""
         self.superblock.changes += 1
         removed: bool = self._raw.delete(key, db=self._databases[database.name])
         return removed
@@ -250,7 +257,7 @@ class WriteBatch(ReadView):
     def delete_prefix(
         self, database: Database, prefix: bytes, limit: int = 1 << 62, stop: bytes | None = None
     ) -> int:
-        """Remove records with `prefix` up to and including `stop`, at most `limit` of them; how many."""
+        """Remove at most `limit` records with `prefix`, up to and including `stop`; return the number removed."""
         removed = 0
         with self._raw.cursor(db=self._databases[database.name]) as cursor:
             while removed < limit and cursor.set_range(prefix):
@@ -272,14 +279,14 @@ class WriteBatch(ReadView):
         return self.clock.wall_ms()
 
     def refuse(self, error: TxnctlError) -> DurableRefusal:
-        """For `raise batch.refuse(error)`: what the batch holds becomes durable before `error` is reported."""
+        """For `raise batch.refuse(error)`: the batch becomes durable before `error` is raised."""
         return DurableRefusal(error)
 
     def finish(self) -> None:
-        """Write the superblock; called once, right before the commit."""
+        """Write the superblock; called once, just before the commit."""
         superblock = self.superblock
         superblock.last_clock_ns = superblock.now_ns(self.clock)
         superblock.commits += 1
         self._raw.put(
-            STORE_HEAD_KEY, seal(HEADS, STORE_HEAD_KEY, superblock.encode()), db=self._databases["heads"]
+            SUPERBLOCK_KEY, seal(HEADS, SUPERBLOCK_KEY, superblock.encode()), db=self._databases["heads"]
         )

@@ -1,10 +1,10 @@
-"""What is done inside the writer gate: a change is run on a batch, and run again when the map has grown, and committed.
+"""The writer: inside the writer gate, run a change on a batch and commit the batch durably.
 
-Holds: batches of all processes pass one gate, which can be interrupted and names its holder; a batch is one durable
-commit (one fdatasync and one synchronous write) or nothing, in the store that is at its path. After a commit of which
-nobody knows whether it is on disk, the handle is latched.
+Holds: batches of all processes pass one gate (process/writer_gate.py). A batch is one durable commit (one fdatasync and
+one synchronous write) or nothing, in the store at its path. After a commit with an unknown outcome the handle is
+latched: every later call fails.
 
-Must not know: what a change means.
+Must not know: the meaning of a change.
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ from typing import Any, Final, TypeVar
 import lmdb
 
 from storage import faults
-from storage.disk.data_map import DataMap, OnWait
+from storage.disk.data_map import DataMap
 from storage.disk.lmdb_errors import DAMAGE, damaged, refused
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
-from storage.disk.view import DurableRefusal, ReadView, WriteBatch
+from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
 from storage.errors import OutcomeUnknown, StoreInvalid
 from storage.limits import LOCK_TIMEOUT_S
+from storage.process.writer_gate import OnWait
 
 T = TypeVar("T")
 _SPARE_BYTES: Final = 1 << 16
 
 
 class Writer:
-    """Of one environment.
+    """The writer of one environment.
 
     Attributes:
-        prologue: what every batch begins with.
+        prologue: called at the start of every batch.
     """
 
-    def __init__(self, data_map: DataMap, headroom: Preallocation, read_cache: ReadCache) -> None:
+    def __init__(self, data_map: DataMap, preallocation: Preallocation, read_cache: ReadCache) -> None:
         self._map = data_map
-        self._headroom = headroom
+        self._preallocation = preallocation
         self._read_cache = read_cache
         self.prologue: Callable[[WriteBatch], None] | None = None
 
@@ -45,10 +46,9 @@ class Writer:
     def recorded_view(
         self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
     ) -> Iterator[ReadView]:
-        """A view that is opened inside the writer gate, where `record` notes what will be read in it.
+        """Open a view inside the writer gate and let `record` note the coming reads; then leave the gate.
 
-        So whoever writes either sees the note, or had committed before the view was opened. The gate is left before
-        the view is handed out. Costs no fsync.
+        A writer therefore either sees the note, or committed before the view was opened. Costs no fsync.
         """
         self._map.check_usable()
         if self._map.read_only:
@@ -58,7 +58,7 @@ class Writer:
             )
         context, locks = self._map.view(), self._map.locks
         try:
-            locks.enter_gate(timeout_s, on_wait)
+            locks.gate.enter(timeout_s, on_wait)
             view = context.__enter__()
             try:
                 record(view)
@@ -66,7 +66,7 @@ class Writer:
                 context.__exit__(type(error), error, None)
                 raise
         finally:
-            locks.leave_gate()
+            locks.gate.leave()
         try:
             yield view
         except BaseException as error:
@@ -83,24 +83,24 @@ class Writer:
         on_wait: OnWait | None = None,
         dry_run: bool = False,
     ) -> T:
-        """Run `change` on a write batch and commit it durably; the result of `change`.
+        """Run `change` on a write batch and commit the batch durably; return the result of `change`.
 
-        `change` may run again (after the map has grown), so it touches nothing but the batch. If it raises, nothing
-        of the batch is kept, but for `raise batch.refuse(error)`. A batch that changed nothing is not committed.
+        `change` may run again (after the map has grown), so it must touch nothing but the batch. If `change` raises,
+        the batch is dropped, except after `raise batch.refuse(error)`. A batch without changes is not committed.
 
         Args:
             naming: the transaction that the caller names, which the prologue must not reap; 0 for none.
             dry_run: run everything, then drop the batch.
 
         Raises:
-            WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, and what `change` raises.
+            WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, and the errors of `change`.
         """
         self._map.check_usable()
         if self._map.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
         locks = self._map.locks
         try:
-            locks.enter_gate(timeout_s, on_wait)
+            locks.gate.enter(timeout_s, on_wait)
             locks.check_in_place()
             while True:
                 try:
@@ -110,15 +110,14 @@ class Writer:
                 except lmdb.MapResizedError:
                     self._map.resize(0, inside_gate=True)
         finally:
-            locks.leave_gate()
+            locks.gate.leave()
 
     def _write_once(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> T:
         data_map, raw = self._map, self._map.raw.begin(write=True)
         refusal: DurableRefusal | None = None
         try:
-            batch = WriteBatch(
-                raw, data_map.databases, data_map.clock, data_map.locks, self._read_cache, naming, dry_run
-            )
+            context = BatchContext(data_map.databases, data_map.clock, data_map.locks, self._read_cache)
+            batch = WriteBatch(raw, context, naming, dry_run)
             faults.reach("environment.before_change")
             if self.prologue is not None:
                 self.prologue(batch)
@@ -149,10 +148,10 @@ class Writer:
             raise refusal.error
         return result
 
-    def _make_room(self, wanted: int) -> None:
-        if self._headroom.spend(wanted):
+    def _make_room(self, needed: int) -> None:
+        if self._preallocation.spend(needed):
             raw = self._map.raw
-            self._headroom.provide((raw.info()["last_pgno"] + 1) * raw.stat()["psize"], wanted)
+            self._preallocation.provide((raw.info()["last_pgno"] + 1) * raw.stat()["psize"], needed)
 
     def _commit(self, raw: Any) -> None:
         path = self._map.path
@@ -167,6 +166,6 @@ class Writer:
                 self._map.failed = "a commit failed while its last page was written"
                 raise OutcomeUnknown(
                     f"the disk failed during the commit in {path}: {error}",
-                    hint="Open the store again and look: `txnctl transactions show`, or send the sequence id again.",
+                    hint="Open the store again and run `txnctl transactions show`, or send the sequence id again.",
                 ) from error
             raise refused(path, error) from error

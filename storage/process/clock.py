@@ -1,8 +1,8 @@
-"""The only source of time.
+"""The clocks of the machine: the only source of time.
 
-Wall time is recorded and shown, and never expires anybody. Deadlines, leases and delays run on the *store clock*:
+Wall time is recorded and shown, and never expires a deadline. Deadlines, leases and delays run on the *store clock*:
 nanoseconds that grow while the machine runs (CLOCK_BOOTTIME) and go on from the last recorded reading after a
-reboot, so that what remained of a deadline remains. `store_head.py` keeps the reading; here is the machine's part.
+reboot, so that the rest of a deadline remains. `disk/superblock.py` keeps the reading.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from storage.errors import InvalidValue
 
 _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
 _FOREVER_NS = 30 * 366 * 86_400 * 1_000_000_000
 
 
@@ -30,11 +28,11 @@ class Clock:
         self._boot_id: bytes | None = None
 
     def wall_ms(self) -> int:
-        """Milliseconds since 1970, as the machine believes."""
+        """Wall time in milliseconds since 1970."""
         return time.time_ns() // 1_000_000
 
     def wall_ns(self) -> int:
-        """Nanoseconds since 1970, as the machine believes."""
+        """Wall time in nanoseconds since 1970."""
         return time.time_ns()
 
     def boot_ns(self) -> int:
@@ -42,7 +40,7 @@ class Clock:
         return time.clock_gettime_ns(_BOOT_CLOCK)
 
     def boot_id(self) -> bytes:
-        """16 bytes that name this boot of the machine."""
+        """The id of this boot of the machine, 16 bytes."""
         if self._boot_id is None:
             self._boot_id = _read_boot_id()
         return self._boot_id
@@ -51,7 +49,7 @@ class Clock:
         time.sleep(seconds)
 
     def every(self, seconds: float, action: Callable[[], bool]) -> None:
-        """Call `action` every so often until it returns False, in a thread that keeps no process alive."""
+        """Call `action` every `seconds` until it returns False, in a daemon thread."""
         from threading import Thread
 
         def run() -> None:
@@ -63,7 +61,7 @@ class Clock:
 
 
 class ManualClock(Clock):
-    """A clock that tests move by hand. Sleeping moves it; what is to be called on the way is called by who moves it."""
+    """A clock that tests move by hand. `sleep` moves the clock, and the calls of `every` run in the moving thread."""
 
     __slots__ = ("_calls", "boot", "boot_now_ns", "wall_now_ns")
 
@@ -95,8 +93,8 @@ class ManualClock(Clock):
     def advance(self, seconds: float) -> None:
         """Let `seconds` pass on every clock."""
         until_ns = self.boot_now_ns + int(seconds * 1e9)
-        while due := [each for each in self._calls if each[0] <= until_ns]:
-            call = min(due, key=lambda each: each[0])
+        while due := [call for call in self._calls if call[0] <= until_ns]:
+            call = min(due, key=lambda call: call[0])
             self._calls.remove(call)
             self._move_to(call[0])
             if call[2]():
@@ -104,17 +102,17 @@ class ManualClock(Clock):
         self._move_to(until_ns)
 
     def _move_to(self, boot_ns: int) -> None:
-        """A call may have moved the clock beyond."""
+        """Move forward only: a call may have moved the clock further."""
         if boot_ns > self.boot_now_ns:
             self.wall_now_ns += boot_ns - self.boot_now_ns
             self.boot_now_ns = boot_ns
 
 
 def nanoseconds(seconds: Any, what: str) -> int:
-    """A span that a caller gave, as a number to add to a clock; None and infinity are 30 years.
+    """Convert a caller's time span to nanoseconds; None and infinity become 30 years.
 
     Raises:
-        InvalidValue: it is negative, or no number.
+        InvalidValue: the span is negative, or no number.
     """
     if seconds is None:
         return _FOREVER_NS
@@ -128,7 +126,7 @@ def _read_boot_id() -> bytes:
         with open(_BOOT_ID_FILE, "rb") as file:
             return bytes.fromhex(file.read().strip().replace(b"-", b"").decode("ascii"))
     except OSError:
-        # macOS: the boot session has a name of its own.
+        # macOS names the boot session.
         with os.popen("sysctl -n kern.bootsessionuuid") as pipe:
             return bytes.fromhex(pipe.read().strip().replace("-", "") or "00" * 16)
 

@@ -1,43 +1,44 @@
-"""Who did or holds something: host, boot, process, user, program; and what can be proven of it.
+"""The identity of a process, as records name it: host, boot, pid, start time, user, program.
 
-Whether an owner lives is proven by a kernel lock (lease.py), never by its pid. What is read here from the process
-table is evidence for people: a pid counts only together with its start time.
+Facts from the process table are for people to read: a pid counts only together with its start time. `liveness.py`
+decides by a kernel lock whether a process is alive or dead.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from storage.process.clock import Clock
 
 
-class ProcessIdentity:
-    """A process, as recorded when it took hold of something."""
+class ProcessIdentity(NamedTuple):
+    """A process, as recorded when it opened a transaction, a session or a consumer.
 
-    __slots__ = ("boot_id", "host", "pid", "program", "started", "user")
+    Attributes:
+        started: the start time in clock ticks since boot; 0 where the system has no /proc.
+    """
 
-    def __init__(self, host: str, boot_id: bytes, pid: int, started: int, user: str, program: str) -> None:
-        self.host = host
-        self.boot_id = boot_id
-        self.pid = pid
-        self.started = started
-        self.user = user
-        self.program = program
+    host: str
+    boot_id: bytes
+    pid: int
+    started: int
+    user: str
+    program: str
 
     def __str__(self) -> str:
         return f"{self.user}@{self.host}:{self.pid} ({self.program})"
 
     def fields(self) -> list[Any]:
-        return [self.host, self.boot_id, self.pid, self.started, self.user, self.program]
+        return list(self)
 
     @classmethod
     def of(cls, fields: list[Any]) -> ProcessIdentity:
         return cls(*fields[:6])
 
-    def row(self) -> dict[str, Any]:
-        """For reports."""
+    def row(self) -> dict[str, str | int]:
+        """The row of reports."""
         return {
             "host": self.host,
             "bootId": self.boot_id.hex(),
@@ -48,7 +49,7 @@ class ProcessIdentity:
 
 
 def this_process(clock: Clock, program: str | None = None) -> ProcessIdentity:
-    """The owner that this process is."""
+    """The identity of the calling process."""
     pid = os.getpid()
     if program is None:
         program = " ".join([os.path.basename(sys.argv[0] or "python"), *sys.argv[1:3]])
@@ -58,8 +59,8 @@ def this_process(clock: Clock, program: str | None = None) -> ProcessIdentity:
 
 
 def printable(text: str) -> str:
-    """Text of another process on one line, with what could drive a terminal escaped."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    """Text of a foreign process on one line, with control characters escaped."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def _user() -> str:
@@ -81,13 +82,13 @@ def _stat(pid: int) -> list[bytes] | None:
 
 
 def started(pid: int) -> int:
-    """The start time of a process in clock ticks since boot; 0 where the system does not tell."""
+    """The start time of a process in clock ticks since boot; 0 where the system has no /proc."""
     fields = _stat(pid)
     return int(fields[19]) if fields else 0
 
 
 def is_running(pid: int) -> bool:
-    """Whether any process has this pid."""
+    """Whether a process has this pid."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -98,13 +99,13 @@ def is_running(pid: int) -> bool:
 
 
 def is_stopped(pid: int, start: int) -> bool:
-    """Whether that very process is stopped (SIGSTOP, a debugger)."""
+    """Whether the process of this pid and start time is stopped (SIGSTOP, a debugger)."""
     fields = _stat(pid)
     return fields is not None and int(fields[19]) == start and fields[0] in (b"T", b"t")
 
 
 def describe(pid: int, start: int) -> str:
-    """A process in words for a message: pid, command, and whether it is stopped."""
+    """Describe a process in a message: pid, command, and whether the process is stopped."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             command = printable(file.read(200).replace(b"\0", b" ").decode("utf-8", "replace").strip())

@@ -6,9 +6,11 @@ from itertools import islice
 from typing import Any
 
 from storage import audit_trail
+from storage.audit_trail import AuditRecord
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.errors import NotFound
+from storage.values.timestamps import both
 
 
 def rows(connection: Connection, limit: int | None = None) -> list[dict[str, Any]]:
@@ -18,19 +20,26 @@ def rows(connection: Connection, limit: int | None = None) -> list[dict[str, Any
 
 
 def rows_in(view: ReadView, limit: int | None = None) -> list[dict[str, Any]]:
-    """The same, as a view shows it."""
-    found = (audit_trail.find(view, number) for number in islice(audit_trail.numbers(view), limit))
-    return [row for row in found if row is not None]
+    """Changes and expiries in a view, the newest first."""
+    records = (audit_trail.find(view, number) for number in islice(audit_trail.numbers(view), limit))
+    return [_row(record) for record in records if record is not None]
 
 
 def show(connection: Connection, number: int) -> dict[str, Any]:
-    """One of them.
+    """The record of a number.
 
     Raises:
         NotFound
     """
     with connection.view() as view:
-        row = audit_trail.find(view, number)
-    if row is None:
+        record = audit_trail.find(view, number)
+    if record is None:
         raise NotFound(f"there is no audit record {number}", hint="`txnctl audit list` shows them.")
-    return row
+    return _row(record)
+
+
+def _row(record: AuditRecord) -> dict[str, Any]:
+    return {
+        "number": record.number, **both("changed", record.changed_ms), "by": str(record.identity),
+        "action": record.action, "target": record.target, "reason": record.reason, "effects": record.effects,
+    }  # fmt: skip

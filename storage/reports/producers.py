@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from storage import audit_trail
 from storage.disk.connection import Connection
-from storage.disk.view import ReadView, WriteBatch
+from storage.disk.view import ReadView
 from storage.engine import Engine
 from storage.errors import SessionNotFound
 from storage.process.locks import LockFile
 from storage.topic import catalogue as topics, state as topic_head
 from storage.topic.catalogue import Topic
-from storage.topic.producers import departure, errors, ownership, session as sessions
+from storage.topic.producers import errors, ownership, session as sessions
 from storage.topic.producers.access_mode import AccessMode, Answer, judge_access
 from storage.topic.producers.last_publish import last_publish_ms
 from storage.topic.producers.ownership import Ownership
@@ -138,7 +137,7 @@ def show_session(engine: Engine, text: str) -> dict[str, Any]:
     """
     token, connection = Token(text), engine.connection
     with connection.view() as view:
-        topic, session = _find(view, token)
+        topic, session = find_session(view, token)
         head = topic_head.load(view, topic.topic_id)
         found = row(view, connection.environment.lock_file, topic, head, session, None)
         return {**found, "session": session.token}
@@ -153,7 +152,12 @@ def granted(engine: Engine, topic: Topic, session: ProducerSession) -> dict[str,
         return {**found, "session": session.token}
 
 
-def _find(view: ReadView, token: Token) -> tuple[Topic, ProducerSession]:
+def find_session(view: ReadView, token: Token) -> tuple[Topic, ProducerSession]:
+    """The session of a token.
+
+    Raises:
+        SessionNotFound
+    """
     for topic in topics.every(view):
         if topic.topic_id == token.topic_id:
             session = sessions.find(view, topic.topic_id, token.number)
@@ -163,28 +167,3 @@ def _find(view: ReadView, token: Token) -> tuple[Topic, ProducerSession]:
         f"session {token.number} is not there: it was closed, lost its topic, or never was",
         hint="`txnctl producers list` shows the sessions there are, `producers show TOPIC` those that were.",
     )
-
-
-def close_session(engine: Engine, text: str, dry_run: bool, reason: str | None) -> dict[str, Any]:
-    """End a session.
-
-    Raises:
-        InvalidValue, SessionNotFound
-    """
-    audit_trail.check_reason(reason)
-    token, connection = Token(text), engine.connection
-
-    def change(batch: WriteBatch) -> dict[str, Any]:
-        topic, session = _find(batch, token)
-        head = topic_head.load(batch, topic.topic_id)
-        found = row(batch, batch.lock_file, topic, head, session, None)
-        departure.leave(batch, session)
-        waiting = [
-            each for each in sessions.living(batch, topic.topic_id, batch.lock_file) if each.is_waiting
-        ]
-        result = {**found, "next": waiting[0].name if waiting else None, "dryRun": dry_run}
-        if reason is not None:
-            audit_trail.record(batch, connection.owner, "producers close", topic.full_name, reason, result)
-        return result
-
-    return connection.write(change, dry_run=dry_run)

@@ -151,7 +151,7 @@ def subscription_row(
     cursor = cursors.load(view, mine.subscription_id)
     backlog = backlogs.count(view, head, mine, cursor)
     attached = subscriptions.consumers(view, mine.subscription_id)
-    living = [each for each in attached if locks.is_held(each.lease)]
+    living = [each for each in attached if locks.leases.is_held(each.lease)]
     _, acknowledged_bytes = log.counts_through(view, found.topic_id, head, cursor.mark_delete)
     return {
         "type": mine.type.value, "subscriptionIsolationLevel": mine.level.value, "onOpen": mine.on_open.value,
@@ -193,7 +193,7 @@ def _consumer(
     view: ReadView, locks: LockFile, each: subscriptions.AttachedConsumer, unacked: int
 ) -> dict[str, Any]:
     owner = each.owner
-    state = locks.state(each.lease, owner, view.clock.boot_id())
+    state = locks.leases.state_of(each.lease, owner, view.clock.boot_id())
     return {
         "consumerName": each.name, "owner": str(owner), "pid": owner.pid, "state": state,
         "unackedMessages": unacked, **both("connectedSince", each.connected_ms)

@@ -55,9 +55,9 @@ def gate(connection: Connection) -> dict[str, Any] | None:
     """Who is in the writer gate at this moment: pid, holder in words, `held` or `stopped`; None if it is free."""
     connection.environment.check_usable()
     lock_file = connection.environment.lock_file
-    if not lock_file.gate_is_held():
+    if not lock_file.gate.is_held():
         return None
-    signature = lock_file.gate_signature() or (0, 0)
+    signature = lock_file.gate.signature() or (0, 0)
     return {
         "pid": signature[0] or None, "holder": describe(*signature),
         "state": "stopped" if is_stopped(*signature) else "held",
@@ -89,7 +89,7 @@ def locks(connection: Connection) -> list[dict[str, Any]]:
         for key, payload in view.scan(LEASES):
             owner = ProcessIdentity.of(unpack(payload))
             lease = int.from_bytes(key, "big")
-            state = lock_file.state(lease, owner, view.clock.boot_id())
+            state = lock_file.leases.state_of(lease, owner, view.clock.boot_id())
             rows.append({"lock": f"lease {lease}", "pid": owner.pid, "holder": str(owner), "state": state})
     for pid in processes_with(os.path.join(connection.path, FILE_NAME)):
         state = "stopped" if is_stopped(pid, started(pid)) else "open"

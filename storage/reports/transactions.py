@@ -1,23 +1,21 @@
-"""Transactions for people: list, show, wait, reap."""
+"""Transactions for people: list, show, wait."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import islice
 from typing import Any
 
-from storage import audit_trail
 from storage.disk.schema import PART_TABLE, PART_TOPIC, TXN_DEADLINES, TXNS
-from storage.disk.view import ReadView, WriteBatch
+from storage.disk.view import ReadView
 from storage.engine import Engine
 from storage.errors import WaitTimeout
-from storage.limits import DEATH_CHECK_S, REAP_STEP_MAX
+from storage.limits import DEATH_CHECK_S
 from storage.process.clock import nanoseconds
 from storage.table import conflict, report
 from storage.topic import catalogue as topics
 from storage.txn import reaper, record as records
-from storage.txn.coordinator import Ended, touches
+from storage.txn.coordinator import touches
 from storage.txn.liveness import GONE, owner_state
 from storage.txn.record import TransactionRecord
 from storage.values.names import short_topic_name
@@ -34,7 +32,7 @@ def rows(
 ) -> list[dict[str, Any]]:
     """Open transactions, oldest first; or those that ended, newest first."""
     with engine.connection.view() as view:
-        names = _topic_names(view)
+        names = topic_names(view)
         wanted = topics.get(view, topic).topic_id if topic is not None else None
         found = _ended_ones(view) if ended else iter(open_ones(view))
         chosen = (txn for txn in found if wanted is None or wanted in touches(view, txn, PART_TOPIC))
@@ -67,7 +65,7 @@ def history(
         limit: at most so many, the newest.
     """
     with engine.connection.view() as view:
-        names = _topic_names(view)
+        names = topic_names(view)
         wanted = topics.get(view, topic).topic_id if topic is not None else None
         found = [
             record
@@ -82,11 +80,12 @@ def history(
 
 def last_ended(view: ReadView, engine: Engine, limit: int) -> list[dict[str, Any]]:
     """Of the transactions that have ended those begun last, in a view."""
-    names = _topic_names(view)
+    names = topic_names(view)
     return [row(view, engine, records.get(view, txn), names) for txn in islice(_ended_ones(view), limit)]
 
 
-def _topic_names(view: ReadView) -> dict[int, str]:
+def topic_names(view: ReadView) -> dict[int, str]:
+    """Full names of all topics by id."""
     return {each.topic_id: each.full_name for each in topics.every(view)}
 
 
@@ -131,7 +130,7 @@ def show(engine: Engine, txn: int) -> dict[str, Any]:
 
 def described(view: ReadView, engine: Engine, record: TransactionRecord) -> dict[str, Any]:
     """All that is known of a transaction, in a view."""
-    names = _topic_names(view)
+    names = topic_names(view)
     parts = engine.coordinator.parts(view, record.txn_id)
     for part in parts:
         if "topicId" in part:
@@ -190,28 +189,3 @@ def wait(engine: Engine, txn: int, timeout: float | None) -> dict[str, Any]:
         connection.wait_for_commit(
             seen, min(until_ns, now_ns + (min(left_ns, pause_ns) if left_ns > 0 else pause_ns))
         )
-
-
-def reap(engine: Engine, limit: int, dry_run: bool, reason: str | None) -> list[dict[str, Any]]:
-    """End overdue and orphaned transactions, in store transactions of a bounded size; the rows of those that were."""
-    audit_trail.check_reason(reason)
-    by, rows = engine.connection.owner, list[dict[str, Any]]()
-
-    def change(batch: WriteBatch, room: int) -> list[dict[str, Any]]:
-        ended: list[Ended] = engine.reaper.run(batch, room)
-        names = _topic_names(batch)
-        ended_rows = [row(batch, engine, each.record, names) for each in ended]
-        if ended_rows:
-            ids = [each["txnId"] for each in ended_rows]
-            audit_trail.record(
-                batch, by, "transactions reap", ", ".join(ids[:20]), reason, {"transactionsAborted": ids}
-            )
-        return ended_rows
-
-    while len(rows) < limit:
-        room = limit - len(rows) if dry_run else min(limit - len(rows), REAP_STEP_MAX)
-        step = engine.connection.write(partial(change, room=room), dry_run=dry_run, naming=reaper.EVERY)
-        rows += step
-        if dry_run or len(step) < room:
-            break
-    return rows

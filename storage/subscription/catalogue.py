@@ -133,7 +133,7 @@ def sweep(
         end_owned: ends the transactions of a dead owner's lease, so that messages pending in them are free as well.
     """
     attached = consumers(batch, subscription.subscription_id)
-    living = [consumer for consumer in attached if batch.lock_file.is_held(consumer.lease)]
+    living = [consumer for consumer in attached if batch.lock_file.leases.is_held(consumer.lease)]
     dead = [consumer for consumer in attached if consumer not in living]
     for lease in {consumer.lease for consumer in dead}:
         end_owned(batch, lease)

@@ -10,7 +10,7 @@ being recorded meanwhile), 17, 18.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from storage import faults
 from storage.disk.view import DurableRefusal, ReadView, WriteBatch
@@ -42,7 +42,7 @@ class Write:
 
 
 class Writing:
-    """The writes of one transaction in one batch."""
+    """The writes of one transaction in one batch: `check` judges every key, then `place` or `commit` writes."""
 
     def __init__(
         self,
@@ -50,25 +50,43 @@ class Writing:
         coordinator: Coordinator,
         record: TransactionRecord,
         by: ProcessIdentity,
-        between: Callable[[], None] | None = None,
+        writes: Sequence[Write],
     ) -> None:
-        """Args:
-        between: does the transaction's remaining work in this batch, once all keys have passed.
-        """
         self._batch = batch
-        self._between = between
         self._record = record
         self._arbiter = Arbiter(batch, coordinator, by)
+        self._writes = writes
         self._writers: dict[int, RowWriter] = {}
+        self._rows: list[tuple[Write, Row]] = []
+        self._losers: list[tuple[TransactionRecord, Write]] = []
 
-    def place(self, writes: Sequence[Write]) -> None:
-        """Leave intents.
+    def check(self) -> None:
+        """Pass only if every key may be written. Only a refusal changes anything.
 
         Raises:
             WriteTooOld, LostConflict, RequestTooOld: the transaction is doomed, durably.
         """
-        record, new = self._record, {write.table_id: 0 for write in writes}
-        for write, judged in self._judge(writes):
+        self._arbiter.check_window(self._record)
+        look_up = read.state_of(self._batch)
+        self._load()
+        self._check_reads()
+        for write, row in self._rows:
+            self._check_versions(write, row, look_up)
+        pushed: dict[int, Write] = {}
+        for write, row in self._rows:
+            intent = row.intent
+            if intent is not None and intent.txn != self._record.txn_id and look_up(intent.txn) == OPEN:
+                pushed.setdefault(intent.txn, write)
+        self._losers = [(records.get(self._batch, txn), write) for txn, write in pushed.items()]
+        for holder, write in self._losers:
+            if not survives(self._record, holder):
+                self._lose(write.table, write.key, holder)
+
+    def place(self) -> None:
+        """Leave intents."""
+        self._doom_losers()
+        record, new = self._record, {write.table_id: 0 for write in self._writes}
+        for write, judged in self._rows:
             writer = self._writer(write.table_id)
             row = self._own(writer, write.key, judged)
             new[write.table_id] += writer.place(write.key, row, self._version(write))
@@ -76,14 +94,11 @@ class Writing:
             before = intents.count_of(self._batch, record.txn_id, table_id)
             intents.save_count(self._batch, record.txn_id, table_id, before + count)
 
-    def commit(self, writes: Sequence[Write]) -> None:
-        """Write committed versions without intents: the transaction is decided in this batch.
-
-        Raises:
-            as `place`
-        """
+    def commit(self) -> None:
+        """Write committed versions without intents: the transaction is decided in this batch."""
+        self._doom_losers()
         shown: dict[int, list[bytes]] = {}
-        for write, judged in self._judge(writes):
+        for write, judged in self._rows:
             writer = self._writer(write.table_id)
             row = self._own(writer, write.key, judged)
             if row.intent is not None:
@@ -94,6 +109,18 @@ class Writing:
         self._record.written = [
             [table_id, len(keys), keys[:KEYS_SHOWN_MAX]] for table_id, keys in shown.items()
         ]
+
+    def _load(self) -> None:
+        self._rows = [(write, self._writer(write.table_id).load(write.key)) for write in self._writes]
+
+    def _doom_losers(self) -> None:
+        """Abort the holders of intents that lost the push."""
+        for loser, write in self._losers:
+            self._arbiter.doom_other(loser, self._record, write.table, write.key)
+        if self._losers:
+            # Aborting has finalised rows: read again.
+            self._load()
+        faults.reach("table.before_write")
 
     def _writer(self, table_id: int) -> RowWriter:
         writer = self._writers.get(table_id)
@@ -115,40 +142,8 @@ class Writing:
 
     # Judging
 
-    def _judge(self, writes: Sequence[Write]) -> list[tuple[Write, Row]]:
-        """Pass only if every key may be written; then abort the transactions whose intents lose against this one.
-
-        Returns:
-            The writes, each with the present row.
-        """
-        self._arbiter.check_window(self._record)
-        look_up = read.state_of(self._batch)
-        rows = [(write, self._writer(write.table_id).load(write.key)) for write in writes]
-        self._check_reads(writes)
-        for write, row in rows:
-            self._check_versions(write, row, look_up)
-        losers: dict[int, Write] = {}
-        for write, row in rows:
-            intent = row.intent
-            if intent is not None and intent.txn != self._record.txn_id and look_up(intent.txn) == OPEN:
-                losers.setdefault(intent.txn, write)
-        if not losers and self._between is None:
-            faults.reach("table.before_write")
-            return rows
-        held = {txn: records.get(self._batch, txn) for txn in losers}
-        for txn, write in losers.items():
-            if not survives(self._record, held[txn]):
-                self._lose(write.table, write.key, held[txn])
-        for txn, write in losers.items():
-            self._arbiter.doom_other(held[txn], self._record, write.table, write.key)
-        if self._between is not None:
-            self._between()
-        faults.reach("table.before_write")
-        # Aborting has finalised rows, and appending messages may abort transactions of a former owner: read again.
-        return [(write, self._writer(write.table_id).load(write.key)) for write in writes]
-
-    def _check_reads(self, writes: Sequence[Write]) -> None:
-        batch, record = self._batch, self._record
+    def _check_reads(self) -> None:
+        batch, record, writes = self._batch, self._record, self._writes
         cache, superblock, own_timestamp = batch.read_cache, batch.superblock, record.timestamp
         if not superblock.read_generation:
             return
@@ -289,7 +284,7 @@ def commit_in(coordinator: Coordinator, batch: WriteBatch, txn_id: int, by: Proc
     return coordinator.commit(batch, txn_id, by, prepare)
 
 
-def check_tables(view: ReadView, writes: list[Write]) -> None:
+def check_tables(view: ReadView, writes: Sequence[Write]) -> None:
     """Raises:
     TableNotFound: the table of a write was deleted.
     """

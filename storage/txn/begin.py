@@ -25,7 +25,7 @@ class Started:
         self.now_ns = now_ns
 
 
-class BeginOptions:
+class NewTransaction:
     """The options of a new transaction.
 
     Attributes:
@@ -87,7 +87,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def new_record(
-    batch: WriteBatch, owner: ProcessIdentity, lease: int, begin: BeginOptions
+    batch: WriteBatch, owner: ProcessIdentity, lease: int, begin: NewTransaction
 ) -> TransactionRecord:
     """Make the record of the next transaction, open and not in the store yet."""
     started = begin.started or Started(batch.timestamp(), batch.now_ms, batch.now_ns)

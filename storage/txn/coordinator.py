@@ -24,7 +24,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TxnctlError
 from storage.process.identity import ProcessIdentity
 from storage.txn import errors, record as records
-from storage.txn.begin import BeginOptions, check_begin, new_record
+from storage.txn.begin import NewTransaction, check_begin, new_record
 from storage.txn.options import TransactionIsolation
 from storage.txn.record import TransactionRecord
 from storage.values.txn_state import STATE_CODES, AbortReason, TransactionState, Verdict, judge_end
@@ -80,7 +80,7 @@ class Coordinator:
         batch: WriteBatch,
         owner: ProcessIdentity,
         lease: int,
-        options: BeginOptions,
+        options: NewTransaction,
         ends_here: bool = False,
     ) -> TransactionRecord:
         """Begin a transaction.

@@ -14,4 +14,4 @@ def owner_state(view: ReadView, locks: LockFile, record: TransactionRecord) -> s
     """alive, stopped, dead, rebooted, unknown-host, or detached (no process is attached: only the deadline ends it)."""
     if not record.lease:
         return "detached"
-    return locks.state(record.lease, record.owner, view.clock.boot_id())
+    return locks.leases.state_of(record.lease, record.owner, view.clock.boot_id())

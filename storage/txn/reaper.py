@@ -39,7 +39,7 @@ def orphaned(view: ReadView, lock_file: LockFile) -> list[int]:
     ownerless: list[int] = []
     for key in view.keys(LEASES):
         lease = int.from_bytes(key, "big")
-        if not lock_file.is_held(lease):
+        if not lock_file.leases.is_held(lease):
             ownerless.extend(int.from_bytes(owned[8:], "big") for owned in view.keys(LEASE_TXNS, key))
     return ownerless
 
@@ -112,7 +112,7 @@ class Reaper:
     def _end_orphaned(self, batch: WriteBatch, limit: int) -> list[Ended]:
         ended: list[Ended] = []
         for key in list(batch.keys(LEASES)):
-            if batch.lock_file.is_held(int.from_bytes(key, "big")):
+            if batch.lock_file.leases.is_held(int.from_bytes(key, "big")):
                 continue
             owned = [int.from_bytes(name[8:], "big") for name in batch.keys(LEASE_TXNS, key)]
             due = [txn_id for txn_id in owned if txn_id != batch.naming][: limit - len(ended)]

@@ -1,1 +1,1 @@
-"""Values: positions, transaction ids, names, points in time, receipts. No value opens a store."""
+"""Values: positions, transaction ids and states, names, timestamps, receipts. A value never opens a store."""

@@ -1,4 +1,4 @@
-"""Names of topics, subscriptions, producers, consumers and labels, never paths; and names of constants."""
+"""Names of topics, subscriptions, producers, consumers and labels, and names of constants. A name is never a path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from storage.errors import InvalidName, InvalidValue
 from storage.limits import NAME_BYTES_MAX, TOPIC_NAME_BYTES_MAX
 
 LETTERS_PREFIX: Final = "dead-letter-"
-"""Of the producer names under which the store writes to dead-letter topics; nobody else may bear one."""
+"""The prefix of the producer names with which the store writes to dead-letter topics; reserved for the store."""
 
 N = TypeVar("N", bound=Enum)
 
@@ -46,12 +46,12 @@ def full_topic_name(name: str) -> str:
 
 
 def short_topic_name(full: str) -> str:
-    """The name as people write it: short in the default namespace, else full."""
+    """The short name of a topic in the default namespace, else the full name."""
     return full[len(_DEFAULT) :] if full.startswith(_DEFAULT) else full
 
 
 def check_name(kind: str, name: str) -> str:
-    """`name`, if it may be the name of a `kind`.
+    """Check that `name` is a valid name of a `kind`, and return `name`.
 
     Raises:
         InvalidName
@@ -63,20 +63,20 @@ def check_name(kind: str, name: str) -> str:
     return name
 
 
-def named(kind: type[N], value: N | str | None, what: str) -> N | None:
-    """A constant given as such or by its name: `READ_COMMITTED`, `read-committed`, `Key_Shared`, `keyShared`.
+def named(kind: type[N], value: N | str | None, noun: str) -> N | None:
+    """Return a constant given as a member or by name: `READ_COMMITTED`, `read-committed`, `Key_Shared`, `keyShared`.
 
     Raises:
-        InvalidValue: it is neither.
+        InvalidValue: the value is neither a member nor a name.
     """
     if value is None or isinstance(value, kind):
         return value
-    wanted = _bare(value) if isinstance(value, str) else ""
+    bare_name = _bare(value) if isinstance(value, str) else ""
     for name, constant in kind.__members__.items():
-        if _bare(name) == wanted:
+        if _bare(name) == bare_name:
             return constant
-    names = ", ".join(str(each.value) for each in kind)
-    raise InvalidValue(f"{value!r} is no {what}", hint=f"One of {names}.")
+    names = ", ".join(str(constant.value) for constant in kind)
+    raise InvalidValue(f"{value!r} is no {noun}", hint=f"One of {names}.")
 
 
 def _bare(name: str) -> str:

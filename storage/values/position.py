@@ -1,7 +1,7 @@
-"""Positions and message ids: order, text form.
+"""Positions and message ids: order and text form.
 
-`Position` names an entry: `ledgerId:entryId`. Positions order by ledger, then entry; `L:-1` stands before the
-first entry of ledger L. `MessageId` names a message: its entry and, in a batch, its index in it.
+`Position` names an entry: `ledgerId:entryId`. Positions order by ledger, then by entry; `L:-1` comes before the first
+entry of ledger L. `MessageId` names a message: its entry and, within a batch, its index.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Position(tuple[int, int]):
         """The position written as `L:E`.
 
         Raises:
-            InvalidPosition: the text is something else.
+            InvalidPosition: the text has another form.
         """
         match = _TEXT.fullmatch(text)
         if match is None or match[3] is not None:
@@ -95,7 +95,7 @@ class MessageId(tuple[int, int, int]):
         """The message id written as `L:E` or `L:E:B`.
 
         Raises:
-            InvalidPosition: the text is something else.
+            InvalidPosition: the text has another form.
         """
         match = _TEXT.fullmatch(text)
         if match is None or match[2] == "-1":
@@ -108,10 +108,10 @@ class MessageId(tuple[int, int, int]):
 
 
 class LateMessageId:
-    """The id of a message that its transaction keeps in this process: known once the message is written.
+    """The id of a message in the buffer of a transaction, known once the buffer is written.
 
-    Looking at it in any way has what the transaction keeps written. It compares as the `MessageId` that it stands for,
-    and may be given wherever one is taken.
+    Any use of the id writes the buffer. A late id compares and hashes like the resolved `MessageId`, and every call
+    that takes a `MessageId` takes a late id.
     """
 
     __slots__ = ("_find",)
@@ -121,10 +121,10 @@ class LateMessageId:
 
     @property
     def message_id(self) -> MessageId:
-        """The id itself.
+        """The `MessageId`, after writing the buffer if need be.
 
         Raises:
-            TxnctlError: the message cannot be written any more; as `Transaction.flush`.
+            TxnctlError: the message can no longer be written; see `Transaction.flush`.
         """
         return self._find()
 
@@ -160,7 +160,7 @@ class LateMessageId:
 
 
 class Extreme:
-    """`earliest` or `latest`: a start that depends on the topic and the isolation level."""
+    """`earliest` or `latest`: a start which depends on the topic and the isolation level."""
 
     __slots__ = ("name",)
 
@@ -178,11 +178,11 @@ EARLIEST: Final = Extreme("earliest")
 LATEST: Final = Extreme("latest")
 
 Start = Position | MessageId | Extreme
-"""Where a reader or a new subscription starts: a position or message id is the first one read."""
+"""The start of a reader or a new subscription: a position or message id is the first to be read."""
 
 
 def start_of(value: object) -> Position | MessageId | Extreme:
-    """Where to start, given as such or as text.
+    """Return a start given as a value or as text.
 
     Raises:
         InvalidPosition
@@ -202,7 +202,7 @@ def parse_start(text: str) -> Position | MessageId | Extreme:
     """`earliest`, `latest`, `L:E` or `L:E:B`.
 
     Raises:
-        InvalidPosition: the text is something else.
+        InvalidPosition: the text has another form.
     """
     if text == "earliest":
         return EARLIEST

@@ -1,29 +1,29 @@
-"""What a producer is told of what it sent: where each message went, and which were stored before.
+"""Receipts of sends: the position of each stored message, and the number of duplicates.
 
-Messages that a transaction keeps are offered together and stored together later; a receipt then knows its part of
-them once they are written, and has them written when it is looked at.
+A transaction buffers messages, and several batches are written together later, as one shipment. A receipt covers its
+own part of the shipment; reading the receipt writes the buffer.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from storage.values.position import MessageId, Position
 
 DUPLICATE: Final = MessageId(-1, -1, -1)
-"""What `send` returns for a sequence id that is stored already, as Pulsar does: nothing was stored again."""
+"""The id that `send` returns for a sequence id already stored, as Pulsar does: nothing is stored again."""
 
 
 class StoredEntry:
-    """What became of messages that were offered as one entry.
+    """The outcome of messages offered as one entry.
 
     Attributes:
-        start: the first of them, by its place among all that were offered together.
-        fresh: those that were stored, in order, counted from `start`; the others were stored before.
-        position: of the entry; None if nothing was stored.
-        ids: the sequence ids of those stored.
+        start: the index of the first message within the shipment.
+        fresh: indexes of the messages stored, counted from `start`; the rest are duplicates.
+        position: the position of the entry; None if nothing was stored.
+        ids: the sequence ids of the messages stored.
     """
 
     __slots__ = ("fresh", "ids", "position", "start")
@@ -38,55 +38,47 @@ class StoredEntry:
 
 
 class Shipment:
-    """Messages that were offered together, and where they are once they are stored.
+    """Messages that are written together.
 
     Attributes:
-        entries: None as long as they are kept.
+        entries: the outcome of each entry; None while the messages are buffered.
     """
 
-    __slots__ = ("_write", "entries")
+    __slots__ = ("entries",)
 
-    def __init__(
-        self, entries: list[StoredEntry] | None = None, write: Callable[[], None] | None = None
-    ) -> None:
-        """Args:
-        write: has kept messages written, or says why that cannot be any more.
-        """
+    def __init__(self, entries: list[StoredEntry] | None) -> None:
         self.entries = entries
-        self._write = write
 
     def look(self) -> list[StoredEntry]:
-        """Where they are; they are written now if they are still kept.
+        """The outcome of each entry. A shipment that is still buffered is written first.
 
         Raises:
-            TxnctlError: they cannot be written.
+            TxnctlError: the messages cannot be written.
         """
-        if self.entries is None and self._write is not None:
-            self._write()
-        assert self.entries is not None, "whoever keeps messages writes them, or says why not"
+        assert self.entries is not None, "the write of a buffer fills in the entries, or raises"
         return self.entries
 
 
 class BatchReceipt:
-    """Where a batch went. Looking at one from a transaction that keeps the batch has it written."""
+    """The receipt of a batch. Reading the receipt of a buffered batch writes the buffer."""
 
     __slots__ = ("_offered", "_shipment", "_start")
 
     def __init__(self, shipment: Shipment, start: int, offered: int) -> None:
         """Args:
-        start, offered: which messages of the shipment it is about: the first, and how many.
+        start, offered: the messages of this batch within the shipment: index of the first, and their number.
         """
         self._shipment = shipment
         self._start = start
         self._offered = offered
 
     @property
-    def is_kept(self) -> bool:
-        """Whether its transaction keeps the batch still: then whatever else is asked has it written."""
+    def is_buffered(self) -> bool:
+        """Whether the batch is still buffered; reading any other property writes the buffer."""
         return self._shipment.entries is None
 
     def _pieces(self) -> Iterator[tuple[StoredEntry, int, int]]:
-        """The entries with messages of ours: with the first of them, and the first after them."""
+        """The entries with messages of this batch, each with a range of indexes: first, and one past the last."""
         for entry in self._shipment.look():
             first = bisect_left(entry.fresh, self._start - entry.start)
             after = bisect_left(entry.fresh, self._start + self._offered - entry.start)
@@ -95,34 +87,34 @@ class BatchReceipt:
 
     @property
     def entries(self) -> list[tuple[Position, int]]:
-        """Positions in order, with how many messages each; other messages may stand in the same entries."""
+        """Positions in order, each with its number of messages; an entry may hold messages of more batches."""
         return [(_position(entry), after - first) for entry, first, after in self._pieces()]
 
     @property
     def count(self) -> int:
-        """Messages stored."""
+        """The number of messages stored."""
         return sum(after - first for _, first, after in self._pieces())
 
     @property
     def duplicates(self) -> int:
-        """Messages left out because their sequence ids are stored already."""
+        """The number of messages left out, because their sequence ids are stored already."""
         return self._offered - self.count
 
     @property
     def last_sequence_id(self) -> int:
-        """Of the last message stored; -1 if none was."""
-        found = -1
+        """The sequence id of the last message stored; -1 if no message was stored."""
+        sequence_id = -1
         for entry, _, after in self._pieces():
-            found = entry.ids[after - 1]
-        return found
+            sequence_id = entry.ids[after - 1]
+        return sequence_id
 
     @property
     def last_message_id(self) -> MessageId:
-        """The id of the last message stored; DUPLICATE if none was."""
-        found = DUPLICATE
+        """The id of the last message stored; DUPLICATE if no message was stored."""
+        message_id = DUPLICATE
         for entry, _, after in self._pieces():
-            found = _message_id(entry, after - 1)
-        return found
+            message_id = _message_id(entry, after - 1)
+        return message_id
 
     def __len__(self) -> int:
         return self.count
@@ -134,7 +126,7 @@ class BatchReceipt:
 
 
 def _position(entry: StoredEntry) -> Position:
-    assert entry.position is not None, "an entry of which something was stored has a position"
+    assert entry.position is not None, "an entry with stored messages has a position"
     return entry.position
 
 

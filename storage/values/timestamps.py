@@ -1,15 +1,15 @@
-"""Points in time as reports show them: milliseconds since 1970 inside, RFC 3339 in UTC outside."""
+"""Timestamps of reports: milliseconds since 1970 inside, RFC 3339 in UTC outside."""
 
 from __future__ import annotations
 
 from time import gmtime
 
 TIME_MS_MAX = 253_402_300_799_999
-"""The last millisecond of the year 9999, beyond which RFC 3339 has no words."""
+"""The last millisecond of the year 9999, the end of RFC 3339."""
 
 
 def rfc3339(time_ms: int | None) -> str | None:
-    """1700000000123 as `2023-11-14T22:13:20.123Z`; what has no such form is None."""
+    """Format 1700000000123 as `2023-11-14T22:13:20.123Z`; None for a time without such a form."""
     if time_ms is None or not 0 <= time_ms <= TIME_MS_MAX:
         return None
     at = gmtime(time_ms // 1000)

@@ -1,4 +1,4 @@
-"""Transaction ids: `most:least`. Most is the coordinator's id, 0 here; least is a sequence."""
+"""Transaction ids: `most:least`. `most` is the id of the coordinator, always 0; `least` is a sequence number."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TxnID(tuple[int, int]):
         """The id written as `0:42`, `(0,42)` or `42`.
 
         Raises:
-            InvalidTxnId: the text is something else.
+            InvalidTxnId: the text has another form.
         """
         match = _TEXT.fullmatch(text)
         if match is None:

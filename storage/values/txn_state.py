@@ -1,4 +1,4 @@
-"""States of a transaction and which may follow which. Pure.
+"""States of a transaction and the transitions between states. Pure.
 
 OPEN ──► COMMITTED        OPEN ──► ABORTED        nothing else, ever (invariant 16)
 """
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class TransactionState(Enum):
-    """Where a transaction stands."""
+    """The state of a transaction."""
 
     OPEN = "OPEN"
     COMMITTED = "COMMITTED"
@@ -17,7 +17,7 @@ class TransactionState(Enum):
 
 
 class AbortReason(Enum):
-    """Why a transaction was aborted."""
+    """The reason of an abort."""
 
     ASKED = "asked"
     TIMED_OUT = "timed-out"
@@ -33,7 +33,7 @@ STATE_CODES = (TransactionState.OPEN, TransactionState.COMMITTED, TransactionSta
 
 
 class Verdict(Enum):
-    """What a request to end a transaction comes to."""
+    """The answer to a request to end a transaction."""
 
     PROCEED = "proceed"
     ALREADY_SO = "already so"
@@ -42,7 +42,7 @@ class Verdict(Enum):
 
 
 def judge_end(state: TransactionState, asked: TransactionState, now_ns: int, deadline_ns: int) -> Verdict:
-    """Whether a transaction may be ended as asked. State and deadline are compared here, once, under the writer gate.
+    """Decide whether a transaction may be ended as asked; called once, inside the writer gate.
 
     Repeating a commit succeeds however late; after the deadline an open transaction can only be aborted.
     """

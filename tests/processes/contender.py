@@ -123,7 +123,7 @@ class Contender:
                 return
             self.pause(0.05)
         try:
-            handle.close_session(row["session"])
+            handle.admin.producers.close_session(row["session"])
         except LOST:
             self.note("lost lease", mode=mode)
 

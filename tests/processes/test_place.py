@@ -282,8 +282,8 @@ def test_root_leaves_the_store_of_a_user_to_the_user(spare: str):
         assert os.stat(os.path.join(spare, "lock.mdb")).st_uid == owner
     with Store.open(spare) as store:
         store.create_producer("t").send(b"of root")
-        store.compact()
-        store.backup(spare + ".backup")
+        store.maintenance.compact_store()
+        store.maintenance.backup_store(spare + ".backup")
     assert {name: os.stat(os.path.join(spare, name)).st_uid for name in os.listdir(spare)} == dict.fromkeys(
         FILES, owner
     )

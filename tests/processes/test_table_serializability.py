@@ -103,10 +103,10 @@ def directory() -> Iterator[Path]:
 def judge(run: Run) -> Judge:
     """End what is open, finalise, and take in what is there."""
     with Store.open(run.path, clock=Life(run.life)) as store:
-        for row in store.transactions():
-            store.abort(row["txnId"], force=True)
-        store.gc()
-        assert store.verify(full=True) == []
+        for row in store.reports.list_transactions():
+            store.admin.transactions.abort_transaction(row["txnId"], force=True)
+        store.maintenance.collect_garbage()
+        assert store.maintenance.verify_store(full=True) == []
         versions = committed_versions(store, TABLE, ALL_KEYS)
         shown = {row.key.decode(): row.value.decode() for row in store.table(TABLE).scan()}
         newest = {key: of_key[max(of_key)] for key, of_key in versions.items() if of_key}
@@ -120,7 +120,7 @@ def test_what_several_processes_did_is_serializable(directory: Path, children: C
     Store.create(run.path)
     with Store.open(run.path, clock=Life(run.life)) as store:
         store.create_table(TABLE)
-        store.admin.set_table_retention(7 * 86_400_000)
+        store.admin.settings.set_table_retention(7 * 86_400_000)
     began = time.monotonic()
     run.start()
     for until in range(TRANSACTIONS_BETWEEN, TRANSACTIONS, TRANSACTIONS_BETWEEN):

@@ -50,7 +50,7 @@ def main() -> None:
     with Store.open(path, lock_timeout=30) as store:
         adopted = adoption.adopt(store, Staging.at(place), batch, on_progress)
         adoption.clean_up(store, Staging.at(place), [])
-    say("already" if adopted.already else "adopted", adopted.rows)
+    say("already" if adopted.was_stored else "adopted", adopted.rows)
 
 
 if __name__ == "__main__":

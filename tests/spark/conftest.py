@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage import Store
-from tests.storage.conftest import MODEL_EXAMPLES  # noqa: F401  (how properties are tried is said there)
 from txnctl.spark.runtime.worker_python import worker_python
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def path(tmp_path: Path) -> Iterator[str]:
     Store.create(place)
     yield place
     with Store.open(place) as store:
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []
 
 
 @pytest.fixture

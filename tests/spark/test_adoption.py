@@ -19,7 +19,7 @@ from storage.process.clock import ManualClock
 from storage.topic.batching import columns_of, entries_of
 from tests.processes.child import Child
 from txnctl.spark.sink import progress
-from txnctl.spark.sink.adoption import Adopted, Batch, adopt, clean_up
+from txnctl.spark.sink.adoption import Adopted, StagedBatch, adopt, clean_up
 from txnctl.spark.sink.staged_file import StagedFile
 from txnctl.spark.sink.staging import Staging, file_name, write_name
 
@@ -32,7 +32,7 @@ Rows = dict[str, list[bytes]]
 @pytest.fixture
 def staging(tmp_path: Path) -> Staging:
     found = Staging.at(str(tmp_path / "staging"))
-    found.make()
+    found.make_directory()
     return found
 
 
@@ -82,7 +82,7 @@ class TestOneTransaction:
     def test_partitions_one_after_the_other(self, store: Store, staging: Staging) -> None:
         """Each topic has the rows of the first partition, then those of the second, each in its order."""
         files = staged(staging, {T: [b"1", b"2", b"3"], U: [b"a"]}, {}, {T: [b"4"], U: [b"b", b"c"]})
-        adopted = adopt(store, staging, Batch(files))
+        adopted = adopt(store, staging, StagedBatch(files))
         assert (values(store, "t"), values(store, "u")) == ([b"1", b"2", b"3", b"4"], [b"a", b"b", b"c"])
         assert {str(message.txn_id) for topic in "tu" for message in store.reader(topic)} == {adopted.txn}
         assert adopted.rows == 7
@@ -97,7 +97,7 @@ class TestOneTransaction:
                 dirty = [values(other, topic, IsolationLevel.READ_UNCOMMITTED) for topic in "tu"]
                 seen.append((done, rows, values(other, "t") + values(other, "u"), sum(map(len, dirty))))
 
-        adopt(store, staging, Batch(files), look)
+        adopt(store, staging, StagedBatch(files), look)
         assert seen == [(1, 3, [], 1), (3, 3, [], 3)]
 
     def test_a_table(self, store: Store, staging: Staging) -> None:
@@ -108,7 +108,7 @@ class TestOneTransaction:
         rows = staged_rows(
             staging, "accounts", [(b"a", b"1"), (b"b", b"1"), (b"gone", None)], [(b"a", b"2"), (b"c", None)]
         )
-        adopted = adopt(store, staging, Batch(rows, table="accounts"))
+        adopted = adopt(store, staging, StagedBatch(rows, table="accounts"))
         found = list(accounts.scan())
         assert [(row.key, row.value) for row in found] == [(b"a", b"2"), (b"b", b"1")]
         assert len({row.version for row in found}) == 1
@@ -117,7 +117,7 @@ class TestOneTransaction:
     def test_a_named_producer(self, store: Store, staging: Staging) -> None:
         """Rows bear the name that was given, and go on with the sequence ids of that name."""
         for rows in ([b"1", b"2"], [b"3"]):
-            adopt(store, staging, Batch(staged(staging, {T: rows}), producer="loader"))
+            adopt(store, staging, StagedBatch(staged(staging, {T: rows}), producer="loader"))
         assert [(m.producer_name, m.sequence_id) for m in store.reader("t")] == [
             ("loader", n) for n in range(3)
         ]
@@ -130,7 +130,7 @@ class TestOneTransaction:
         before = environment.last_commit()
         tracemalloc.start()
         try:
-            adopt(store, staging, Batch(files))
+            adopt(store, staging, StagedBatch(files))
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -140,8 +140,8 @@ class TestOneTransaction:
 
     def test_nothing_to_adopt(self, store: Store, staging: Staging) -> None:
         """A write without rows begins no transaction."""
-        assert adopt(store, staging, Batch([])) == Adopted(0)
-        assert store.transactions(ended=True) == []
+        assert adopt(store, staging, StagedBatch([])) == Adopted(0)
+        assert store.reports.list_transactions(ended=True) == []
 
 
 class TestExactlyOnce:
@@ -150,25 +150,29 @@ class TestExactlyOnce:
     def test_a_batch_that_is_there(self, store: Store, staging: Staging) -> None:
         """The same batch again, or an earlier one, changes nothing and says so; the next one is stored."""
         one, two = staged(staging, {T: [b"1"]}), [b"2"]
-        assert not adopt(store, staging, Batch(one, sink=QUERY, batch_id=4)).already
+        assert not adopt(store, staging, StagedBatch(one, sink=QUERY, batch_id=4)).was_stored
         before = store.connection.environment.last_commit()
         for number in (4, 3):
-            assert adopt(store, staging, Batch(one, sink=QUERY, batch_id=number)) == Adopted(0, already=True)
+            assert adopt(store, staging, StagedBatch(one, sink=QUERY, batch_id=number)) == Adopted(
+                0, was_stored=True
+            )
         assert store.connection.environment.last_commit() == before
-        assert not adopt(store, staging, Batch(staged(staging, {T: two}), sink=QUERY, batch_id=5)).already
+        assert not adopt(
+            store, staging, StagedBatch(staged(staging, {T: two}), sink=QUERY, batch_id=5)
+        ).was_stored
         assert values(store, "t") == [b"1", b"2"]
 
     def test_sinks_are_apart(self, store: Store, staging: Staging) -> None:
         """The batches of one query say nothing about those of another."""
         files = staged(staging, {T: [b"1"]})
         for sink in (QUERY, "other", progress.key_of_write("w")):
-            assert not adopt(store, staging, Batch(files, sink=sink)).already
+            assert not adopt(store, staging, StagedBatch(files, sink=sink)).was_stored
         assert values(store, "t") == [b"1"] * 3
 
     def test_the_row_says_what_was_stored(self, store: Store, staging: Staging) -> None:
         """Batch, rows, topics, transaction and time stand in the table of sinks, in the same transaction."""
         files = staged(staging, {T: [b"1", b"2"], U: [b"3"]})
-        adopted = adopt(store, staging, Batch(files, sink=QUERY, batch_id=7))
+        adopted = adopt(store, staging, StagedBatch(files, sink=QUERY, batch_id=7))
         row = store.table(progress.SINKS).get_row(QUERY.encode())
         assert row is not None and f"0:{row.txn}" == adopted.txn
         found = json.loads(row.value)
@@ -177,15 +181,15 @@ class TestExactlyOnce:
 
     def test_a_batch_without_rows_counts(self, store: Store, staging: Staging) -> None:
         """That there was nothing in it is recorded too."""
-        adopt(store, staging, Batch([], sink=QUERY, batch_id=2))
+        adopt(store, staging, StagedBatch([], sink=QUERY, batch_id=2))
         assert progress.last_batch(store, QUERY) == 2
 
     def test_staged_files_are_not_read_again(self, store: Store, staging: Staging) -> None:
         """A batch that is there is there, whatever became of the files that say it again."""
         files = staged(staging, {T: [b"1"]})
-        adopt(store, staging, Batch(files, sink=QUERY))
+        adopt(store, staging, StagedBatch(files, sink=QUERY))
         staging.remove(WRITE)
-        assert adopt(store, staging, Batch(files, sink=QUERY)).already
+        assert adopt(store, staging, StagedBatch(files, sink=QUERY)).was_stored
 
 
 class TestRefusals:
@@ -193,13 +197,13 @@ class TestRefusals:
 
     def check_nothing(self, store: Store) -> None:
         assert values(store, "t") == values(store, "u") == []
-        assert store.transactions() == []
+        assert store.reports.list_transactions() == []
 
     def test_a_topic_that_is_not_there(self, store: Store, staging: Staging) -> None:
         """Before anything is sent anywhere, the missing topic is named."""
         files = staged(staging, {T: [b"1"], f"{T}-missing": [b"2"]})
         with pytest.raises(TopicNotFound, match="t-missing"):
-            adopt(store, staging, Batch(files, sink=QUERY))
+            adopt(store, staging, StagedBatch(files, sink=QUERY))
         self.check_nothing(store)
         assert values(store, "t", IsolationLevel.READ_UNCOMMITTED) == []
         assert progress.last_batch(store, QUERY) is None
@@ -207,7 +211,11 @@ class TestRefusals:
     def test_a_table_that_is_not_there(self, store: Store, staging: Staging) -> None:
         """The missing table is named."""
         with pytest.raises(TableNotFound, match="accounts"):
-            adopt(store, staging, Batch(staged_rows(staging, "accounts", [(b"a", b"1")]), table="accounts"))
+            adopt(
+                store,
+                staging,
+                StagedBatch(staged_rows(staging, "accounts", [(b"a", b"1")]), table="accounts"),
+            )
         self.check_nothing(store)
 
     def test_a_damaged_file(self, store: Store, staging: Staging, tmp_path: Path) -> None:
@@ -217,10 +225,10 @@ class TestRefusals:
         good = path.read_bytes()
         path.write_bytes(good.replace(b"\x013", b"\x014"))
         with pytest.raises(InvalidValue, match="is damaged"):
-            adopt(store, staging, Batch(files, sink=QUERY))
+            adopt(store, staging, StagedBatch(files, sink=QUERY))
         self.check_nothing(store)
         path.write_bytes(good)
-        assert adopt(store, staging, Batch(files, sink=QUERY)).rows == 11
+        assert adopt(store, staging, StagedBatch(files, sink=QUERY)).rows == 11
 
     def test_a_topic_with_an_owner(self, store: Store, staging: Staging) -> None:
         """A topic that somebody owns takes nothing from a sink; the other topics of the batch neither."""
@@ -229,14 +237,14 @@ class TestRefusals:
             store.create_producer("u", access_mode="exclusive"),
             pytest.raises(ProducerBusy, match="topic u"),
         ):
-            adopt(store, staging, Batch(files, sink=QUERY))
+            adopt(store, staging, StagedBatch(files, sink=QUERY))
         self.check_nothing(store)
 
     def test_what_no_message_names(self, store: Store, staging: Staging, tmp_path: Path) -> None:
         """Of two attempts of one task only the one whose message came is stored, and the files of both go."""
         overtaken, counted = staged(staging, {T: [b"overtaken"]}, {T: [b"counted"]})
         assert (tmp_path / "staging" / WRITE / overtaken.name).exists()
-        adopt(store, staging, Batch([counted]))
+        adopt(store, staging, StagedBatch([counted]))
         clean_up(store, staging, [counted.write])
         assert values(store, "t") == [b"counted"]
         assert list((tmp_path / "staging").iterdir()) == []
@@ -256,11 +264,11 @@ class TestRefusals:
             for topic in "tu":
                 slow.create_topic(topic)
             with pytest.raises(RequestTooOld):
-                adopt(slow, staging, Batch(files, sink=QUERY), take_long)
+                adopt(slow, staging, StagedBatch(files, sink=QUERY), take_long)
             assert told == [1, 2]
             self.check_nothing(slow)
-            assert adopt(slow, staging, Batch(files), take_long).rows == 2
-            assert slow.verify(full=True) == []
+            assert adopt(slow, staging, StagedBatch(files), take_long).rows == 2
+            assert slow.maintenance.verify_store(full=True) == []
 
     def test_cleaning_up(self, store: Store, staging: Staging, tmp_path: Path) -> None:
         """The files of a write go, also those that no message names."""
@@ -272,7 +280,7 @@ class TestRefusals:
 class Drivers:
     """Adopts one batch in processes of their own."""
 
-    def __init__(self, path: str, staging: Staging, batch: Batch, directory: Path) -> None:
+    def __init__(self, path: str, staging: Staging, batch: StagedBatch, directory: Path) -> None:
         self.path, self.staging, self.batch = path, staging, batch
         self._file = directory / "batch"
         self._file.write_bytes(pickle.dumps(batch))
@@ -280,7 +288,7 @@ class Drivers:
 
     def start(self, *how: object) -> Child:
         """Start a driver; see `tests.spark.adopter`."""
-        arguments = (self.path, self.staging.place, self._file, *how)
+        arguments = (self.path, self.staging.directory, self._file, *how)
         child = Child(["-m", "tests.spark.adopter", *map(str, arguments)])
         self._children.append(child)
         return child
@@ -312,7 +320,7 @@ def drivers(path: str, staging: Staging, tmp_path: Path) -> Iterator[Drivers]:
             store.create_topic(topic)
     numbers = [b"%d" % n for n in range(5)]
     files = staged(staging, {T: numbers[:2], U: [b"a"]}, {T: numbers[2:], U: [b"b"]})
-    found = Drivers(path, staging, Batch(files, sink=QUERY, batch_id=3), tmp_path)
+    found = Drivers(path, staging, StagedBatch(files, sink=QUERY, batch_id=3), tmp_path)
     yield found
     found.close()
 
@@ -348,7 +356,7 @@ class TestKilledDrivers:
         assert kills >= 1, f"{point} is not reached"
         with Store.open(drivers.path) as store:
             adopt(store, drivers.staging, drivers.batch)
-            assert store.transactions() == []
+            assert store.reports.list_transactions() == []
         drivers.check_once()
 
 
@@ -361,7 +369,7 @@ class TestZombies:
         zombie.expect("sent")
         zombie.stop()
         with Store.open(drivers.path) as store:
-            assert not adopt(store, drivers.staging, drivers.batch).already
+            assert not adopt(store, drivers.staging, drivers.batch).was_stored
         drivers.check_once()
         zombie.resume()
         zombie.say("go on")
@@ -376,7 +384,7 @@ class TestZombies:
         zombie.stop()
         with Store.open(drivers.path) as store:
             adopt(store, drivers.staging, drivers.batch)
-            adopt(store, drivers.staging, Batch([], sink=QUERY, batch_id=4))
+            adopt(store, drivers.staging, StagedBatch([], sink=QUERY, batch_id=4))
         zombie.resume()
         zombie.say("go on")
         assert zombie.expect("already") == "0"

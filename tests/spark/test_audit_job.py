@@ -63,7 +63,7 @@ def test_a_bank_that_agrees_and_one_that_does_not(
     data = str(as_csv(lines, tmp_path / "bank.csv"))
     topic, table = {"path": path, "topic": "requests"}, {"path": path, "table": "accounts"}
 
-    found = audit.run(spark, topic, table, data, with_days=True)
+    found = audit.audit_balances(spark, audit.AuditSources(topic, table, data), with_days=True)
     assert (found.accounts, found.differing, found.skipped) == (len(totals), 0, 1)
     customers = sum(total for key, total in totals.items() if not is_settlement(key))
     assert found.days[-1] == Day(lines[-1].date, customers, customers)
@@ -73,7 +73,7 @@ def test_a_bank_that_agrees_and_one_that_does_not(
     accounts.put(wrong.encode(), b"0.01")
     accounts.delete(missing.encode())
     accounts.put(b"zz", b"not money")
-    found = audit.run(spark, topic, table, data)
+    found = audit.audit_balances(spark, audit.AuditSources(topic, table, data))
     assert found.differing == 3
     assert [each["account"] for each in found.differences] == [wrong, missing, "zz"]
     first = found.differences[0]

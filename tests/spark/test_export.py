@@ -43,7 +43,7 @@ def text_of(directory: Path) -> str:
 
 def test_json_is_what_produce_reads(messages: DataFrame, tmp_path: Path) -> None:
     """Values, keys, properties and times come back: null, empty, and bytes that are no text."""
-    assert export.run(messages, str(tmp_path / "out"), "json") == len(VALUES)
+    assert export.export_rows(messages, str(tmp_path / "out"), "json") == len(VALUES)
     lines = text_of(tmp_path / "out").encode().split(b"\n")[:-1]
     read = parse(lines, 1, skip_bad=False)
     assert read.errors == []
@@ -58,7 +58,7 @@ def test_json_is_what_produce_reads(messages: DataFrame, tmp_path: Path) -> None
 
 def test_csv_has_text_or_base64(messages: DataFrame, tmp_path: Path) -> None:
     """As `tables export` has them: of value and valueBase64 one holds something, or the value is empty or null."""
-    export.run(messages, str(tmp_path / "out"), "csv")
+    export.export_rows(messages, str(tmp_path / "out"), "csv")
     rows = list(csv.DictReader(io.StringIO(text_of(tmp_path / "out"), newline="")))
 
     def read(row: dict[str, str]) -> bytes:
@@ -75,7 +75,7 @@ def test_rows_of_a_table_are_what_tables_import_reads(
     version = store.table("accounts").put(b"B1", b"1.00")
     store.table("accounts").put(b"\xff", b"\xfe")
     rows = export.read_topic(spark, {"path": path, "table": "accounts"})
-    export.run(rows, str(tmp_path / "out"), "json", parts=1)
+    export.export_rows(rows, str(tmp_path / "out"), "json", max_files=1)
     first, second = map(json.loads, text_of(tmp_path / "out").splitlines())
     assert first == {"value": "1.00", "key": "B1", "version": str(version)}
     assert (second["keyBase64"], second["valueBase64"], "key" in second) == ("/w==", "/g==", False)
@@ -85,7 +85,7 @@ def test_parquet_has_the_columns_as_they_are(
     spark: SparkSession, messages: DataFrame, tmp_path: Path
 ) -> None:
     """Reading it gives the same rows."""
-    export.run(messages, str(tmp_path / "out"), "parquet")
+    export.export_rows(messages, str(tmp_path / "out"), "parquet")
     back = spark.read.parquet(str(tmp_path / "out"))
     assert back.schema == messages.schema
     assert back.orderBy("batchIndex").collect() == messages.orderBy("batchIndex").collect()
@@ -101,13 +101,13 @@ def test_nothing_is_replaced_unasked_and_nothing_half_done_is_left(
     place.mkdir()
     (place / "mine").write_text("")
     with pytest.raises(AlreadyExists):
-        export.run(messages, str(place), "json")
+        export.export_rows(messages, str(place), "json")
     failing = messages.withColumn("txnId", f.raise_error(f.lit("no")).cast("string"))
     with pytest.raises(Exception, match="no"):
-        export.run(failing, str(place), "json", overwrite=True)
+        export.export_rows(failing, str(place), "json", overwrite=True)
     assert os.listdir(tmp_path / "out") == ["mine"]
     assert [each.name for each in tmp_path.iterdir() if "partial" in each.name] == []
-    export.run(messages, str(place), "json", overwrite=True)
+    export.export_rows(messages, str(place), "json", overwrite=True)
     assert not (place / "mine").exists()
     assert (place / "_SUCCESS").exists()
 
@@ -125,6 +125,6 @@ def test_what_came_to_the_destination_meanwhile_stays(
 
     monkeypatch.setattr(export, "_write", slowly)
     with pytest.raises(AlreadyExists):
-        export.run(messages, str(place), "json")
+        export.export_rows(messages, str(place), "json")
     assert os.listdir(place) == ["theirs"]
     assert [each.name for each in tmp_path.iterdir() if "partial" in each.name] == []

@@ -11,7 +11,7 @@ import pytest
 from storage import Store
 from storage.errors import BadLine, InvalidValue
 from txnctl.pipelines import ingest
-from txnctl.pipelines.ingest import Columns
+from txnctl.pipelines.ingest import InputOptions, MessageColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ def test_rows_of_csv_become_json_with_their_key_and_time(
     file.write_text(
         'id,a.b,when\n1,"x,""y""",2024-05-01\n2,,2024-05-02T01:00:00+01:00\n3,1.10,1714608000001\n'
     )
-    done = ingest.run(spark, [str(file)], asked(path), Columns(key="id", event_time="when"))
+    done = ingest.ingest_files(spark, [str(file)], asked(path), MessageColumns(key="id", event_time="when"))
     assert done == ingest.Ingested(messages=3, skipped=0)
     values = [
         {"id": "1", "a.b": 'x,"y"', "when": "2024-05-01"},
@@ -60,7 +60,7 @@ def test_lines_of_json_are_stored_as_they_stand(
     for name, line in zip("zy", lines, strict=True):
         (tmp_path / f"{name}.ndjson").write_text(f"{line}\n\n")
     paths = [str(tmp_path / f"{name}.ndjson") for name in "zy"]
-    ingest.run(spark, paths, asked(path), Columns(key="id"))
+    ingest.ingest_files(spark, paths, asked(path), MessageColumns(key="id"))
     assert [each.value for each in store.reader("requests")] == [line.encode() for line in lines]
     assert [each.key for each in store.reader("requests")] == [b"1", b"b'c"]
 
@@ -72,18 +72,18 @@ def test_parquet_keeps_bytes_and_a_column_may_be_the_value(
     store.create_topic("requests")
     frame = spark.createDataFrame([(b"\xff\x00", bytearray(b"\x80v"))], "k binary, v binary")
     frame.write.parquet(str(tmp_path / "p.parquet"))
-    ingest.run(spark, [str(tmp_path / "p.parquet")], asked(path), Columns(key="k", value="v"))
+    ingest.ingest_files(spark, [str(tmp_path / "p.parquet")], asked(path), MessageColumns(key="k", value="v"))
     assert [(each.key, each.value) for each in store.reader("requests")] == [(b"\xff\x00", b"\x80v")]
 
 
 @pytest.mark.parametrize(
     ("name", "text", "row", "problem"),
     [
-        ("a.csv", "id,when\n1,2024-05-01\n2,2024-05-01,x\n", 3, "it has not the columns of the header"),
-        ("a.csv", "id,when\n1,2024-05-01\n2\n", 3, "it has not the columns of the header"),
-        ("a.ndjson", '{"id": 1}\n\n{"id": \n', 3, "it is not JSON"),
-        ("a.ndjson", '{"id": 1}\n[2]\n', 2, "it is no JSON object"),
-        ("a.ndjson", '{"id": 1}\n{"id": 2, "when": "soon"}\n', 2, "its when is no time"),
+        ("a.csv", "id,when\n1,2024-05-01\n2,2024-05-01,x\n", 3, "columns differ from the header"),
+        ("a.csv", "id,when\n1,2024-05-01\n2\n", 3, "columns differ from the header"),
+        ("a.ndjson", '{"id": 1}\n\n{"id": \n', 3, "not JSON"),
+        ("a.ndjson", '{"id": 1}\n[2]\n', 2, "not a JSON object"),
+        ("a.ndjson", '{"id": 1}\n{"id": 2, "when": "soon"}\n', 2, "when is not a time"),
     ],
 )
 def test_a_bad_row_is_named_and_nothing_is_stored(
@@ -93,12 +93,14 @@ def test_a_bad_row_is_named_and_nothing_is_stored(
     store.create_topic("requests")
     file = tmp_path / name
     file.write_text(text)
-    columns = Columns(key="id", event_time="when")
+    columns = MessageColumns(key="id", event_time="when")
     with pytest.raises(BadLine) as caught:
-        ingest.run(spark, [str(file)], asked(path), columns)
+        ingest.ingest_files(spark, [str(file)], asked(path), columns)
     assert caught.value.message == f"{file}: row {row}: {problem}"
     assert stored(store) == []
-    assert ingest.run(spark, [str(file)], asked(path), columns, skip=True) == ingest.Ingested(1, 1)
+    assert ingest.ingest_files(
+        spark, [str(file)], asked(path), columns, InputOptions(skip=True)
+    ) == ingest.Ingested(1, 1)
     assert [key for key, _ in stored(store)] == [b"1"]
 
 
@@ -109,5 +111,5 @@ def test_a_column_that_is_not_there_is_named(
     store.create_topic("requests")
     (tmp_path / "a.csv").write_text("id,delta\n1,2\n")
     with pytest.raises(InvalidValue, match="there is no column amount") as caught:
-        ingest.run(spark, [str(tmp_path / "a.csv")], asked(path), Columns(key="amount"))
+        ingest.ingest_files(spark, [str(tmp_path / "a.csv")], asked(path), MessageColumns(key="amount"))
     assert caught.value.hint == "The columns are id, delta."

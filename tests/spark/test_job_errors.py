@@ -64,7 +64,7 @@ def test_a_bad_row_is_a_bad_line() -> None:
     [
         ("[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03", "Path does not exist: file:/x"),
         ("[A.B_1] No.\n'Project ['x]\n\tat org.x", "No"),
-        ("", "it said nothing"),
+        ("", "no message"),
     ],
 )
 def test_of_a_message_of_spark_the_first_sentence_is_kept(text: str, says: str) -> None:

@@ -56,4 +56,4 @@ def test_each_row_once(store: Store, tmp_path: Path) -> None:
     assert Counter(found) == Counter(lines)
     assert found == lines
     assert progress.last_batch(store, query) == FILES - 1
-    assert store.transactions() == []
+    assert store.reports.list_transactions() == []

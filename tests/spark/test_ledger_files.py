@@ -20,9 +20,9 @@ from txnctl.spark import schemas
 from txnctl.spark.ledger_files import offload as offloading, range_export, upkeep
 from txnctl.spark.ledger_files.layout import LEDGERS, MANIFESTS, RANGES, UNDECIDED
 from txnctl.spark.ledger_files.offload import Offloaded, offload
-from txnctl.spark.ledger_files.range_plan import file_pieces
+from txnctl.spark.ledger_files.range_plan import file_partitions
 from txnctl.spark.ledger_files.root import Root
-from txnctl.spark.ledger_files.table_plan import snapshot_pieces
+from txnctl.spark.ledger_files.table_plan import snapshot_partitions
 from txnctl.spark.source.local_store import LocalStore
 from txnctl.spark.source.table_range import TableRange
 from txnctl.spark.source.topic_range import TopicRange
@@ -33,7 +33,7 @@ COMMITTED, UNCOMMITTED = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCO
 
 @pytest.fixture
 def root(tmp_path: Path) -> Root:
-    return Root.of(str(tmp_path / "off loaded"))
+    return Root.of_path(str(tmp_path / "off loaded"))
 
 
 def fill(store: Store, entries: int = 23, topic: str = "t") -> None:
@@ -55,10 +55,10 @@ def fill(store: Store, entries: int = 23, topic: str = "t") -> None:
 
 def span(store: Store, level: IsolationLevel, **given: Any) -> TopicRange:
     """The whole topic, unless something else is given."""
-    (extent,) = store.extents(["t"])
+    (extent,) = store.reports.topic_extents(["t"])
     asked = {"after": extent.before, "through": extent.bound(level), **given}
     return TopicRange(
-        LocalStore.of(store), extent.topic, extent.topic_id, level=level,
+        LocalStore.of_open_store(store), extent.topic, extent.topic_id, level=level,
         open_txns=frozenset(extent.open_txns), **asked,
     )  # fmt: skip
 
@@ -68,7 +68,7 @@ def rows(pieces: list[Any]) -> list[dict[str, Any]]:
 
 
 def files(done: Offloaded, kind: str) -> list[str]:
-    return sorted(done.directory.names(kind))
+    return sorted(done.directory.files_in(kind))
 
 
 @pytest.mark.parametrize("level", list(IsolationLevel))
@@ -80,7 +80,7 @@ def test_files_hold_what_the_store_holds(store: Store, root: Root, level: Isolat
         producer.send_batch([b"open", b"too"], txn=txn)
         producer.send(b"behind it")
     wanted = span(store, level)
-    found = rows(file_pieces(store, [wanted], root.uri))
+    found = rows(file_partitions(store, [wanted], root.uri))
     assert found == rows([wanted])
     assert {row["txnState"] for row in found} >= (
         {"OPEN", "ABORTED"} if level is UNCOMMITTED else {"COMMITTED"}
@@ -112,7 +112,7 @@ def test_bounds_inside_a_file_are_kept(
         store, level, after=Position(*after), through=Position(*through), first_index=first_index,
         stop_index=stop_index,
     )  # fmt: skip
-    assert rows(file_pieces(store, [wanted], root.uri)) == rows([wanted])
+    assert rows(file_partitions(store, [wanted], root.uri)) == rows([wanted])
 
 
 def test_columns_come_as_the_schema_asks(store: Store, root: Root):
@@ -123,7 +123,7 @@ def test_columns_come_as_the_schema_asks(store: Store, root: Root):
     schema = pa.schema([("txnId", pa.string()), ("value", pa.string())])
     batches = [
         batch
-        for piece in file_pieces(store, [span(store, COMMITTED)], root.uri)
+        for piece in file_partitions(store, [span(store, COMMITTED)], root.uri)
         for batch in piece.batches(schema)
     ]
     assert all(batch.schema == schema for batch in batches)
@@ -138,14 +138,16 @@ def test_only_closed_ledgers_whose_transactions_have_ended_are_offloaded(store: 
     with store.create_producer("t") as producer:
         producer.send(b"open", txn=txn)
     fill(store, 10)
-    (extent,) = store.extents(["t"])
+    (extent,) = store.reports.topic_extents(["t"])
     done = offload(store, "t", root)
     assert sorted(done.manifest.ledgers) == [1]
     assert done.undecided == len(extent.ledgers) - 2
     txn.commit()
     done = offload(store, "t", root)
     assert done.undecided == 0
-    assert sorted(done.manifest.ledgers) == [each.ledger_id for each in store.extents(["t"])[0].ledgers[:-1]]
+    assert sorted(done.manifest.ledgers) == [
+        each.ledger_id for each in store.reports.topic_extents(["t"])[0].ledgers[:-1]
+    ]
 
 
 def test_offloading_again_goes_on_where_it_stopped(store: Store, root: Root):
@@ -175,13 +177,13 @@ def test_a_file_is_written_in_row_groups(store: Store, root: Root, monkeypatch: 
     (file,) = done.manifest.files
     assert file.content.row_groups > 5
     wanted = span(store, COMMITTED, through=Position(5, 4))
-    pieces = file_pieces(store, [wanted], root.uri, minimum=5)
+    pieces = file_partitions(store, [wanted], root.uri, min_partitions=5)
     assert len(pieces) >= 5
     assert rows(pieces) == rows([wanted])
     narrow = span(store, COMMITTED, after=Position(3, 1), through=Position(3, 3))
-    pieces = file_pieces(store, [narrow], root.uri, minimum=100)
+    pieces = file_partitions(store, [narrow], root.uri, min_partitions=100)
     assert rows(pieces) == rows([narrow])
-    with done.directory.open(LEDGERS, file.name) as source:
+    with done.directory.open_file(LEDGERS, file.name) as source:
         groups = pq.ParquetFile(source).metadata
         touched = [piece for piece in pieces if piece._touches(groups.row_group(piece.groups[0]))]
     assert 0 < len(touched) < len(pieces)
@@ -190,12 +192,12 @@ def test_a_file_is_written_in_row_groups(store: Store, root: Root, monkeypatch: 
 def test_the_decided_tail_is_exported_once(store: Store, root: Root):
     """The second plan reuses the file of the first, and exports only what came since."""
     fill(store, 2)
-    first = file_pieces(store, [span(store, COMMITTED)], root.uri)
-    again = file_pieces(store, [span(store, COMMITTED)], root.uri)
+    first = file_partitions(store, [span(store, COMMITTED)], root.uri)
+    again = file_partitions(store, [span(store, COMMITTED)], root.uri)
     assert again == first
     with store.create_producer("t") as producer:
         producer.send(b"more")
-    third = file_pieces(store, [span(store, COMMITTED)], root.uri)
+    third = file_partitions(store, [span(store, COMMITTED)], root.uri)
     assert third[:-1] == first
     assert [row["value"] for row in rows(third[-1:])] == [b"more"]
 
@@ -206,17 +208,17 @@ def test_the_undecided_tail_keeps_the_states_of_its_plan(store: Store, root: Roo
     txn = store.transaction()
     with store.create_producer("t") as producer:
         producer.send(b"open", txn=txn)
-    pieces = file_pieces(store, [span(store, UNCOMMITTED)], root.uri)
+    pieces = file_partitions(store, [span(store, UNCOMMITTED)], root.uri)
     txn.commit()
     assert [row["txnState"] for row in rows(pieces)][-1] == "OPEN"
-    later = rows(file_pieces(store, [span(store, UNCOMMITTED)], root.uri))
+    later = rows(file_partitions(store, [span(store, UNCOMMITTED)], root.uri))
     assert [row["txnState"] for row in later][-1] == "COMMITTED"
 
 
 def test_a_topic_without_messages_has_no_partitions(store: Store, root: Root):
     """And nothing is left in the directory."""
     store.create_topic("t")
-    assert file_pieces(store, [span(store, COMMITTED)], root.uri) == []
+    assert file_partitions(store, [span(store, COMMITTED)], root.uri) == []
     assert files(offload(store, "t", root), RANGES) == []
 
 
@@ -225,20 +227,20 @@ def test_a_topic_created_again_has_a_directory_of_its_own(store: Store, root: Ro
     fill(store)
     before = span(store, COMMITTED)
     old = offload(store, "t", root)
-    store.admin.delete_topic("t")
+    store.admin.topics.delete_topic("t")
     fill(store, 11)
     new = offload(store, "t", root)
     assert new.directory.where() != old.directory.where()
-    assert rows(file_pieces(store, [span(store, COMMITTED)], root.uri)) == rows([span(store, COMMITTED)])
+    assert rows(file_partitions(store, [span(store, COMMITTED)], root.uri)) == rows([span(store, COMMITTED)])
     with pytest.raises(TopicNotFound, match="created again"):
-        file_pieces(store, [before], root.uri)
+        file_partitions(store, [before], root.uri)
 
 
 def test_a_restored_store_has_a_directory_of_its_own(store: Store, root: Root, tmp_path: Path):
     """It is another incarnation, whose ledgers may differ from those written after the backup."""
     fill(store)
     old = offload(store, "t", root)
-    store.backup(tmp_path / "backup")
+    store.maintenance.backup_store(tmp_path / "backup")
     Store.restore(tmp_path / "backup", tmp_path / "restored")
     with Store.open(tmp_path / "restored") as restored:
         new = offload(restored, "t", root)
@@ -251,7 +253,7 @@ def test_two_copies_of_a_store_that_were_both_written_to_are_told_apart(
 ):
     """A ledger that is not the one offloaded under its number is an error, not a mixture."""
     fill(store, 7)
-    store.backup(tmp_path / "copy")
+    store.maintenance.backup_store(tmp_path / "copy")
     fill(store, 11)
     offload(store, "t", root)
     with Store.open(tmp_path / "copy") as copy:
@@ -266,10 +268,14 @@ def test_several_that_offload_at_once_do_no_harm(store: Store, root: Root, monke
     fill(store, 60)
     with ThreadPoolExecutor(4) as pool:
         runs = [pool.submit(offload, store, "t", root) for _ in range(4)]
-    assert sum(len(run.result().added) for run in runs) == len(store.extents(["t"])[0].ledgers) - 1
+    assert (
+        sum(len(run.result().added) for run in runs) == len(store.reports.topic_extents(["t"])[0].ledgers) - 1
+    )
     done = offload(store, "t", root)
     assert done.added == []
-    assert sorted(done.manifest.ledgers) == [each.ledger_id for each in store.extents(["t"])[0].ledgers[:-1]]
+    assert sorted(done.manifest.ledgers) == [
+        each.ledger_id for each in store.reports.topic_extents(["t"])[0].ledgers[:-1]
+    ]
     assert files(done, LEDGERS) == sorted(file.name for file in done.manifest.files)
 
 
@@ -307,8 +313,8 @@ def test_what_another_run_offloads_meanwhile_is_not_collected(
         offload(store, "t", root)
 
     monkeypatch.setattr(upkeep, "verify", slowly)
-    row = job.run(store, "t", root.uri, is_verified=True, keep_ms=-60_000)
-    assert row["removedFiles"] == 1, "the manifest before the last one"
+    row = job.offload_topic(store, "t", job.OffloadOptions(root.uri, verify=True, retain_ms=-60_000))
+    assert row.removed_files == 1, "the manifest before the last one"
     done = offload(store, "t", root)
     verify(done.directory, done.manifest)
     assert len(done.manifest.files) == 2
@@ -319,7 +325,7 @@ def test_a_file_that_is_collected_before_it_is_named_is_never_named(
 ):
     """Its run fails, and the next one writes it again."""
     fill(store, 10)
-    written = offloading._written
+    written = offloading._write_ledgers
 
     def collected(*arguments: Any) -> Any:
         file = written(*arguments)
@@ -328,8 +334,8 @@ def test_a_file_that_is_collected_before_it_is_named_is_never_named(
         return file
 
     with monkeypatch.context() as patched:
-        patched.setattr(offloading, "_written", collected)
-        with pytest.raises(OffloadInvalid, match="is not there"):
+        patched.setattr(offloading, "_write_ledgers", collected)
+        with pytest.raises(OffloadInvalid, match="does not exist"):
             offload(store, "t", root)
     done = offload(store, "t", root)
     upkeep.verify(done.directory, done.manifest)
@@ -351,7 +357,7 @@ def test_verifying_reads_every_byte(store: Store, root: Root):
         upkeep.verify(done.directory, done.manifest)
     assert done.added[0].name in caught.value.message
     file.unlink()
-    with pytest.raises(OffloadInvalid, match="is not there"):
+    with pytest.raises(OffloadInvalid, match="does not exist"):
         upkeep.verify(done.directory, done.manifest)
 
 
@@ -361,11 +367,11 @@ def test_collecting_removes_what_nobody_needs_and_nothing_else(store: Store, roo
     txn = store.transaction()
     with store.create_producer("t") as producer:
         producer.send(b"open", txn=txn)
-    file_pieces(store, [span(store, UNCOMMITTED)], root.uri)
+    file_partitions(store, [span(store, UNCOMMITTED)], root.uri)
     txn.commit()
     fill(store, 1)
     fill(store, 12)
-    file_pieces(store, [span(store, COMMITTED)], root.uri)
+    file_partitions(store, [span(store, COMMITTED)], root.uri)
     done = offload(store, "t", root)
     assert (
         len(files(done, RANGES)) == 2
@@ -375,13 +381,13 @@ def test_collecting_removes_what_nobody_needs_and_nothing_else(store: Store, roo
     assert upkeep.collect(done.directory, done.manifest, 0) == 0
     assert upkeep.collect(done.directory, done.manifest, 1 << 62) == 3
     assert (len(files(done, RANGES)), files(done, UNDECIDED), len(files(done, MANIFESTS))) == (1, [], 1)
-    assert rows(file_pieces(store, [span(store, COMMITTED)], root.uri)) == rows([span(store, COMMITTED)])
+    assert rows(file_partitions(store, [span(store, COMMITTED)], root.uri)) == rows([span(store, COMMITTED)])
 
 
 def test_a_range_stays_as_long_as_a_plan_may_have_chosen_it(store: Store, root: Root):
     """Not its own age counts, but for how long its ledgers have been offloaded: until then plans took the range."""
     fill(store, 3)
-    pieces = file_pieces(store, [span(store, COMMITTED)], root.uri)
+    pieces = file_partitions(store, [span(store, COMMITTED)], root.uri)
     before = rows(pieces)
     fill(store, 9)
     done = offload(store, "t", root)
@@ -392,7 +398,7 @@ def test_a_range_stays_as_long_as_a_plan_may_have_chosen_it(store: Store, root: 
             os.utime(file, (now_ms / 1000 - 2 * day_s,) * 2)
         assert rows(pieces) == before
         assert upkeep.collect(done.directory, done.manifest, now_ms - day_s * 1000) == removed
-    with pytest.raises(OffloadInvalid, match="is not there"):
+    with pytest.raises(OffloadInvalid, match="does not exist"):
         rows(pieces)
 
 
@@ -403,7 +409,7 @@ def test_bytes_that_are_no_text_are_told(store: Store, root: Root):
     store.create_topic("t")
     with store.create_producer("t") as producer:
         producer.send(b"\xff")
-    (piece,) = file_pieces(store, [span(store, COMMITTED)], root.uri)
+    (piece,) = file_partitions(store, [span(store, COMMITTED)], root.uri)
     with pytest.raises(InvalidValue, match="is not UTF-8"):
         list(piece.batches(pa.schema([("value", pa.string())])))
 
@@ -414,7 +420,7 @@ def test_a_task_reads_files_where_lmdb_cannot_be_imported(store: Store, root: Ro
 
     fill(store)
     wanted = span(store, COMMITTED)
-    pieces = file_pieces(store, [wanted], root.uri)
+    pieces = file_partitions(store, [wanted], root.uri)
     packed = tmp_path / "pieces"
     packed.write_bytes(pickle.dumps((pieces, SCHEMA)))
     program = (
@@ -442,11 +448,13 @@ def test_a_table_is_read_from_files(store: Store, root: Root, as_of: bool):
     schema = schemas.arrow_columns(schemas.ROW_TYPES)
     at = version if as_of else None
     ranges = [
-        TableRange(LocalStore.of(store), "accounts", table.table_id, start, end, CheckMode.MINIMAL, at)
+        TableRange(
+            LocalStore.of_open_store(store), "accounts", table.table_id, start, end, CheckMode.MINIMAL, at
+        )
         for start, end in ((b"", b"040"), (b"040", b"040a"), (b"040a", b"9"), (b"9", None))
     ]
     wanted = [row for each in ranges for batch in each.batches(schema) for row in batch.to_pylist()]
-    pieces = snapshot_pieces(ranges, root.uri, 0)
+    pieces = snapshot_partitions(ranges, root.uri, 0)
     table.put(b"050", b"later")
     assert len(pieces) == 3
     assert [row for each in pieces for batch in each.batches(schema) for row in batch.to_pylist()] == wanted
@@ -458,8 +466,10 @@ def test_snapshots_of_tables_are_removed_by_their_age(store: Store, root: Root):
     store.create_table("accounts")
     table = store.table("accounts")
     table.put(b"B1", b"100")
-    whole = TableRange(LocalStore.of(store), "accounts", table.table_id, b"", None, CheckMode.MINIMAL, None)
-    for now_ms, left in ((0, 1), (0, 2), (SYSTEM_CLOCK.wall_ms() + 2 * upkeep.KEEP_MS, 1)):
-        (piece,) = snapshot_pieces([whole], root.uri, now_ms)
+    whole = TableRange(
+        LocalStore.of_open_store(store), "accounts", table.table_id, b"", None, CheckMode.MINIMAL, None
+    )
+    for now_ms, left in ((0, 1), (0, 2), (SYSTEM_CLOCK.wall_ms() + 2 * upkeep.RETAIN_MS, 1)):
+        (piece,) = snapshot_partitions([whole], root.uri, now_ms)
         directory = Path(root.for_spark(piece.path).removeprefix("file://")).parent
         assert len(list(directory.iterdir())) == left

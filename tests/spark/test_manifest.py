@@ -119,7 +119,7 @@ def test_stretches_join_without_gap_or_overlap(after, through, files):
 
 def test_the_name_of_a_range_says_what_is_in_it():
     """Planning lists the directory and opens no file."""
-    file = RangeFile.of((3, -1), (4, 17), CONTENT)
+    file = RangeFile.of_export((3, -1), (4, 17), CONTENT)
     assert RangeFile.parse(file.name) == file
     assert (file.after, file.through, file.rows, file.aborted, file.row_groups) == (
         (3, -1),
@@ -147,7 +147,7 @@ def test_a_file_of_somebody_else_is_no_range(name: str):
 )
 def test_spark_is_told_addresses_in_its_own_way(given_root: str, address: str):
     """S3 is s3a there, parameters of PyArrow are left out, and blanks stand as they are."""
-    assert Root.of(given_root).for_spark("a/b") == address
+    assert Root.of_path(given_root).for_spark("a/b") == address
 
 
 @pytest.mark.parametrize(

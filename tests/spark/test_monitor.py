@@ -9,7 +9,7 @@ import pytest
 
 from storage import Store
 from txnctl.pipelines import monitor
-from txnctl.pipelines.monitor import Monitor, Watch
+from txnctl.pipelines.monitor import Monitor, MonitorOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,10 +31,10 @@ def test_everything_is_counted_as_it_is_written(
         return str(producer.send(value, key=key, event_time=at, txn=txn))  # type: ignore[arg-type]
 
     def watch() -> monitor.View:
-        what = Watch(outsized=1_000_00)
+        what = MonitorOptions(outsized=1_000_00)
         taking = Monitor(what, str(tmp_path / "out"))
         options = {"path": path, "topic": "requests", "startingPosition": "earliest"}
-        monitor.run(spark, taking, what, options, str(tmp_path / "checkpoint")).wait()
+        monitor.start_monitoring(spark, taking, options, str(tmp_path / "checkpoint")).wait()
         return taking.view
 
     send("1", "500.00", JANUARY)
@@ -49,15 +49,16 @@ def test_everything_is_counted_as_it_is_written(
     open_.flush()
     view = watch()
     assert view.reserves == 500_00 - 20_50 - 1_500_00
-    assert (view.total["messages"], view.total["uncommitted"], view.total["skipped"]) == (6, 2, 1)
-    assert view.total["aborted"] == 1
-    assert {name: (each["inflow"], each["outflow"]) for name, each in view.periods.items()} == {
+    assert view.total is not None
+    assert (view.total.messages, view.total.uncommitted, view.total.skipped) == (6, 2, 1)
+    assert view.total.aborted == 1
+    assert {name: (sums.inflow, sums.outflow) for name, sums in view.periods.items()} == {
         "2024-01-01T00:00:00Z": (500_00, 20_50),
         "2024-02-01T00:00:00Z": (0, 1_500_00),
     }
     assert view.overdrawn == {"1": -1_000_00, "2": -20_50}
-    assert view.outsized[large]["outflow"] == 1_500_00
-    assert view.outsized[large]["txnId"] == str(open_.id)
+    assert view.outsized[large].outflow == 1_500_00
+    assert view.outsized[large].txn_id == str(open_.id)
 
     open_.commit()
     send("2", "20.50", FEBRUARY)

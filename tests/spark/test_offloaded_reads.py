@@ -86,8 +86,8 @@ def test_a_frame_reads_the_same_whatever_is_written_later(spark: SparkSession, f
     with filled.create_producer("one") as producer:
         for _ in range(9):
             producer.send(b"later")
-    for each in filled.transactions():
-        filled.commit(each["txnId"])
+    for each in filled.reports.list_transactions():
+        filled.commit_transaction(each["txnId"])
     load(spark, **asked).count()
     assert [rows(frame) for frame in frames] == before
 
@@ -135,8 +135,8 @@ def test_a_stream_reads_files(spark: SparkSession, filled: Store, tmp_path: Path
     run()
     with filled.create_producer("one") as producer:
         producer.send_batch([b"more", b"and more"])
-    for each in filled.transactions():
-        filled.commit(each["txnId"])
+    for each in filled.reports.list_transactions():
+        filled.commit_transaction(each["txnId"])
     run()
     wanted = [
         message.value

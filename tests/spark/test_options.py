@@ -10,7 +10,7 @@ from storage.subscription.isolation import IsolationLevel
 from storage.txn.options import CheckMode
 from storage.values.position import MessageId, Position
 from txnctl.spark import options
-from txnctl.spark.source.edges import Moment, Word
+from txnctl.spark.source.edges import PointWord, PublishTime
 
 ORDERS = "persistent://public/default/orders"
 PAYMENTS = "persistent://public/default/payments"
@@ -20,13 +20,16 @@ def test_a_topic_is_read_whole_and_committed_unless_said_otherwise() -> None:
     """From earliest to latest at READ_COMMITTED."""
     read = options.topic_read({"path": "/s", "topic": "orders"})
     assert (read.path, read.topics.names, read.level) == ("/s", (ORDERS,), IsolationLevel.READ_COMMITTED)
-    assert (read.start.of(ORDERS), read.end.of(ORDERS)) == (Word("earliest"), Word("latest"))
+    assert (read.start.point_in(ORDERS), read.end.point_in(ORDERS)) == (
+        PointWord("earliest"),
+        PointWord("latest"),
+    )
 
 
 def test_a_stream_starts_at_the_latest_unless_said_otherwise() -> None:
     """What was there before the query is not read."""
     stream = options.topic_stream({"path": "/s", "topic": "orders", "subscription": "settlement"})
-    assert stream.start.of(ORDERS) == Word("latest")
+    assert stream.start.point_in(ORDERS) == PointWord("latest")
     assert stream.subscription == "settlement"
 
 
@@ -55,16 +58,16 @@ def test_places_of_each_topic_are_a_json_object() -> None:
     start = options.topic_read(
         {"path": "/s", "topics": "orders,payments,other", "startingposition": text}
     ).start
-    assert start.of(ORDERS) == Position(12, 4471)
-    assert start.of(PAYMENTS) == MessageId(1, 0, 3)
-    assert start.of("persistent://public/default/other") == Word("earliest")
+    assert start.point_in(ORDERS) == Position(12, 4471)
+    assert start.point_in(PAYMENTS) == MessageId(1, 0, 3)
+    assert start.point_in("persistent://public/default/other") == PointWord("earliest")
 
 
 def test_times_are_milliseconds_or_rfc_3339() -> None:
     """Both are the same moment."""
     for text in ("1714557600000", "2024-05-01T10:00:00Z", "2024-05-01T12:00:00+02:00"):
         read = options.topic_read({"path": "/s", "topic": "orders", "endingtimestamp": text})
-        assert read.end.of(ORDERS) == Moment(1714557600000)
+        assert read.end.point_in(ORDERS) == PublishTime(1714557600000)
 
 
 def test_a_table_is_read_with_a_check_mode_or_as_of_a_time() -> None:
@@ -82,7 +85,7 @@ def test_a_table_is_read_with_a_check_mode_or_as_of_a_time() -> None:
 def test_a_size_has_a_unit_of_1024() -> None:
     """16m and 16777216 are the same."""
     for text in ("16m", "16MB", "16777216", "16384k"):
-        assert options.topic_stream({"topic": "orders", "maxBytesPerTrigger": text}).bytes == 1 << 24
+        assert options.topic_stream({"topic": "orders", "maxBytesPerTrigger": text}).max_bytes == 1 << 24
 
 
 def test_rows_are_written_to_a_topic_or_a_table() -> None:

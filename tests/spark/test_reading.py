@@ -27,12 +27,16 @@ def orders(store: Store) -> Store:
                 properties=[{"a": "b"}, None, {}],
                 event_times=[1_000, None, 0],
             )
-        committed, aborted, held = store.begin(), store.begin(), store.begin()
+        committed, aborted, held = (
+            store.begin_transaction(),
+            store.begin_transaction(),
+            store.begin_transaction(),
+        )
         for txn, value in ((committed, b"committed"), (aborted, b"aborted"), (held, b"open")):
             producer.send(value, txn=txn)
         producer.send(None)
-    store.commit(committed)
-    store.abort(aborted)
+    store.commit_transaction(committed)
+    store.admin.transactions.abort_transaction(aborted)
     return store
 
 
@@ -87,7 +91,7 @@ def test_a_data_frame_is_planned_once(spark: SparkSession, orders: Store, path: 
     before = frame.count()
     with orders.create_producer("orders") as producer:
         producer.send(b"later")
-    orders.abort("0:3")
+    orders.admin.transactions.abort_transaction("0:3")
     assert frame.count() == before
     assert read(spark, path, "value binary", topic="orders").count() == before + 2
 

@@ -24,7 +24,7 @@ def only_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyP
     """Nothing of this machine is found."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
-    monkeypatch.setattr(java, "_PLACES", ())
+    monkeypatch.setattr(java, "_PATTERNS", ())
     return monkeypatch
 
 
@@ -40,10 +40,10 @@ def test_java_home_comes_before_path_and_an_old_one_is_passed_over(
     old, new = a_java(tmp_path / "old", OLD), a_java(tmp_path / "new", NEW)
     only_here.setenv("JAVA_HOME", old)
     only_here.setenv("PATH", f"{new}/bin:/usr/bin:/bin")
-    found = java.needed()
+    found = java.require_java()
     assert (found.home, found.version, found.problem) == (new, 21, "")
     only_here.setenv("JAVA_HOME", new)
-    assert java.needed().home == new
+    assert java.require_java().home == new
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_java_home_comes_before_path_and_an_old_one_is_passed_over(
     [
         (OLD, "it is version 11"),
         (BARE, "it lacks the module"),
-        ("exit 3", "it does not start: it says nothing"),
+        ("exit 3", "it does not start: no output"),
     ],
 )
 def test_a_java_that_spark_cannot_use_is_named_with_the_reason(
@@ -61,7 +61,7 @@ def test_a_java_that_spark_cannot_use_is_named_with_the_reason(
     only_here.setenv("JAVA_HOME", a_java(tmp_path / "java", script))
     only_here.setenv("PATH", "/usr/bin:/bin") if not Path("/usr/bin/java").exists() else None
     with pytest.raises(ProgramMissing, match=says) as caught:
-        java.needed()
+        java.require_java()
     assert caught.value.exit_code == 11
     assert "openjdk-17-jre-headless" in (caught.value.hint or "")
 
@@ -69,10 +69,10 @@ def test_a_java_that_spark_cannot_use_is_named_with_the_reason(
 def test_no_java_at_all(only_here: pytest.MonkeyPatch) -> None:
     """It is said, and it is a row of the list of what is needed."""
     with pytest.raises(ProgramMissing, match="Java is not installed"):
-        java.needed()
-    first = requirements.describe()[0]
-    assert (first["what"], first["ok"], first["version"]) == ("Java", False, None)
-    assert "apt-get install" in first["hint"]
+        java.require_java()
+    first = requirements.check_all()[0]
+    assert (first.what, first.ok, first.version) == ("Java", False, None)
+    assert "apt-get install" in (first.hint or "")
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def test_a_missing_or_old_pyspark_is_asked_for(
     """Before Java is looked at, with the line to type."""
     monkeypatch.setattr(requirements, "_version", lambda package: version if package == "pyspark" else "99")
     with pytest.raises(ProgramMissing, match=says) as caught:
-        requirements.check()
+        requirements.require_all()
     assert "txnctl[spark]" in (caught.value.hint or "")
 
 
 @pytest.mark.needs_program("java")
 def test_what_is_here_will_do() -> None:
     """The machine that runs these tests has all of it."""
-    assert [row["what"] for row in requirements.describe() if row["ok"]] == ["Java", "PySpark", "PyArrow"]
+    assert [row.what for row in requirements.check_all() if row.ok] == ["Java", "PySpark", "PyArrow"]

@@ -12,12 +12,12 @@ import pytest
 
 from tests.processes.child import Child
 from txnctl.spark.runtime import scratch as scratches
-from txnctl.spark.runtime.scratch import PREFIX, scratch
+from txnctl.spark.runtime.scratch import PREFIX, scratch_directory
 
 OWNER = """
 from tests.processes.parent import hear, say
-from txnctl.spark.runtime.scratch import scratch
-with scratch() as place:
+from txnctl.spark.runtime.scratch import scratch_directory
+with scratch_directory() as place:
     open(f"{place}/file", "w").close()
     say("place", place)
     hear()
@@ -39,7 +39,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(parent: Path) -> None
         kept, left = Path(living.expect("place", 30)), Path(dead.expect("place", 30))
         dead.kill()
         assert left.exists()
-        with scratch() as mine:
+        with scratch_directory() as mine:
             assert sorted(os.listdir(parent)) == sorted([kept.name, Path(mine).name])
         assert os.listdir(parent) == [kept.name]
         assert (kept / "file").exists()
@@ -50,7 +50,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(parent: Path) -> None
 
 def test_it_is_gone_at_the_end_also_of_a_failure(parent: Path) -> None:
     """Which is passed on."""
-    with pytest.raises(FileExistsError), scratch() as place:
+    with pytest.raises(FileExistsError), scratch_directory() as place:
         os.mkdir(place)
     assert os.listdir(parent) == []
 
@@ -62,7 +62,7 @@ def test_what_is_not_ours_stays(parent: Path, tmp_path_factory: pytest.TempPathF
     (parent / f"{PREFIX}file").touch()
     (parent / f"{PREFIX}link").symlink_to(elsewhere)
     (parent / "txnctl-other").mkdir()
-    with scratch():
+    with scratch_directory():
         pass
     assert sorted(os.listdir(parent)) == sorted([f"{PREFIX}file", f"{PREFIX}link", "txnctl-other"])
     assert (elsewhere / "kept").exists()
@@ -83,7 +83,7 @@ def test_one_that_is_swept_before_its_owner_has_locked_it_is_made_anew(
         return place
 
     monkeypatch.setattr(scratches.tempfile, "mkdtemp", mkdtemp)
-    with scratch() as place:
+    with scratch_directory() as place:
         assert place not in swept
         assert os.path.isdir(place)
 
@@ -94,7 +94,7 @@ def test_many_at_once_never_take_each_other_s(parent: Path) -> None:
 
     def work(name: str) -> None:
         for _ in range(50):
-            with scratch() as place:
+            with scratch_directory() as place:
                 file = Path(place) / name
                 file.touch()
                 if os.listdir(place) != [name]:

@@ -54,7 +54,7 @@ def messages(spark: SparkSession, path: str) -> DataFrame:
 
 
 def settle_once(spark: SparkSession, settler: Settler, path: str, checkpoint: Path) -> None:
-    settle.run(spark, settler, options(path), str(checkpoint)).wait()
+    settle.start_settling(spark, settler, options(path), str(checkpoint)).wait()
 
 
 def test_committed_requests_are_applied_and_open_ones_wait(
@@ -86,7 +86,7 @@ def test_a_lost_checkpoint_applies_nothing_twice(
     """A new query reads from the cursor, which lags, and even from the beginning: the note in the store decides."""
     send(bank, ("B1", delta("1")), ("B1", delta("2")))
     settle_once(spark, Settler(bank, TOPIC, "accounts"), path, tmp_path / "c1")
-    bank.admin.delete_subscription("requests", "settle", force=True)
+    bank.admin.subscriptions.delete_subscription("requests", "settle", force=True)
     send(bank, ("B1", delta("4")))
     again = Settler(bank, TOPIC, "accounts")
     settle_once(spark, again, path, tmp_path / "c2")
@@ -99,15 +99,15 @@ def test_a_batch_that_comes_again_changes_nothing(spark: SparkSession, bank: Sto
     send(bank, ("B1", delta("1")))
     old = messages(spark, path)
     first, second = Settler(bank, TOPIC, "accounts"), Settler(bank, TOPIC, "accounts")
-    first.settle(old, 0)
-    first.settle(old, 0)
-    second.settle(old, 0)
+    first.settle_batch(old, 0)
+    first.settle_batch(old, 0)
+    second.settle_batch(old, 0)
     send(bank, ("B1", delta("2")), ("B2", delta("3")))
-    second.settle(messages(spark, path), 1)
-    first.settle(messages(spark, path), 1)
+    second.settle_batch(messages(spark, path), 1)
+    first.settle_batch(messages(spark, path), 1)
     assert balances(bank) == {"B1": "3.00", "B2": "3.00"}
     assert (first.total.requests, second.total.requests) == (1, 2)
-    assert first.through() == MessageId(1, 1, 1)
+    assert first.settled_through() == MessageId(1, 1, 1)
 
 
 def test_two_drivers_at_once_apply_a_batch_once(spark: SparkSession, bank: Store, path: str) -> None:
@@ -123,11 +123,11 @@ def test_two_drivers_at_once_apply_a_batch_once(spark: SparkSession, bank: Store
         def _apply(self, *arguments: object) -> settle.Settlement:
             if not self.overtaken:
                 self.overtaken = True
-                rival.settle(messages(spark, path), 0)
+                rival.settle_batch(messages(spark, path), 0)
             return super()._apply(*arguments)  # type: ignore[arg-type]
 
     slow = Overtaken(bank, TOPIC, "accounts")
-    slow.settle(messages(spark, path), 0)
+    slow.settle_batch(messages(spark, path), 0)
     assert balances(bank) == {"B1": "1.00"}
     assert (rival.total.requests, slow.total.requests) == (1, 0)
 
@@ -138,8 +138,8 @@ def test_a_table_that_was_created_again_is_not_taken_for_the_settled_one(bank: S
     note = {"through": "1:0", "tableId": bank.table("accounts").table_id}
     make_table(bank)
     bank.table(SINKS).put(f"settle {TOPIC} accounts".encode(), json.dumps(note).encode())
-    assert Settler(bank, TOPIC, "accounts").through() == MessageId(1, 0)
-    bank.admin.delete_table("accounts")
+    assert Settler(bank, TOPIC, "accounts").settled_through() == MessageId(1, 0)
+    bank.admin.tables.delete_table("accounts")
     with pytest.raises(TableNotFound):
         settled_through(bank, TOPIC, "accounts")
     bank.create_table("accounts")
@@ -149,7 +149,7 @@ def test_a_table_that_was_created_again_is_not_taken_for_the_settled_one(bank: S
         Settler(bank, TOPIC, "accounts")
     key = re.findall(r"txnctl tables rm txnctl-sinks '(.+)'", found.value.hint or "")[0]
     bank.table(SINKS).delete(key.encode())
-    assert Settler(bank, TOPIC, "accounts").through() is None
+    assert Settler(bank, TOPIC, "accounts").settled_through() is None
 
 
 @pytest.mark.parametrize(
@@ -170,11 +170,11 @@ def test_what_is_no_request_ends_it_or_is_left_out(
     """It is named by its position, and nothing of its batch is applied."""
     send(bank, ("B1", delta("1")))
     send(bank, bad)
-    with pytest.raises(BadInput, match="message 1:1 is no request"):
-        Settler(bank, TOPIC, "accounts").settle(messages(spark, path), 0)
+    with pytest.raises(BadInput, match="message 1:1 is not a request"):
+        Settler(bank, TOPIC, "accounts").settle_batch(messages(spark, path), 0)
     assert balances(bank) == {}
-    lenient = Settler(bank, TOPIC, "accounts", skip=True)
-    lenient.settle(messages(spark, path), 0)
+    lenient = Settler(bank, TOPIC, "accounts", settle.SettleOptions(skip=True))
+    lenient.settle_batch(messages(spark, path), 0)
     assert balances(bank) == {"B1": "1.00"}
     assert (lenient.total.requests, lenient.total.skipped) == (1, 1)
 
@@ -184,6 +184,6 @@ def test_the_error_of_a_streaming_batch_arrives_as_it_was_raised(
 ) -> None:
     """Not as the text that the JVM makes of it: the hint is there."""
     send(bank, ("B1", "no request"))
-    with pytest.raises(BadInput, match="message 1:0 is no request") as caught:
+    with pytest.raises(BadInput, match="message 1:0 is not a request") as caught:
         settle_once(spark, Settler(bank, TOPIC, "accounts"), path, tmp_path / "c")
     assert "--on-error skip" in (caught.value.hint or "")

@@ -101,7 +101,7 @@ class TestBatch:
         """A DataFrame without rows writes nothing."""
         save(spark.sql("SELECT 'x' AS value").where("value = 'y'"), store, topic="t")
         assert values(store) == []
-        assert store.transactions(ended=True) == []
+        assert store.reports.list_transactions(ended=True) == []
 
     def test_staging_elsewhere(self, spark: SparkSession, store: Store, tmp_path: Path) -> None:
         """With stagingPath files lie there, and nothing in the store."""
@@ -120,10 +120,10 @@ class TestRefusals:
         [
             ("value", {"topic": "none"}, "there is no topic .*none"),
             ("key value", {"table": "none"}, "there is no table none"),
-            ("value", {}, "it is not said where the rows go"),
+            ("value", {}, "the write has no target"),
             ("body", {"topic": "t"}, "a topic takes no column body"),
             ("value:integer", {"topic": "t"}, "column value is int"),
-            ("value", {"topic": "t", "stagingPath": "rel"}, "rel is no place for staged files"),
+            ("value", {"topic": "t", "stagingPath": "rel"}, "rel is not a directory for staged files"),
             ("value", {"topic": "t", "path": "/nowhere"}, "there is no store at /nowhere"),
             ("value", {"topic": "t", "tpoic": "t"}, "tpoic is not an option of writing"),
         ],
@@ -147,7 +147,7 @@ class TestRefusals:
             schema_of("value"),
         )
         for make in (source.writer, source.streamWriter):
-            with pytest.raises(InvalidValue, match="it does not overwrite") as caught:
+            with pytest.raises(InvalidValue, match="cannot overwrite") as caught:
                 make(schema, overwrite=True)
             assert "append" in (caught.value.hint or "")
 
@@ -163,14 +163,16 @@ class TestRefusals:
             save(spark.sql("SELECT * FROM VALUES ('x', 't'), ('y', 'none') AS rows (value, topic)"), store)
         assert values(store) == []
         assert left_behind(store) == []
-        assert store.transactions() == []
+        assert store.reports.list_transactions() == []
 
     def test_a_row_too_large(self, spark: SparkSession, store: Store) -> None:
         """It is named with its size, and the rows before it, in other partitions too, are not stored."""
         rows = spark.range(0, 20, 1, 2).selectExpr(
             f"if(id = 15, repeat('x', {MESSAGE_BYTES_MAX + 1}), 'small') AS value"
         )
-        with pytest.raises(Exception, match="row 6 of partition 1 cannot be stored: it has 5,242,881 bytes"):
+        with pytest.raises(
+            Exception, match="row 6 of partition 1 cannot be stored: the row has 5,242,881 bytes"
+        ):
             save(rows, store, topic="t")
         assert values(store) == []
         assert left_behind(store) == []

@@ -15,6 +15,7 @@ from pyarrow import fs
 from storage.errors import InvalidValue, NotFound
 from storage.topic.batching import columns_of, entries_of
 from storage.topic.entry import PackedColumns
+from tests.model_runs import examples
 from txnctl.spark.sink import staged_file
 from txnctl.spark.sink.staged_file import StagedFile
 from txnctl.spark.sink.staging import ORPHAN_MS, Staging, file_name, write_name
@@ -46,7 +47,7 @@ def staging(request: pytest.FixtureRequest, tmp_path: Path) -> Staging:
         found = Staging(fs.SubTreeFileSystem("a", fs._MockFileSystem(datetime.now(UTC))), "b/c", "mock")
     else:
         found = Staging.at(f"{'file://' if request.param == 'uri' else ''}{tmp_path}/deep/staging")
-    found.make()
+    found.make_directory()
     return found
 
 
@@ -66,7 +67,9 @@ class TestReading:
         assert (file.rows, file.count, file.name) == ({"a": 3, "b": 1}, 4, f"3-4-{CHANCE}.batches")
 
     @given(sizes=st.lists(st.integers(0, 40), min_size=1, max_size=20), limit=st.integers(1, 60))
-    @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     def test_however_much_a_read_fetches(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: list[int], limit: int
     ) -> None:
@@ -158,7 +161,7 @@ class TestLeavingNothing:
         """Age is what the file system says, also where there are no real directories."""
         then = datetime(2024, 5, 1, tzinfo=UTC)
         staging = Staging(fs._MockFileSystem(then), "place", "mock")
-        staging.make()
+        staging.make_directory()
         staged(staging, {"a": packed(b"1")})
         then_ms = int(then.timestamp() * 1000)
         assert staging.collect(then_ms + ORPHAN_MS - 1) == []
@@ -185,7 +188,7 @@ class TestPlaces:
     @pytest.mark.parametrize("place", ["relative/path", "nope://x", "", "s3:/"])
     def test_no_place(self, place: str) -> None:
         """What pyarrow cannot open is an error that names it, and says what can be given."""
-        with pytest.raises(InvalidValue, match="no place for staged files") as caught:
+        with pytest.raises(InvalidValue, match="not a directory for staged files") as caught:
             Staging.at(place)
         assert "stagingPath" in (caught.value.hint or "")
 

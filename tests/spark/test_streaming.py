@@ -76,7 +76,7 @@ def test_a_query_goes_on_where_it_stopped_and_reads_everything_once(job: Job, st
     given = {"topics": "orders,payments", "subscription": "s", "maxMessagesPerTrigger": "4"}
     job.run(**given)
     send(store, "orders", b"1", b"2", b"3", b"4", b"5")
-    txn = store.begin()
+    txn = store.begin_transaction()
     with store.create_producer("payments") as producer:
         producer.send(b"held", txn=txn)
     send(store, "payments", b"6")
@@ -89,10 +89,12 @@ def test_a_query_goes_on_where_it_stopped_and_reads_everything_once(job: Job, st
         topic: {"position": at[topic], "behind": 0} for topic in ("orders", "payments")
     }
     assert [_behind(each) for each in query.recentProgress] == [1, 0]
-    store.commit(txn)
+    store.commit_transaction(txn)
     job.run(**given)
     assert job.values() == ["1", "2", "3", "4", "5", "6", "held"]
-    assert [store.subscription_stats(topic, "s")["msgBacklog"] for topic in ("orders", "payments")] == [0, 0]
+    assert [
+        store.reports.subscription_stats(topic, "s")["msgBacklog"] for topic in ("orders", "payments")
+    ] == [0, 0]
 
 
 def test_a_topic_that_was_created_again_ends_the_query_with_an_error_of_the_tool(
@@ -102,7 +104,7 @@ def test_a_topic_that_was_created_again_ends_the_query_with_an_error_of_the_tool
     store.create_topic("orders")
     send(store, "orders", b"1")
     job.run(topic="orders", startingOffsets="earliest")
-    store.admin.delete_topic("orders", force=True)
+    store.admin.topics.delete_topic("orders", force=True)
     store.create_topic("orders")
     send(store, "orders", b"2")
     with pytest.raises(Exception, match="TopicNotFound: topic orders was deleted and created again"):

@@ -15,7 +15,7 @@ from txnctl.spark.source import table_reader
 
 
 def rows(path: str, *columns: str, **given_options: str) -> list[dict[str, Any]]:
-    parts = table_reader.planned(options.table_read({"path": path, "table": "t", **given_options}))
+    parts = table_reader.plan_partitions(options.table_read({"path": path, "table": "t", **given_options}))
     schema = of_rows(*columns)
     return [
         row
@@ -65,27 +65,27 @@ def test_the_check_mode_says_what_a_committed_intent_is_worth(
     filled: Store, path: str, check: str, seen: bytes
 ) -> None:
     """Without a look at its record the version before it is read."""
-    txn = filled.begin()
+    txn = filled.begin_transaction()
     table = filled.table("t")
     # More keys than a commit finalises itself, so that their intents stay.
     for number in range(80):
         table.put(b"%03d" % number, b"new", txn=txn)
-    filled.commit(txn)
+    filled.commit_transaction(txn)
     found = {row["key"]: row["value"] for row in rows(path, check=check)}
     assert found[b"001"] == seen
 
 
 def test_an_uncommitted_value_is_never_read(filled: Store, path: str) -> None:
     """In no check mode."""
-    filled.table("t").put(b"001", b"dirty", txn=filled.begin())
+    filled.table("t").put(b"001", b"dirty", txn=filled.begin_transaction())
     for check in ("minimal", "full", "none"):
         assert b"dirty" not in [row["value"] for row in rows(path, check=check)]
 
 
 def test_a_table_that_was_created_again_is_not_read_for_the_old_one(filled: Store, path: str) -> None:
     """Nor is one that is gone."""
-    (part,) = table_reader.planned(options.table_read({"path": path, "table": "t"}))
-    filled.admin.delete_table("t")
+    (part,) = table_reader.plan_partitions(options.table_read({"path": path, "table": "t"}))
+    filled.admin.tables.delete_table("t")
     with pytest.raises(TableNotFound, match="there is no table"):
         list(part.batches(of_rows()))
     filled.create_table("t")

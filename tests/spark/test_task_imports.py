@@ -14,7 +14,8 @@ sys.modules["lmdb"] = None
 from pyspark.sql.types import BinaryType, StructField, StructType
 from storage.values.position import Position
 from storage.subscription.isolation import IsolationLevel
-from txnctl.spark import data_source, options, row_columns, table_range, table_reader, topic_range, topic_reader, topic_stream
+from txnctl.spark import data_source, options
+from txnctl.spark.source import row_columns, table_range, table_reader, topic_range, topic_reader, topic_stream
 from txnctl.spark.source.local_store import LocalStore
 
 schema = StructType([StructField("value", BinaryType())])

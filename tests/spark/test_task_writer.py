@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from storage.errors import InvalidName, InvalidValue, MessageTooLarge
 from storage.limits import ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX
 from storage.topic.batching import unpacked
+from tests.model_runs import examples
 from txnctl.spark.sink import task_writer
 from txnctl.spark.sink.columns import SinkColumns, sink_columns
 from txnctl.spark.sink.staged_file import StagedFile
@@ -50,7 +51,7 @@ def staging(tmp_path: Path) -> Staging:
 
 
 def stage(staging: Staging, batches: Iterable[pa.RecordBatch], to: SinkColumns) -> StagedFile | None:
-    return task_writer.stage(batches, to, staging, WRITE, 3, 7, "a" * 16)
+    return task_writer.stage_rows(batches, to, staging, task_writer.TaskAttempt(WRITE, 3, 7, "a" * 16))
 
 
 def contents(staging: Staging, file: StagedFile | None, target: str = T) -> list[tuple[Any, ...]]:
@@ -86,7 +87,9 @@ class TestRows:
         ),
         cut=st.integers(1, 40),
     )
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     def test_all_columns(self, staging: Staging, rows: list[Any], cut: int) -> None:
         """Value, key, properties and event time are stored in the order of the rows, however they are cut."""
         names = ("value", "key", "properties", "eventTime")
@@ -144,7 +147,9 @@ class TestRouting:
         cut=st.integers(1, 60),
         waiting=st.sampled_from([1, 100, 1 << 20]),
     )
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     def test_order_is_kept_in_each_topic(
         self,
         staging: Staging,
@@ -236,8 +241,8 @@ class TestColumns:
             ),
             ([("value", "bigint")], T, None, "column value is bigint; a topic takes binary or string"),
             ([("value", "binary"), ("eventTime", "bigint")], T, None, "column eventTime is bigint"),
-            ([("value", "binary"), ("value", "binary")], T, None, "column value is there twice"),
-            ([("value", "binary")], None, None, "it is not said where the rows go"),
+            ([("value", "binary"), ("value", "binary")], T, None, "column value is selected twice"),
+            ([("value", "binary")], None, None, "the write has no target"),
         ],
     )
     def test_what_is_refused(
@@ -250,7 +255,7 @@ class TestColumns:
 
     def test_topics_by_row_alone(self) -> None:
         """A column topic is enough to say where rows go."""
-        assert sink("value", "topic", topic=None).at == {"value": 0, "topic": 1}
+        assert sink("value", "topic", topic=None).index_of == {"value": 0, "topic": 1}
 
 
 def test_tasks_do_without_lmdb(tmp_path: Path) -> None:
@@ -259,12 +264,12 @@ def test_tasks_do_without_lmdb(tmp_path: Path) -> None:
 import sys
 sys.modules["lmdb"] = None
 import pyarrow as pa
-from txnctl.spark import sink, task_writer
+from txnctl.spark.sink import task_writer
 from txnctl.spark.sink.columns import sink_columns
 from txnctl.spark.sink.staging import Staging
 rows = pa.RecordBatch.from_arrays([pa.array([b"1", b"2"])], names=["value"])
 to = sink_columns([("value", "binary")], "persistent://public/default/t", None)
-file = task_writer.stage([rows], to, Staging.at(sys.argv[1]), "write-" + "0" * 16, 0, 0, "0" * 16)
+file = task_writer.stage_rows([rows], to, Staging.at(sys.argv[1]), task_writer.TaskAttempt("write-" + "0" * 16, 0, 0, "0" * 16))
 print(file.count)
 """
     command = [sys.executable, "-c", program, str(tmp_path)]

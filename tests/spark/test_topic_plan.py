@@ -14,7 +14,7 @@ from storage.topic.log import LedgerInfo
 from storage.values.position import MessageId, Position
 from txnctl.spark import options
 from txnctl.spark.source import topic_plan
-from txnctl.spark.source.edges import Moment, Place, Word
+from txnctl.spark.source.edges import PointWord, PublishTime, TopicPoint
 from txnctl.spark.source.local_store import LocalStore
 
 RC, RU = IsolationLevel
@@ -47,7 +47,7 @@ def at(topic: str, time_ms: int) -> Position:
     return Position(time_ms // 1000, time_ms % 1000)
 
 
-def read(**given_options: str) -> options.TopicRead:
+def read(**given_options: str) -> options.TopicReadOptions:
     return options.topic_read({"path": "/s", "topic": "a", **given_options})
 
 
@@ -62,7 +62,7 @@ def test_the_parts_of_a_span_join_to_the_span_without_a_gap_or_an_overlap(
     topic = extent("a", entries)
     places = [topic.before, *positions_of(topic)]
     after, through = sorted((places[low % len(places)], places[high % len(places)]))
-    parts = topic_plan.cut(topic, (after, through), share)
+    parts = topic_plan.split_span(topic, (after, through), share)
     assert len(parts) <= share
     read_through = [p for a, b in parts for p in positions_of(topic) if a < p <= b]
     assert read_through == [p for p in positions_of(topic) if after < p <= through]
@@ -78,7 +78,7 @@ def test_parts_are_about_equal(entries: list[int], share: int) -> None:
     topic = extent("a", entries)
     sizes = [
         sum(a < p <= b for p in positions_of(topic))
-        for a, b in topic_plan.cut(topic, (topic.before, topic.last_confirmed), share)
+        for a, b in topic_plan.split_span(topic, (topic.before, topic.last_confirmed), share)
     ]
     assert max(sizes) <= sum(entries) / share + 1
 
@@ -87,52 +87,52 @@ def test_a_large_topic_is_cut_by_size_and_a_small_one_is_not() -> None:
     """32 MB a partition, or one for each processor where that leaves enough to do; more if asked for."""
     small, large = extent("s", [100]), extent("l", [1000], size=MEBI // 10)
     whole = [(each, (each.before, each.last_confirmed)) for each in (small, large)]
-    assert topic_plan.parts(whole, None, 8) == [1, 8]
-    assert topic_plan.parts(whole, None, 2) == [1, 4]
-    assert topic_plan.parts(whole[:1], 5, 2) == [5]
+    assert topic_plan.partition_counts(whole, None, 8) == [1, 8]
+    assert topic_plan.partition_counts(whole, None, 2) == [1, 4]
+    assert topic_plan.partition_counts(whole[:1], 5, 2) == [5]
     empty = extent("e", [1])
-    assert topic_plan.parts([(empty, (empty.before, empty.before))], 5, 2) == [1]
+    assert topic_plan.partition_counts([(empty, (empty.before, empty.before))], 5, 2) == [1]
 
 
 @pytest.mark.parametrize(
     ("place", "expected"),
     [
-        (Word("earliest"), (Position(3, -1), 0)),
-        (Word("latest"), (Position(4, 4), 0)),
+        (PointWord("earliest"), (Position(3, -1), 0)),
+        (PointWord("latest"), (Position(4, 4), 0)),
         (Position(3, 0), (Position(3, -1), 0)),
         (Position(4, 2), (Position(4, 1), 0)),
         (MessageId(4, 2, 3), (Position(4, 1), 3)),
         (Position(1, 5), (Position(3, -1), 0)),
         (MessageId(1, 5, 2), (Position(3, -1), 0)),
         (Position(9, 0), (Position(4, 4), 0)),
-        (Moment(4001), (Position(4, 0), 0)),
-        (Moment(9000), (Position(4, 4), 0)),
+        (PublishTime(4001), (Position(4, 0), 0)),
+        (PublishTime(9000), (Position(4, 4), 0)),
     ],
 )
-def test_a_start_is_the_first_message_that_is_read(place: Place, expected: tuple[Position, int]) -> None:
+def test_a_start_is_the_first_message_that_is_read(place: TopicPoint, expected: tuple[Position, int]) -> None:
     """Within the topic: before its beginning is its beginning, beyond its end is its end."""
-    assert topic_plan.start(extent("a", [10, 5], first=3), RC, place, at) == expected
+    assert topic_plan.start_of(extent("a", [10, 5], first=3), RC, place, at) == expected
 
 
 @pytest.mark.parametrize(
     ("place", "expected"),
     [
-        (Word("latest"), (Position(4, 4), None)),
-        (Word("earliest"), (Position(3, -1), None)),
+        (PointWord("latest"), (Position(4, 4), None)),
+        (PointWord("earliest"), (Position(3, -1), None)),
         (Position(4, 2), (Position(4, 1), None)),
         (Position(4, 0), (Position(4, -1), None)),
         (MessageId(4, 2, 3), (Position(4, 2), 3)),
         (Position(9, 0), (Position(4, 4), None)),
         (MessageId(9, 0, 1), (Position(4, 4), None)),
         (Position(1, 0), (Position(3, -1), None)),
-        (Moment(4001), (Position(4, 0), None)),
+        (PublishTime(4001), (Position(4, 0), None)),
     ],
 )
 def test_an_end_is_the_first_message_that_is_not_read(
-    place: Place, expected: tuple[Position, int | None]
+    place: TopicPoint, expected: tuple[Position, int | None]
 ) -> None:
     """So the end of one read is the start of the next."""
-    assert topic_plan.end(extent("a", [10, 5], first=3), RC, place, at) == expected
+    assert topic_plan.end_of(extent("a", [10, 5], first=3), RC, place, at) == expected
 
 
 @given(entries=ledgers, cuts=st.lists(st.integers(0, 200), min_size=1, max_size=4))
@@ -170,14 +170,14 @@ def test_only_the_ends_of_a_read_lie_inside_a_batch() -> None:
 def test_a_pattern_matches_whole_names_short_or_full(pattern: str) -> None:
     """`orders` is found by either name; `reorder` is not, for it only contains what matches."""
     topics = [extent(name, [1]) for name in ("orders", "ordinals", "reorder")]
-    found = topic_plan.chosen(topics, options.Topics(pattern=pattern))
+    found = topic_plan.select_extents(topics, options.Topics(pattern=pattern))
     assert [each.topic.rsplit("/", 1)[1] for each in found] == ["orders", "ordinals"]
 
 
 def test_a_pattern_that_matches_nothing_is_an_error() -> None:
     """An empty result would look like an empty topic."""
     with pytest.raises(TopicNotFound, match="no topic matches"):
-        topic_plan.chosen([extent("a", [1])], options.Topics(pattern="b"))
+        topic_plan.select_extents([extent("a", [1])], options.Topics(pattern="b"))
 
 
 def test_a_place_for_a_topic_that_is_not_read_is_an_error() -> None:

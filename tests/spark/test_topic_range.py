@@ -13,11 +13,12 @@ from hypothesis import given, settings, strategies as st
 
 from storage import Message, Store
 from storage.errors import InvalidValue, StoreInvalid, StoreNotFound, TopicNotFound
+from tests.model_runs import examples
 from tests.spark.asked import of_messages
 from txnctl.spark import options
 from txnctl.spark.source.message_columns import ROWS_MAX
 from txnctl.spark.source.topic_range import TopicRange
-from txnctl.spark.source.topic_reader import planned
+from txnctl.spark.source.topic_reader import plan_partitions
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -26,7 +27,7 @@ def ranges(path: str, **given_options: str) -> list[TopicRange]:
     named = (
         given_options if {"topics", "topicsPattern"} & set(given_options) else {"topic": "t", **given_options}
     )
-    return planned(options.topic_read({"path": path, **named}))
+    return plan_partitions(options.topic_read({"path": path, **named}))
 
 
 def rows(parts: list[TopicRange], *columns: str) -> list[dict[str, Any]]:
@@ -57,7 +58,7 @@ def as_row(message: Message) -> dict[str, Any]:
 def write(store: Store, seed: int, batches: int) -> None:
     """Batches of random messages, plain, committed, aborted and open."""
     chance, producer = random.Random(seed), store.create_producer("t")
-    txns = [store.begin() for _ in range(4)]
+    txns = [store.begin_transaction() for _ in range(4)]
     for _ in range(batches):
         count = chance.choice([1, 1, 2, 5])
         producer.send_batch(
@@ -67,12 +68,12 @@ def write(store: Store, seed: int, batches: int) -> None:
             event_times=chance.choice([None, [chance.choice([0, 1_700_000_000_123, None]) for _ in range(count)]]),
             txn=chance.choice([None, None, *txns]),
         )  # fmt: skip
-    store.commit(txns[0])
-    store.abort(txns[1])
+    store.commit_transaction(txns[0])
+    store.admin.transactions.abort_transaction(txns[1])
 
 
 @given(seed=st.integers(0, 1 << 30), batches=st.integers(1, 25), parts=st.integers(1, 5))
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @pytest.mark.parametrize("level", ["READ_COMMITTED", "READ_UNCOMMITTED"])
 def test_a_read_gives_what_the_reader_of_the_engine_gives(
     tmp_path_factory: pytest.TempPathFactory, level: str, seed: int, batches: int, parts: int
@@ -103,13 +104,13 @@ def test_what_a_plan_reads_does_not_change(store: Store, path: str) -> None:
     store.create_topic("t")
     producer = store.create_producer("t")
     producer.send(b"1")
-    txns = [store.begin(), store.begin()]
+    txns = [store.begin_transaction(), store.begin_transaction()]
     for txn in txns:
         producer.send(b"open", txn=txn)
     plans = [ranges(path, isolationLevel=level) for level in ("READ_COMMITTED", "READ_UNCOMMITTED")]
     first = [rows(plan) for plan in plans]
-    store.commit(txns[0])
-    store.abort(txns[1])
+    store.commit_transaction(txns[0])
+    store.admin.transactions.abort_transaction(txns[1])
     producer.send(b"2")
     assert [rows(plan) for plan in plans] == first
     assert [row["value"] for row in first[0]] == [b"1"]
@@ -179,7 +180,7 @@ def test_a_topic_that_was_created_again_is_not_read_for_the_old_one(store: Store
     store.create_topic("t")
     store.create_producer("t").send(b"1")
     plan = ranges(path)
-    store.admin.delete_topic("t", force=True)
+    store.admin.topics.delete_topic("t", force=True)
     with pytest.raises(TopicNotFound, match="there is no topic"):
         values(plan)
     store.create_topic("t")
@@ -195,9 +196,9 @@ def test_a_store_that_was_replaced_is_not_read_for_the_old_one(
     store.create_topic("t")
     store.create_producer("t").send(b"1")
     plan = ranges(path)
-    store.backup(str(tmp_path / "copy"))
+    store.maintenance.backup_store(str(tmp_path / "copy"))
     Store.restore(str(tmp_path / "copy"), str(tmp_path / "restored"))
-    moved = [TopicRange(**{**vars(part), "place": type(part.place)(str(tmp_path / "restored"), part.place.identity)})
+    moved = [TopicRange(**{**vars(part), "local_store": type(part.local_store)(str(tmp_path / "restored"), part.local_store.identity)})
              for part in plan]  # fmt: skip
     with pytest.raises(StoreInvalid, match="was replaced"):
         values(moved)
@@ -208,7 +209,9 @@ def test_a_task_on_another_host_says_what_it_needs(store: Store, path: str) -> N
     store.create_topic("t")
     store.create_producer("t").send(b"1")
     (part,) = ranges(path)
-    elsewhere = TopicRange(**{**vars(part), "place": type(part.place)("/nowhere/store", part.place.identity)})
+    elsewhere = TopicRange(
+        **{**vars(part), "local_store": type(part.local_store)("/nowhere/store", part.local_store.identity)}
+    )
     with pytest.raises(StoreNotFound, match=r"no store at /nowhere/store on host \S+") as error:
         values([elsewhere])
     assert "offloadPath" in (error.value.hint or "")

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 from storage import Position, Store
 from storage.errors import InvalidPosition, InvalidValue, SubscriptionNotFound, TopicNotFound
+from tests.model_runs import examples
 from tests.spark.asked import struct
 from tests.spark.micro_batches import Killed, Query
 from txnctl.spark import options
@@ -59,22 +60,22 @@ def test_a_stream_from_the_beginning_needs_no_subscription(store: Store, path: s
     query = Query(path, topic="t", startingPosition="earliest")
     query.run()
     assert query.values() == [b"1", b"2"]
-    assert store.subscription_rows("t") == []
+    assert store.reports.list_subscriptions("t") == []
 
 
 def test_a_subscription_that_is_there_says_where_to_start(store: Store, path: str) -> None:
     """What it has acknowledged is not read again, whatever startingPosition says."""
     store.create_topic("t")
-    store.admin.create_subscription("t", "s")
+    store.admin.subscriptions.create_subscription("t", "s")
     send(store, "t", b"1", b"2", b"3")
-    store.admin.acknowledge_through("t", "s", Position(1, 0))
+    store.admin.acknowledgements.acknowledge_through("t", "s", Position(1, 0))
     query = Query(path, topic="t", subscription="s", startingPosition="earliest")
     query.run()
     assert query.values() == [b"2", b"3"]
 
 
 @given(seed=st.integers(0, 1 << 30))
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @pytest.mark.parametrize("level", ["READ_COMMITTED", "READ_UNCOMMITTED"])
 def test_a_stream_that_is_killed_between_any_two_steps_loses_and_repeats_nothing(
     tmp_path_factory: pytest.TempPathFactory, level: str, seed: int
@@ -89,7 +90,7 @@ def test_a_stream_that_is_killed_between_any_two_steps_loses_and_repeats_nothing
         query = Query(path, topics="t,u", subscription="s", isolationLevel=level, maxMessagesPerTrigger="4")
         with pytest.raises(Killed):
             query.run(iter([True, True, False]).__next__)
-        number, txns = 0, [store.begin()]
+        number, txns = 0, [store.begin_transaction()]
         for _ in range(6):
             for _ in range(chance.randrange(5)):
                 with store.create_producer(chance.choice("tu")) as producer:
@@ -97,19 +98,21 @@ def test_a_stream_that_is_killed_between_any_two_steps_loses_and_repeats_nothing
                     producer.send_batch([b"%d" % (number + more) for more in range(2)], txn=txn)
                 number += 2
             if chance.random() < 0.5:
-                chance.choice([store.commit, store.abort])(txns.pop())
-                txns.append(store.begin())
+                chance.choice([store.commit_transaction, store.admin.transactions.abort_transaction])(
+                    txns.pop()
+                )
+                txns.append(store.begin_transaction())
             try:
                 query.run(lambda: chance.random() < 0.9)
             except Killed:
                 continue
-        store.commit(txns.pop())
+        store.commit_transaction(txns.pop())
         query.run()
         for topic in ("t", "u"):
             log = store.reader(topic, isolation_level=level)  # type: ignore[arg-type]
             assert query.values(topic) == [message.value for message in log]
-            assert store.subscription_stats(topic, "s")["msgBacklog"] == 0
-        assert store.verify(full=True) == []
+            assert store.reports.subscription_stats(topic, "s")["msgBacklog"] == 0
+        assert store.maintenance.verify_store(full=True) == []
 
 
 def test_a_batch_at_read_committed_ends_before_an_open_transaction(store: Store, path: str) -> None:
@@ -118,13 +121,13 @@ def test_a_batch_at_read_committed_ends_before_an_open_transaction(store: Store,
     query = Query(path, topic="t", subscription="s")
     query.run()
     send(store, "t", b"1")
-    txn = store.begin()
+    txn = store.begin_transaction()
     with store.create_producer("t") as producer:
         producer.send(b"held", txn=txn)
     send(store, "t", b"2")
     query.run()
     assert query.values() == [b"1"]
-    store.commit(txn)
+    store.commit_transaction(txn)
     query.run()
     assert query.values() == [b"1", b"held", b"2"]
 
@@ -133,11 +136,11 @@ def test_at_read_uncommitted_everything_comes_with_its_state(store: Store, path:
     """Open, and aborted before the batch was planned."""
     store.create_topic("t")
     query = Query(path, topic="t", startingPosition="earliest", isolationLevel="READ_UNCOMMITTED")
-    txns = [store.begin(), store.begin()]
+    txns = [store.begin_transaction(), store.begin_transaction()]
     with store.create_producer("t") as producer:
         for txn, value in zip(txns, (b"1", b"2"), strict=True):
             producer.send(value, txn=txn)
-    store.abort(txns[0])
+    store.admin.transactions.abort_transaction(txns[0])
     query.run()
     assert [(row["value"], row["txnState"]) for row in query.output[0]] == [(b"1", "ABORTED"), (b"2", "OPEN")]
 
@@ -197,14 +200,14 @@ def test_the_latest_offset_is_reported_and_the_cursor_follows(store: Store, path
     assert stream.reportLatestOffset() == {"t": {"position": "1:2"}}
     end = stream.latestOffset(start, ReadMaxRows(2))
     assert stream.reportLatestOffset() == {"t": {"position": "1:2", "behind": 1}}
-    assert store.subscription_stats("t", "s")["msgBacklog"] == 3
+    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 3
     last = stream.latestOffset(end, ReadMaxRows(2))
     assert stream.reportLatestOffset() == {"t": {"position": "1:2", "behind": 0}}
-    assert store.subscription_stats("t", "s")["msgBacklog"] == 1
+    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 1
     stream.commit(end)
-    assert store.subscription_stats("t", "s")["markDeletePosition"] == "1:1"
+    assert store.reports.subscription_stats("t", "s")["markDeletePosition"] == "1:1"
     assert stream.latestOffset(last, ReadMaxRows(2)) == last
-    assert store.subscription_stats("t", "s")["msgBacklog"] == 0
+    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 0
 
 
 @pytest.mark.parametrize(("level", "behind"), [("READ_COMMITTED", 1), ("READ_UNCOMMITTED", 6)])
@@ -215,16 +218,16 @@ def test_the_lag_is_what_a_reader_of_that_level_has_before_it(
     store.create_topic("t")
     stream = reader(path, startingPosition="earliest", isolationLevel=level, maxMessagesPerTrigger="1")
     send(store, "t", b"read")
-    aborted, held = store.begin(), store.begin()
+    aborted, held = store.begin_transaction(), store.begin_transaction()
     with store.create_producer("t") as producer:
         producer.send_batch([b"never", b"never"], txn=aborted)
         producer.send(b"waits")
-        store.abort(aborted)
+        store.admin.transactions.abort_transaction(aborted)
         producer.send_batch([b"open", b"open"], txn=held)
         producer.send(b"blocked")
     assert stream.latestOffset(stream.initialOffset(), ReadMaxRows(1)) == {"t": "1:0"}
     assert stream.reportLatestOffset()["t"]["behind"] == behind
-    store.abort(held)
+    store.admin.transactions.abort_transaction(held)
 
 
 def test_a_topic_that_comes_later_is_read_from_its_beginning(store: Store, path: str) -> None:
@@ -238,7 +241,7 @@ def test_a_topic_that_comes_later_is_read_from_its_beginning(store: Store, path:
     send(store, "t2", b"2", b"3")
     query.run()
     assert (query.values("t1"), query.values("t2")) == ([b"1"], [b"2", b"3"])
-    assert store.subscription_stats("t2", "s")["msgBacklog"] == 0
+    assert store.reports.subscription_stats("t2", "s")["msgBacklog"] == 0
 
 
 def test_a_topic_that_was_created_again_ends_the_stream(store: Store, path: str) -> None:
@@ -247,7 +250,7 @@ def test_a_topic_that_was_created_again_ends_the_stream(store: Store, path: str)
     send(store, "t", b"1")
     stream = reader(path, startingPosition="earliest")
     end = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
-    store.admin.delete_topic("t", force=True)
+    store.admin.topics.delete_topic("t", force=True)
     with pytest.raises(TopicNotFound, match="there is no topic t"):
         stream.latestOffset(end, ReadAllAvailable())
     store.create_topic("t")
@@ -287,7 +290,7 @@ def test_an_older_copy_of_the_store_is_told_from_it_before_a_cursor_moves(store:
     send(store, "t", b"1")
     with pytest.raises(InvalidPosition, match="an older copy"):
         stream.latestOffset({"t": "1:7"}, ReadAllAvailable())
-    assert store.subscription_stats("t", "s")["markDeletePosition"] == start["t"]
+    assert store.reports.subscription_stats("t", "s")["markDeletePosition"] == start["t"]
 
 
 def test_an_end_before_the_start_reads_nothing(store: Store, path: str) -> None:
@@ -310,8 +313,8 @@ def test_a_stream_starts_at_a_whole_entry(store: Store, path: str) -> None:
 def test_a_subscription_of_another_kind_is_refused(store: Store, path: str) -> None:
     """Of another level, or shared by consumers."""
     store.create_topic("t")
-    store.admin.create_subscription("t", "s", subscription_isolation_level="READ_UNCOMMITTED")  # type: ignore[arg-type]
-    store.admin.create_subscription("t", "shared", subscription_type="Shared")  # type: ignore[arg-type]
+    store.admin.subscriptions.create_subscription("t", "s", subscription_isolation_level="READ_UNCOMMITTED")  # type: ignore[arg-type]
+    store.admin.subscriptions.create_subscription("t", "shared", subscription_type="Shared")  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="is READ_UNCOMMITTED, and the stream reads READ_COMMITTED"):
         reader(path, subscription="s").initialOffset()
     with pytest.raises(InvalidValue, match="is Shared"):
@@ -325,14 +328,14 @@ def test_a_subscription_that_is_deleted_is_missed_when_it_should_move(store: Sto
     query.run()
     send(store, "t", b"1")
     query.run()
-    store.admin.delete_subscription("t", "s")
+    store.admin.subscriptions.delete_subscription("t", "s")
     stream = reader(path, subscription="s")
     with pytest.raises(SubscriptionNotFound):
         stream.commit({"t": "1:0"})
     send(store, "t", b"2")
     query.run()
     assert query.values() == [b"1", b"2"]
-    assert store.subscription_stats("t", "s")["msgBacklog"] == 0
+    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 0
 
 
 def test_a_busy_store_does_not_end_a_stream(store: Store, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,15 +344,15 @@ def test_a_busy_store_does_not_end_a_stream(store: Store, path: str, monkeypatch
     stream = reader(path, subscription="s")
     stream.initialOffset()
     send(store, "t", b"1")
-    from storage.admin.admin import Administration
+    from storage.admin.acknowledgements import AcknowledgementAdmin
     from storage.errors import WriterBusy
 
     def busy(*_: object) -> None:
         raise WriterBusy("the writer gate is held")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Administration, "acknowledge_through", busy)
+        patched.setattr(AcknowledgementAdmin, "acknowledge_through", busy)
         stream.commit({"t": "1:0"})
-    assert store.subscription_stats("t", "s")["msgBacklog"] == 1
+    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 1
     stream.commit({"t": "1:0"})
-    assert store.subscription_stats("t", "s")["msgBacklog"] == 0
+    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 
 from storage import Store, TxnID
 from storage.disk.view import WriteBatch
@@ -16,28 +14,11 @@ from storage.process.clock import ManualClock
 
 T = TypeVar("T")
 
-MODEL_EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "0"))
-"""Examples of each property and rule machine, found anew at each run; 0 for the quick and repeatable form."""
-
-settings.register_profile(
-    "quick",
-    derandomize=True,
-    deadline=None,
-    print_blob=True,
-    report_multiple_bugs=False,
-    phases=[Phase.explicit, Phase.generate, Phase.shrink],
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile(
-    "deep", settings.get_profile("quick"), derandomize=False, max_examples=max(MODEL_EXAMPLES, 1)
-)
-settings.load_profile("deep" if MODEL_EXAMPLES else "quick")
-
 
 def check_whole(path: str, clock: ManualClock) -> None:
     """That the store at `path` is sound."""
     with Store.open(path, clock=clock) as store:
-        problems = store.verify(full=True)
+        problems = store.maintenance.verify_store(full=True)
     assert problems == []
 
 
@@ -72,10 +53,10 @@ def known_answer(store: Store) -> Callable[[], tuple[TxnID, TxnID]]:
         producer = store.create_producer("t")
         for number in range(3):
             producer.send(b"n%d" % number)
-        first = store.begin()
+        first = store.begin_transaction()
         producer.send(b"txn1", txn=first)
         producer.send(b"n3")
-        second = store.begin()
+        second = store.begin_transaction()
         producer.send(b"txn2", txn=second)
         return first, second
 

@@ -92,14 +92,14 @@ class TestInATransaction:
             assert seen(store, "t") == []
             assert len(seen(store, "t", IsolationLevel.READ_UNCOMMITTED)) == 2
         assert [message.value for message in store.reader("t")] == [b"a", b"b"]
-        assert store.show_transaction(txn)["messages"] == 2
+        assert store.reports.show_transaction(txn)["messages"] == 2
 
     def test_nothing_of_an_aborted_one(self, store: Store) -> None:
         """What was packed for a transaction that aborts is never seen, and its sequence ids are free again."""
         producer = store.create_producer("t", producer_name="p")
-        txn = store.begin()
+        txn = store.begin_transaction()
         producer.send_packed(packed(b"a"), txn=txn)
-        store.abort(txn, force=True)
+        store.admin.transactions.abort_transaction(txn, force=True)
         with pytest.raises(TransactionNotOpen):
             producer.send_packed(packed(b"b"), txn=txn)
         producer.send_packed(packed(b"c"))
@@ -129,12 +129,12 @@ class TestBounds:
     def test_who_is_fenced_stores_nothing(self, store: Store) -> None:
         """A fenced producer's packed entries are refused, and its transaction is doomed."""
         producer = store.create_producer("t")
-        txn = store.begin()
+        txn = store.begin_transaction()
         store.create_producer("t", access_mode=AccessMode.EXCLUSIVE_WITH_FENCING).close()
         with pytest.raises(ProducerFenced):
             producer.send_packed(packed(b"late"), txn=txn)
         with pytest.raises((LostConflict, TransactionNotOpen)):
-            store.commit(txn)
+            store.commit_transaction(txn)
         assert seen(store, "t", IsolationLevel.READ_UNCOMMITTED) == []
 
     @pytest.mark.parametrize(

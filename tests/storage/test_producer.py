@@ -95,22 +95,22 @@ class TestIds:
         """By bytes and by number of messages, in order, in one durable commit."""
         producer = store.create_producer("t")
         size = ENTRY_BYTES_TARGET // 4
-        before = store.info()["commits"]
+        before = store.reports.store_info()["commits"]
         receipt = producer.send_batch([b"x" * size] * 9)
         assert [count for _, count in receipt.entries] == [4, 4, 1]
         receipt = producer.send_batch([b""] * (ENTRY_MESSAGES_MAX + 1))
         assert [count for _, count in receipt.entries] == [ENTRY_MESSAGES_MAX, 1]
-        assert store.info()["commits"] == before + 2
+        assert store.reports.store_info()["commits"] == before + 2
         assert len(values(store)) == 10 + ENTRY_MESSAGES_MAX
 
     def test_a_bulk_is_several_commits_of_a_bounded_size(self, store: Store) -> None:
         """No store transaction is larger than 16 MB; in a transaction all of it shows at once."""
-        producer, before = store.create_producer("t"), store.info()["commits"]
+        producer, before = store.create_producer("t"), store.reports.store_info()["commits"]
         count = 3 * WRITE_BYTES_TARGET // (1024 * 1024)
         with store.transaction() as txn:
             receipt = producer.send_batch([b"x" * 1024 * 1024] * count, txn=txn)
             assert receipt.count == count
-            assert store.info()["commits"] - before >= 4
+            assert store.reports.store_info()["commits"] - before >= 4
             assert values(store) == []
         assert len(values(store)) == count
 
@@ -155,7 +155,7 @@ class TestSequenceIds:
         receipt = producer.send_batch([b"0", b"1"], sequence_ids=[0, 1])
         assert (receipt.count, receipt.duplicates, list(receipt)) == (0, 2, [])
         assert receipt.last_message_id == DUPLICATE
-        assert len(list(store.log("t"))) == 1
+        assert len(list(store.reports.topic_log("t"))) == 1
 
     def test_the_store_assigns_the_next(self, store: Store, producer: Producer) -> None:
         """Above the highest in use, also one that was given."""
@@ -167,7 +167,7 @@ class TestSequenceIds:
 
     def test_an_id_of_an_open_transaction_is_a_conflict(self, store: Store, producer: Producer) -> None:
         """Naming the transaction; nothing of the batch is stored. In the same transaction it is a duplicate."""
-        txn, other = store.begin(), store.begin()
+        txn, other = store.begin_transaction(), store.begin_transaction()
         producer.send(b"x", sequence_id=1, txn=txn)
         for within in (None, other):
             with pytest.raises(SequenceConflict) as caught:
@@ -178,10 +178,10 @@ class TestSequenceIds:
 
     def test_ids_of_an_aborted_transaction_are_free_again(self, store: Store, producer: Producer) -> None:
         """Also below higher ones."""
-        txn = store.begin()
+        txn = store.begin_transaction()
         producer.send_batch([b"1", b"2", b"3"], sequence_ids=[1, 2, 3], txn=txn)
         producer.send(b"4", sequence_id=4)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         for sequence_id in (2, 1, 3):
             assert producer.send(b"%d" % sequence_id, sequence_id=sequence_id) != DUPLICATE
         assert values(store) == [b"4", b"2", b"1", b"3"]
@@ -287,7 +287,7 @@ class TestRefused:
         producer = store.create_producer("t", producer_name="p")
         with pytest.raises(InvalidValue):
             producer.send_batch(arguments.pop("values"), **arguments)
-        assert list(store.log("t")) == []
+        assert list(store.reports.topic_log("t")) == []
         producer.send(b"x")
         assert [message.sequence_id for message in store.reader("t")] == [0]
 
@@ -324,7 +324,7 @@ class TestRefused:
         """Its producers cannot publish on its successor of the same name."""
         producer = store.create_producer("t")
         producer.send(b"x")
-        store.admin.delete_topic("t", force=True)
+        store.admin.topics.delete_topic("t", force=True)
         with pytest.raises(TopicNotFound):
             producer.send(b"y")
         store.create_topic("t")
@@ -343,10 +343,10 @@ class TestRefused:
 
     def test_bad_input_is_no_matter_of_the_transaction(self, store: Store) -> None:
         """Neither a bad message nor an unknown id in a list changes the transaction's part."""
-        txn = store.begin()
+        txn = store.begin_transaction()
         producer = store.create_producer("t")
         with pytest.raises(BadInput):
             producer.send_batch([b"x", 1], txn=txn)  # type: ignore[list-item]
-        assert store.show_transaction(txn)["version"] == 1
-        store.commit(txn)
-        assert list(store.log("t")) == []
+        assert store.reports.show_transaction(txn)["version"] == 1
+        store.commit_transaction(txn)
+        assert list(store.reports.topic_log("t")) == []

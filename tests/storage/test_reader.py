@@ -56,20 +56,20 @@ class TestReading:
         producer = store.create_producer("t")
         for number in range(5):
             producer.send(b"%d" % number)
-            txn = store.begin()
+            txn = store.begin_transaction()
             producer.send(b"aborted", txn=txn)
-            store.abort(txn)
+            store.admin.transactions.abort_transaction(txn)
         assert [message.value for message in store.reader("t")] == [b"%d" % number for number in range(5)]
 
     def test_two_readers_of_one_range_read_the_same(self, store: Store) -> None:
         """And what lies at or below an earlier maxReadPosition never changes (invariant 4)."""
         producer = store.create_producer("t")
-        txns = [store.begin() for _ in range(4)]
+        txns = [store.begin_transaction() for _ in range(4)]
         for number in range(12):
             producer.send(b"%d" % number, txn=txns[number % 4] if number % 3 else None)
         earlier: list[tuple[str, bytes | None]] = []
         for number, txn in enumerate(txns):
-            (store.commit if number % 2 else store.abort)(txn)
+            (store.commit_transaction if number % 2 else store.admin.transactions.abort_transaction)(txn)
             reads = [[(str(m.message_id), m.value) for m in store.reader("t")] for _ in range(2)]
             assert reads[0] == reads[1]
             assert reads[0][: len(earlier)] == earlier
@@ -80,10 +80,10 @@ class TestReading:
     def test_a_reader_leaves_nothing_behind(self, store: Store) -> None:
         """Reading commits nothing."""
         send_batches(store, 3)
-        before = store.info()["commits"]
+        before = store.reports.store_info()["commits"]
         assert len(list(store.reader("t"))) == 3
-        assert store.info()["commits"] == before
-        assert store.subscription_rows("t") == []
+        assert store.reports.store_info()["commits"] == before
+        assert store.reports.list_subscriptions("t") == []
 
     def test_there_must_be_the_topic(self, store: Store) -> None:
         """Reading creates none."""
@@ -97,7 +97,7 @@ class TestMore:
 
     def test_behind_an_open_transaction_there_is_none(self, store: Store) -> None:
         """And `blocked_by` says who holds it and how much waits."""
-        producer, txn = store.create_producer("t"), store.begin()
+        producer, txn = store.create_producer("t"), store.begin_transaction()
         producer.send_batch([b"open", b"open"], txn=txn)
         producer.send_batch([b"0", b"1", b"2"])
         reader = store.reader("t")
@@ -109,9 +109,9 @@ class TestMore:
 
     def test_aborted_messages_and_markers_are_none(self, store: Store) -> None:
         """At the end of the topic they promise nothing."""
-        txn = store.begin()
+        txn = store.begin_transaction()
         store.create_producer("t").send(b"x", txn=txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         reader = store.reader("t")
         assert not reader.has_message_available()
         assert reader.read_batch(1) == []
@@ -141,16 +141,16 @@ class TestFollowing:
 
     def test_it_sees_what_is_committed_later(self, store: Store) -> None:
         """A message that was open when the reader passed by is read in its place, as what it became."""
-        one, two = store.begin(), store.begin()
+        one, two = store.begin_transaction(), store.begin_transaction()
         producer = store.create_producer("t")
         producer.send(b"one", txn=one)
         producer.send(b"two", txn=two)
         producer.send(b"plain")
         reader = store.reader("t")
         assert list(reader) == []
-        store.abort(two)
+        store.admin.transactions.abort_transaction(two)
         assert list(reader) == []
-        store.commit(one)
+        store.commit_transaction(one)
         assert [message.value for message in reader] == [b"one", b"plain"]
 
     def test_waiting_ends_in_time(self, store: Store, clock: ManualClock) -> None:
@@ -180,7 +180,7 @@ class TestFollowing:
         """The reader is told, and does not wander into the successor."""
         send_batches(store, 1)
         reader = store.reader("t", start=Position(1, 1))
-        store.admin.delete_topic("t", force=True)
+        store.admin.topics.delete_topic("t", force=True)
         store.create_topic("t")
         send_batches(store, 1)
         with pytest.raises(TopicNotFound):

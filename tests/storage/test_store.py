@@ -72,9 +72,9 @@ class TestTopics:
     def test_a_bad_name_is_refused_everywhere(self, store: Store, name: str) -> None:
         """Creating, producing, reading, subscribing, asking: never a path, never a traceback."""
         calls: list[Callable[[str], object]] = [
-            store.create_topic, store.has_topic, store.create_producer, store.reader, store.topic_stats,
-            store.admin.delete_topic, store.last_message_id, lambda each: store.subscribe(each, "a"),
-            lambda each: list(store.log(each)),
+            store.create_topic, store.has_topic, store.create_producer, store.reader, store.reports.topic_stats,
+            store.admin.topics.delete_topic, store.reports.last_message_id, lambda each: store.subscribe(each, "a"),
+            lambda each: list(store.reports.topic_log(each)),
         ]  # fmt: skip
         for call in calls:
             with pytest.raises(InvalidName):
@@ -101,7 +101,7 @@ class TestClosing:
         store.close()
         calls: list[Callable[[], object]] = [
             lambda: producer.send(b"y"), lambda: consumer.receive(timeout=0), lambda: reader.read_next(timeout=0),
-            txn.commit, txn.abort, store.topics, store.begin, store.verify,
+            txn.commit, txn.abort, store.topics, store.begin_transaction, store.maintenance.verify_store,
         ]  # fmt: skip
         for call in calls:
             with pytest.raises(StoreClosed):
@@ -124,13 +124,13 @@ class TestClosing:
             producer.send(b"%d" % number)
         with store.subscribe("t", "a", initial_position=EARLIEST) as consumer:
             consumer.acknowledge(consumer.receive(timeout=1))
-        open_txn = store.begin()
+        open_txn = store.begin_transaction()
         producer.send(b"open", txn=open_txn)
         store.close()
         with Store.open(path, clock=clock) as again:
             assert [message.value for message in again.reader("t")] == [b"0", b"1", b"2"]
             assert len(list(again.reader("t", isolation_level=RU))) == 4
-            again.commit(open_txn)
+            again.commit_transaction(open_txn)
             received = again.subscribe("t", "a").receive_batch(9, timeout=0)
             assert [message.value for message in received] == [b"1", b"2", b"open"]
 
@@ -169,7 +169,7 @@ class TestThreads:
         """On Shared each message is received and acknowledged once, while others produce."""
         with Store.open(path) as store:
             store.create_topic("t")
-            store.admin.create_subscription("t", "a", subscription_type=SubscriptionType.SHARED)
+            store.admin.subscriptions.create_subscription("t", "a", subscription_type=SubscriptionType.SHARED)
             received: list[Message] = []
 
             def work(number: int) -> None:
@@ -188,7 +188,7 @@ class TestThreads:
             counted = Counter(message.value for message in received)
             assert len(counted) == 200
             assert set(counted.values()) == {1}
-            assert store.subscription_stats("t", "a")["msgBacklog"] == 0
+            assert store.reports.subscription_stats("t", "a")["msgBacklog"] == 0
 
     def test_readers_beside_writers(self, path: str) -> None:
         """A READ_COMMITTED reader in one thread sees whole transactions of another, in order, and never an open one."""
@@ -200,10 +200,14 @@ class TestThreads:
                 if number == 0:
                     producer = store.create_producer("t")
                     for each in range(30):
-                        txn = store.begin()
+                        txn = store.begin_transaction()
                         for place in range(3):
                             producer.send(b"%d-%d" % (each, place), txn=txn)
-                        (store.abort if each % 3 == 2 else store.commit)(txn)
+                        (
+                            store.admin.transactions.abort_transaction
+                            if each % 3 == 2
+                            else store.commit_transaction
+                        )(txn)
                     done.set()
                     return
                 whole = [
@@ -231,13 +235,13 @@ class TestGrowth:
     def test_a_write_that_does_not_fit_is_done_again(self, path: str, clock: ManualClock) -> None:
         """Nothing is lost or stored twice, also in the midst of a transaction."""
         with Store.open(path, clock=clock) as store:
-            before = store.info()["mapBytes"]
+            before = store.reports.store_info()["mapBytes"]
             store.create_topic("t")
-            producer, txn = store.create_producer("t", producer_name="p"), store.begin()
+            producer, txn = store.create_producer("t", producer_name="p"), store.begin_transaction()
             for number in range(40):
                 producer.send(b"%d" % number + b"x" * 200_000, txn=txn if number % 2 else None)
-            store.commit(txn)
-            assert store.info()["mapBytes"] >= 8_000_000 > before
+            store.commit_transaction(txn)
+            assert store.reports.store_info()["mapBytes"] >= 8_000_000 > before
             received = [(message.value or b"")[:2].rstrip(b"x") for message in store.reader("t")]
             assert received == [b"%d" % number for number in range(40)]
             assert [m.sequence_id for m in store.reader("t")] == list(range(40))
@@ -254,7 +258,7 @@ class TestGrowth:
                         producer.send(b"x" * 150_000)
                 else:
                     while (count := len(list(store.reader("t")))) < 40:
-                        assert count == len(list(store.log("t", limit=count)))
+                        assert count == len(list(store.reports.topic_log("t", limit=count)))
 
             run_in_threads(4, work)
             assert len(list(store.reader("t"))) == 40
@@ -283,7 +287,7 @@ if child == 0:
     store.close()
     with Store.open(sys.argv[1]) as own:
         own.create_producer("t").send(b"child")
-        own.reap()
+        own.admin.transactions.reap_transactions()
     os._exit(refused)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
 txn.commit()
@@ -307,26 +311,26 @@ class TestDeletion:
         with store.create_producer("r") as producer:
             producer.send(b"x")
             producer.send(b"y")
-        store.admin.delete_topic("r")
+        store.admin.topics.delete_topic("r")
         with pytest.raises(TopicNotFound):
             store.reader("r")
         store.create_topic("r")
         assert str(store.create_producer("r").send(b"z")) == "3:0"
-        store.admin.delete_topic("r", force=True)
+        store.admin.topics.delete_topic("r", force=True)
         store.create_topic("r")
-        assert store.topic_stats("r")["maxReadPosition"] == "4:-1"
+        assert store.reports.topic_stats("r")["maxReadPosition"] == "4:-1"
 
     def test_nothing_of_it_is_left(self, store: Store) -> None:
         """Entries, subscriptions, sequence ids, aborted sets: the successor begins empty."""
         producer = store.create_producer("t", producer_name="p")
         producer.send(b"x", sequence_id=1)
-        txn = store.begin()
+        txn = store.begin_transaction()
         producer.send(b"aborted", txn=txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         producer.close()
         store.subscribe("t", "a", initial_position=EARLIEST).close()
-        store.admin.delete_topic("t")
-        space = {row["database"]: row["entries"] for row in store.space()}
+        store.admin.topics.delete_topic("t")
+        space = {row["database"]: row["entries"] for row in store.reports.list_databases()}
         for name in (
             "entries",
             "ledgers",
@@ -341,20 +345,20 @@ class TestDeletion:
             assert space[name] == 0, name
         store.create_topic("t")
         assert store.create_producer("t", producer_name="p").send(b"x", sequence_id=1).entry_id == 0
-        assert store.subscription_rows("t") == []
+        assert store.reports.list_subscriptions("t") == []
 
 
 class TestLimits:
     """How many rows are asked for: all, none, or so many; anything else is bad input."""
 
     LISTS: ClassVar[list[Callable[[Store, Any], Any]]] = [
-        lambda store, limit: store.transactions(limit=limit),
-        lambda store, limit: store.transactions(ended=True, limit=limit),
-        lambda store, limit: store.transaction_history(limit=limit),
-        lambda store, limit: store.audit(limit),
-        lambda store, limit: store.intents(limit=limit),
-        lambda store, limit: store.conflicts(limit),
-        lambda store, limit: list(store.log("t", limit=limit)),
+        lambda store, limit: store.reports.list_transactions(limit=limit),
+        lambda store, limit: store.reports.list_transactions(ended=True, limit=limit),
+        lambda store, limit: store.reports.list_ended_transactions(limit=limit),
+        lambda store, limit: store.reports.list_audit_records(limit),
+        lambda store, limit: store.reports.list_intents(limit=limit),
+        lambda store, limit: store.reports.list_conflicts(limit),
+        lambda store, limit: list(store.reports.topic_log("t", limit=limit)),
     ]
 
     @pytest.mark.parametrize("rows", LISTS)
@@ -387,12 +391,12 @@ def something_of_everything(store: Store) -> None:
     """An ended transaction, a conflict, a change; and open transactions, messages, intents, two each."""
     store.create_table("a")
     table, producer = store.table("a"), store.create_producer("t")
-    older = store.begin()
+    older = store.begin_transaction()
     table.put(b"0", b"0")
     with pytest.raises(WriteTooOld):
         table.put(b"0", b"1", txn=older)
     for number in range(2):
-        txn = store.begin()
+        txn = store.begin_transaction()
         table.put(b"%d" % (number + 1), b"0", txn=txn)
         producer.send(b"x", txn=txn)
-    store.admin.set_reap_policy("manual")
+    store.admin.settings.set_reap_policy("manual")

@@ -32,7 +32,7 @@ from storage import (
 )
 from storage.process.background import KEPT_NS
 from storage.table import intent
-from tests.storage.conftest import MODEL_EXAMPLES
+from tests.model_runs import examples
 from tests.storage.model_table import INLINE_MAX, OPEN, PRIORITIES, Message, Refused, TableModel, Txn, Value
 from tests.storage.modelled_store import ModelledStore
 
@@ -69,7 +69,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         """A table, and a topic with a Shared subscription."""
         self.store.create_topic("t", ledger_entries_max=3)
         self.store.create_table("accounts")
-        self.store.admin.set_table_retention(RETENTION_S * 1000)
+        self.store.admin.settings.set_table_retention(RETENTION_S * 1000)
         self._attach()
 
     def _attach(self) -> None:
@@ -131,7 +131,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         handle = self.handles[txn]
         if isinstance(handle, Transaction):
             return handle.state
-        return TransactionState(self.store.show_transaction(handle)["state"])
+        return TransactionState(self.store.reports.show_transaction(handle)["state"])
 
     # What a step picks from
 
@@ -158,7 +158,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         attached = data.draw(st.booleans(), label="attached")
         priority = data.draw(st.sampled_from(["medium"] * 4 + PRIORITIES), label="priority")
         timeout = data.draw(st.sampled_from([3600, 3600, 40, 5]), label="timeout")
-        begin: Callable[..., Handle] = self.store.transaction if attached else self.store.begin
+        begin: Callable[..., Handle] = self.store.transaction if attached else self.store.begin_transaction
         handle, at, _ = self.attempt(
             f"begin {'attached' if attached else 'detached'} {priority} {timeout} s",
             lambda: begin(priority=priority, timeout=timeout),
@@ -172,12 +172,12 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
     def _version(self, handle: Handle) -> int:
         if isinstance(handle, Transaction):
             return handle.timestamp
-        return int(self.store.show_transaction(handle)["timestamp"])
+        return int(self.store.reports.show_transaction(handle)["timestamp"])
 
     def _begin_reader(self, data: st.DataObject) -> None:
         attached = data.draw(st.booleans(), label="attached")
         check = data.draw(st.sampled_from(CheckMode), label="check")
-        begin: Callable[..., Handle] = self.store.transaction if attached else self.store.begin
+        begin: Callable[..., Handle] = self.store.transaction if attached else self.store.begin_transaction
         handle, _, _ = self.attempt(
             f"begin reader {check.value}", lambda: begin(isolation="read-committed", check=check), set
         )
@@ -194,7 +194,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         commits = data.draw(st.sampled_from([True, True, False]), label="commit")
         of: Any = handle if isinstance(handle, Transaction) else None
         call = (of.commit if commits else of.abort) if of else None
-        step = self.store.commit if commits else self.store.abort
+        step = self.store.commit_transaction if commits else self.store.admin.transactions.abort_transaction
         if txn.check is not None and txn.attached:
             self.attempt(f"end {txn}", lambda: call and call(), lambda: self._end_reader(txn, commits), txn)
             return
@@ -409,7 +409,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
             assert not decided & left
             self.model.collect(left)
 
-        self.attempt("gc", self.store.gc, predict)
+        self.attempt("gc", self.store.maintenance.collect_garbage, predict)
 
     def _forget(self, data: st.DataObject) -> None:
         """The file of reads is removed under everybody."""
@@ -436,8 +436,8 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
             del self.handles[txn]
             if txn.state is OPEN:
                 self.model.end(txn, committed=False)
-        while any(row["attached"] for row in self.store.transactions()):
-            self.store.reap()
+        while any(row["attached"] for row in self.store.reports.list_transactions()):
+            self.store.admin.transactions.reap_transactions()
         self._attach()
         self._look_at_clock()
         self._notice_reaped(None)
@@ -463,7 +463,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         assert [
             each.value for each in self.store.reader("t", isolation_level=IsolationLevel.READ_UNCOMMITTED)
         ] == [each.value for each in self.model.messages]
-        stats = self.store.subscription_stats("t", "s")
+        stats = self.store.reports.subscription_stats("t", "s")
         assert stats["visible"] == len(self.model.deliverable())
         assert stats["pending"] == sum(each.pending is not None for each in self.model.messages)
 
@@ -480,5 +480,5 @@ def _few_inline() -> Iterator[None]:
 def test_the_store_does_what_the_model_says() -> None:
     """Transactions over tables, topics and acknowledgements: every answer is that of the model."""
     run_state_machine_as_test(
-        TableMachine, settings=settings(max_examples=MODEL_EXAMPLES or 60, stateful_step_count=40)
+        TableMachine, settings=settings(max_examples=examples(60), stateful_step_count=40)
     )

@@ -34,9 +34,9 @@ class TestReadCommitted:
 
 def test_asking_for_a_number_that_is_not_there_writes_nothing(store: Store) -> None:
     """And the one that is there is told."""
-    before = store.info()["commits"]
+    before = store.reports.store_info()["commits"]
     txn = store.transaction()
-    assert (txn.known_id, store.info()["commits"]) == (None, before)
+    assert (txn.known_id, store.reports.store_info()["commits"]) == (None, before)
     assert txn.id == txn.known_id
 
 
@@ -44,11 +44,14 @@ def test_the_oldest_comes_first_whatever_its_number(store: Store, clock: ManualC
     """An attached transaction is given its number when it needs one, maybe long after it began."""
     attached = store.transaction()
     clock.advance(30)
-    detached = store.begin()
+    detached = store.begin_transaction()
     assert detached.least < attached.number
-    assert [row["txnId"] for row in store.transactions()] == [str(attached.id), str(detached)]
-    assert store.overview()["transactions"]["oldest"]["txnId"] == str(attached.id)
-    assert [row["txnId"] for row in store.slow_transactions(0)] == [str(attached.id), str(detached)]
+    assert [row["txnId"] for row in store.reports.list_transactions()] == [str(attached.id), str(detached)]
+    assert store.reports.store_overview()["transactions"]["oldest"]["txnId"] == str(attached.id)
+    assert [row["txnId"] for row in store.reports.list_slow_transactions(0)] == [
+        str(attached.id),
+        str(detached),
+    ]
 
 
 class TestWith:
@@ -72,7 +75,7 @@ class TestWith:
 
         with pytest.raises(KeyError) as caught:
             fail()
-        shown = store.show_transaction(caught.value.args[0])
+        shown = store.reports.show_transaction(caught.value.args[0])
         assert (shown["state"], shown["reason"]) == ("ABORTED", "asked")
         assert "KeyError" in shown["reasonText"]
         assert list(store.reader("t")) == []
@@ -117,7 +120,7 @@ class TestWith:
 
         def run() -> None:
             with txn:
-                store.abort(txn.id)
+                store.admin.transactions.abort_transaction(txn.id)
 
         with pytest.raises(TransactionNotOpen):
             run()
@@ -146,8 +149,8 @@ class TestWith:
 
             def interrupt() -> None:
                 faults.disarm()
-                impatient.connection.environment.lock_file.leave_gate()
-                holder.enter_gate(0, None)
+                impatient.connection.environment.lock_file.gate.leave()
+                holder.gate.enter(0, None)
                 raise KeyboardInterrupt
 
             faults.arm("environment.before_change", interrupt)
@@ -159,7 +162,7 @@ class TestWith:
             with pytest.raises(WriterBusy), txn:
                 raise KeyError
             assert txn.state is TransactionState.OPEN
-            holder.leave_gate()
+            holder.gate.leave()
         holder.close()
 
     def test_several_at_once_do_not_mix(self, store: Store) -> None:

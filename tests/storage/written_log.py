@@ -15,7 +15,7 @@ from storage.topic.catalogue import LedgerLimits
 from storage.topic.entry import MESSAGES, Columns
 from storage.topic.open_topic import OpenTopic
 from storage.txn import buffer
-from storage.txn.begin import BeginOptions
+from storage.txn.begin import NewTransaction
 from storage.values.position import Position
 
 Step = tuple[str, int]
@@ -63,7 +63,7 @@ class WrittenLog:
         elif what.islower():
             if what not in self._names:
                 record = self._store.engine.coordinator.begin(
-                    self.batch, self._owner, 0, BeginOptions(60_000)
+                    self.batch, self._owner, 0, NewTransaction(60_000)
                 )
                 self._names[what] = record.txn_id
             txn = self._names[what]

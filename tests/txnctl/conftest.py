@@ -17,8 +17,8 @@ import pytest
 
 from storage import EARLIEST, Store
 from tests.txnctl.an_hour_ago import an_hour_ago
+from txnctl.cli.command_table import COMMANDS
 from txnctl.cli.main import main
-from txnctl.commands import COMMANDS
 
 
 class Outcome:
@@ -89,7 +89,7 @@ def path(told: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
             store.create_topic(topic)
     yield told
     with Store.open(told) as store:
-        assert store.verify() == []
+        assert store.maintenance.verify_store() == []
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def hour_old(told: Path) -> Path:
     Store.create(told, clock=an_hour_ago())
     with Store.open(told, clock=an_hour_ago()) as store:
         store.create_topic("orders")
-        store.admin.create_subscription("orders", "billing", initial_position=EARLIEST)
+        store.admin.subscriptions.create_subscription("orders", "billing", initial_position=EARLIEST)
         store.create_table("balances")
     return told
 

@@ -20,9 +20,9 @@ def path(path: Path) -> Path:
             store.create_topic(name)
         with store.create_producer("first") as producer:
             producer.send(b"x")
-        store.admin.delete_topic("first", reason="moved\x1b[2J")
-        store.admin.delete_topic("second", dry_run=True)
-        store.admin.delete_topic("second")
+        store.admin.topics.delete_topic("first", reason="moved\x1b[2J")
+        store.admin.topics.delete_topic("second", dry_run=True)
+        store.admin.topics.delete_topic("second")
     return path
 
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Store
+from storage.reports.reports import Reports
 from tests.txnctl.an_hour_ago import an_hour_ago
 from txnctl.commands.health.check_formats import nagios
 from txnctl.commands.health.check_measures import MEASURES, judge, thresholds, worst
@@ -29,7 +30,7 @@ def path(hour_old: Path) -> Path:
     """A store with the topic `orders`: `billing` reads what is committed, `monitor` everything."""
     level = IsolationLevel.READ_UNCOMMITTED
     with Store.open(hour_old, clock=an_hour_ago()) as store:
-        store.admin.create_subscription(
+        store.admin.subscriptions.create_subscription(
             "orders", "monitor", initial_position=EARLIEST, subscription_isolation_level=level
         )
     return hour_old
@@ -40,10 +41,10 @@ def stuck(path: Path) -> None:
     """0:1 holds two messages, and three wait behind them for an hour; 0:2 is past its deadline."""
     with Store.open(path, clock=an_hour_ago()) as store:
         producer = store.create_producer("orders")
-        producer.send_batch([b"half"] * 2, txn=store.begin(timeout=7200))
+        producer.send_batch([b"half"] * 2, txn=store.begin_transaction(timeout=7200))
         producer.send_batch([b"whole"] * 3)
         producer.close()
-        store.begin(timeout=60)
+        store.begin_transaction(timeout=60)
 
 
 def samples(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
@@ -168,10 +169,10 @@ def test_a_store_that_cannot_be_opened(run: Run, path: Path, tmp_path: Path) -> 
 def test_a_bug_is_unknown_and_no_warning(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its exit code, 1, would say WARNING to Nagios; the others are told as every command tells it."""
 
-    def fail(_: Store) -> NoReturn:
+    def fail(_: Reports) -> NoReturn:
         raise KeyError("what nobody has thought of")
 
-    monkeypatch.setattr(Store, "overview", fail)
+    monkeypatch.setattr(Reports, "store_overview", fail)
     outcome = run("check", "--debug")
     assert outcome.status == 3
     first, *_ = outcome.out.splitlines()

@@ -16,10 +16,11 @@ import pytest
 from storage import Store, errors as storage_errors
 from txnctl import __version__
 from txnctl.cli import exit_codes
+from txnctl.cli.aliases import ALIASES
+from txnctl.cli.command_table import COMMANDS
 from txnctl.cli.context import Context
 from txnctl.cli.declaration import Group, command
 from txnctl.cli.decorators import argument, effect, option, output, passes_arguments
-from txnctl.commands import ALIASES, COMMANDS
 from txnctl.output.field import Field
 
 FIELDS = (Field("name", "text", "A name."),)
@@ -180,6 +181,7 @@ class TestLaziness:
         writers = {
             *(
                 "storage.client.table_access",
+                "storage.client.work.work",
                 "storage.client.work.write_set",
                 "storage.client.transaction",
                 "storage.client.work.handle",
@@ -441,7 +443,7 @@ class TestPassedArguments:
 
 SLEEPER = """
 import sys, time, types
-from txnctl.commands import COMMANDS
+from txnctl.cli.command_table import COMMANDS
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import effect
 @command

@@ -41,7 +41,7 @@ def send_batch(path: Path, count: int) -> None:
 def backlog(path: Path, name: str = "s") -> int:
     """Messages of the subscription that are not acknowledged."""
     with Store.open(path, read_only=True) as store:
-        return int(store.subscription_stats("orders", name)["msgBacklog"])
+        return int(store.reports.subscription_stats("orders", name)["msgBacklog"])
 
 
 class TestFormats:
@@ -177,7 +177,7 @@ class TestReading:
             for number in range(7):
                 time.sleep(0.003)
                 producer.send(b"%d" % number)
-                times.append(store.reader("short", start=store.last_message_id("short")).read_next(0))
+                times.append(store.reader("short", start=store.reports.last_message_id("short")).read_next(0))
         for number, message in enumerate(times):
             out = run("consume", "short", "-o", "value", "--from", f"@{message.publish_time}").out
             assert out.split() == [str(each) for each in range(number, 7)]
@@ -188,9 +188,9 @@ class TestReading:
         """READ_COMMITTED stops and says why; READ_UNCOMMITTED shows all with their states."""
         with Store.open(path) as store:
             producer = store.create_producer("orders")
-            aborted, opened = store.begin(), store.begin()
+            aborted, opened = store.begin_transaction(), store.begin_transaction()
             producer.send(b"dropped", txn=aborted)
-            store.abort(aborted)
+            store.admin.transactions.abort_transaction(aborted)
             producer.send(b"first")
             producer.send_batch([b"held 1", b"held 2"], txn=opened)
             producer.send_batch([b"behind 1", b"behind 2", b"behind 3"])
@@ -214,7 +214,7 @@ class TestReading:
     def test_uncommitted_messages_alone_are_said_too(self, run: Any, path: Path) -> None:
         """Nothing waits, and yet it is not the end."""
         with Store.open(path) as store:
-            store.create_producer("orders").send(b"x", txn=store.begin())
+            store.create_producer("orders").send(b"x", txn=store.begin_transaction())
         outcome = run("consume", "orders")
         assert outcome.out == ""
         assert "1 uncommitted message not shown, the first of open transaction 0:1" in outcome.err
@@ -245,7 +245,7 @@ class TestReading:
         """Exit 2; no subscription comes into being."""
         assert run("consume", "orders", *words).status == 2
         with Store.open(path, read_only=True) as store:
-            assert store.subscription_rows("orders") == []
+            assert store.reports.list_subscriptions("orders") == []
 
     def test_what_is_not_there(self, run: Any) -> None:
         """Exit 3, with and without a subscription."""
@@ -351,7 +351,7 @@ class TestSubscriptions:
         with Store.open(path) as store:
             producer = store.create_producer("orders")
             producer.send(b"a")
-            producer.send(b"held", txn=store.begin())
+            producer.send(b"held", txn=store.begin_transaction())
             producer.send_batch([b"b", b"c"])
         outcome = run("consume", "orders", "-s", "s", "--from", "earliest", "-o", "value")
         assert outcome.out == "a\n"
@@ -372,7 +372,7 @@ class TestSubscriptions:
         process = start("consume", "orders", "-s", "s", "--consumer", "worker-7", "-f")
         assert process.stderr.readline().startswith(b"txnctl: created subscription")
         with Store.open(path, read_only=True) as store:
-            consumers = store.subscription_stats("orders", "s")["consumers"]
+            consumers = store.reports.subscription_stats("orders", "s")["consumers"]
         assert [consumer["consumerName"] for consumer in consumers] == ["worker-7"]
 
     def test_dead_letters(self, run: Any, path: Path) -> None:
@@ -401,11 +401,11 @@ class TestWaiting:
                 assert time.monotonic() - began < 5
             producer.send_batch([b"x", b"y"])
             assert [process.stdout.readline() for _ in range(2)] == [b"x\n", b"y\n"]
-            committed, aborted = store.begin(), store.begin()
+            committed, aborted = store.begin_transaction(), store.begin_transaction()
             producer.send(b"aborted", txn=aborted)
             producer.send(b"committed", txn=committed)
-            store.commit(committed)
-            store.abort(aborted)
+            store.commit_transaction(committed)
+            store.admin.transactions.abort_transaction(aborted)
             assert process.stdout.readline() == b"committed\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
@@ -433,7 +433,7 @@ class TestWaiting:
         """Once, with the transaction."""
         with Store.open(path) as store:
             producer = store.create_producer("orders")
-            txn = store.begin()
+            txn = store.begin_transaction()
             producer.send(b"held", txn=txn)
             producer.send(b"behind")
             for words in ((), ("-s", "s", "--from", "earliest")):
@@ -445,7 +445,7 @@ class TestWaiting:
                 process.send_signal(signal.SIGINT)
                 assert process.wait(20) == 130
                 assert process.stderr.read() == b"txnctl: error: interrupted\n"
-            store.abort(txn)
+            store.admin.transactions.abort_transaction(txn)
 
     def test_a_follower_does_not_burn_a_core(self, start: Any) -> None:
         """Over a second of standing still it uses a fraction of one."""

@@ -37,7 +37,7 @@ def path(hour_old: Path) -> Iterator[Path]:
     """The store of an hour ago; verified in full when the test is over."""
     yield hour_old
     with Store.open(hour_old) as store:
-        assert store.verify() == []
+        assert store.maintenance.verify_store() == []
 
 
 @pytest.fixture
@@ -45,10 +45,10 @@ def stuck(path: Path) -> None:
     """0:1 holds 15 messages and 797 behind them, 0:2 comes next and holds 403; nobody has used them for an hour."""
     with Store.open(path, clock=an_hour_ago()) as store:
         producer = store.create_producer("orders", producer_name="loader")
-        first = store.begin(labels={"job": "loader"}, timeout=7200)
+        first = store.begin_transaction(labels={"job": "loader"}, timeout=7200)
         producer.send_batch([b"held"] * 15, txn=first)
         producer.send_batch([b"plain"] * 797)
-        second = store.begin(labels={"job": "fulfil"}, timeout=7200)
+        second = store.begin_transaction(labels={"job": "fulfil"}, timeout=7200)
         producer.send_batch([b"next"] * 4, txn=second)
         producer.send_batch([b"plain"] * 403)
         producer.close()
@@ -113,7 +113,7 @@ class TestBlocked:
         assert (outcome.status, outcome.out) == (0, "")
         assert "nothing is blocked: no open transaction has messages there" in outcome.err
         with Store.open(path) as store:
-            store.create_producer("orders").send(b"half", txn=store.begin())
+            store.create_producer("orders").send(b"half", txn=store.begin_transaction())
         assert "1 open transaction holds nothing back" in run("transactions", "blocked", "orders").err
         assert run("transactions", "blocked", "-o", "json").json == []
         assert run("transactions", "blocked", "--exit-code").status == 0
@@ -157,7 +157,7 @@ class TestBlocked:
         """One transaction may hold several; one topic after the other."""
         with Store.open(path) as store:
             store.create_topic("payments")
-            txn = store.begin()
+            txn = store.begin_transaction()
             for topic in ("orders", "payments"):
                 producer = store.create_producer(topic)
                 producer.send(b"half", txn=txn)
@@ -196,7 +196,7 @@ class TestExplain:
     def test_one_that_holds_nobody_up_is_left_alone(self, run: Run, path: Path) -> None:
         """Neither messages nor acknowledgements nor keys wait for it."""
         with Store.open(path, clock=an_hour_ago()) as store:
-            store.create_producer("orders").send(b"half", txn=store.begin(timeout=7200))
+            store.create_producer("orders").send(b"half", txn=store.begin_transaction(timeout=7200))
         row = explained(run)
         assert (row["advice"], row["command"]) == ("leave", None)
         assert "Nobody waits for it" in run("transactions", "explain", "0:1").out
@@ -205,7 +205,7 @@ class TestExplain:
     def test_pending_acknowledgements_and_keys_are_held_too(self, run: Run, path: Path, what: str) -> None:
         """How many messages go to nobody, which keys; ending it is worth a look."""
         with Store.open(path, clock=an_hour_ago()) as store:
-            txn = store.begin(timeout=7200)
+            txn = store.begin_transaction(timeout=7200)
             store.create_producer("orders").send_batch([b"1", b"2", b"3"])
             if what == "key":
                 store.table("balances").put(b"B1", b"100", txn=txn)
@@ -228,7 +228,7 @@ class TestExplain:
     def test_one_at_work_is_waited_for(self, run: Run, path: Path) -> None:
         """It was used within the last minute."""
         with Store.open(path) as store:
-            store.create_producer("orders").send(b"half", txn=store.begin())
+            store.create_producer("orders").send(b"half", txn=store.begin_transaction())
         row = explained(run)
         assert (row["advice"], row["safeToEnd"]) == ("wait", False)
         assert row["command"] == "txnctl transactions wait 0:1 --timeout 1m"
@@ -245,7 +245,7 @@ class TestExplain:
     def test_an_overdue_one_is_reaped(self, run: Run, path: Path) -> None:
         """It can never commit: ending it is safe."""
         with Store.open(path, clock=an_hour_ago()) as store:
-            store.begin(timeout=60)
+            store.begin_transaction(timeout=60)
         row = explained(run)
         assert (row["advice"], row["safeToEnd"], row["command"]) == ("reap", True, "txnctl transactions reap")
 
@@ -253,7 +253,7 @@ class TestExplain:
         """As for `show`; an unknown one is not found."""
         with Store.open(os.environ["TXNCTL_STORE"]) as store:
             for _ in range(20):
-                store.begin()
+                store.begin_transaction()
         outcome = run("transactions", "explain", "0:20")
         assert outcome.out.startswith("0:20 ")
         assert run("transactions", "explain", "0:77").status == 3
@@ -262,7 +262,7 @@ class TestExplain:
     def test_labels_and_programs_cannot_drive_a_terminal(self, run: Run, path: Path) -> None:
         """Nor can what the producer calls itself."""
         with Store.open(path, program="evil\x1b[2J", clock=an_hour_ago()) as store:
-            txn = store.begin(labels={"job": "x\x1b[31m"}, timeout=7200)
+            txn = store.begin_transaction(labels={"job": "x\x1b[31m"}, timeout=7200)
             store.create_producer("orders").send(b"1", txn=txn)
         for words in (("explain", str(txn)), ("blocked", "--chain")):
             assert "\x1b" not in run("transactions", *words).out
@@ -361,7 +361,7 @@ class TestFence:
         with Store.open(path, clock=an_hour_ago()) as store:
             owner = store.create_producer("orders", producer_name="loader", access_mode=AccessMode.EXCLUSIVE)
             for _ in range(2):
-                owner.send(b"half", txn=store.begin(timeout=7200))
+                owner.send(b"half", txn=store.begin_transaction(timeout=7200))
             waiter = start("producers", "open", "orders", "--access-mode", "WaitForExclusive", "-o", "json")
             until = time.monotonic() + 20
             while not run("producers", "show", "orders", "-o", "json").json["waitingPublishers"]:
@@ -387,7 +387,7 @@ class TestFence:
         """Only who sent the transaction's messages loses its session; the epoch stays."""
         with Store.open(path, clock=an_hour_ago()) as store:
             mine, other = [store.create_producer("orders", producer_name=name) for name in ("mine", "other")]
-            mine.send(b"half", txn=store.begin(timeout=7200))
+            mine.send(b"half", txn=store.begin_transaction(timeout=7200))
             out = run("transactions", "abort", "0:1", "--fence").out
             assert "fences       mine (Shared, " in out
             assert "epoch" not in out
@@ -410,12 +410,15 @@ class TestTwice:
         """By the same handle, at once: the numbers are the same."""
         process = owners()
         with Store.open(path) as store:
-            store.create_producer("orders").send(b"half", txn=store.begin())
+            store.create_producer("orders").send(b"half", txn=store.begin_transaction())
         behind(path)
         process.kill()
         process.communicate(timeout=30)
         with Store.open(path) as store:
-            dry, real = [store.abort("0:2", dry_run=dry_run)["effects"] for dry_run in (True, False)]
+            dry, real = [
+                store.admin.transactions.abort_transaction("0:2", dry_run=dry_run)["effects"]
+                for dry_run in (True, False)
+            ]
         assert dry == real
         assert real[0]["unblocks"]["billing"]["visibleAfter"] == 1
         assert real[0]["blockedNext"] is None
@@ -427,13 +430,13 @@ class TestRedelivered:
     def test_of_a_cumulative_acknowledgement(self, run: Run, path: Path) -> None:
         """All messages that it covered, as many as `lag` shows then."""
         with Store.open(path) as store:
-            store.admin.create_subscription(
+            store.admin.subscriptions.create_subscription(
                 "orders", "queue", subscription_type=SubscriptionType.SHARED, initial_position=EARLIEST
             )
             store.create_producer("orders").send_batch([b"1", b"2", b"3", b"4"])
             with store.subscribe("orders", "billing") as consumer:
                 batch = list(consumer.receive_batch(3, timeout=0))
-                consumer.acknowledge_cumulative(batch[-1], txn=store.begin())
+                consumer.acknowledge_cumulative(batch[-1], txn=store.begin_transaction())
         before = run("subscriptions", "lag", "orders", "billing", "-o", "json").json
         row = run("transactions", "abort", "0:1", "--force", "-o", "json").json
         assert [effect["messages"] for effect in row["effects"]] == [before["pending"]] == [3]
@@ -490,14 +493,14 @@ class TestHistory:
         clock = an_hour_ago()
         with Store.open(path, clock=clock) as store:
             for _ in range(3):
-                store.begin(timeout=7200)
-            store.begin(timeout=60)
+                store.begin_transaction(timeout=7200)
+            store.begin_transaction(timeout=60)
             clock.advance(1800)
-            store.reap()
+            store.admin.transactions.reap_transactions()
         with Store.open(path) as store:
             store.create_producer("orders").send(b"1", txn="0:2")
-            store.commit("0:2")
-            store.abort("0:1", reason="wrong file")
+            store.commit_transaction("0:2")
+            store.admin.transactions.abort_transaction("0:1", reason="wrong file")
 
     @pytest.mark.usefixtures("ended")
     def test_the_one_that_ended_last_comes_first(self, run: Run) -> None:

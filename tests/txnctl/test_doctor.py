@@ -18,7 +18,7 @@ from storage import EARLIEST, Store
 from tests.txnctl.an_hour_ago import an_hour_ago
 from txnctl.commands.health.doctor import DIAGNOSIS
 from txnctl.output.field import undeclared
-from txnctl.spark.runtime import java
+from txnctl.spark.runtime import java, requirements
 
 Run = Callable[..., Any]
 
@@ -34,7 +34,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine without Java: what looks for it finds nothing."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(java, "_PLACES", ())
+    monkeypatch.setattr(java, "_PATTERNS", ())
 
 
 @pytest.fixture
@@ -92,11 +92,13 @@ def test_programs_are_told_of_where_one_is_missing_or_asked_for(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """JSON has them always."""
-    found = [{"what": "Java", "ok": True, "version": "17", "place": None, "hint": None}]
-    monkeypatch.setattr("txnctl.spark.runtime.requirements.describe", lambda: found)
+    java_17 = requirements.Requirement("Java", ok=True, version="17", place=None, hint=None)
+    monkeypatch.setattr(requirements, "check_all", lambda: [java_17])
     assert "Java" not in run("doctor").out
     assert "\nJava: 17\n" in run("doctor", "--programs").out
-    assert diagnosis(run)["programs"] == found
+    assert diagnosis(run)["programs"] == [
+        {"what": "Java", "ok": True, "version": "17", "place": None, "hint": None}
+    ]
 
 
 @pytest.mark.usefixtures("no_java")
@@ -104,14 +106,14 @@ def test_every_command_it_names_runs_as_it_stands(run: Run, path: Path) -> None:
     """A store stuck in several ways: what, why and the next command of each; typed, each of them works."""
     with Store.open(path, clock=an_hour_ago()) as store:
         producer = store.create_producer("orders")
-        store.admin.create_subscription("orders", "idle", initial_position=EARLIEST)
+        store.admin.subscriptions.create_subscription("orders", "idle", initial_position=EARLIEST)
         producer.send(b"plain")
-        txn = store.begin(timeout=7200)
+        txn = store.begin_transaction(timeout=7200)
         producer.send(b"half", txn=txn)
         producer.send(b"whole")
         store.table("balances").put(b"B1", b"100", txn=txn)
         producer.close()
-        store.begin(timeout=60)
+        store.begin_transaction(timeout=60)
     row = diagnosis(run)
     assert codes(row) == ["late-transactions", "blocked", "intents-held", "no-consumer"]
     out = " ".join(run("doctor").out.split())
@@ -161,9 +163,9 @@ def test_acknowledgements_that_hold_messages_are_found(run: Run, path: Path) -> 
     """By whom, how many, and the command; and a backlog without a consumer alone is no reason to fail."""
     with Store.open(path, clock=an_hour_ago()) as store:
         producer = store.create_producer("orders")
-        store.admin.create_subscription("orders", "refunds", initial_position=EARLIEST)
+        store.admin.subscriptions.create_subscription("orders", "refunds", initial_position=EARLIEST)
         producer.send_batch([b"one", b"two", b"three"])
-        txn = store.begin(timeout=7200, labels={"job": "refunds"})
+        txn = store.begin_transaction(timeout=7200, labels={"job": "refunds"})
         with store.subscribe("orders", "refunds") as consumer:
             for message in consumer.receive_batch(2, timeout=0):
                 consumer.acknowledge(message, txn=txn)

@@ -16,12 +16,12 @@ import pytest
 from storage import Store
 from tests.spark.job_examples import TITLES
 from txnctl.cli.click_commands import Argument, Command, GroupCommand, Option
+from txnctl.cli.command_table import COMMANDS
 from txnctl.cli.complete import SCRIPTS, script
 from txnctl.cli.declaration import EFFECTS, Group
 from txnctl.cli.exit_codes import MEANINGS
 from txnctl.cli.main import root
 from txnctl.cli.value_types import TransactionGrammar
-from txnctl.commands import COMMANDS
 from txnctl.generate import __main__ as generate
 from txnctl.generate.man import man_page
 from txnctl.generate.tree import Page, examples, pages
@@ -169,11 +169,11 @@ class TestGeneratedFiles:
 
     def test_no_file_is_stale(self) -> None:
         """After a change to a command: make generate."""
-        assert generate.stale(CHECKOUT) == []
+        assert generate.stale_files(CHECKOUT) == []
 
     def test_one_page_for_each_command(self) -> None:
         """And one for the whole."""
-        made = generate.files()
+        made = generate.generated_files()
         assert {f"man/{page.file_name}.1" for page in PAGES} <= set(made)
         assert "man/txnctl.1" in made
         assert {f"completions/{name}" for name in SCRIPTS.values()} <= set(made)
@@ -183,22 +183,22 @@ class TestGeneratedFiles:
         (tmp_path / "docs").mkdir()
         (tmp_path / "man").mkdir()
         (tmp_path / "man" / "txnctl-gone.1").write_text("old")
-        assert set(generate.stale(tmp_path)) == {*generate.files(), "man/txnctl-gone.1"}
-        generate.write(tmp_path)
-        assert generate.stale(tmp_path) == []
+        assert set(generate.stale_files(tmp_path)) == {*generate.generated_files(), "man/txnctl-gone.1"}
+        generate.write_stale_files(tmp_path)
+        assert generate.stale_files(tmp_path) == []
         assert not (tmp_path / "man" / "txnctl-gone.1").exists()
         (tmp_path / "docs" / "CLI.md").write_text("changed")
-        assert generate.stale(tmp_path) == ["docs/CLI.md"]
+        assert generate.stale_files(tmp_path) == ["docs/CLI.md"]
 
     def test_the_check_tells_by_its_exit_code(self, capsys: pytest.CaptureFixture[str]) -> None:
         """For make and CI."""
-        assert generate.main(["--check"]) == (1 if generate.stale(CHECKOUT) else 0)
+        assert generate.main(["--check"]) == (1 if generate.stale_files(CHECKOUT) else 0)
         assert generate.main(["--nonsense"]) == 2
         assert "usage" in capsys.readouterr().err
 
     def test_the_page_names_every_command_and_exit_code(self) -> None:
         """docs/CLI.md has a chapter for each, and its contents point at them."""
-        text = generate.files()["docs/CLI.md"]
+        text = generate.generated_files()["docs/CLI.md"]
         chapters = set(re.findall(r"^#+ (txnctl .*)$", text, re.MULTILINE))
         assert chapters == {page.title for page in PAGES if len(page.path) > 1}
         links = set(re.findall(r"\(#([a-z-]+)\)", text))
@@ -208,7 +208,7 @@ class TestGeneratedFiles:
 
     def test_the_same_on_every_machine(self) -> None:
         """Neither the width of the terminal nor the environment shows."""
-        program = "import sys; from txnctl.generate.__main__ import files; print(sorted(files().items()))"
+        program = "import sys; from txnctl.generate.__main__ import generated_files; print(sorted(generated_files().items()))"
         seen = {
             subprocess.run(
                 [sys.executable, "-c", program],
@@ -228,7 +228,7 @@ class TestManPages:
     @pytest.mark.needs_program("groff")
     def test_groff_has_nothing_to_say(self, tmp_path: Path) -> None:
         """All its warnings are on."""
-        made = {name: text for name, text in generate.files().items() if name.startswith("man/")}
+        made = {name: text for name, text in generate.generated_files().items() if name.startswith("man/")}
         for name, text in made.items():
             (tmp_path / Path(name).name).write_text(text)
         done = subprocess.run(
@@ -247,34 +247,67 @@ class TestManPages:
         )
         assert done.stderr == ""
 
-    @pytest.mark.needs_program("man")
-    @pytest.mark.parametrize("page", PAGES, ids=names)
-    def test_what_man_shows_is_what_help_says(self, page: Page, tmp_path: Path) -> None:
+    @pytest.mark.needs_program("groff")
+    def test_what_groff_renders_is_what_help_says(self, tmp_path: Path) -> None:
         """Usage, options, examples: nothing is eaten by roff, and hyphens can be copied."""
-        path = tmp_path / f"{page.file_name}.1"
+        shown = rendered(PAGES, tmp_path)
+        for page in PAGES:
+            flat = shown[page.file_name]
+            assert f"{page.file_name} - {page.summary}" in flat
+            assert f"{page.title} {page.usage}" in flat
+            for name, text in page.arguments + page.options(shared=False) + page.options(shared=True):
+                assert f"{name} {' '.join(text.replace('`', '').split())}" in flat, page.title
+            if isinstance(page.command, Command):
+                for example in page.command.examples:
+                    for line in example.lines:
+                        assert " ".join(line.split()) in flat, page.title
+
+    @pytest.mark.needs_program("groff", "man")
+    def test_man_shows_what_groff_renders(self, tmp_path: Path) -> None:
+        """The page of the whole, and the longest one."""
+        longest = max(PAGES, key=lambda page: len(man_page(page, PAGES)))
+        for page in (PAGES[0], longest):
+            shown = rendered([page], tmp_path)
+            done = subprocess.run(
+                ["man", "-l", str(tmp_path / f"{page.file_name}.1")],
+                env={
+                    **os.environ,
+                    "MANWIDTH": "200",
+                    "LANG": "C.UTF-8",
+                    "LC_ALL": "C.UTF-8",
+                    "MAN_KEEP_FORMATTING": "",
+                },
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            assert without_formatting(done.stdout) == shown[page.file_name]
+
+
+def without_formatting(text: str) -> str:
+    """The words of a rendered page, without escapes, overstrikes and line breaks."""
+    return " ".join(re.sub("\x1b\\[[0-9;]*m|.\b", "", text).split())
+
+
+def rendered(pages: list[Page], directory: Path) -> dict[str, str]:
+    """The words of each page by its file name, all rendered by one groff as wide as 200 columns."""
+    paths = [directory / f"{page.file_name}.1" for page in pages]
+    for page, path in zip(pages, paths, strict=True):
         path.write_text(man_page(page, PAGES))
-        shown = subprocess.run(
-            ["man", "-l", str(path)],
-            env={
-                **os.environ,
-                "MANWIDTH": "200",
-                "LANG": "C.UTF-8",
-                "LC_ALL": "C.UTF-8",
-                "MAN_KEEP_FORMATTING": "",
-            },
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        flat = " ".join(re.sub("\x1b\\[[0-9;]*m|.\b", "", shown).split())
-        assert f"{page.file_name} - {page.summary}" in flat
-        assert f"{page.title} {page.usage}" in flat
-        for name, text in page.arguments + page.options(shared=False) + page.options(shared=True):
-            assert f"{name} {' '.join(text.replace('`', '').split())}" in flat
-        if isinstance(page.command, Command):
-            for example in page.command.examples:
-                for line in example.lines:
-                    assert " ".join(line.split()) in flat
+    done = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-Kutf8", "-rLL=200n", *map(str, paths)],
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    words, found = without_formatting(done.stdout), dict[str, str]()
+    heads = [f"{page.file_name.upper()}(1) txnctl manual {page.file_name.upper()}(1)" for page in pages]
+    starts = [words.index(head) for head in heads]
+    assert starts == sorted(starts)
+    for page, start, end in zip(pages, starts, [*starts[1:], len(words)], strict=True):
+        found[page.file_name] = words[start:end].strip()
+    return found
 
 
 def completed_in_bash(line: str, environment: dict[str, str], listing: bool = False) -> list[str]:
@@ -306,7 +339,7 @@ class TestCompletion:
             store.create_topic("orders")
             store.create_topic("payments")
             store.subscribe("orders", "billing").close()
-            store.begin(timeout=600)
+            store.begin_transaction(timeout=600)
             store.open_session("payments", producer_name="loader")
         (tmp_path / "bin").mkdir()
         program = tmp_path / "bin" / "txnctl"
@@ -409,7 +442,7 @@ _txnctl_completion
     def test_the_command_prints_the_committed_script(self, run: Any) -> None:
         """`txnctl completion bash` and completions/txnctl.bash are one."""
         for shell, name in SCRIPTS.items():
-            assert run("completion", shell).out == generate.files()[f"completions/{name}"]
+            assert run("completion", shell).out == generate.generated_files()[f"completions/{name}"]
 
     def test_completing_never_fails_nor_creates(
         self, run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -449,7 +482,7 @@ _txnctl_completion
                 assert len(items) == offered, line
                 for item in items:
                     _, token, help_text = item.split("\t")
-                    assert store.show_session(token)["producerName"] == "loader"
+                    assert store.reports.show_session(token)["producerName"] == "loader"
                     assert re.match(r"loader, payments, lease \d+m?\d*s, .+@.+", help_text)
 
     def test_open_transactions_come_with_age_and_owner(

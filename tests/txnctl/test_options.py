@@ -284,7 +284,7 @@ def asking(add: Any) -> None:
 
 ASKED = """
 import sys, types
-from txnctl.commands import COMMANDS
+from txnctl.cli.command_table import COMMANDS
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import effect
 from txnctl.cli.main import main

@@ -20,6 +20,7 @@ from hypothesis import example, given, strategies as st
 
 from storage import Store
 from storage.errors import BadLine
+from storage.values.timestamps import both, rfc3339
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 from txnctl.output import human, json_text, render
@@ -34,7 +35,7 @@ from txnctl.output.messages import (
     message_row,
 )
 from txnctl.output.progress import Progress
-from txnctl.output.timestamp import both, clock_time, milliseconds, rfc3339
+from txnctl.output.timestamp import clock_time, milliseconds
 
 CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))] + list(
     "\u202a\u202e\u2066\u2069\u2028\u2029"

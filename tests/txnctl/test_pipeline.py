@@ -40,7 +40,7 @@ def without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine that has none."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
-    monkeypatch.setattr(java, "_PLACES", ())
+    monkeypatch.setattr(java, "_PATTERNS", ())
 
 
 LINES = {
@@ -80,7 +80,7 @@ def test_without_pyspark_it_is_asked_for(run: Any, path: str, monkeypatch: pytes
         (("monitor", "nowhere", "--once"), 3, "nowhere"),
         (("settle", "requests", "--table", "nothing"), 3, "nothing"),
         (("audit", "requests", "--table", "nothing"), 3, "nothing"),
-        (("export", "requests", "in.csv"), 4, "in.csv is there already"),
+        (("export", "requests", "in.csv"), 4, "in.csv exists already"),
         (("export", "requests"), 2, "DEST is missing"),
         (("export", "requests", "out", "--table", "accounts"), 2, "not both"),
         (("export", "requests", "out", "--check", "full"), 2, "--check is for tables"),
@@ -180,7 +180,7 @@ def test_ctrl_c_ends_a_job_and_its_jvm_at_once(
 
 
 @pytest.mark.needs_program("java")
-def test_an_error_within_spark_is_told_as_ours(start: Any, path: str, tmp_path: Path) -> None:
+def test_an_error_within_spark_is_as_txnctl_errors(start: Any, path: str, tmp_path: Path) -> None:
     """Raised in a process of Spark's, it reaches the user as that one error, with its code and no trace."""
     job = tmp_path / "job.py"
     job.write_text('spark.read.format("txnctl").option("topic", "nowhere").load().show()\n')

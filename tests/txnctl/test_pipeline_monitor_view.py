@@ -11,7 +11,6 @@ import sys
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from txnctl.cli.click_commands import Command
 from txnctl.cli.context import Context
 from txnctl.commands.pipeline.monitor_view import live
 from txnctl.generate.tree import pages
-from txnctl.pipelines.monitor import View
+from txnctl.pipelines.monitor import GroupSums, View
 
 TOPIC = "persistent://public/default/requests"
 ROWS = 10
@@ -61,10 +60,9 @@ def context() -> Context:
 
 def view(messages: int, periods: int) -> View:
     """A view of so many messages, in so many periods."""
-    sums: dict[str, Any] = {"inflow": 100, "outflow": 0, "messages": messages, "uncommitted": 0}
-    total = {**sums, "kind": "total", "name": "", "aborted": 0, "skipped": 0}
+    total = GroupSums("total", "", inflow=100, messages=messages)
     each = {
-        f"2026-{1 + number:02}-01T00:00:00Z": {**sums, "name": f"2026-{1 + number:02}"}
+        f"2026-{1 + number:02}-01T00:00:00Z": GroupSums("period", f"2026-{1 + number:02}", 100, 0, messages)
         for number in range(periods)
     }
     return View(1, total, each)

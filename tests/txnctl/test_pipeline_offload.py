@@ -92,7 +92,7 @@ def test_a_damaged_file_ends_it_with_a_name_and_advice(store: Store, run: Run):
     ("topic", "place", "status", "words"),
     [
         ("nothing", "there", 3, "there is no topic nothing"),
-        ("orders", "ftp://host/x", 2, "names no place for files"),
+        ("orders", "ftp://host/x", 2, "is not a directory of a known file system"),
     ],
 )
 def test_what_is_not_there_is_an_error(

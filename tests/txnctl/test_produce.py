@@ -18,9 +18,10 @@ import pytest
 from storage import EARLIEST, IsolationLevel, Message, Store
 from storage.limits import MESSAGE_BYTES_MAX
 from tests.txnctl.processes import wait_for
-from txnctl.commands.produce import source
 from txnctl.commands.produce.command import FIELDS
-from txnctl.commands.produce.source import LineReader, Source
+from txnctl.input import lines as input_lines, source
+from txnctl.input.lines import LineReader
+from txnctl.input.source import Source
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -221,6 +222,7 @@ class TestLines:
         file.write_bytes(text)
         for size in range(1, 20):
             monkeypatch.setattr(source, "BLOCK_BYTES", size)
+            monkeypatch.setattr(input_lines, "BLOCK_BYTES", size)
             blocks = list(LineReader(Source.open(str(file)), 1000))
             lines = [line for block in blocks for line in block.lines]
             assert lines == [b"one", b"two", b"", b"x" * 50, b"last\r"]
@@ -236,6 +238,7 @@ class TestLines:
         file.write_bytes(b"a\n" + b"x" * 100 + b"\nb\n" + b"y" * 100)
         for size in range(1, 12):
             monkeypatch.setattr(source, "BLOCK_BYTES", size)
+            monkeypatch.setattr(input_lines, "BLOCK_BYTES", size)
             blocks = list(LineReader(Source.open(str(file)), 20))
             assert [line for block in blocks for line in block.lines] == [b"a", b"b"]
             assert [block.too_long for block in blocks if block.too_long] == [2, 4]
@@ -336,6 +339,7 @@ class TestNdjson:
         monkeypatch.setattr("txnctl.commands.produce.input.MESSAGE_BYTES_MAX", 1000)
         text = b"a\n" + b"b" * 200 + b"\nc\n" + b"d" * 2000 + b"\ne"
         monkeypatch.setattr(source, "BLOCK_BYTES", 256)
+        monkeypatch.setattr(input_lines, "BLOCK_BYTES", 256)
         outcome = run("produce", "orders", "--on-error", "skip", "-o", "json", stdin=text)
         assert (outcome.json["messages"], outcome.json["skipped"]) == (3, 2)
         assert values(path) == [b"a", b"c", b"e"]
@@ -514,7 +518,7 @@ class TestTransactions:
         assert "Nothing is stored." in outcome.err
         assert values(path) == []
         with Store.open(path, read_only=True) as store:
-            assert store.transactions() == []
+            assert store.reports.list_transactions() == []
 
     def test_transactions_do_not_nest(self, run: Any) -> None:
         """--atomic inside a transaction is refused: its outcome would not be its own."""
@@ -538,7 +542,7 @@ class TestTransactions:
             with Store.open(path) as store:
                 store.create_producer("orders").send(b"later")
         with Store.open(path, read_only=True) as store:
-            assert store.transactions() == []
+            assert store.reports.list_transactions() == []
         assert values(path) == ([b"later"] if number == signal.SIGKILL else [])
 
     def test_an_atomic_input_has_a_deadline(self, start: Any, run: Any, path: Path) -> None:

@@ -37,7 +37,7 @@ PYTHON = [sys.executable, "-m", "txnctl"]
 def rows(path: Path) -> list[dict[str, Any]]:
     """Who is connected to `orders`, and who waits."""
     with Store.open(path, read_only=True) as store:
-        return store.producer_rows("orders")
+        return store.reports.list_producers("orders")
 
 
 def values(path: Path, topic: str = "orders") -> list[bytes | None]:
@@ -98,7 +98,10 @@ class TestModes:
             assert row["topicEpoch"] == epoch
         assert rows(path) == []
         with Store.open(path, read_only=True) as store:
-            assert [row["endedBy"] for row in store.producer_history("orders")] == ["closed", "closed"]
+            assert [row["endedBy"] for row in store.reports.ownership_history("orders")] == [
+                "closed",
+                "closed",
+            ]
 
     def test_an_unknown_mode_lists_those_there_are(self, run: Any) -> None:
         """Exit 2."""
@@ -129,7 +132,7 @@ class TestModes:
             assert "first (Shared" in refused.err
             assert "WaitForExclusive" in refused.err
         with Store.open(path, read_only=True) as store:
-            assert store.topic_stats("orders")["topicEpoch"] is None
+            assert store.reports.topic_stats("orders")["topicEpoch"] is None
 
     def test_the_same_name_twice_is_refused(self, run: Any, path: Path) -> None:
         """Also among Shared producers, also for a single message."""
@@ -726,7 +729,7 @@ class TestFence:
     def test_the_plan_has_the_numbers_of_what_follows(self, run: Any, path: Path) -> None:
         """What is discarded and released, and what each subscription is handed then."""
         with Store.open(path) as store:
-            store.admin.create_subscription("orders", "billing", initial_position=EARLIEST)
+            store.admin.subscriptions.create_subscription("orders", "billing", initial_position=EARLIEST)
         run("transactions", "begin")
         run("produce", "orders", "-m", "half", "--txn", "0:1")
         for value in ("one", "two"):

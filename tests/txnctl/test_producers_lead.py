@@ -31,7 +31,7 @@ READY = ("sh", "-c", "echo ready; cat")
 def rows(path: Path) -> list[dict[str, Any]]:
     """Who is connected to `orders`, and who waits."""
     with Store.open(path, read_only=True) as store:
-        return store.producer_rows("orders")
+        return store.reports.list_producers("orders")
 
 
 def names(path: Path) -> list[str]:
@@ -78,7 +78,7 @@ class TestLead:
         assert values(path) == [b"by-the-leader"]
         assert rows(path) == []
         with Store.open(path, read_only=True) as store:
-            (row,) = store.producer_history("orders")
+            (row,) = store.reports.ownership_history("orders")
         assert (row["producerName"], row["accessMode"], row["endedBy"]) == (
             "leader-a",
             "WaitForExclusive",
@@ -104,7 +104,7 @@ class TestLead:
             assert ended(process)[0] == status
         assert rows(path) == []
         with Store.open(path, read_only=True) as store:
-            assert store.producer_history("orders")[0]["endedBy"] == "closed"
+            assert store.reports.ownership_history("orders")[0]["endedBy"] == "closed"
 
     @pytest.mark.parametrize(("command", "status"), [("no-such-command", 127), ("/", 126), ("./none", 127)])
     def test_what_cannot_be_run_is_not_waited_for(self, path: Path, command: str, status: int) -> None:
@@ -115,7 +115,7 @@ class TestLead:
         assert command in err
         assert "waiting" not in err
         with Store.open(path, read_only=True) as store:
-            assert store.topic_stats("orders")["topicEpoch"] == 0
+            assert store.reports.topic_stats("orders")["topicEpoch"] == 0
 
     @pytest.mark.parametrize(
         ("words", "status"),
@@ -137,14 +137,14 @@ class TestLead:
         assert (found, out) == (status, ""), err
         assert "Traceback" not in err
         with Store.open(path, read_only=True) as store:
-            assert store.topic_stats("orders")["topicEpoch"] is None
+            assert store.reports.topic_stats("orders")["topicEpoch"] is None
 
     def test_it_holds_up_nobody(self, run: Any, path: Path) -> None:
         """While the command runs others write, and LMDB has no reader of it."""
         with leading() as process:
             assert run("produce", "payments", "-m", "x", "--lock-timeout", "50ms").status == 0
             with Store.open(path, read_only=True) as store:
-                held = [row for row in store.readers() if row["pid"] == process.pid]
+                held = [row for row in store.reports.list_readers() if row["pid"] == process.pid]
             assert [row for row in held if row["commit"] is not None] == []
             assert ended(process)[0] == 0
 
@@ -197,10 +197,10 @@ class TestNesting:
             monkeypatch.setenv("TXNCTL_SESSION", token)
             with started(*LEAD, "--", "true") as process:
                 assert ended(process)[0] == 4
-            store.close_session(token)
+            store.admin.producers.close_session(token)
             with started(*LEAD, "--", "true") as process:
                 assert ended(process)[0] == 0
-            store.admin.delete_topic("orders", force=True)
+            store.admin.topics.delete_topic("orders", force=True)
             store.create_topic("orders")
             with started(*LEAD, "--", "true") as process:
                 assert ended(process)[0] == 0
@@ -241,7 +241,7 @@ class TestWaiting:
             assert [ended(rival)[0] for rival in rivals] == [0] * 5
         assert sorted(values(path)) == [b"%d" % number for number in range(5)]
         with Store.open(path, read_only=True) as store:
-            assert [row["topicEpoch"] for row in store.producer_history("orders")] == [4, 3, 2, 1, 0]
+            assert [row["topicEpoch"] for row in store.reports.ownership_history("orders")] == [4, 3, 2, 1, 0]
 
     def test_a_dead_one_is_skipped_and_a_stopped_one_is_not(self, path: Path) -> None:
         """Killed while it waited: the next one is next. Stopped: its turn is waited for."""
@@ -394,7 +394,7 @@ class TestLoss:
             assert ended(following)[:2] == (0, "led\n")
             wait_for(lambda: told.exists() and told.read_text() == "SIGTERM", "the command was told")
         with Store.open(path, read_only=True) as store:
-            assert [row["endedBy"] for row in store.producer_history("orders")] == ["closed", "dead"]
+            assert [row["endedBy"] for row in store.reports.ownership_history("orders")] == ["closed", "dead"]
 
     def test_what_outlives_its_leader_cannot_publish(self, path: Path, tmp_path: Path) -> None:
         """A command that ignores the signal has a session whose process is dead: fenced, though nobody took over."""
@@ -419,7 +419,7 @@ class TestLoss:
         script = f"sleep 60 & echo $! > {pid}; echo ready; wait"
         with leading(command=("sh", "-c", script)) as process:
             with Store.open(path) as store:
-                store.admin.fence_producers("orders")
+                store.admin.producers.fence_producers("orders")
             assert ended(process)[0] == 128 + signal.SIGTERM
         wait_for(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists(), "its work has ended")
 
@@ -430,14 +430,14 @@ class TestLoss:
         with leading("--producer", "old", command=(sys.executable, "-c", TOLD, str(told), "5")) as process:
             with Store.open(path) as store:
                 if how == "fence":
-                    store.admin.fence_producers("orders")
+                    store.admin.producers.fence_producers("orders")
                 elif how == "take-over":
                     mode = AccessMode.EXCLUSIVE_WITH_FENCING
                     store.create_producer("orders", access_mode=mode, producer_name="new").close()
                 elif how == "delete":
-                    store.admin.delete_topic("orders", force=True)
+                    store.admin.topics.delete_topic("orders", force=True)
                 else:
-                    store.close_session(sole_token(store))
+                    store.admin.producers.close_session(sole_token(store))
             status, _, err = ended(process)
         assert status == 5
         assert told.read_text() == "SIGTERM"

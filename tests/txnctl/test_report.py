@@ -113,7 +113,7 @@ class TestPage:
         """Messages that nobody is there for: the store is ok, on the page as on the terminal."""
         with Store.open(fresh) as store:
             store.create_topic("orders")
-            store.admin.create_subscription("orders", "billing")
+            store.admin.subscriptions.create_subscription("orders", "billing")
             store.create_producer("orders").send(b"one")
         found = tree(run("report", "--html", "-").out)
         assert next(words(each) for each in found.iter("span")) == "ok, 1 note"
@@ -195,7 +195,7 @@ class TestPage:
             for number in range(topics.DRAWN + 3):
                 store.create_topic(f"t{number}")
             producer = store.create_producer("t20")
-            producer.send(b"half", txn=store.begin())
+            producer.send(b"half", txn=store.begin_transaction())
             producer.send(b"whole")
         found = tree(run("report", "--html", "-").out)
         assert len(table(found, "All topics")) == topics.DRAWN + 3

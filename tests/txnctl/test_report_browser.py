@@ -145,10 +145,12 @@ def test_many_of_everything(run: Run, tmp_path: Path) -> None:
         store.create_topic("orders", ledger_entries_max=7)
         producer = store.create_producer("orders")
         for number in range(40):
-            store.admin.create_subscription("orders", f"s{number}-{'x' * number}", initial_position=EARLIEST)
+            store.admin.subscriptions.create_subscription(
+                "orders", f"s{number}-{'x' * number}", initial_position=EARLIEST
+            )
         for number in range(60):
             name = ("東京都庁", "مرحبا بالعالم", "👩‍🔬🧪", "ﷺﷺﷺﷺ", "nightly")[number % 5]
-            txn = store.begin(labels={"job": name})
+            txn = store.begin_transaction(labels={"job": name})
             producer.send(b"half", txn=txn)
             producer.send_batch([b"whole"] * 3)
     for width in (1280, 400):

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from txnctl.report.shapes import CELL, Drawing, Label, cells, fitted, lanes
+from tests.model_runs import examples
+from txnctl.report.shapes import CELL, Label, PageDrawing, cells, fitted, lanes
 from txnctl.report.timeline_layout import (
     NARROW,
     SUBSCRIPTIONS_DRAWN,
@@ -107,7 +108,7 @@ def overlap(one: Any, other: Any) -> bool:
     return bool(one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3])
 
 
-def check(drawing: Drawing) -> None:
+def check(drawing: PageDrawing) -> None:
     """Everything lies within the picture, and no two labels share a place."""
     for each in (*drawing.labels(), *drawing.shapes()):
         left, top, right, bottom = each.box
@@ -124,12 +125,12 @@ def vars_of(each: Any) -> Row:
     return {name: getattr(each, name) for name in each.__slots__} | {"box": each.box}
 
 
-def lefts(drawing: Drawing, kind: str) -> list[float]:
+def lefts(drawing: PageDrawing, kind: str) -> list[float]:
     """Where the figures of a kind begin, from top to bottom."""
     return [each.x for each in drawing.shapes() if each.kind == kind]
 
 
-def texts(drawing: Drawing) -> list[str]:
+def texts(drawing: PageDrawing) -> list[str]:
     """What is written on it."""
     return [each.text for each in drawing.labels()]
 
@@ -137,13 +138,13 @@ def texts(drawing: Drawing) -> list[str]:
 class TestAnyTopic:
     """Whatever a topic is like."""
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150), deadline=None)
     @given(models(), st.sampled_from(WIDTHS))
     def test_all_is_inside_and_legible(self, model: Row, width: int) -> None:
         """Labels and figures lie within the picture; labels never lie over each other."""
         check(draw(model, width))
 
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=examples(80), deadline=None)
     @given(models(), st.sampled_from(WIDTHS))
     def test_the_order_of_the_log_is_kept(self, model: Row, width: int) -> None:
         """Who begins later in the log begins no further left, and nothing blocked lies left of maxReadPosition."""
@@ -154,7 +155,7 @@ class TestAnyTopic:
         assert all(x >= bound - 3 for x in begins)
         assert all(x >= bound for x in lefts(drawing, "blocked"))
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(models())
     def test_every_transaction_and_cursor_is_drawn_or_counted(self, model: Row) -> None:
         """Nothing is left out in silence."""

@@ -98,17 +98,19 @@ def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stuck]:
     (tmp_path / "settle.sh").chmod(0o700)
     found = Stuck(path)
     with Store.open(path, clock=an_hour_ago()) as store:
-        store.admin.set_reap_policy("manual")
+        store.admin.settings.set_reap_policy("manual")
         for topic, name, kind in (
             ("orders", "billing", SubscriptionType.EXCLUSIVE),
             ("payments", "settle", SubscriptionType.SHARED),
         ):
             store.create_topic(topic)
-            store.admin.create_subscription(topic, name, subscription_type=kind, initial_position=EARLIEST)
+            store.admin.subscriptions.create_subscription(
+                topic, name, subscription_type=kind, initial_position=EARLIEST
+            )
         store.create_table("balances")
         store.create_topic("led")
         store.create_producer("payments").send_batch([b"in"] * 5)
-        idle = store.begin(timeout=7200, labels={"job": "loader"})
+        idle = store.begin_transaction(timeout=7200, labels={"job": "loader"})
         found.ids["idle"] = str(idle)
         store.table("balances").put(b"B1", b"1", txn=idle)
         with store.create_producer("orders", producer_name="loader") as producer:
@@ -127,7 +129,7 @@ def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stuck]:
         process.kill()
         process.communicate(timeout=30)
     with Store.open(path) as store:
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []
 
 
 class Operator:
@@ -218,15 +220,15 @@ def the_rest(operator: Operator, run: Any, stuck: Stuck) -> None:
     assert "5 messages in flight" in evicted
     with Store.open(stuck.path) as store:
         with store.subscribe("payments", "settle") as consumer:
-            txn = store.begin()
+            txn = store.begin_transaction()
             consumer.acknowledge(list(consumer.receive_batch(5, timeout=0)), txn=txn)
         owner = store.create_producer("led", access_mode=AccessMode.EXCLUSIVE)
         (pending,) = operator.section(
             "When messages were acknowledged and are neither gone nor delivered again", **settle
         )
         assert str(txn) in pending
-        store.abort(txn)
-        overdue = store.begin(timeout=0.001)
+        store.admin.transactions.abort_transaction(txn)
+        overdue = store.begin_transaction(timeout=0.001)
         (locks,) = operator.section("When nothing can be written at all")
         assert "lease" in locks
         operator.section("When the file grows although everything is consumed")

@@ -28,13 +28,13 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with Store.open(at) as store:
         store.create_topic("orders")
         producer = store.create_producer("orders")
-        producer.send(b"open", key="k", txn=store.begin())
+        producer.send(b"open", key="k", txn=store.begin_transaction())
         producer.send_batch([b"waits", b"goes"], keys=["k", "l"])
-        store.admin.create_subscription("orders", "plain", initial_position=EARLIEST)
+        store.admin.subscriptions.create_subscription("orders", "plain", initial_position=EARLIEST)
     monkeypatch.setenv("TXNCTL_STORE", str(at))
     yield at
     with Store.open(at) as store:
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []
 
 
 def consume(run: Any, *more: str) -> Any:
@@ -128,7 +128,7 @@ def test_stats_and_show(run: Any) -> None:
 def test_a_transaction_that_is_not_the_first_frees_what_waits_for_it(run: Any, path: Path) -> None:
     """`explain` counts it, and does not send to the first one; `abort --dry-run` says the same number."""
     with Store.open(path) as store:
-        producer, second = store.create_producer("orders"), store.begin()
+        producer, second = store.create_producer("orders"), store.begin_transaction()
         producer.send(b"open", key="m", txn=second)
         producer.send_batch([b"1", b"2"], keys=["m", "m"])
     consume(run)

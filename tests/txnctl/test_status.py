@@ -29,12 +29,12 @@ def stuck(path: Path) -> None:
     """0:1 holds a key and two messages, three wait behind them; 0:2 is past its deadline. All an hour ago."""
     with Store.open(path, clock=an_hour_ago()) as store:
         producer = store.create_producer("orders", producer_name="loader")
-        txn = store.begin(timeout=7200)
+        txn = store.begin_transaction(timeout=7200)
         producer.send_batch([b"half"] * 2, txn=txn)
         store.table("balances").put(b"B1", b"100", txn=txn)
         producer.send_batch([b"whole"] * 3)
         producer.close()
-        store.begin(timeout=60)
+        store.begin_transaction(timeout=60)
 
 
 def test_a_new_store_is_ok(run: Callable[..., Any], path: Path) -> None:
@@ -73,7 +73,7 @@ def test_the_numbers_are_those_of_the_other_reports(run: Callable[..., Any], pat
     row = run("status", "-o", "json").json
     (topic,), (subscription,) = row["topics"], row["subscriptions"]
     with Store.open(path, read_only=True) as store:
-        stats = store.topic_stats("orders")
+        stats = store.reports.topic_stats("orders")
         assert topic["blockedMessages"] == stats["blockedMessages"] == 3
         assert topic["oldestBlockedMs"] == stats["oldestBlockedMs"]
         assert topic["blockedBy"] == stats["blockedBy"]["txnId"]
@@ -81,8 +81,8 @@ def test_the_numbers_are_those_of_the_other_reports(run: Callable[..., Any], pat
         assert {name: expected[name] for name in ("visible", "blocked", "uncommitted", "verdict")} == {
             name: subscription[name] for name in ("visible", "blocked", "uncommitted", "verdict")
         }
-        assert row["transactions"]["open"] == len(store.transactions())
-        assert row["tables"][0]["intents"] == len(store.intents())
+        assert row["transactions"]["open"] == len(store.reports.list_transactions())
+        assert row["tables"][0]["intents"] == len(store.reports.list_intents())
 
 
 def test_it_fits_one_screen_whatever_there_is(run: Callable[..., Any], path: Path) -> None:
@@ -90,7 +90,7 @@ def test_it_fits_one_screen_whatever_there_is(run: Callable[..., Any], path: Pat
     with Store.open(path) as store:
         for number in range(20):
             store.create_topic(f"topic-{number}")
-        store.create_producer("topic-19").send(b"1", txn=store.begin())
+        store.create_producer("topic-19").send(b"1", txn=store.begin_transaction())
     lines = run("status").out.splitlines()
     assert len(lines) <= 40
     first = next(index for index, line in enumerate(lines) if line.split()[:1] == ["TOPIC"])
@@ -119,7 +119,9 @@ def test_watching_draws_anew_until_ctrl_c(start: Callable[..., Any], path: Path)
     with Store.open(path) as store:
         store.create_topic("fresh")
         until = time.monotonic() + 30
-        while any(row["pid"] == process.pid and row["state"] == "reading" for row in store.readers()):
+        while any(
+            row["pid"] == process.pid and row["state"] == "reading" for row in store.reports.list_readers()
+        ):
             assert time.monotonic() < until
     while b"fresh" not in seen:
         seen += os.read(ours, 65536)

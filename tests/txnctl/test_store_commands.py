@@ -53,7 +53,7 @@ class TestInit:
         assert stat.S_IMODE(at.stat().st_mode) == 0o700
         assert {stat.S_IMODE(each.stat().st_mode) for each in at.iterdir()} == {0o600}
         with Store.open(at) as store:
-            assert store.verify() == []
+            assert store.maintenance.verify_store() == []
 
     def test_option_and_variable_name_it_too(
         self, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -285,7 +285,7 @@ class TestBackup:
         assert stat.S_IMODE(at.stat().st_mode) == 0o700
         assert {stat.S_IMODE(each.stat().st_mode) for each in at.iterdir()} == {0o600}
         with Store.open(at) as store:
-            assert store.verify() == []
+            assert store.maintenance.verify_store() == []
             assert len(list(store.reader("orders"))) == 10
 
     def test_what_is_there_is_left_as_it_is(self, run: Any, path: Path, tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ class TestBackup:
     def test_a_restored_store_is_another_incarnation(self, run: Any, path: Path, tmp_path: Path) -> None:
         """What was open is aborted; the epoch of each topic grows."""
         with Store.open(path) as store:
-            txn = store.begin()
+            txn = store.begin_transaction()
             store.create_producer("orders").send(b"open", txn=txn)
         backup, back = tmp_path / "backup", tmp_path / "back"
         assert run("store", "backup", str(backup)).status == 0
@@ -312,12 +312,12 @@ class TestBackup:
         assert not undeclared(row, restore.RESTORED)
         assert (row["path"], row["incarnation"], row["transactionsAborted"]) == (str(back), 2, 1)
         with Store.open(back) as store:
-            assert store.verify() == []
-            assert store.show_transaction(txn)["reason"] == "incarnation"
-            assert store.audit()[0]["reason"] == "test"
+            assert store.maintenance.verify_store() == []
+            assert store.reports.show_transaction(txn)["reason"] == "incarnation"
+            assert store.reports.list_audit_records()[0]["reason"] == "test"
             assert len(list(store.reader("orders"))) == 10
         with Store.open(path) as store:
-            assert store.show_transaction(txn)["state"] == "OPEN"
+            assert store.reports.show_transaction(txn)["state"] == "OPEN"
 
     def test_a_missing_or_foreign_source_is_refused(self, run: Any, tmp_path: Path) -> None:
         """Exit 6, and nothing is created."""
@@ -336,7 +336,7 @@ class TestUpkeep:
             store.create_topic("large")
             with store.create_producer("large") as producer:
                 producer.send_batch([b"x" * 100_000] * 20)
-            store.admin.delete_topic("large")
+            store.admin.topics.delete_topic("large")
         row = run("store", "compact", "-o", "json").json
         assert not undeclared(row, compact.COMPACTED)
         assert row["bytesAfter"] < row["bytesBefore"] - 1_000_000
@@ -360,7 +360,7 @@ class TestUpkeep:
         with Store.open(path) as store:
             store.create_topic("large")
             store.create_producer("large", connected=False).send_batch([b"x" * 100_000] * 20)
-            store.admin.delete_topic("large")
+            store.admin.topics.delete_topic("large")
         before = (path / "data.mdb").read_bytes()
         dry = run("store", "compact", "--dry-run", "-o", "json").json
         assert not undeclared(dry, compact.COMPACTED)
@@ -384,7 +384,7 @@ class TestUpkeep:
             store.create_producer("large", connected=False).send_batch([b"x"] * 5)
             faults.arm("topic.between_purge_steps", interrupt)
             with pytest.raises(KeyboardInterrupt):
-                store.admin.delete_topic("large")
+                store.admin.topics.delete_topic("large")
             faults.disarm()
         before = (path / "data.mdb").read_bytes()
         row = run("store", "gc", "--dry-run", "-o", "json").json
@@ -404,14 +404,14 @@ class TestUpkeep:
             for name in ("kept", "gone"):
                 store.create_table(name)
                 store.table(name).put(b"k", b"v")
-            txn = store.begin()
+            txn = store.begin_transaction()
             store.table("kept").import_rows(
                 ((b"%d" % n, b"v") for n in range(FINALIZE_INLINE_MAX + 1)), txn=txn
             )
-            store.commit(txn)
+            store.commit_transaction(txn)
             faults.arm("table.between_purge_steps", interrupt)
             with pytest.raises(KeyboardInterrupt):
-                store.admin.delete_table("gone")
+                store.admin.tables.delete_table("gone")
             faults.disarm()
         dry = run("store", "gc", "--dry-run", "-o", "json").json
         text = run("store", "gc", "--dry-run").out
@@ -457,7 +457,7 @@ class TestUpkeep:
         assert run("store", "config", "reap-policy", "manual", "--reason", "quiet").status == 0
         assert run("store", "config", "reap-policy").out == "manual\n"
         with Store.open(path) as store:
-            assert store.audit()[0]["reason"] == "quiet"
+            assert store.reports.list_audit_records()[0]["reason"] == "quiet"
 
     def test_the_table_retention_is_a_setting(self, run: Any, path: Path) -> None:
         """A duration, shown as it can be typed; tried in a dry run, set with a reason, refused out of its bounds."""
@@ -471,7 +471,10 @@ class TestUpkeep:
             assert run("store", "config", "table-retention", value, "--reason", "audit").status == 0
             assert run("store", "config", "table-retention").out == f"{value}\n"
         with Store.open(path) as store:
-            assert (store.audit()[0]["action"], store.audit()[0]["reason"]) == ("store config", "audit")
+            assert (
+                store.reports.list_audit_records()[0]["action"],
+                store.reports.list_audit_records()[0]["reason"],
+            ) == ("store config", "audit")
 
     @pytest.mark.parametrize("words", [("nothing",), ("nothing", "1"), ("reap-policy", "sometimes")])
     def test_an_unknown_setting_is_bad_input(self, run: Any, words: tuple[str, ...]) -> None:

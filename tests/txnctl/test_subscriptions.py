@@ -44,7 +44,7 @@ def store(path: Path) -> Iterator[Store]:
 @pytest.fixture
 def billing(store: Store) -> None:
     """`billing`, Shared, from the beginning of five messages 1:0 to 1:4."""
-    store.admin.create_subscription(
+    store.admin.subscriptions.create_subscription(
         "orders", "billing", subscription_type=SubscriptionType.SHARED, initial_position=EARLIEST
     )
     producer = store.create_producer("orders")
@@ -96,7 +96,7 @@ class TestCreateAndList:
     def test_it_begins_where_it_is_told(self, run: Any, store: Store, start: str, first: str | None) -> None:
         """earliest, latest, a position, a time."""
         assert run("subscriptions", "create", "orders", "s", "--from", start).status == 0
-        peeked = store.peek("orders", "s", 1)
+        peeked = store.reports.peek_messages("orders", "s", 1)
         assert (str(peeked[0].message_id) if peeked else None) == first
 
     def test_a_second_one_of_the_name_is_a_conflict(self, run: Any) -> None:
@@ -112,7 +112,7 @@ class TestCreateAndList:
     def test_list_of_one_topic_or_of_all(self, run: Any, store: Store) -> None:
         """Table, JSON, names."""
         store.create_topic("payments")
-        store.admin.create_subscription("payments", "loader")
+        store.admin.subscriptions.create_subscription("payments", "loader")
         assert run("subs", "ls", "-o", "name").out == "billing\nloader\n"
         assert run("subscriptions", "list", "orders", "-o", "name").out == "billing\n"
         row = run("subscriptions", "list", "orders", "-o", "json").json[0]
@@ -219,7 +219,7 @@ class TestLag:
         assert (row["verdict"], row["visible"]) == ("no-consumer", 5)
         with store.subscribe("orders", "billing") as consumer:
             assert lag(run)["verdict"] == "behind"
-            txn = store.begin(labels={"job": "x"})
+            txn = store.begin_transaction(labels={"job": "x"})
             producer.send(b"open", txn=txn)
             producer.send(b"after")
             row = lag(run)
@@ -238,7 +238,7 @@ class TestLag:
             assert f"billing waits behind transaction {txn}: open for " in out
             assert "held by no process; it holds everything from 1:5 on." in out
             assert out.endswith(f"Next: txnctl transactions explain {txn}\n")
-            store.abort(txn)
+            store.admin.transactions.abort_transaction(txn)
             consumer.acknowledge(consumer.receive_batch(5, timeout=0))
             row = lag(run)
             assert (row["verdict"], row["visible"], row["blocked"], row["blockedBy"]) == ("ok", 0, 0, None)
@@ -289,10 +289,10 @@ class TestLag:
     @pytest.mark.usefixtures("billing")
     def test_a_topic_is_an_array_a_subscription_an_object(self, run: Any, store: Store) -> None:
         """The same facts, and those of `stats`."""
-        store.admin.create_subscription(
+        store.admin.subscriptions.create_subscription(
             "orders", "monitor", subscription_isolation_level=IsolationLevel.READ_UNCOMMITTED
         )
-        txn = store.begin()
+        txn = store.begin_transaction()
         store.create_producer("orders").send(b"open", txn=txn)
         rows = run("subscriptions", "lag", "orders", "-o", "json").json
         assert [row["subscription"] for row in rows] == ["billing", "monitor"]
@@ -403,7 +403,7 @@ class TestAcknowledge:
             ).json
             assert (dry["givenBack"], dry["dryRun"]) == (2, True)
             assert run("audit", "list", "-o", "json").json == []
-            assert store.subscription_stats("orders", "billing")["unackedMessages"] == 5
+            assert store.reports.subscription_stats("orders", "billing")["unackedMessages"] == 5
             row = run(
                 "subscriptions",
                 "nack",
@@ -487,7 +487,7 @@ class TestCursor:
     def test_skip_and_clear(self, run: Any, store: Store) -> None:
         """Visible ones only: what is behind an open transaction stays."""
         producer = store.create_producer("orders")
-        producer.send(b"open", txn=store.begin())
+        producer.send(b"open", txn=store.begin_transaction())
         producer.send(b"after")
         row = run("subscriptions", "skip", "orders", "billing", "2", "--yes", "-o", "json").json
         assert not undeclared(row, cursor_move.SKIPPED)
@@ -531,12 +531,12 @@ class TestCursor:
     def test_a_dry_run_over_many_messages_counts_them_all(self, run: Any, store: Store) -> None:
         """Also where the real one takes several store transactions."""
         store.create_topic("long")
-        store.admin.create_subscription("long", "s", initial_position=EARLIEST)
+        store.admin.subscriptions.create_subscription("long", "s", initial_position=EARLIEST)
         with store.create_producer("long") as producer:
-            txn = store.begin()
+            txn = store.begin_transaction()
             for _ in range(30):
                 producer.send_batch([b"x"] * 1000, txn=txn)
-            store.commit(txn)
+            store.commit_transaction(txn)
         words = ("subscriptions", "clear-backlog", "long", "s", "--yes", "-o", "json")
         dry, real = run(*words, "--dry-run").json, run(*words).json
         assert dry["skipped"] == real["skipped"] == 30_000
@@ -564,7 +564,9 @@ class TestChange:
             run("subscriptions", "evict", "orders", "billing").out
             == "Nobody is attached to billing on orders.\n"
         )
-        (record,) = [row for row in store.audit() if row["action"] == "subscriptions evict"]
+        (record,) = [
+            row for row in store.reports.list_audit_records() if row["action"] == "subscriptions evict"
+        ]
         assert record["target"] == "orders billing anna"
 
     def test_seek_says_what_it_withdraws(self, run: Any, store: Store) -> None:
@@ -653,7 +655,7 @@ class TestChange:
         with store.subscribe("orders", "billing"):
             run("subscriptions", "evict", "orders", "billing", "--reason", "three")
         run("subscriptions", "delete", "orders", "billing", "--yes", "--reason", "four")
-        assert [(row["action"], row["reason"]) for row in reversed(store.audit())] == [
+        assert [(row["action"], row["reason"]) for row in reversed(store.reports.list_audit_records())] == [
             ("subscriptions seek", "one"),
             ("subscriptions skip", "two"),
             ("subscriptions evict", "three"),

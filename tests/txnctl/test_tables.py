@@ -125,10 +125,10 @@ class TestTables:
         for txn, key in (("0:5", "B1"), ("0:4", "B2"), ("0:4", "new"), ("0:4", "new")):
             assert run("tables", "put", "accounts", key, "1", "--txn", txn).status == 0
         with Store.open(path) as store:
-            done = store.begin()
+            done = store.begin_transaction()
             for number in range(FINALIZE_INLINE_MAX + 1):
                 store.table("accounts").put(b"~%d" % number, b"", txn=done)
-            store.commit(done)
+            store.commit_transaction(done)
         row = run("tables", "stats", "accounts", "-o", "json").json
         assert not undeclared(row, stats.STATS)
         assert (row["intents"], row["heldIntents"], row["ongoingTxnCount"]) == (68, 3, 2)
@@ -152,10 +152,10 @@ class TestTables:
         """Of thirty, twenty are named; whose other table's keys they hold is not in it."""
         with Store.open(path) as store:
             store.create_table("other")
-            txns = [store.begin() for _ in range(30)]
+            txns = [store.begin_transaction() for _ in range(30)]
             for number, txn in enumerate(reversed(txns)):
                 store.table("accounts").put(b"k%d" % number, b"", txn=txn)
-            store.table("other").put(b"k", b"", txn=store.begin())
+            store.table("other").put(b"k", b"", txn=store.begin_transaction())
         row = run("tables", "stats", "accounts", "-o", "json").json
         assert [each["txnId"] for each in row["holders"]] == [str(txn) for txn in txns[:TABLE_HOLDERS_MAX]]
         assert (row["ongoingTxnCount"], row["heldIntents"]) == (30, 30)
@@ -560,10 +560,10 @@ class TestReports:
     def test_intents_that_wait_to_be_finalised(self, run: Any, path: Path) -> None:
         """A large commit leaves them, `intents` lists them, `gc` makes values of them; the answers stay the same."""
         with Store.open(path) as store:
-            txn = store.begin()
+            txn = store.begin_transaction()
             for number in range(FINALIZE_INLINE_MAX + 1):
                 store.table("accounts").put(b"N%05d" % number, b"1", txn=txn)
-            store.commit(txn)
+            store.commit_transaction(txn)
         rows = run("tables", "intents", "accounts", "-o", "json").json
         assert {row["state"] for row in rows} == {"COMMITTED"}
         assert run("tables", "get", "accounts", "N00000").out == "1\n"

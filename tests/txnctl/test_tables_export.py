@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from storage import Store
 from storage.limits import BUFFER_KEYS_MAX, TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
+from tests.model_runs import examples
 from tests.txnctl.processes import wait_for
 from txnctl.commands.tables.import_ import IMPORTED
 from txnctl.output.field import undeclared
@@ -64,9 +65,8 @@ class TestIdentity:
     """`export | import`."""
 
     @settings(
-        max_examples=60,
+        max_examples=examples(60),
         deadline=None,
-        derandomize=True,
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     )
     @given(
@@ -85,7 +85,7 @@ class TestIdentity:
         with Store.open(path) as store:
             for name in ("from", "to"):
                 if store.has_table(name):
-                    store.admin.delete_table(name)
+                    store.admin.tables.delete_table(name)
                 store.create_table(name)
             store.table("from").import_rows(content.items())
         printed = run("tables", "export", "from", "-o", form)
@@ -274,11 +274,11 @@ class TestImport:
             process.stdin.write(b"".join(lines))
             process.stdin.flush()
             with Store.open(path, read_only=True) as store:
-                wait_for(lambda: bool(store.intents(limit=1)), "a part of it is written")
+                wait_for(lambda: bool(store.reports.list_intents(limit=1)), "a part of it is written")
                 process.send_signal(signal.SIGINT)
                 assert process.wait(20) == 130
                 assert b"nothing is imported" in process.stderr.read()
-                assert store.transactions() == []
+                assert store.reports.list_transactions() == []
         assert len(rows(path)) == 3
 
     def test_who_is_too_slow_is_told(self, run: Any, path: Path) -> None:

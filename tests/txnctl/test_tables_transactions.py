@@ -241,12 +241,12 @@ class TestReadCommitted:
     def test_check_modes_against_a_commit_that_is_not_finalised(self, run: Any, path: Path) -> None:
         """full and minimal see it, none the version before; the mode is the transaction's, or the command's."""
         with Store.open(path) as store:
-            txn = store.begin()
+            txn = store.begin_transaction()
             table = store.table("accounts")
             table.put(b"B1", b"new", txn=txn)
             for number in range(FINALIZE_INLINE_MAX):
                 table.put(b"~%05d" % number, b"", txn=txn)
-            store.commit(txn)
+            store.commit_transaction(txn)
         assert value(run, "B1") == "new"
         for mode, seen in (("minimal", "new"), ("full", "new"), ("none", "100")):
             assert value(run, "B1", "--check", mode) == seen

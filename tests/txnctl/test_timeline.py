@@ -150,12 +150,12 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("TXNCTL_STORE", str(tmp_path / "s"))
     with Store.open(tmp_path / "s") as opened:
         opened.create_topic("orders")
-        opened.admin.create_subscription("orders", "billing", initial_position=EARLIEST)
+        opened.admin.subscriptions.create_subscription("orders", "billing", initial_position=EARLIEST)
         producer = opened.create_producer("orders")
-        producer.send(b"half", txn=opened.begin(labels={"job": "x\x1b[2J"}))
+        producer.send(b"half", txn=opened.begin_transaction(labels={"job": "x\x1b[2J"}))
         producer.send(b"whole")
         yield opened
-        assert opened.verify() == []
+        assert opened.maintenance.verify_store() == []
 
 
 class TestCommand:
@@ -163,7 +163,10 @@ class TestCommand:
 
     def test_json_is_the_model(self, run: Any, store: Store) -> None:
         """Every field of it is declared."""
-        shown, model = run("transactions", "timeline", "orders", "-o", "json").json, store.timeline("orders")
+        shown, model = (
+            run("transactions", "timeline", "orders", "-o", "json").json,
+            store.reports.topic_timeline("orders"),
+        )
         assert not undeclared(shown, MODEL)
         for row in (shown, model):
             for each in row["openTransactions"]:
@@ -220,8 +223,8 @@ def test_a_line_of_the_legend_ends_between_two_signs(run: Any, path: Path) -> No
     """Whatever the width, a sign stands with what it means."""
     with Store.open(path) as store:
         store.create_topic("legend")
-        store.admin.create_subscription("legend", "s")
-        producer, txn = store.create_producer("legend"), store.begin()
+        store.admin.subscriptions.create_subscription("legend", "s")
+        producer, txn = store.create_producer("legend"), store.begin_transaction()
         producer.send(b"half", txn=txn)
         producer.send(b"whole")
     entries = (": blocked", "its messages", "waits for it", "and after it", "in flight")

@@ -98,10 +98,10 @@ def test_of_all_that_a_transaction_touched(run: Any, path: Path) -> None:
         for name in ("orders", "persistent://a/b/c"):
             store.create_topic(name)
             store.create_producer(name).send(b"x")
-        txn = store.begin()
+        txn = store.begin_transaction()
         store.create_producer("persistent://a/b/c").send(b"y", txn=txn)
         store.create_producer("orders").send(b"y", txn=txn)
-        store.admin.create_subscription("orders", "s")
+        store.admin.subscriptions.create_subscription("orders", "s")
     shown = run("transactions", "show", str(txn), "-o", "json").json
     assert shown["topics"] == [f"{FULL}orders", "persistent://a/b/c"]
     assert [(each["topic"], each["name"]) for each in shown["parts"]] == [

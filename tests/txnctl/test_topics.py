@@ -35,13 +35,13 @@ def stuck(path: Path) -> dict[str, str]:
         producer = store.create_producer("orders", producer_name="loader")
         for number in range(4):
             producer.send(b"plain %d" % number, key=f"k{number}")
-        aborted = store.begin()
+        aborted = store.begin_transaction()
         producer.send(b"aborted", txn=aborted)
-        store.abort(aborted)
-        first = store.begin(labels={"job": "load"})
+        store.admin.transactions.abort_transaction(aborted)
+        first = store.begin_transaction(labels={"job": "load"})
         producer.send_batch([b"open 0", b"open 1"], txn=first)
         producer.send_batch([b"later 0", b"later 1", None])
-        second = store.begin()
+        second = store.begin_transaction()
         producer.send(b"second", txn=second)
         billing = store.subscribe(
             "orders", "billing", subscription_type=SubscriptionType.SHARED, initial_position=EARLIEST
@@ -518,17 +518,17 @@ class TestLastMessageId:
             producer = store.create_producer("t")
             for _ in range(3):
                 producer.send(b"n")
-            first = store.begin()
+            first = store.begin_transaction()
             producer.send(b"1", txn=first)
             producer.send(b"n")
-            second = store.begin()
+            second = store.begin_transaction()
             producer.send(b"2", txn=second)
         assert look() == ("1:2", "1:2")
         with Store.open(path) as store:
-            store.commit(first)
+            store.commit_transaction(first)
         assert look() == ("1:4", "1:4")
         with Store.open(path) as store:
-            store.abort(second)
+            store.admin.transactions.abort_transaction(second)
         assert look() == ("1:4", "1:7")
 
 
@@ -553,7 +553,7 @@ class TestDelete:
         assert not undeclared(row, delete.DELETED)
         assert (row["messages"], row["subscriptions"], row["dryRun"]) == (1, ["billing"], False)
         with Store.open(path) as store:
-            assert store.audit()[0]["reason"] == "moved"
+            assert store.reports.list_audit_records()[0]["reason"] == "moved"
         assert run("topics", "list", "-o", "json").json == []
         run("topics", "create", "orders")
         with Store.open(path) as store:

@@ -35,7 +35,7 @@ def stuck(path: Path) -> str:
         orders = store.create_producer("orders")
         payments = store.create_producer("payments-in")
         for name, level in (("billing", None), ("monitor", IsolationLevel.READ_UNCOMMITTED)):
-            store.admin.create_subscription(
+            store.admin.subscriptions.create_subscription(
                 "orders", name, subscription_isolation_level=level or IsolationLevel.READ_COMMITTED,
                 initial_position=EARLIEST,
             )  # fmt: skip
@@ -43,13 +43,13 @@ def stuck(path: Path) -> str:
             "payments-in", "loader", subscription_type=SubscriptionType.SHARED, initial_position=EARLIEST
         )
         payments.send_batch([b"in"] * 20)
-        txn = store.begin(labels={"job": "loader"})
+        txn = store.begin_transaction(labels={"job": "loader"})
         loader.acknowledge(loader.receive_batch(15, timeout=0), txn=txn)
         for _ in range(5):
             orders.send_batch([b"held"] * 3, txn=txn)
             orders.send(b"plain")
         orders.send_batch([b"plain"] * 792)
-        following = store.begin(labels={"job": "fulfil"})
+        following = store.begin_transaction(labels={"job": "fulfil"})
         orders.send_batch([b"next"] * 4, txn=following)
         orders.send_batch([b"plain"] * 403)
         loader.close()
@@ -237,7 +237,7 @@ class TestShow:
         assert outcome.out == "0:2\n"
         with Store.open(os.environ["TXNCTL_STORE"]) as store:
             for _ in range(8):
-                store.begin()
+                store.begin_transaction()
         outcome = run("transactions", "show", "0:3", "-o", "name")
         assert (outcome.out, outcome.err) == ("0:3\n", "")
         assert run("transactions", "abort", "0:30").status == 3
@@ -355,7 +355,9 @@ class TestAbort:
         run("transactions", "abort", stuck, "--dry-run")
         run("transactions", "abort", stuck, "--reason", "stuck")
         with Store.open(path) as store:
-            rows = [row for row in store.audit() if row["action"] == "transactions abort"]
+            rows = [
+                row for row in store.reports.list_audit_records() if row["action"] == "transactions abort"
+            ]
         assert [(row["target"], row["reason"]) for row in rows] == [(stuck, "stuck")]
 
 
@@ -493,7 +495,9 @@ class TestRun:
         assert run("transactions", "begin", "--lock-timeout", "50ms").status == 0
         with Store.open(os.environ["TXNCTL_STORE"], read_only=True) as store:
             assert [
-                row for row in store.readers() if row["pid"] == process.pid and row["commit"] is not None
+                row
+                for row in store.reports.list_readers()
+                if row["pid"] == process.pid and row["commit"] is not None
             ] == []
         assert ended(process)[0] == 0
 
@@ -595,7 +599,7 @@ class TestDeath:
         assert (row["state"], row["reason"]) == ("ABORTED", "owner-dead")
         with Store.open(path, read_only=True) as store:
             assert store.reader("orders").read_batch(10) == []
-            assert store.topic_stats("orders")["ongoingTxnCount"] == 0
+            assert store.reports.topic_stats("orders")["ongoingTxnCount"] == 0
 
     @pytest.mark.usefixtures("orphan")
     def test_reap_frees_it_too(self, run: Any) -> None:

@@ -29,7 +29,7 @@ def path(path: Path) -> Path:
     """A store in which `billing` has three messages before it; verified in full when the test is over."""
     with Store.open(path) as store:
         store.create_topic("orders")
-        store.admin.create_subscription("orders", "billing", initial_position=EARLIEST)
+        store.admin.subscriptions.create_subscription("orders", "billing", initial_position=EARLIEST)
         store.create_producer("orders").send_batch([b"a", b"b", b"c"])
     return path
 

@@ -1,8 +1,8 @@
 """Completion in the shell: the scripts, and the names that only the store knows.
 
-Nothing here may fail, wait, or create anything: a store that is not there, busy or broken completes to nothing.
-Bash splits words at colons, so the `0:42` of a transaction would reach click as three words; its script here hands
-over the line as typed and takes back only what follows the last colon.
+Nothing here may fail, wait, or create anything: a store that is not there, busy or broken completes to nothing. Bash
+splits words at colons, so the `0:42` of a transaction would reach click as three words; the script here passes the
+typed line on and replaces only the text after the last colon.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Bash(BashComplete):
 
 
 class _Fish(FishComplete):
-    """Fish, with helps that hold commas: click's script ends them at the first."""
+    """Fish, with helps that hold commas: click's script ends a help text at the first comma."""
 
     source_template = FishComplete.source_template.replace('(string split ","', '(string split -m 1 ","')
 
@@ -110,7 +110,7 @@ def script(shell: str) -> str:
 
 
 def answer(tree: click.Command, variable: str, instruction: str) -> int:
-    """What a completion script asks for."""
+    """Answer a completion script."""
     from click.shell_completion import shell_complete
 
     _class_of("bash")
@@ -140,7 +140,7 @@ def subscriptions(context: click.Context, incomplete: str) -> list[CompletionIte
         return []
 
     def find(store: Store) -> list[CompletionItem]:
-        found: dict[str, Any] = store.topic_stats(topic)["subscriptions"]
+        found: dict[str, Any] = store.reports.topic_stats(topic)["subscriptions"]
         return [
             CompletionItem(name, help=f"{each.get('type')}, {each.get('subscriptionIsolationLevel')}")
             for name, each in found.items()
@@ -158,7 +158,10 @@ def open_transactions(context: click.Context, incomplete: str) -> list[Completio
     """The open transactions, with age and owner."""
 
     def find(store: Store) -> list[CompletionItem]:
-        return [CompletionItem(str(row["txnId"]), help=_age_and_owner(row)) for row in store.transactions()]
+        return [
+            CompletionItem(str(row["txnId"]), help=_age_and_owner(row))
+            for row in store.reports.list_transactions()
+        ]
 
     return _looked_up(context, find, incomplete)
 
@@ -168,7 +171,7 @@ def sessions(context: click.Context, incomplete: str) -> list[CompletionItem]:
     topic = context.params.get("topic")
 
     def find(store: Store) -> list[CompletionItem]:
-        rows = store.producer_rows(topic if isinstance(topic, str) else None)
+        rows = store.reports.list_producers(topic if isinstance(topic, str) else None)
         return [
             CompletionItem(token, help=_name_and_owner(row))
             for row in rows

@@ -1,7 +1,8 @@
-"""`txnctl version`: what is running, on what."""
+"""`txnctl version`: versions of txnctl, Python and the libraries."""
 
 from __future__ import annotations
 
+from txnctl import __version__
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import effect, example, output
 from txnctl.output.field import Field
@@ -31,7 +32,7 @@ FIELDS = (
 @example("txnctl version")
 @example("txnctl version -o json")
 def version(context: Context) -> None:
-    """Print the version of txnctl and of what it runs on."""
+    """Print the versions of txnctl, Python and the libraries."""
     context.show(_versions())
 
 
@@ -40,7 +41,6 @@ def _versions() -> dict[str, Any]:
     from importlib.metadata import PackageNotFoundError, version as version_of
 
     from storage.disk.schema import FORMAT_NUMBER
-    from txnctl import __version__
 
     row: dict[str, Any] = {
         "txnctl": __version__,

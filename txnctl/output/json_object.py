@@ -1,4 +1,4 @@
-"""A line of NDJSON as an object, and the bytes in it: the inverse of `bytes_field` and `json_text`."""
+"""A line of NDJSON as an object, and the bytes inside: the inverse of `bytes_field` and `json_text`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _scan = JSONDecoder().raw_decode
 
 
 class Unreadable(Exception):
-    """What is wrong with a line."""
+    """The reason why a line is no object."""
 
 
 def read_object(line: bytes) -> dict[str, Any] | None:

@@ -1,8 +1,8 @@
 """NDJSON read back into messages: the inverse of `messages`, for `produce --input ndjson`.
 
-Only value, key, properties and event time are taken; what else a line of `consume` carries (ids, times, transaction)
-belongs to the message it was. A line without any value is refused rather than taken for a tombstone: a misspelt
-field must not delete a key.
+Only value, key, properties and event time are taken; further names in a line of `consume` (ids, times, transaction)
+belong to the old message. A line without any value is refused rather than taken for a tombstone: a misspelt field must
+not delete a key.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Parsed:
         values: bytes or None (a tombstone) each.
         keys, properties, event_times: as long as `values`; None where no message has any.
         numbers: the line number of each message.
-        errors: what is wrong with the lines left out.
+        errors: errors of the lines left out.
     """
 
     __slots__ = ("errors", "event_times", "keys", "numbers", "properties", "values")
@@ -39,7 +39,7 @@ class Parsed:
 
 
 def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = False) -> Parsed:
-    """The messages of these lines, numbered from `first_number`; empty lines are passed over.
+    """Parse lines into messages, numbered from `first_number`; empty lines are passed over.
 
     At the first bad line reading stops, with that error and all messages before it, unless `skip_bad`.
     """

@@ -1,4 +1,4 @@
-"""A table that comes in pages, as the rows come: columns in line with those before them, as far as that was known."""
+"""A table that comes in pages, as the rows come: columns in line with earlier pages, as far as known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE_ROWS = 500
 
 
 class PagedTable:
-    """Columns are shown if they are among `always` or once a row has something there; the last one is not aligned."""
+    """A column is shown if among `always`, or once a row has a value there; the last one is not aligned."""
 
     def __init__(self, always: Sequence[str]) -> None:
         self._always = set(always)

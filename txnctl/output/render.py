@@ -71,7 +71,7 @@ def _name(row: Row, name_field: str) -> str:
 
 
 def _ended(text: str | Iterable[str]) -> str:
-    """The text with one newline at its end; nothing stays nothing."""
+    """The text with one newline at the end; nothing stays nothing."""
     if not isinstance(text, str):
         text = "\n".join(text)
     return f"{text}\n" if text and not text.endswith("\n") else text

@@ -93,12 +93,12 @@ class ProducerSession:
 
     def is_alive(self, view: ReadView, locks: LockFile) -> bool:
         """Whether the process lives, or the lease has not expired."""
-        return locks.is_held(self.lease) if self.lease else view.now_ns < self.until_ns
+        return locks.leases.is_held(self.lease) if self.lease else view.now_ns < self.until_ns
 
     def state(self, view: ReadView, locks: LockFile) -> str:
         """alive, stopped, dead, rebooted or unknown-host if attached; leased or expired if leased."""
         if self.lease:
-            return locks.state(self.lease, self.owner, view.clock.boot_id())
+            return locks.leases.state_of(self.lease, self.owner, view.clock.boot_id())
         return "leased" if view.now_ns < self.until_ns else "expired"
 
     def fields(self) -> list[Any]:

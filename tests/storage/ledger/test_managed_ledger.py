@@ -100,10 +100,10 @@ class TestRolling:
     def test_by_entries(self, store: Store) -> None:
         """Markers count: a ledger of two is full after a message and its commit."""
         store.create_topic("r", ledger_entries_max=2)
-        txn = store.begin()
+        txn = store.begin_transaction()
         producer = store.create_producer("r")
         producer.send(b"x", txn=txn)
-        store.commit(txn)
+        store.commit_transaction(txn)
         assert str(producer.send(b"y")) == "2:0"
 
     def test_by_bytes(self, store: Store) -> None:
@@ -132,7 +132,7 @@ class TestRolling:
         producer.send_batch([b"0", b"1"])
         clock.advance(5)
         producer.send(b"2")
-        first, second = store.topic_stats_internal("r")["ledgers"]
+        first, second = store.reports.topic_stats_internal("r")["ledgers"]
         assert (first["ledgerId"], first["entries"], first["messages"]) == (1, 1, 2)
         assert first["closedMs"] - first["openedMs"] == 5000
         assert (second["ledgerId"], second["closedMs"]) == (2, None)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType, TxnID
 from storage.errors import NotDeliverable, TransactionConflict
+from tests.storage.ending import end_transaction
 
 RC, RU = IsolationLevel
 Script = list[tuple[Any, ...]]
@@ -46,7 +47,7 @@ def play(store: Store, topic: str, script: Script, txns: list[TxnID] | None = No
     """
     store.create_topic(topic, ledger_entries_max=4)
     for name, kind, level, on_open in SUBSCRIPTIONS:
-        store.admin.create_subscription(
+        store.admin.subscriptions.create_subscription(
             topic,
             name,
             subscription_type=kind,
@@ -56,7 +57,7 @@ def play(store: Store, topic: str, script: Script, txns: list[TxnID] | None = No
         )
     producer = store.create_producer(topic)
     if txns is None:
-        txns = [store.begin() for _ in range(4)]
+        txns = [store.begin_transaction() for _ in range(4)]
     for what, *numbers in script:
         if what == "plain":
             producer.send_batch([b"plain"] * numbers[0], keys=[_KEYS[numbers[1]]] * numbers[0])
@@ -64,14 +65,14 @@ def play(store: Store, topic: str, script: Script, txns: list[TxnID] | None = No
             keys = [_KEYS[numbers[2]]] * numbers[1]
             producer.send_batch([b"in"] * numbers[1], keys=keys, txn=txns[numbers[0]])
         elif what in ("commit", "abort"):
-            getattr(store, what)(txns[numbers[0]])
-            txns[numbers[0]] = store.begin()
+            end_transaction(store, what, txns[numbers[0]])
+            txns[numbers[0]] = store.begin_transaction()
         elif what in ("receive", "cumulative"):
             _receive(store, topic, what, numbers, txns)
         else:
             name = SUBSCRIPTIONS[numbers[0]][0]
-            now = store.subscription_stats(topic, name)["subscriptionIsolationLevel"]
-            store.admin.update_subscription(
+            now = store.reports.subscription_stats(topic, name)["subscriptionIsolationLevel"]
+            store.admin.subscriptions.update_subscription(
                 topic, name, subscription_isolation_level=RU if now == RC.value else RC
             )
     producer.close()
@@ -94,7 +95,7 @@ def recount(store: Store, topic: str) -> dict[str, int]:
     """Committed messages from the first message of each open transaction to that of the next, from the log itself."""
     frees: dict[str, int] = {}
     current = None
-    for entry in store.log(topic):
+    for entry in store.reports.topic_log(topic):
         if entry["kind"] != "messages":
             continue
         state = entry["txnState"]

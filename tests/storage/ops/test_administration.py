@@ -37,7 +37,7 @@ def values(consumer: Consumer) -> list[bytes | None]:
 
 
 def mark_delete(store: Store) -> str:
-    found: str = store.subscription_stats("t", "a")["markDeletePosition"]
+    found: str = store.reports.subscription_stats("t", "a")["markDeletePosition"]
     return found
 
 
@@ -55,7 +55,7 @@ class TestSeek:
         store.create_producer("t").send_batch([b"3", b"4"])
         with attach(store) as consumer:
             consumer.acknowledge(consumer.receive_batch(2, timeout=0))
-        store.admin.seek("t", "a", start)
+        store.admin.subscriptions.seek_subscription("t", "a", start)
         assert values(attach(store)) == [value.encode() for value in expected]
 
     def test_what_is_in_flight_is_withdrawn(self, store: Store) -> None:
@@ -63,21 +63,21 @@ class TestSeek:
         send(store, 4)
         consumer = attach(store)
         consumer.receive(timeout=1)
-        store.admin.seek("t", "a", Position(1, 2))
+        store.admin.subscriptions.seek_subscription("t", "a", Position(1, 2))
         received = consumer.receive_batch(9, timeout=0)
         assert [(message.value, message.redelivery_count) for message in received] == [(b"2", 0), (b"3", 0)]
 
     def test_what_was_skipped_shows_again_where_the_level_shows_it(self, store: Store) -> None:
         """After a change to READ_UNCOMMITTED a seek brings back what READ_COMMITTED had passed."""
-        txn = store.begin()
+        txn = store.begin_transaction()
         send(store, 1, txn=txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         with attach(store, subscription_isolation_level=RC) as consumer:
             assert values(consumer) == []
-        store.admin.update_subscription("t", "a", subscription_isolation_level=RU)
+        store.admin.subscriptions.update_subscription("t", "a", subscription_isolation_level=RU)
         assert values(attach(store)) == []
-        store.admin.seek("t", "a", EARLIEST)
-        assert len(store.peek("t", "a", 9)) == 1
+        store.admin.subscriptions.seek_subscription("t", "a", EARLIEST)
+        assert len(store.reports.peek_messages("t", "a", 9)) == 1
 
 
 class TestSkip:
@@ -86,12 +86,12 @@ class TestSkip:
     def test_so_many_visible_messages(self, store: Store) -> None:
         """Aborted ones and markers on the way are passed and not counted."""
         send(store, 2)
-        txn = store.begin()
+        txn = store.begin_transaction()
         send(store, 2, txn=txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         send(store, 2)
         attach(store).close()
-        assert store.admin.skip("t", "a", 3)["skipped"] == 3
+        assert store.admin.subscriptions.skip_messages("t", "a", 3)["skipped"] == 3
         assert values(attach(store)) == [b"1"]
 
     @pytest.mark.parametrize("level", [RC, RU])
@@ -99,11 +99,13 @@ class TestSkip:
     def test_it_stops_at_max_read_unless_told_otherwise(self, store: Store, level: Any, beyond: bool) -> None:
         """Only at READ_UNCOMMITTED is there anything visible beyond."""
         send(store, 2)
-        send(store, 1, txn=store.begin())
+        send(store, 1, txn=store.begin_transaction())
         send(store, 1)
         attach(store, subscription_isolation_level=level).close()
         expected = 4 if beyond and level is RU else 2
-        assert store.admin.clear_backlog("t", "a", beyond_max_read=beyond)["skipped"] == expected
+        assert (
+            store.admin.subscriptions.clear_backlog("t", "a", beyond_max_read=beyond)["skipped"] == expected
+        )
         assert mark_delete(store) == ("1:3" if expected == 4 else "1:1")
 
     def test_pending_ones_are_left_alone(self, store: Store) -> None:
@@ -111,21 +113,21 @@ class TestSkip:
         send(store, 3)
         store.create_producer("t").send_batch([b"3", b"4", b"5"])
         consumer = attach(store)
-        one, two = store.begin(), store.begin()
+        one, two = store.begin_transaction(), store.begin_transaction()
         consumer.acknowledge(MessageId(1, 2), txn=two)
         consumer.acknowledge_cumulative(MessageId(1, 0), txn=one)
-        assert store.admin.clear_backlog("t", "a")["skipped"] == 4
-        store.abort(one)
-        store.abort(two)
+        assert store.admin.subscriptions.clear_backlog("t", "a")["skipped"] == 4
+        store.admin.transactions.abort_transaction(one)
+        store.admin.transactions.abort_transaction(two)
         assert values(consumer) == [b"0", b"2"]
 
     def test_the_cursor_never_moves_back(self, store: Store) -> None:
         """A cursor that is ahead of maxReadPosition stays there."""
-        send(store, 1, txn=store.begin())
+        send(store, 1, txn=store.begin_transaction())
         send(store, 1)
-        store.admin.create_subscription("t", "a", initial_position=Position(1, 2))
+        store.admin.subscriptions.create_subscription("t", "a", initial_position=Position(1, 2))
         before = mark_delete(store)
-        assert store.admin.clear_backlog("t", "a")["skipped"] == 0
+        assert store.admin.subscriptions.clear_backlog("t", "a")["skipped"] == 0
         assert mark_delete(store) == before
 
     def test_what_is_skipped_leaves_the_queue(self, store: Store) -> None:
@@ -133,7 +135,7 @@ class TestSkip:
         send(store, 4)
         consumer = attach(store)
         consumer.receive(timeout=1)
-        store.admin.skip("t", "a", 3)
+        store.admin.subscriptions.skip_messages("t", "a", 3)
         assert values(consumer) == [b"3"]
 
     @pytest.mark.parametrize("count", [0, -1])
@@ -141,7 +143,7 @@ class TestSkip:
         """There is nothing to skip."""
         attach(store).close()
         with pytest.raises(InvalidValue):
-            store.admin.skip("t", "a", count)
+            store.admin.subscriptions.skip_messages("t", "a", count)
 
 
 class TestEvict:
@@ -152,7 +154,7 @@ class TestEvict:
         send(store, 3)
         evicted, other = attach(store, subscription_type=SHARED, consumer_name="stopped"), attach(store)
         message = evicted.receive(timeout=1)
-        assert store.admin.evict("t", "a", "stopped")["messagesReleased"] == 3
+        assert store.admin.subscriptions.evict_consumers("t", "a", "stopped")["messagesReleased"] == 3
         for call in (evicted.acknowledge, evicted.negative_acknowledge):
             with pytest.raises(ConsumerEvicted):
                 call(message)
@@ -161,7 +163,7 @@ class TestEvict:
                 evicted.receive(timeout=0)
         assert values(other) == [b"0", b"1", b"2"]
         evicted.close()
-        assert [each["consumerName"] for each in store.subscription_stats("t", "a")["consumers"]] != [
+        assert [each["consumerName"] for each in store.reports.subscription_stats("t", "a")["consumers"]] != [
             "stopped"
         ]
 
@@ -170,9 +172,9 @@ class TestEvict:
         for name in ("x", "y"):
             attach(store, subscription_type=SHARED, consumer_name=name)
         with pytest.raises(ConsumerNotFound):
-            store.admin.evict("t", "a", "z")
-        assert store.admin.evict("t", "a")["evicted"] == ["x", "y"]
-        assert store.subscription_stats("t", "a")["consumers"] == []
+            store.admin.subscriptions.evict_consumers("t", "a", "z")
+        assert store.admin.subscriptions.evict_consumers("t", "a")["evicted"] == ["x", "y"]
+        assert store.reports.subscription_stats("t", "a")["consumers"] == []
 
 
 class TestUpdate:
@@ -182,21 +184,23 @@ class TestUpdate:
         """But for the policy, which every consumer takes over."""
         attach(store, consumer_name="mine")
         with pytest.raises(SubscriptionBusy, match="mine"):
-            store.admin.update_subscription("t", "a", subscription_isolation_level=RU)
-        store.admin.update_subscription("t", "a", max_redeliver_count=3, dead_letter_topic="graveyard")
-        stats = store.subscription_stats("t", "a")
+            store.admin.subscriptions.update_subscription("t", "a", subscription_isolation_level=RU)
+        store.admin.subscriptions.update_subscription(
+            "t", "a", max_redeliver_count=3, dead_letter_topic="graveyard"
+        )
+        stats = store.reports.subscription_stats("t", "a")
         assert (stats["maxRedeliverCount"], stats["deadLetterTopic"]) == (3, "graveyard")
 
     def test_it_says_what_changed(self, store: Store) -> None:
         """Before and after of each; nothing if it was so already."""
         attach(store).close()
-        result = store.admin.update_subscription(
+        result = store.admin.subscriptions.update_subscription(
             "t", "a", subscription_type=SHARED, subscription_isolation_level=RU
         )
         assert result["changes"] == [
             "type Exclusive -> Shared", "subscriptionIsolationLevel READ_COMMITTED -> READ_UNCOMMITTED",
         ]  # fmt: skip
-        again = store.admin.update_subscription("t", "a", subscription_type=SHARED)
+        again = store.admin.subscriptions.update_subscription("t", "a", subscription_type=SHARED)
         assert again["changes"] == []
 
 
@@ -208,9 +212,9 @@ class TestDelete:
         send(store, 1)
         consumer = attach(store, consumer_name="mine")
         with pytest.raises(ObjectHeld) as caught:
-            store.admin.delete_topic("t")
+            store.admin.topics.delete_topic("t")
         assert caught.value.details["consumers"] == ["mine"]
-        assert store.admin.delete_topic("t", force=True)["consumersEvicted"] == ["mine"]
+        assert store.admin.topics.delete_topic("t", force=True)["consumersEvicted"] == ["mine"]
         with pytest.raises((SubscriptionNotFound, TopicNotFound)):
             consumer.receive(timeout=0)
         consumer.close()
@@ -219,22 +223,28 @@ class TestDelete:
         """Its outcome outlives the topic."""
         with store.transaction() as txn:
             send(store, 1, txn=txn)
-        store.admin.delete_topic("t", force=True)
-        assert store.show_transaction(txn.id)["state"] == "COMMITTED"
-        assert store.commit(txn.id) is False
+        store.admin.topics.delete_topic("t", force=True)
+        assert store.reports.show_transaction(txn.id)["state"] == "COMMITTED"
+        assert store.commit_transaction(txn.id) is False
 
 
 CALLS: dict[str, Callable[[Store, bool], dict[str, Any]]] = {
-    "seek": lambda store, dry: store.admin.seek("t", "a", Position(1, 2), dry_run=dry),
-    "skip": lambda store, dry: store.admin.skip("t", "a", 2, dry_run=dry),
-    "clear": lambda store, dry: store.admin.clear_backlog("t", "a", dry_run=dry),
-    "acknowledge": lambda store, dry: store.admin.acknowledge("t", "a", [MessageId(1, 1)], dry_run=dry),
-    "evict": lambda store, dry: store.admin.evict("t", "a", dry_run=dry),
-    "update": lambda store, dry: store.admin.update_subscription(
+    "seek": lambda store, dry: store.admin.subscriptions.seek_subscription(
+        "t", "a", Position(1, 2), dry_run=dry
+    ),
+    "skip": lambda store, dry: store.admin.subscriptions.skip_messages("t", "a", 2, dry_run=dry),
+    "clear": lambda store, dry: store.admin.subscriptions.clear_backlog("t", "a", dry_run=dry),
+    "acknowledge": lambda store, dry: store.admin.acknowledgements.acknowledge_messages(
+        "t", "a", [MessageId(1, 1)], dry_run=dry
+    ),
+    "evict": lambda store, dry: store.admin.subscriptions.evict_consumers("t", "a", dry_run=dry),
+    "update": lambda store, dry: store.admin.subscriptions.update_subscription(
         "t", "a", max_redeliver_count=1, dry_run=dry
     ),
-    "delete": lambda store, dry: store.admin.delete_subscription("t", "a", force=True, dry_run=dry),
-    "delete topic": lambda store, dry: store.admin.delete_topic("t", force=True, dry_run=dry),
+    "delete": lambda store, dry: store.admin.subscriptions.delete_subscription(
+        "t", "a", force=True, dry_run=dry
+    ),
+    "delete topic": lambda store, dry: store.admin.topics.delete_topic("t", force=True, dry_run=dry),
 }
 
 
@@ -247,17 +257,17 @@ class TestOnSubscriptions:
         send(store, 4)
         consumer = attach(store, subscription_type=SHARED)
         consumer.receive_batch(2, timeout=0)
-        commits = store.info()["commits"]
+        commits = store.reports.store_info()["commits"]
         rehearsed = CALLS[what](store, True)
-        assert store.info()["commits"] == commits
+        assert store.reports.store_info()["commits"] == commits
         done = CALLS[what](store, False)
         assert {**rehearsed, "dryRun": False} == {**done, "dryRun": False}
-        assert store.info()["commits"] > commits
+        assert store.reports.store_info()["commits"] > commits
 
     @pytest.mark.parametrize("what", [name for name in CALLS if name != "delete topic"])
     def test_there_must_be_the_subscription(self, store: Store, what: str) -> None:
         """The error names those that there are."""
-        store.admin.create_subscription("t", "other")
+        store.admin.subscriptions.create_subscription("t", "other")
         with pytest.raises(SubscriptionNotFound) as caught:
             CALLS[what](store, False)
         assert "other" in (caught.value.hint or "")
@@ -265,9 +275,9 @@ class TestOnSubscriptions:
     def test_a_change_leaves_an_audit_record_with_its_reason(self, store: Store) -> None:
         """Who, what, when, why, in the same store transaction; a dry run leaves none."""
         attach(store).close()
-        store.admin.seek("t", "a", EARLIEST, reason="replay of Monday")
-        store.admin.seek("t", "a", EARLIEST, reason="only looking", dry_run=True)
-        (row,) = store.audit()
+        store.admin.subscriptions.seek_subscription("t", "a", EARLIEST, reason="replay of Monday")
+        store.admin.subscriptions.seek_subscription("t", "a", EARLIEST, reason="only looking", dry_run=True)
+        (row,) = store.reports.list_audit_records()
         assert (row["action"], row["target"], row["reason"]) == (
             "subscriptions seek",
             "t a",
@@ -277,7 +287,7 @@ class TestOnSubscriptions:
 
 def test_skipping_leaves_alone_what_is_pending_and_was_aborted(store: Store) -> None:
     """Acknowledged in a transaction while it was uncommitted: that one can still commit, and nothing is lost."""
-    producer, dirty, txn = store.create_producer("t"), store.begin(), store.begin()
+    producer, dirty, txn = store.create_producer("t"), store.begin_transaction(), store.begin_transaction()
     producer.send(b"plain")
     producer.send(b"aborted", txn=dirty)
     with store.subscribe(
@@ -285,9 +295,11 @@ def test_skipping_leaves_alone_what_is_pending_and_was_aborted(store: Store) -> 
         subscription_isolation_level=IsolationLevel.READ_UNCOMMITTED, initial_position=EARLIEST,
     ) as consumer:  # fmt: skip
         consumer.acknowledge(list(consumer.receive_batch(9, timeout=0))[1:], txn=txn)
-    store.abort(dirty)
-    store.admin.update_subscription("t", "s", subscription_isolation_level=IsolationLevel.READ_COMMITTED)
-    assert store.admin.clear_backlog("t", "s")["skipped"] == 1
-    store.commit(txn)
-    assert store.verify(full=True) == []
-    assert store.subscription_stats("t", "s")["msgBacklog"] == 0
+    store.admin.transactions.abort_transaction(dirty)
+    store.admin.subscriptions.update_subscription(
+        "t", "s", subscription_isolation_level=IsolationLevel.READ_COMMITTED
+    )
+    assert store.admin.subscriptions.clear_backlog("t", "s")["skipped"] == 1
+    store.commit_transaction(txn)
+    assert store.maintenance.verify_store(full=True) == []
+    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 0

@@ -20,12 +20,12 @@ def stuck(store: Store, clock: ManualClock) -> Store:
     store.create_topic("other")
     store.create_table("balances")
     for topic in ("t", "other"):
-        store.admin.create_subscription(topic, "billing", initial_position=EARLIEST)
+        store.admin.subscriptions.create_subscription(topic, "billing", initial_position=EARLIEST)
         producer = store.create_producer(topic)
         producer.send_batch([b"SECRET-VALUE"] * 3, keys=[b"SECRET-KEY"] * 3)
-        producer.send(b"half", txn=store.begin(labels={"topic": topic}, timeout=7200))
+        producer.send(b"half", txn=store.begin_transaction(labels={"topic": topic}, timeout=7200))
         producer.send_batch([b"whole"] * (2 if topic == "t" else 5))
-    older, third = store.begin(), store.begin(timeout=7200)
+    older, third = store.begin_transaction(), store.begin_transaction(timeout=7200)
     store.table("balances").put(b"SECRET-KEY", b"SECRET-VALUE", txn=third)
     with store.subscribe("other", "billing") as consumer:
         consumer.acknowledge(consumer.receive(), txn=third)
@@ -40,7 +40,7 @@ class TestReport:
 
     def test_it_is_what_the_other_reports_say(self, stuck: Store) -> None:
         """One model: overview, timelines, explanations, producers, space, audit; but no key is told."""
-        found, overview = stuck.report(), stuck.overview()
+        found, overview = stuck.reports.store_report(), stuck.reports.store_overview()
         for holder in (each for table in overview["tables"] for each in table["heldBy"]):
             holder["keyList"] = []
         for each in overview["findings"]:
@@ -48,37 +48,42 @@ class TestReport:
         for row in (found, overview):
             del row["store"]["diskFreeBytes"]
         assert {name: found[name] for name in overview} == overview
-        assert found["timelines"] == stuck.timelines()
-        assert found["producerSessions"] == stuck.producer_rows()
-        assert found["audit"] == stuck.audit(store_report.HAPPENED)
-        assert {row["database"] for row in found["space"]} == {row["database"] for row in stuck.space()}
+        assert found["timelines"] == stuck.reports.topic_timelines()
+        assert found["producerSessions"] == stuck.reports.list_producers()
+        assert found["audit"] == stuck.reports.list_audit_records(store_report.HAPPENED)
+        assert {row["database"] for row in found["space"]} == {
+            row["database"] for row in stuck.reports.list_databases()
+        }
         for row in found["openTransactions"]:
-            alone = stuck.explain_transaction(row["txnId"])
+            alone = stuck.reports.explain_transaction(row["txnId"])
             assert {**row, "parts": []} == {**alone, "parts": []}
 
     def test_those_that_hold_back_the_most_come_first(
         self, stuck: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """So that of many the others are counted alone."""
-        assert [row["txnId"] for row in stuck.report()["openTransactions"][:2]] == ["0:2", "0:1"]
+        assert [row["txnId"] for row in stuck.reports.store_report()["openTransactions"][:2]] == [
+            "0:2",
+            "0:1",
+        ]
         monkeypatch.setattr(store_report, "EXPLAINED", 1)
-        found = stuck.report()
+        found = stuck.reports.store_report()
         assert [row["txnId"] for row in found["openTransactions"]] == ["0:2"]
-        assert found["openCount"] == len(stuck.transactions())
+        assert found["openCount"] == len(stuck.reports.list_transactions())
 
     def test_some_topics_alone(self, stuck: Store) -> None:
         """Their transactions, those that acknowledged there, their producers; findings are of the whole store."""
-        found = stuck.report(["other", "persistent://public/default/other"])
+        found = stuck.reports.store_report(["other", "persistent://public/default/other"])
         assert [each["name"] for each in found["timelines"]] == ["other"]
         assert {row["txnId"] for row in found["openTransactions"]} == {"0:2", "0:4"}
         assert {row["name"] for row in found["producerSessions"]} == {"other"}
-        assert found["findings"] == stuck.report()["findings"]
+        assert found["findings"] == stuck.reports.store_report()["findings"]
         with pytest.raises(TopicNotFound):
-            stuck.report(["nowhere"])
+            stuck.reports.store_report(["nowhere"])
 
     def test_neither_values_nor_keys(self, stuck: Store) -> None:
         """A report is handed on."""
-        text = json.dumps(stuck.report(), default=repr)
+        text = json.dumps(stuck.reports.store_report(), default=repr)
         assert "SECRET" not in text
         assert '"kind": "held", "table": "balances", "key": null' in text
 
@@ -91,5 +96,5 @@ class TestReport:
 
         before = contents()
         with Store.open(path, read_only=True) as reading:
-            assert reading.report()["openCount"] == stuck.report()["openCount"]
+            assert reading.reports.store_report()["openCount"] == stuck.reports.store_report()["openCount"]
         assert contents() == before

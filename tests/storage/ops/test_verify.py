@@ -44,17 +44,17 @@ def written(tmp_path: Path) -> Iterator[Store]:
         store.create_topic("t", ledger_entries_max=4)
         producer = store.create_producer("t", producer_name="p")
         producer.send_batch([b"0", b"1", b"2"])
-        txns = [store.begin() for _ in range(3)]
+        txns = [store.begin_transaction() for _ in range(3)]
         for txn in txns:
             producer.send_batch([b"x", b"y"], txn=txn)
-        store.commit(txns[0])
-        store.abort(txns[1])
+        store.commit_transaction(txns[0])
+        store.admin.transactions.abort_transaction(txns[1])
         producer.send(b"z")
         consumer = store.subscribe("t", "a", initial_position=EARLIEST)
         messages = consumer.receive_batch(9, timeout=0)
         consumer.acknowledge(messages[1])
         consumer.acknowledge(messages[2], txn=txns[2])
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []
         yield store
 
 
@@ -212,7 +212,7 @@ class TestChecksums:
         assert len(records) > 12
         for name, key in records.items():
             written.connection.write(lambda batch, name=name, key=key: flip(batch, name, key))
-            problems = written.verify(full=True)
+            problems = written.maintenance.verify_store(full=True)
             assert problems, name
             written.connection.write(lambda batch, name=name, key=key: flip(batch, name, key))
-        assert written.verify(full=True) == []
+        assert written.maintenance.verify_store(full=True) == []

@@ -40,14 +40,18 @@ def written(tmp_path: Path) -> Iterator[Store]:
         table = store.table("accounts")
         table.put(b"a", b"1")
         table.put(b"a", b"2")
-        held, loser, refused = store.begin(priority="high"), store.begin(), store.begin()
+        held, loser, refused = (
+            store.begin_transaction(priority="high"),
+            store.begin_transaction(),
+            store.begin_transaction(),
+        )
         table.put(b"b", b"3", txn=held)
         with pytest.raises(LostConflict):
             table.put(b"b", b"4", txn=loser)
         table.put(b"c", b"5")
         with pytest.raises(WriteTooOld):
             table.put(b"c", b"6", txn=refused)
-        assert store.verify() == []
+        assert store.maintenance.verify_store() == []
         yield store
 
 
@@ -75,12 +79,12 @@ def test_an_update_that_was_lost_is_found(written: Store) -> None:
 
 def test_it_is_found_in_a_commit_that_is_not_finalised(written: Store) -> None:
     """An intent of a committed transaction is the newest version."""
-    table, txn = written.table("accounts"), written.begin()
+    table, txn = written.table("accounts"), written.begin_transaction()
     table.import_rows(((b"~%03d" % n, b"") for n in range(100)), txn=txn)
     table.put(b"a", b"3", txn=txn)
-    written.commit(txn)
+    written.commit_transaction(txn)
     assert table.stats()["intents"] == 102
-    assert written.verify() == []
+    assert written.maintenance.verify_store() == []
 
     def commit_last(batch: WriteBatch) -> None:
         second = records.get(batch, SECOND)
@@ -235,5 +239,5 @@ def test_where_others_commit_meanwhile_nothing_is_told(written: Store) -> None:
 def test_the_rules_that_were_checked_are_told(written: Store, full: bool) -> None:
     """13 only where there is a table to read, and quickly none of tables."""
     numbers: list[int] = []
-    assert written.verify(full=full, checked=numbers.append) == []
+    assert written.maintenance.verify_store(full=full, checked=numbers.append) == []
     assert numbers == (sorted({*run.FULL, 13}) if full else list(run.QUICK))

@@ -32,14 +32,14 @@ def written(tmp_path: Path) -> Iterator[Store]:
         table = store.table("accounts")
         table.put(b"a", b"1")
         table.put(b"a", b"2")
-        txn = store.begin()
+        txn = store.begin_transaction()
         assert txn.least == OPEN
         table.put(b"b", b"3", txn=txn)
-        aborted = store.begin()
+        aborted = store.begin_transaction()
         table.put(b"c", b"4", txn=aborted)
-        store.abort(aborted)
+        store.admin.transactions.abort_transaction(aborted)
         table.delete(b"d")
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []
         yield store
 
 

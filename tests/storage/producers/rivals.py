@@ -15,7 +15,7 @@ import pytest
 
 from storage import IsolationLevel, Producer, Store
 from storage.disk.schema import ALL, HEADS, LEASES
-from storage.disk.view import STORE_HEAD_KEY
+from storage.disk.view import SUPERBLOCK_KEY
 from storage.errors import ProducerFenced
 from storage.process.clock import ManualClock
 from storage.topic.state import TopicState
@@ -181,7 +181,7 @@ def records(store: Store) -> dict[str, dict[bytes, bytes]]:
             for database in ALL
             if database is not LEASES
         }
-    del found[HEADS.name][STORE_HEAD_KEY]
+    del found[HEADS.name][SUPERBLOCK_KEY]
     for key, payload in found[HEADS.name].items():
         head = TopicState.decode(memoryview(payload))
         head.session_changes = 0
@@ -191,7 +191,7 @@ def records(store: Store) -> dict[str, dict[bytes, bytes]]:
 
 def commits(store: Store) -> int:
     """How many store transactions there have been."""
-    number: int = store.info()["commits"]
+    number: int = store.reports.store_info()["commits"]
     return number
 
 
@@ -202,7 +202,7 @@ def epochs(store: Store, topic: str = "t") -> list[int]:
 
 
 def topic_epoch(store: Store, topic: str = "t") -> int | None:
-    found: int | None = store.topic_stats(topic)["topicEpoch"]
+    found: int | None = store.reports.topic_stats(topic)["topicEpoch"]
     return found
 
 

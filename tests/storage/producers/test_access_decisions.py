@@ -71,7 +71,7 @@ def lease_ends(rivals: Rivals) -> None:
 
 def operator_fences(rivals: Rivals) -> None:
     """`producers fence`."""
-    rivals.open().admin.fence_producers("t")
+    rivals.open().admin.producers.fence_producers("t")
 
 
 SITUATIONS: dict[str, tuple[dict[str, str], list[Step]]] = {
@@ -114,7 +114,7 @@ in_every_situation = pytest.mark.parametrize("expected", SITUATIONS, indirect=Tr
 def attempt(rivals: Rivals, mode: str, **how: Any) -> str:
     """Ask for a mode; what came of it, in the words of `admission`."""
     process, told = rivals.open(), []
-    epoch, others = topic_epoch(process), process.producer_rows("t")
+    epoch, others = topic_epoch(process), process.reports.list_producers("t")
     if mode == WAITING:
         how["timeout"] = 0
     try:
@@ -131,7 +131,7 @@ def attempt(rivals: Rivals, mode: str, **how: Any) -> str:
         assert producer.topic_epoch == epoch
         return "connects"
     assert producer.topic_epoch == (0 if epoch is None else epoch + 1)
-    rows = process.producer_rows("t")
+    rows = process.reports.list_producers("t")
     assert [(row["isOwner"], row["producerName"]) for row in rows] == [(True, producer.producer_name)]
     return "takes over" if any(row["state"] in ("alive", "leased") for row in others) else "owns"
 
@@ -145,7 +145,7 @@ class TestTable:
         self, store: Store, rivals: Rivals, expected: dict[str, str], mode: str
     ) -> None:
         """What happens is what the table says, and what `show` had said; a refusal leaves no trace."""
-        said = store.show_producers("t")["admission"]
+        said = store.reports.show_producers("t")["admission"]
         assert {each["accessMode"]: each["result"] for each in said} == expected
         if expected[mode] == "waits":
             # The first one that takes a place takes the dead off the topic; that is no trace of its failure.
@@ -160,7 +160,7 @@ class TestTable:
     @in_every_situation
     def test_show_says_why_where_it_says_no(self, store: Store, expected: dict[str, str]) -> None:
         """Every answer that is not a plain yes has its reason; some command helps, unless all is free."""
-        shown = store.show_producers("t")
+        shown = store.reports.show_producers("t")
         for each in shown["admission"]:
             assert bool(each["because"]) is (each["result"] not in ("connects", "owns")), each
         assert shown["waitingPublishers"] == sum(row["alive"] for row in shown["waiting"])
@@ -171,13 +171,13 @@ class TestTable:
     ) -> None:
         """The first row: an older epoch is fenced, an unheard-of one is an error, and nothing at all has changed."""
         epoch = topic_epoch(store)
-        before, rows = records(store), store.producer_rows("t")
+        before, rows = records(store), store.reports.list_producers("t")
         for mode in (EXCLUSIVE, WAITING, FENCING):
             for older in range(epoch or 0):
                 assert attempt(rivals, mode, topic_epoch=older) == "ProducerFenced"
             for unheard in (0 if epoch is None else epoch + 1, 10**6):
                 assert attempt(rivals, mode, topic_epoch=unheard) == "InvalidValue"
-        assert (records(store), store.producer_rows("t")) == (before, rows)
+        assert (records(store), store.reports.list_producers("t")) == (before, rows)
 
     @in_every_situation
     @pytest.mark.parametrize("mode", [EXCLUSIVE, WAITING, FENCING])
@@ -299,4 +299,4 @@ class TestGaps:
         for _ in range(3):
             rivals.pass_time(1)
             assert sum(waiter.result is not None for waiter in waiters) == 1
-            assert [row["isOwner"] for row in store.producer_rows("t")].count(True) == 1
+            assert [row["isOwner"] for row in store.reports.list_producers("t")].count(True) == 1

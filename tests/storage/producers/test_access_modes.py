@@ -63,9 +63,9 @@ class TestExclusive:
     ) -> None:
         """Between sends it is nobody; each send asks again, within its own store transaction."""
         visitor = store.create_producer("t", connected=False)
-        assert store.producer_rows("t") == []
+        assert store.reports.list_producers("t") == []
         visitor.send(b"before")
-        assert store.producer_rows("t") == []
+        assert store.reports.list_producers("t") == []
         owner = rivals.produce(EXCLUSIVE, producer_name="owner")
         with pytest.raises(ProducerBusy, match="owner"):
             visitor.send(b"meanwhile")
@@ -145,7 +145,7 @@ class TestExclusive:
         """At the end of the block the next one may have it."""
         with store.create_producer("t", access_mode=EXCLUSIVE) as owner:
             owner.send(b"x")
-        assert store.producer_rows("t") == []
+        assert store.reports.list_producers("t") == []
         rivals.produce(EXCLUSIVE)
         with pytest.raises((ProducerFenced, StoreClosed)):
             owner.send(b"y")
@@ -234,7 +234,11 @@ class TestArguments:
     def test_what_is_no_token_opens_nothing(self, store: Store, token: Any) -> None:
         """Wherever a token is given."""
         before = records(store), commits(store)
-        for call in (store.show_session, store.close_session, lambda text: store.session_producer("t", text)):
+        for call in (
+            store.reports.show_session,
+            store.admin.producers.close_session,
+            lambda text: store.session_producer("t", text),
+        ):
             with pytest.raises(InvalidValue):
                 call(token)
         assert (records(store), commits(store)) == before
@@ -300,7 +304,7 @@ class TestWaiting:
         """Invariant 11, whoever looks first: each is owner when all before it have left."""
         owner = rivals.produce(EXCLUSIVE)
         waiters = [rivals.wait(producer_name=f"w{number}") for number in range(5)]
-        assert [row["producerName"] for row in store.producer_rows("t") if row["isWaiting"]] == [
+        assert [row["producerName"] for row in store.reports.list_producers("t") if row["isWaiting"]] == [
             "w0", "w1", "w2", "w3", "w4",
         ]  # fmt: skip
         owner.close()
@@ -392,7 +396,7 @@ class TestWaiting:
         rivals.pass_time(1)
         assert second.result.topic_epoch == 1
         assert first.result is None
-        assert [row["isOwner"] for row in store.producer_rows("t")] == [True]
+        assert [row["isOwner"] for row in store.reports.list_producers("t")] == [True]
 
     def test_a_dead_waiter_keeps_nobody_out(self, rivals: Rivals) -> None:
         """A queue of the dead is no queue: Shared and Exclusive connect at once."""
@@ -480,11 +484,11 @@ class TestWaiting:
         """By force: the waiter learns it at its next look, and does not own the topic created anew."""
         rivals.produce(EXCLUSIVE)
         waiter = rivals.wait()
-        store.admin.delete_topic("t", force=True)
+        store.admin.topics.delete_topic("t", force=True)
         store.create_topic("t")
         waiter.look()
         assert isinstance(waiter.error, ProducerFenced | TopicNotFound)
-        assert store.producer_rows("t") == []
+        assert store.reports.list_producers("t") == []
         assert rivals.produce(EXCLUSIVE).topic_epoch == 1
 
 
@@ -518,7 +522,7 @@ class TestFencing:
         successor.close()
         rivals.pass_time(2)
         assert [waiter.result for waiter in waiters] == [None] * 3
-        assert store.producer_rows("t") == []
+        assert store.reports.list_producers("t") == []
 
     def test_it_evicts_shared_producers(self, store: Store, rivals: Rivals) -> None:
         """All of them, though they never had an epoch."""
@@ -529,7 +533,7 @@ class TestFencing:
         rivals.look()
         assert isinstance(waiter.error, ProducerFenced)
         assert successor.topic_epoch == 0
-        assert [row["isOwner"] for row in store.producer_rows("t")] == [True]
+        assert [row["isOwner"] for row in store.reports.list_producers("t")] == [True]
 
     def test_an_evicted_shared_producer_stays_evicted_when_others_connect_again(
         self, store: Store, rivals: Rivals
@@ -562,7 +566,7 @@ class TestFencing:
         first.send(b"1")
         rivals.produce(FENCING).close()
         rivals.produce(EXCLUSIVE).close()
-        assert store.producer_rows("t") == []
+        assert store.reports.list_producers("t") == []
         assert_fenced(first)
         first.close()
         assert topic_epoch(store) == 2
@@ -605,9 +609,9 @@ class TestFencing:
         owner = rivals.produce(EXCLUSIVE, producer_name="owner")
         waiter = rivals.wait(producer_name="waiter")
         before = records(store)
-        planned = store.admin.fence_producers("t", dry_run=True)
+        planned = store.admin.producers.fence_producers("t", dry_run=True)
         assert records(store) == before
-        report = store.admin.fence_producers("t", reason="stuck")
+        report = store.admin.producers.fence_producers("t", reason="stuck")
         assert {**planned, "dryRun": None} == {**report, "dryRun": None}
         assert (report["topicEpochBefore"], report["topicEpoch"]) == (0, 1)
         assert [row["producerName"] for row in report["evicted"]] == ["owner"]
@@ -615,14 +619,16 @@ class TestFencing:
         assert_fenced(owner)
         rivals.look()
         assert waiter.result.topic_epoch == 2
-        assert [row["producerName"] for row in store.producer_rows("t")] == ["waiter"]
-        assert [(row["action"], row["reason"]) for row in store.audit()] == [("producers fence", "stuck")]
+        assert [row["producerName"] for row in store.reports.list_producers("t")] == ["waiter"]
+        assert [(row["action"], row["reason"]) for row in store.reports.list_audit_records()] == [
+            ("producers fence", "stuck")
+        ]
 
     def test_who_is_fenced_is_told_by_whom_and_why(self, store: Store, rivals: Rivals) -> None:
         """By name, with the operator's reason, also when somebody who waited owns the topic by then."""
         owner = rivals.produce(EXCLUSIVE, producer_name="owner")
         waiter = rivals.wait(producer_name="waiter")
-        store.admin.fence_producers("t", reason="hangs since the deploy")
+        store.admin.producers.fence_producers("t", reason="hangs since the deploy")
         rivals.look()
         assert waiter.result.topic_epoch == 2
         with pytest.raises(ProducerFenced) as caught:
@@ -630,7 +636,7 @@ class TestFencing:
         assert caught.value.message.startswith("producer owner of topic t is fenced: the operator ")
         assert caught.value.message.endswith(", epoch 1: hangs since the deploy")
         second = rivals.wait(producer_name="second")
-        store.admin.fence_producers("t", waiting=True)
+        store.admin.producers.fence_producers("t", waiting=True)
         rivals.look()
         assert str(second.error).startswith("producer second of topic t is fenced: the operator ")
         assert str(second.error).endswith(", epoch 3")
@@ -639,19 +645,19 @@ class TestFencing:
         """Then the topic is free for whoever comes next."""
         owner = rivals.produce(EXCLUSIVE, producer_name="owner")
         waiter = rivals.wait(producer_name="waiter")
-        report = store.admin.fence_producers("t", waiting=True)
+        report = store.admin.producers.fence_producers("t", waiting=True)
         assert [row["producerName"] for row in report["evicted"]] == ["owner", "waiter"]
         assert report["waiting"] == []
         rivals.look()
         assert isinstance(waiter.error, ProducerFenced)
         assert_fenced(owner)
-        assert store.producer_rows("t") == []
+        assert store.reports.list_producers("t") == []
         assert rivals.produce(SHARED).topic_epoch == 1
 
     def test_the_operator_may_fence_a_topic_that_had_no_owner(self, store: Store, rivals: Rivals) -> None:
         """Shared ones are evicted too; the epoch begins."""
         shared = rivals.produce(SHARED)
-        assert store.admin.fence_producers("t")["topicEpoch"] == 0
+        assert store.admin.producers.fence_producers("t")["topicEpoch"] == 0
         assert_fenced(shared)
-        assert store.admin.fence_producers("t")["evicted"] == []
+        assert store.admin.producers.fence_producers("t")["evicted"] == []
         assert topic_epoch(store) == 1

@@ -59,7 +59,7 @@ def by_a_lease(rivals: Rivals, owner: Producer, txn: TxnID | None) -> Producer:
 
 
 def by_the_operator(rivals: Rivals, owner: Producer, txn: TxnID | None) -> None:
-    rivals.open().admin.fence_producers("t")
+    rivals.open().admin.producers.fence_producers("t")
 
 
 TAKE_OVERS = [by_fencing, after_a_close, after_waiting, at_once_though_it_would_wait, by_a_lease]
@@ -77,7 +77,7 @@ def owner(request: pytest.FixtureRequest, rivals: Rivals) -> Producer:
 
 
 def ended(store: Store, txn: TxnID) -> tuple[str, str | None]:
-    shown = store.show_transaction(txn)
+    shown = store.reports.show_transaction(txn)
     return shown["state"], shown["reason"]
 
 
@@ -93,21 +93,21 @@ class TestTakeOver:
         self, store: Store, rivals: Rivals, owner: Producer, take_over: TakeOver
     ) -> None:
         """Whoever takes the topic over, and however; nothing of them ever shows, and they cannot be committed."""
-        txns = [store.begin(timeout=3600) for _ in range(3)]
+        txns = [store.begin_transaction(timeout=3600) for _ in range(3)]
         for txn in txns:
             owner.send(b"doomed", txn=txn)
         successor = take_over(rivals, owner, None)
         assert [ended(store, txn) for txn in txns] == [ABORTED] * 3
         for txn in txns:
             with pytest.raises(TransactionNotOpen, match="fenced"):
-                store.commit(txn)
+                store.commit_transaction(txn)
         if successor is not None:
             successor.send(b"of the successor")
         assert [m.value for m in store.reader("t")] == ([b"of the successor"] if successor else [])
 
     def test_in_the_same_store_transaction(self, store: Store, rivals: Rivals, owner: Producer) -> None:
         """One commit grants the epoch and decides them all: in no state of the store are they apart (6, 10)."""
-        txns = [store.begin(timeout=3600) for _ in range(10)]
+        txns = [store.begin_transaction(timeout=3600) for _ in range(10)]
         for txn in txns:
             owner.send(b"doomed", txn=txn)
         before = commits(store)
@@ -122,17 +122,17 @@ class TestTakeOver:
         consumer = store.subscribe("u", "s", initial_position=EARLIEST)
         message = consumer.receive(timeout=0)
         owner, other = rivals.produce(EXCLUSIVE), rivals.produce(SHARED, "u")
-        txn = store.begin(timeout=3600)
+        txn = store.begin_transaction(timeout=3600)
         owner.send(b"1", txn=txn)
         other.send(b"2", txn=txn)
         consumer.acknowledge(message, txn=txn)
         rivals.produce(FENCING)
         assert ended(store, txn) == ABORTED
-        assert [row["kind"] for row in store.log("t")] == ["messages", "abort"]
-        assert [row["kind"] for row in store.log("u")] == ["messages", "messages", "abort"]
-        stats = store.subscription_stats("u", "s")
+        assert [row["kind"] for row in store.reports.topic_log("t")] == ["messages", "abort"]
+        assert [row["kind"] for row in store.reports.topic_log("u")] == ["messages", "messages", "abort"]
+        stats = store.reports.subscription_stats("u", "s")
         assert (stats["pending"], stats["msgBacklog"]) == (0, 1)
-        assert store.topic_stats("u")["ongoingTxnCount"] == 0
+        assert store.reports.topic_stats("u")["ongoingTxnCount"] == 0
         other.send(b"3")
 
     @by_every_new_owner
@@ -140,14 +140,14 @@ class TestTakeOver:
         self, store: Store, rivals: Rivals, owner: Producer, take_over: TakeOver
     ) -> None:
         """The one named with `txn`, also with messages of its own of a lower epoch; it commits, and shows whole."""
-        mine, others = store.begin(timeout=3600), store.begin(timeout=3600)
+        mine, others = store.begin_transaction(timeout=3600), store.begin_transaction(timeout=3600)
         owner.send(b"mine, before", txn=mine)
         owner.send(b"another's", txn=others)
         successor = take_over(rivals, owner, mine)
         assert successor is not None
         assert (ended(store, mine), ended(store, others)) == (OPEN, ABORTED)
         successor.send(b"mine, after", txn=mine)
-        assert store.commit(mine) is True
+        assert store.commit_transaction(mine) is True
         assert [message.value for message in store.reader("t")] == [b"mine, before", b"mine, after"]
 
     @by_every_take_over
@@ -155,7 +155,7 @@ class TestTakeOver:
         self, store: Store, rivals: Rivals, take_over: TakeOver
     ) -> None:
         """The next one that takes over does not name it."""
-        mine = store.begin(timeout=3600)
+        mine = store.begin_transaction(timeout=3600)
         first = rivals.produce(EXCLUSIVE)
         first.send(b"1", txn=mine)
         second = rivals.produce(FENCING, txn=mine)
@@ -172,14 +172,14 @@ class TestTakeOver:
         store.create_topic("u")
         owner.send(b"x")
         consumer = store.subscribe("t", "s", initial_position=EARLIEST)
-        elsewhere, consuming, idle = (store.begin(timeout=3600) for _ in range(3))
+        elsewhere, consuming, idle = (store.begin_transaction(timeout=3600) for _ in range(3))
         store.create_producer("u").send(b"elsewhere", txn=elsewhere)
         consumer.acknowledge(consumer.receive(timeout=0), txn=consuming)
         take_over(rivals, owner, None)
         for txn in (elsewhere, consuming, idle):
             assert ended(store, txn) == OPEN
-            assert store.commit(txn) is True
-        assert store.subscription_stats("t", "s")["msgBacklog"] == 0
+            assert store.commit_transaction(txn) is True
+        assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 0
 
     @by_every_take_over
     def test_attached_transactions_are_no_exception(
@@ -209,7 +209,7 @@ class TestTakeOver:
             txn.commit()
         assert ended(store, txn.id) == ABORTED
         for topic in ("t", "u"):
-            assert str(txn.id) not in [row["txnId"] for row in store.log(topic)]
+            assert str(txn.id) not in [row["txnId"] for row in store.reports.topic_log(topic)]
         with pytest.raises(TransactionNotOpen):
             str(kept)
         with pytest.raises(ProducerFenced):
@@ -221,11 +221,11 @@ class TestTakeOver:
         self, store: Store, rivals: Rivals, take_over: TakeOver, which: str
     ) -> None:
         """Nobody is evicted for an owner that cannot produce in the transaction that it names."""
-        owner, other = rivals.produce(EXCLUSIVE), store.begin(timeout=3600)
+        owner, other = rivals.produce(EXCLUSIVE), store.begin_transaction(timeout=3600)
         owner.send(b"of another", txn=other)
-        txn = store.begin(timeout=10)
+        txn = store.begin_transaction(timeout=10)
         if which == "over":
-            store.commit(txn)
+            store.commit_transaction(txn)
         elif which == "overdue":
             rivals.clock.advance(11)
         named = TxnID(999) if which == "unknown" else txn
@@ -243,22 +243,22 @@ class TestTakeOver:
     def test_what_was_decided_before_stays_decided(self, store: Store, rivals: Rivals) -> None:
         """A commit acknowledged before the takeover is not undone by it (invariant 16)."""
         owner = rivals.produce(EXCLUSIVE)
-        committed, aborted = store.begin(), store.begin()
+        committed, aborted = store.begin_transaction(), store.begin_transaction()
         owner.send(b"committed", txn=committed)
         owner.send(b"aborted", txn=aborted)
-        store.commit(committed)
-        store.abort(aborted)
+        store.commit_transaction(committed)
+        store.admin.transactions.abort_transaction(aborted)
         rivals.produce(FENCING).send(b"next")
         assert ended(store, committed) == ("COMMITTED", None)
         assert ended(store, aborted) == ("ABORTED", "asked")
-        assert store.commit(committed) is False
+        assert store.commit_transaction(committed) is False
         assert [message.value for message in store.reader("t")] == [b"committed", b"next"]
 
     def test_readers_never_saw_a_message_that_is_gone(self, store: Store, rivals: Rivals) -> None:
         """maxReadPosition stood before the transaction until the takeover, and passes it now (invariants 1, 2)."""
         owner = rivals.produce(EXCLUSIVE)
         owner.send(b"1")
-        txn = store.begin(timeout=3600)
+        txn = store.begin_transaction(timeout=3600)
         owner.send(b"2", txn=txn)
         owner.send(b"3")
         assert [message.value for message in store.reader("t")] == [b"1"]
@@ -271,7 +271,7 @@ class TestTakeOver:
         self, store: Store, rivals: Rivals
     ) -> None:
         """The takeover that evicts it aborts the transaction that it named: that it is fenced is what it learns."""
-        mine = store.begin(timeout=3600)
+        mine = store.begin_transaction(timeout=3600)
         rivals.produce(EXCLUSIVE).send(b"x", txn=mine)
         waiter = rivals.wait(txn=mine)
         rivals.produce(FENCING)
@@ -289,11 +289,11 @@ class TestLeaving:
     ) -> None:
         """As long as nobody takes the topic over, it may be committed; a Shared producer does not take over."""
         owner = rivals.produce(mode)
-        txn = store.begin(timeout=3600)
+        txn = store.begin_transaction(timeout=3600)
         owner.send(b"1", txn=txn)
         owner.close()
         rivals.produce(SHARED).send(b"2")
-        assert store.commit(txn) is True
+        assert store.commit_transaction(txn) is True
         assert [message.value for message in store.reader("t")] == [b"1", b"2"]
 
     def test_a_detached_transaction_outlives_the_death_of_its_producer(
@@ -301,21 +301,21 @@ class TestLeaving:
     ) -> None:
         """Nobody took over: its deadline alone rules."""
         process = rivals.open()
-        txn = store.begin(timeout=3600)
+        txn = store.begin_transaction(timeout=3600)
         process.create_producer("t", access_mode=EXCLUSIVE).send(b"1", txn=txn)
         process.close()
         clock.advance(10)
-        assert store.commit(txn) is True
+        assert store.commit_transaction(txn) is True
 
     def test_waiting_for_the_topic_aborts_nothing_yet(self, store: Store, rivals: Rivals) -> None:
         """Only the promotion does."""
         owner = rivals.produce(EXCLUSIVE)
         waiter = rivals.wait()
-        first, second = store.begin(timeout=3600), store.begin(timeout=3600)
+        first, second = store.begin_transaction(timeout=3600), store.begin_transaction(timeout=3600)
         for txn in (first, second):
             owner.send(b"x", txn=txn)
         rivals.pass_time(5)
-        assert store.commit(first) is True
+        assert store.commit_transaction(first) is True
         owner.close()
         assert ended(store, second) == OPEN
         rivals.look()
@@ -331,7 +331,7 @@ class TestFencedSend:
         """Though that has nothing on the topic yet: what it did elsewhere does not show without this message."""
         store.create_topic("u")
         owner, other = rivals.produce(EXCLUSIVE), rivals.produce(SHARED, "u")
-        txn = store.begin(timeout=3600)
+        txn = store.begin_transaction(timeout=3600)
         other.send(b"part", txn=txn)
         take_over(rivals, owner, None)
         assert ended(store, txn) == OPEN
@@ -341,7 +341,7 @@ class TestFencedSend:
             owner.send(b"refused", txn=txn)
         assert ended(store, txn) == ABORTED
         with pytest.raises(TransactionNotOpen):
-            store.commit(txn)
+            store.commit_transaction(txn)
         assert list(store.reader("u")) == list(store.reader("t")) == []
 
     def test_it_is_durable_when_it_is_told(
@@ -350,7 +350,7 @@ class TestFencedSend:
         """Another process sees the abort at once."""
         owner = rivals.produce(SHARED)
         rivals.produce(FENCING)
-        txn = store.begin(timeout=3600)
+        txn = store.begin_transaction(timeout=3600)
         with pytest.raises(ProducerFenced):
             owner.send_batch([b"1", b"2"], txn=txn)
         with Store.open(path, read_only=True, clock=clock) as other:
@@ -359,7 +359,7 @@ class TestFencedSend:
     def test_a_fenced_send_of_a_bulk_leaves_nothing_in_sight(self, store: Store, rivals: Rivals) -> None:
         """The topic is taken over between two commits of one bulk: what was stored of it never shows."""
         owner = rivals.produce(EXCLUSIVE)
-        txn = store.begin(timeout=3600)
+        txn = store.begin_transaction(timeout=3600)
         write, done = owner._connection.write, []
 
         def interfere(*arguments: object, **options: object) -> object:
@@ -382,19 +382,19 @@ class TestFencedSend:
         """There is no transaction that it could be missing in."""
         owner = rivals.produce(EXCLUSIVE)
         rivals.produce(FENCING)
-        txn = store.begin(timeout=3600)
+        txn = store.begin_transaction(timeout=3600)
         assert_fenced(owner)
-        assert store.commit(txn) is True
+        assert store.commit_transaction(txn) is True
 
     def test_a_busy_send_dooms_nothing(self, store: Store, rivals: Rivals) -> None:
         """A producer that connects per send and finds an owner was never fenced."""
         rivals.produce(EXCLUSIVE)
         visitor = store.create_producer("t", connected=False)
-        txn = store.begin(timeout=3600)
+        txn = store.begin_transaction(timeout=3600)
         with pytest.raises(TxnctlError) as caught:
             visitor.send(b"x", txn=txn)
         assert caught.value.code == "producer-busy"
-        assert store.commit(txn) is True
+        assert store.commit_transaction(txn) is True
 
 
 class TestCommit:
@@ -403,12 +403,12 @@ class TestCommit:
     def test_a_commit_with_messages_of_a_fenced_epoch_fails(self, store: Store, rivals: Rivals) -> None:
         """Were a takeover to leave such a transaction open, its commit would abort it."""
         owner = rivals.produce(EXCLUSIVE)
-        txn = store.begin(timeout=3600)
+        txn = store.begin_transaction(timeout=3600)
         owner.send(b"old", txn=txn)
         owner.close()
         raise_epoch_behind_everybodys_back(store)
         with pytest.raises(ProducerFenced):
-            store.commit(txn)
+            store.commit_transaction(txn)
         assert ended(store, txn) == ABORTED
         assert list(store.reader("t")) == []
 

@@ -93,7 +93,7 @@ class TestFencedForGood:
         assert_fenced(borrower)
         for call in (
             lambda: borrow(rivals, leader.session).send(b"x"),
-            lambda: store.close_session(leader.session),
+            lambda: store.admin.producers.close_session(leader.session),
         ):
             with pytest.raises((ProducerFenced, SessionNotFound)):
                 call()
@@ -133,13 +133,13 @@ class TestFencedForGood:
         self, store: Store, rivals: Rivals, clock: TurnClock
     ) -> None:
         """It may still go on."""
-        token, txn = lease(rivals), store.begin(timeout=3600)
+        token, txn = lease(rivals), store.begin_transaction(timeout=3600)
         borrow(rivals, token).send(b"1", txn=txn)
         clock.advance(20)
         with rivals.produce(SHARED), pytest.raises(ProducerBusy):
             borrow(rivals, token).send(b"2", txn=txn)
         borrow(rivals, token).send(b"2", txn=txn)
-        assert store.commit(txn) is True
+        assert store.commit_transaction(txn) is True
         assert values(store) == [b"1", b"2"]
 
     def test_what_is_refused_for_good_is_durable(
@@ -163,16 +163,16 @@ class TestFencedForGood:
         self, store: Store, rivals: Rivals, clock: TurnClock
     ) -> None:
         """It is fenced from that refusal on, so nothing that it had begun may be committed after it."""
-        token, txn = lease(rivals), store.begin(timeout=3600)
+        token, txn = lease(rivals), store.begin_transaction(timeout=3600)
         borrow(rivals, token).send(b"never seen", txn=txn)
         rivals.wait()
         clock.advance(20)
         with pytest.raises(ProducerFenced):
             borrow(rivals, token).send(b"never stored")
-        shown = store.show_transaction(txn)
+        shown = store.reports.show_transaction(txn)
         assert (shown["state"], shown["reason"]) == ("ABORTED", "fenced")
         with pytest.raises(TransactionNotOpen):
-            store.commit(txn)
+            store.commit_transaction(txn)
         assert values(store) == []
 
 
@@ -225,7 +225,9 @@ class TestSharedLeases:
             with pytest.raises(ProducerBusy):
                 borrow(rivals, token).send(b"not now")
             other.send(b"1")
-            assert store.verify(full=True) == [], "one that may come back bears no name meanwhile"
+            assert store.maintenance.verify_store(full=True) == [], (
+                "one that may come back bears no name meanwhile"
+            )
         borrow(rivals, token).send(b"2")
         assert [(m.value, m.sequence_id) for m in store.reader("t")] == [(b"1", 0), (b"2", 1)]
 
@@ -261,18 +263,18 @@ class TestWhatItHadBegun:
         self, store: Store, rivals: Rivals, clock: TurnClock, lost: Lost, connected: bool
     ) -> None:
         """In its store transaction: the lost owner cannot go on, so nothing of it may show in what is past then."""
-        txns = [store.begin(timeout=3600) for _ in range(2)]
+        txns = [store.begin_transaction(timeout=3600) for _ in range(2)]
         lost(rivals, clock, txns[0])
         with store.create_producer("t", connected=connected) as other:
-            assert store.show_transaction(txns[0])["state"] == "OPEN"
+            assert store.reports.show_transaction(txns[0])["state"] == "OPEN"
             before = commits(store)
             other.send(b"of another", txn=txns[1])
             assert commits(store) == before + 1
-        shown = store.show_transaction(txns[0])
+        shown = store.reports.show_transaction(txns[0])
         assert (shown["state"], shown["reason"]) == ("ABORTED", "fenced")
         with pytest.raises(TransactionNotOpen):
-            store.commit(txns[0])
-        assert store.commit(txns[1]) is True
+            store.commit_transaction(txns[0])
+        assert store.commit_transaction(txns[1]) is True
         assert (values(store), epochs(store)) == ([b"of another"], [0, 0])
 
     @by_every_loss
@@ -280,11 +282,11 @@ class TestWhatItHadBegun:
         self, store: Store, rivals: Rivals, clock: TurnClock, lost: Lost
     ) -> None:
         """Who publishes in that very transaction takes it over: it is one piece of work by several commands."""
-        txn = store.begin(timeout=3600)
+        txn = store.begin_transaction(timeout=3600)
         lost(rivals, clock, txn)
         with store.create_producer("t") as other:
             other.send(b"of another", txn=txn)
-        assert store.commit(txn) is True
+        assert store.commit_transaction(txn) is True
         assert values(store) == [b"of the lost", b"of another"]
 
     @by_every_loss
@@ -292,20 +294,20 @@ class TestWhatItHadBegun:
         self, store: Store, rivals: Rivals, clock: TurnClock, lost: Lost
     ) -> None:
         """As long as nobody published or took over, though others are connected."""
-        txn = store.begin(timeout=3600)
+        txn = store.begin_transaction(timeout=3600)
         lost(rivals, clock, txn)
         with store.create_producer("t") as other:
-            assert store.commit(txn) is True
+            assert store.commit_transaction(txn) is True
             other.send(b"after")
         assert values(store) == [b"of the lost", b"after"]
 
     @by_every_loss
     def test_they_go_on_with_it(self, store: Store, rivals: Rivals, clock: TurnClock, lost: Lost) -> None:
         """If it comes back in time."""
-        txn = store.begin(timeout=3600)
+        txn = store.begin_transaction(timeout=3600)
         again = rivals.produce(EXCLUSIVE, resume=lost(rivals, clock, txn))
         again.send(b"and more", txn=txn)
-        assert store.commit(txn) is True
+        assert store.commit_transaction(txn) is True
         assert values(store) == [b"of the lost", b"and more"]
 
 
@@ -328,8 +330,8 @@ class TestTokens:
             before = records(store)
             for call in (
                 lambda: store.session_producer("t", token),
-                lambda: store.show_session(token),
-                lambda: store.close_session(token),
+                lambda: store.reports.show_session(token),
+                lambda: store.admin.producers.close_session(token),
                 lambda: store.create_producer("t", access_mode=EXCLUSIVE, resume=token),
             ):
                 with pytest.raises(SessionNotFound):
@@ -351,7 +353,7 @@ class TestTokens:
     def test_of_a_topic_that_was_created_again(self, store: Store, rivals: Rivals, mode: str) -> None:
         """Fenced, whatever it is used for."""
         token = lease(rivals, mode)
-        store.admin.delete_topic("t", force=True)
+        store.admin.topics.delete_topic("t", force=True)
         store.create_topic("t")
         for call in (
             lambda: store.session_producer("t", token),
@@ -384,11 +386,11 @@ class TestLeaving:
             owner.close()
         store.connection.write = write  # type: ignore[method-assign]
         assert len(calls) == 1
-        assert [row["isOwner"] for row in store.producer_rows("t")] == [True]
+        assert [row["isOwner"] for row in store.reports.list_producers("t")] == [True]
         with pytest.raises(StoreClosed):
             owner.send(b"never stored")
         owner.close()
-        assert store.producer_rows("t") == []
+        assert store.reports.list_producers("t") == []
 
     @pytest.mark.parametrize("mode", MODES)
     @pytest.mark.parametrize("call", ["create_producer", "open_session"])
@@ -410,7 +412,7 @@ class TestLeaving:
         with pytest.raises(KeyboardInterrupt):
             getattr(process, call)("t", access_mode=mode)
         assert done
-        assert store.producer_rows("t") == []
+        assert store.reports.list_producers("t") == []
         rivals.produce(EXCLUSIVE).send(b"mine")
 
     def test_an_interrupt_in_the_moment_of_a_promotion_leaves_nobody(
@@ -439,19 +441,19 @@ class TestLeaving:
         owner = rivals.produce(EXCLUSIVE)
         process = rivals.open()
         waiter = rivals.wait(store=process)
-        gate = process.connection.environment.lock_file
+        gate = process.connection.environment.lock_file.gate
 
         def busy(*arguments: object) -> None:
             raise WriterBusy("the writer gate is not free")
 
-        enter, type(gate).enter_gate = type(gate).enter_gate, busy  # type: ignore[method-assign, assignment]
+        enter, type(gate).enter = type(gate).enter, busy  # type: ignore[method-assign, assignment]
         try:
             waiter.interrupt()
         finally:
-            type(gate).enter_gate = enter  # type: ignore[method-assign]
+            type(gate).enter = enter  # type: ignore[method-assign]
         assert isinstance(waiter.error, KeyboardInterrupt)
         process.create_topic("u")
-        assert [row["isWaiting"] for row in store.producer_rows("t")] == [False]
+        assert [row["isWaiting"] for row in store.reports.list_producers("t")] == [False]
         owner.close()
         assert rivals.produce(EXCLUSIVE).topic_epoch == 1
 

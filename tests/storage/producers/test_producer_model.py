@@ -18,7 +18,7 @@ from hypothesis import note, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from storage import IsolationLevel, Producer, Store, TxnctlError
-from tests.storage.conftest import MODEL_EXAMPLES
+from tests.model_runs import MODEL_EXAMPLES, examples
 from tests.storage.producers.model import (
     ABORTED,
     COMMITTED,
@@ -95,10 +95,10 @@ class ProducerMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            problems = self.observer.verify(full=True)
+            problems = self.observer.maintenance.verify_store(full=True)
             assert not problems, problems
             self.rivals.close()
-            problems = self.observer.verify(full=True)
+            problems = self.observer.maintenance.verify_store(full=True)
             assert not problems, problems
         finally:
             self.rivals.close()
@@ -128,11 +128,11 @@ class ProducerMachine(RuleBasedStateMachine):
             else:
                 assert not self.observer.has_topic(topic.name)
         for txn in self.model.txns:
-            assert self.observer.show_transaction(f"0:{txn.number}")["state"] == txn.state, txn.number
+            assert self.observer.reports.show_transaction(f"0:{txn.number}")["state"] == txn.state, txn.number
 
     def compare(self, topic: Topic) -> None:
         name = topic.name
-        shown = self.observer.show_producers(name)
+        shown = self.observer.reports.show_producers(name)
         fields = ("producerName", "accessMode", "epoch", "isOwner", "isWaiting", "place", "state")
         living = [row for row in shown["publishers"] + shown["waiting"] if row["alive"]]
         wanted = self.model.rows(topic)
@@ -147,7 +147,9 @@ class ProducerMachine(RuleBasedStateMachine):
         admission = {each["accessMode"]: each["result"] for each in shown["admission"]}
         assert admission == self.model.admission(topic), name
         assert shown["topicEpoch"] == (topic.epoch if topic.epoch >= 0 else None)
-        grants = [(row["topicEpoch"], row["accessMode"]) for row in self.observer.producer_history(name)]
+        grants = [
+            (row["topicEpoch"], row["accessMode"]) for row in self.observer.reports.ownership_history(name)
+        ]
         assert grants[::-1] == topic.grants, name
         stored = list(self.observer.reader(name, isolation_level=IsolationLevel.READ_UNCOMMITTED))
         assert [(m.value, m.epoch) for m in stored] == [(value, epoch) for value, epoch, _ in topic.log]
@@ -426,7 +428,7 @@ class ProducerMachine(RuleBasedStateMachine):
         wanted = set() if is_alive else {"SessionNotFound", "ProducerFenced"}
         _, is_done = self.attempt(
             f"close lease {session.number}",
-            lambda: store.close_session(session.token),
+            lambda: store.admin.producers.close_session(session.token),
             wanted,
             either=not is_alive and not session.ended,
         )
@@ -451,7 +453,7 @@ class ProducerMachine(RuleBasedStateMachine):
 
     def begin(self, data: st.DataObject) -> None:
         if len(self.model.open_txns()) < 4:
-            txn = self.observer.begin(timeout=LIFE_S)
+            txn = self.observer.begin_transaction(timeout=LIFE_S)
             self.model.txns.append(Txn(txn.least))
 
     def end(self, data: st.DataObject) -> None:
@@ -459,7 +461,11 @@ class ProducerMachine(RuleBasedStateMachine):
         if txn is None:
             return
         committed = data.draw(st.booleans(), label="commit")
-        call = self.observer.commit if committed else self.observer.abort
+        call = (
+            self.observer.commit_transaction
+            if committed
+            else self.observer.admin.transactions.abort_transaction
+        )
         target = COMMITTED if committed else ABORTED
         wanted = set() if txn.state in (OPEN, target) else {"TransactionNotOpen"}
         if self.attempt(f"{call.__name__} {txn.number}", lambda: call(f"0:{txn.number}"), wanted)[1]:
@@ -476,7 +482,7 @@ class ProducerMachine(RuleBasedStateMachine):
         before = {txn for txn in self.model.open_txns() if topic in txn.topics}
         result, is_done = self.attempt(
             f"fence {topic.name} waiting {waiting}",
-            lambda: self.observer.admin.fence_producers(topic.name, waiting=waiting),
+            lambda: self.observer.admin.producers.fence_producers(topic.name, waiting=waiting),
             wanted,
         )
         if is_done:
@@ -496,7 +502,7 @@ class ProducerMachine(RuleBasedStateMachine):
         force = data.draw(st.booleans(), label="force")
         holds = self.model.there(topic) or [txn for txn in self.model.open_txns() if topic in txn.topics]
         wanted = {"ObjectHeld"} if holds and not force else set()
-        call = self.observer.admin.delete_topic
+        call = self.observer.admin.topics.delete_topic
         if self.attempt(f"delete {topic.name} force {force}", lambda: call(topic.name, force=force), wanted)[
             1
         ]:
@@ -546,6 +552,6 @@ class _Shown:
 
 
 ProducerMachine.TestCase.settings = settings(
-    max_examples=MODEL_EXAMPLES or 60, stateful_step_count=60 if MODEL_EXAMPLES else 40
+    max_examples=examples(60), stateful_step_count=60 if MODEL_EXAMPLES else 40
 )
 TestProducers = ProducerMachine.TestCase

@@ -36,10 +36,10 @@ def sound(tmp_path: Path, clock: TurnClock) -> Iterator[Store]:
         for epoch in range(3):
             owner = store.create_producer("t", access_mode=FENCING, producer_name=f"owner-{epoch}")
             owner.send(b"of the owner")
-        owner.send(b"open", txn=store.begin(timeout=3600))
+        owner.send(b"open", txn=store.begin_transaction(timeout=3600))
         for name in ("a", "b"):
             store.create_producer("u", access_mode=SHARED, producer_name=name).send(b"shared")
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []
         yield store
 
 
@@ -218,8 +218,8 @@ class TestLog:
 
     def test_everything_of_a_deleted_topic_is_forgotten(self, sound: Store, clock: ManualClock) -> None:
         """Deleted and created again, it is sound under its old epoch with an empty history."""
-        sound.admin.delete_topic("t", force=True)
+        sound.admin.topics.delete_topic("t", force=True)
         sound.create_topic("t")
-        assert sound.verify(full=True) == []
+        assert sound.maintenance.verify_store(full=True) == []
         with sound.connection.view() as view:
             assert state.load(view, topics.get(view, "t").topic_id).epoch == 2

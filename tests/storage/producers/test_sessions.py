@@ -89,18 +89,18 @@ class TestLeased:
         with rivals.open() as process, pytest.raises(TxnctlError):
             process.session_producer("t", token).send("text")  # type: ignore[arg-type]
         assert records(store) == before
-        assert store.show_session(token)["leaseEndsInMs"] == 30_000
+        assert store.reports.show_session(token)["leaseEndsInMs"] == 30_000
 
     def test_a_publish_in_a_transaction_renews_it_too(
         self, store: Store, rivals: Rivals, clock: TurnClock
     ) -> None:
         """By use, not by commit."""
-        token, txn = lease(rivals, 60), store.begin(timeout=3600)
+        token, txn = lease(rivals, 60), store.begin_transaction(timeout=3600)
         clock.advance(50)
         publish(rivals, token, txn=txn)
         clock.advance(50)
         publish(rivals, token, txn=txn)
-        assert store.commit(txn) is True
+        assert store.commit_transaction(txn) is True
         assert epochs(store) == [0, 0]
 
     def test_a_jump_of_the_wall_clock_ends_no_lease(self, rivals: Rivals, clock: TurnClock) -> None:
@@ -115,14 +115,14 @@ class TestLeased:
     def test_closing_it_leaves_the_topic(self, store: Store, rivals: Rivals) -> None:
         """`producers close`: the next one may own it, and the token is worth nothing any more."""
         token = lease(rivals)
-        planned = store.close_session(token, dry_run=True)
-        assert store.show_session(token)["isOwner"] is True
-        report = store.close_session(token)
+        planned = store.admin.producers.close_session(token, dry_run=True)
+        assert store.reports.show_session(token)["isOwner"] is True
+        report = store.admin.producers.close_session(token)
         assert planned["sessionId"] == report["sessionId"]
         with pytest.raises((ProducerFenced, SessionNotFound)):
             publish(rivals, token)
         with pytest.raises(SessionNotFound):
-            store.show_session(token)
+            store.reports.show_session(token)
         assert rivals.produce(EXCLUSIVE).topic_epoch == 1
         assert values(store) == []
 
@@ -131,7 +131,7 @@ class TestLeased:
         token = lease(rivals)
         successor = rivals.produce(FENCING)
         with pytest.raises((ProducerFenced, SessionNotFound)):
-            store.close_session(token)
+            store.admin.producers.close_session(token)
         successor.send(b"undisturbed")
         with pytest.raises(ProducerBusy):
             rivals.produce(EXCLUSIVE)
@@ -210,7 +210,7 @@ class TestExpired:
         """Under its epoch, with a lease of the same length."""
         publish(rivals, token, b"after")
         assert epochs(store) == [0, 0]
-        assert store.show_session(token)["leaseEndsInMs"] == 10_000
+        assert store.reports.show_session(token)["leaseEndsInMs"] == 10_000
         with pytest.raises(ProducerBusy):
             rivals.produce(EXCLUSIVE)
 
@@ -235,7 +235,7 @@ class TestExpired:
         self, store: Store, rivals: Rivals, token: str
     ) -> None:
         """`producers fence` is a takeover."""
-        store.admin.fence_producers("t")
+        store.admin.producers.fence_producers("t")
         with pytest.raises(ProducerFenced):
             publish(rivals, token)
 
@@ -287,11 +287,11 @@ class TestExpired:
 
     def test_its_transaction_goes_on_with_it(self, store: Store, rivals: Rivals, clock: TurnClock) -> None:
         """Nobody took over, so nothing was aborted."""
-        token, txn = lease(rivals, 10), store.begin(timeout=3600)
+        token, txn = lease(rivals, 10), store.begin_transaction(timeout=3600)
         publish(rivals, token, b"1", txn=txn)
         clock.advance(100)
         publish(rivals, token, b"2", txn=txn)
-        assert store.commit(txn) is True
+        assert store.commit_transaction(txn) is True
         assert values(store) == [b"1", b"2"]
 
     def test_a_fenced_publish_through_it_dooms_its_transaction(
@@ -299,10 +299,10 @@ class TestExpired:
     ) -> None:
         """As of any fenced producer."""
         rivals.produce(FENCING).close()
-        txn = store.begin(timeout=3600)
+        txn = store.begin_transaction(timeout=3600)
         with pytest.raises(ProducerFenced):
             publish(rivals, token, txn=txn)
-        shown = store.show_transaction(txn)
+        shown = store.reports.show_transaction(txn)
         assert (shown["state"], shown["reason"]) == ("ABORTED", "fenced")
 
     def test_a_reboot_leaves_what_was_left_of_it(
@@ -374,7 +374,7 @@ class TestBorrowed:
         """Its token does not let anybody publish before its turn."""
         owner = rivals.produce(EXCLUSIVE)
         rivals.wait()
-        (row,) = [row for row in store.producer_rows("t") if row["isWaiting"]]
+        (row,) = [row for row in store.reports.list_producers("t") if row["isWaiting"]]
         guess = owner.session.split("-")
         guess[1] = str(row["sessionId"])
         with pytest.raises(TxnctlError) as caught:
@@ -394,7 +394,7 @@ class TestBorrowed:
             with pytest.raises(TxnctlError) as caught:
                 publish(rivals, "-".join(token), topic=topic)
             assert caught.value.exit_code in (2, 3, 4)
-        for call in (store.show_session, store.close_session):
+        for call in (store.reports.show_session, store.admin.producers.close_session):
             with pytest.raises(TxnctlError):
                 call("-".join(token))
         assert records(store) == before
@@ -412,13 +412,13 @@ class TestBorrowed:
     def test_the_session_tells_of_itself(self, store: Store, rivals: Rivals) -> None:
         """A row as in `producer_rows`, of whatever kind of session."""
         owner = rivals.produce(EXCLUSIVE, producer_name="me")
-        row = store.show_session(owner.session)
+        row = store.reports.show_session(owner.session)
         assert (row["producerName"], row["epoch"], row["isOwner"], row["state"], row["leaseMs"]) == (
             "me", 0, True, "alive", None,
         )  # fmt: skip
         owner.close()
         with pytest.raises(SessionNotFound):
-            store.show_session(owner.session)
+            store.reports.show_session(owner.session)
 
 
 class TestResume:
@@ -440,7 +440,7 @@ class TestResume:
         producer.send(b"after")
         messages = list(store.reader("t"))
         assert [(m.value, m.epoch, m.sequence_id) for m in messages] == [(b"before", 0, 0), (b"after", 0, 1)]
-        (owner,) = store.producer_history("t")
+        (owner,) = store.reports.ownership_history("t")
         assert (owner["topicEpoch"], owner["endedBy"]) == (0, None)
 
     def test_again_and_again(self, store: Store, rivals: Rivals) -> None:
@@ -455,14 +455,14 @@ class TestResume:
 
     def test_its_transactions_go_on(self, store: Store, rivals: Rivals) -> None:
         """A reconnect is no takeover: what it sent in a detached transaction may be committed."""
-        txn = store.begin(timeout=3600)
+        txn = store.begin_transaction(timeout=3600)
         with rivals.open() as process:
             producer = process.create_producer("t", access_mode=EXCLUSIVE)
             producer.send(b"1", txn=txn)
             token = producer.session
         producer = rivals.produce(EXCLUSIVE, resume=token)
         producer.send(b"2", txn=txn)
-        assert store.commit(txn) is True
+        assert store.commit_transaction(txn) is True
         assert [message.value for message in store.reader("t")] == [b"1", b"2"]
 
     def test_a_leased_one_may_be_opened_again(self, store: Store, rivals: Rivals, clock: TurnClock) -> None:
@@ -483,7 +483,7 @@ class TestResume:
         """Fenced for ever, also when the successor is gone; and it evicts nobody that is there."""
         token = self.lost(rivals)
         if successor == "operator":
-            store.admin.fence_producers("t")
+            store.admin.producers.fence_producers("t")
         else:
             there = rivals.produce(successor)
             with pytest.raises(ProducerFenced):
@@ -627,13 +627,13 @@ class TestResume:
         store.close()
         clock.reboot()
         with Store.open(path, clock=clock) as again:
-            rows = again.producer_rows("t")
+            rows = again.reports.list_producers("t")
             assert all(row["state"] == "rebooted" for row in rows)
             with again.create_producer("t", access_mode=EXCLUSIVE, resume=token) as producer:
                 assert producer.topic_epoch == 0
                 producer.send(b"after")
             assert epochs(again) == [0, 0, 0]
-            assert again.producer_rows("t") == []
+            assert again.reports.list_producers("t") == []
         assert waiter.result is None
 
 
@@ -643,7 +643,7 @@ class TestIncarnations:
     def test_a_shared_producer_of_a_deleted_topic(self, store: Store, rivals: Rivals) -> None:
         """The topic is created again under the same name, without an epoch as before: it is another topic."""
         shared = rivals.produce(SHARED)
-        store.admin.delete_topic("t", force=True)
+        store.admin.topics.delete_topic("t", force=True)
         with pytest.raises((ProducerFenced, TopicNotFound)):
             shared.send(b"x")
         store.create_topic("t")
@@ -657,7 +657,7 @@ class TestIncarnations:
         """Upstream: deleted and recreated; the epoch goes on counting, and the owner is fenced for ever."""
         owner = rivals.produce(EXCLUSIVE)
         owner.send(b"x")
-        store.admin.delete_topic("t", force=True)
+        store.admin.topics.delete_topic("t", force=True)
         store.create_topic("t")
         assert topic_epoch(store) == 0
         with pytest.raises(ProducerFenced):
@@ -673,7 +673,7 @@ class TestIncarnations:
         """It resumes nothing on the new one, and publishes nothing to it."""
         with rivals.open() as process:
             token = process.create_producer("t", access_mode=mode).session
-        store.admin.delete_topic("t")
+        store.admin.topics.delete_topic("t")
         store.create_topic("t")
         for call in (
             lambda: rivals.produce(mode, resume=token),
@@ -687,12 +687,12 @@ class TestIncarnations:
     def test_a_leased_session_of_a_deleted_topic(self, store: Store, rivals: Rivals) -> None:
         """Its lease still runs, and holds nothing of the new topic."""
         token = lease(rivals)
-        store.admin.delete_topic("t", force=True)
+        store.admin.topics.delete_topic("t", force=True)
         store.create_topic("t")
         owner = rivals.produce(EXCLUSIVE)
         with pytest.raises(TxnctlError):
             publish(rivals, token)
-        for call in (store.show_session, store.close_session):
+        for call in (store.reports.show_session, store.admin.producers.close_session):
             with pytest.raises(TxnctlError):
                 call(token)
         owner.send(b"mine")
@@ -702,7 +702,10 @@ class TestIncarnations:
         """While it waits it has none."""
         rivals.produce(EXCLUSIVE)
         rivals.wait()
-        assert [(row["epoch"], row["place"]) for row in store.producer_rows("t")] == [(0, None), (None, 1)]
+        assert [(row["epoch"], row["place"]) for row in store.reports.list_producers("t")] == [
+            (0, None),
+            (None, 1),
+        ]
 
     @pytest.mark.parametrize("how", ["resume", "topic_epoch"])
     def test_an_old_owner_does_not_take_the_session_of_a_new_one(

@@ -61,7 +61,7 @@ def ids(messages: list[Message]) -> list[str]:
 
 
 def mark_delete(store: Store) -> str:
-    found: str = store.subscription_stats("t", "a")["markDeletePosition"]
+    found: str = store.reports.subscription_stats("t", "a")["markDeletePosition"]
     return found
 
 
@@ -131,17 +131,17 @@ class TestIndividual:
         send_batch(store, 1000)
         consumer = subscribe()
         messages = receive(consumer) + receive(consumer)
-        before = store.info()["commits"]
+        before = store.reports.store_info()["commits"]
         consumer.acknowledge(messages)
-        assert store.info()["commits"] == before + 1
+        assert store.reports.store_info()["commits"] == before + 1
 
     def test_nothing_is_acknowledged_by_an_empty_list(self, store: Store, subscribe: Subscribe) -> None:
         """No message, no change."""
         send(store, 1)
         consumer = subscribe()
-        before = store.info()["commits"]
+        before = store.reports.store_info()["commits"]
         consumer.acknowledge([])
-        assert store.info()["commits"] == before
+        assert store.reports.store_info()["commits"] == before
 
     def test_a_closed_consumer_acknowledges_nothing(self, store: Store, subscribe: Subscribe) -> None:
         """It was given up; what it held belongs to others."""
@@ -161,7 +161,7 @@ class TestIndividual:
         consumer = subscribe()
         consumer.receive(timeout=1)
         consumer.acknowledge(MessageId(1, 2))
-        store.admin.acknowledge("t", "a", [MessageId(1, 4)])
+        store.admin.acknowledgements.acknowledge_messages("t", "a", [MessageId(1, 4)])
         assert ids(receive(consumer)) == ["1:1", "1:3", "1:5"]
 
     def test_what_others_acknowledge_is_not_given_out(self, store: Store, subscribe: Subscribe) -> None:
@@ -170,7 +170,7 @@ class TestIndividual:
         consumer, other = subscribe(SHARED), subscribe(SHARED)
         consumer.receive(timeout=1)
         other.acknowledge(MessageId(1, 1))
-        other.acknowledge(MessageId(1, 3), txn=store.begin())
+        other.acknowledge(MessageId(1, 3), txn=store.begin_transaction())
         assert ids(receive(consumer)) == ["1:2", "1:4"]
 
 
@@ -187,7 +187,7 @@ class TestCumulative:
         consumer = subscribe(type_)
         last = receive(consumer)[-1]
         with pytest.raises(InvalidValue):
-            consumer.acknowledge_cumulative(last, txn=store.begin() if is_transactional else None)
+            consumer.acknowledge_cumulative(last, txn=store.begin_transaction() if is_transactional else None)
         assert mark_delete(store) == "1:-1"
 
     @pytest.mark.parametrize("type_", ORDERED)
@@ -196,9 +196,9 @@ class TestCumulative:
     ) -> None:
         """Markers, aborted messages and what was never received included."""
         send(store, 2)
-        txn = store.begin()
+        txn = store.begin_transaction()
         send(store, 1, txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         send(store, 2)
         consumer = subscribe(type_)
         consumer.acknowledge_cumulative(MessageId(1, 4))
@@ -216,12 +216,12 @@ class TestCumulative:
         with store.subscribe("r", "a", initial_position=EARLIEST) as consumer:
             *_, inside, last = receive(consumer)
             consumer.acknowledge_cumulative(inside)
-            assert store.subscription_stats("r", "a")["msgBacklog"] == 1
+            assert store.reports.subscription_stats("r", "a")["msgBacklog"] == 1
         with store.subscribe("r", "a") as consumer:
             assert [message.value for message in receive(consumer)] == [b"2"]
             with store.transaction() as txn:
                 consumer.acknowledge_cumulative(last, txn=txn)
-        assert store.subscription_stats("r", "a")["msgBacklog"] == 0
+        assert store.reports.subscription_stats("r", "a")["msgBacklog"] == 0
 
     def test_one_that_lies_behind_changes_nothing(self, store: Store, subscribe: Subscribe) -> None:
         """markDeletePosition never moves back (invariant 1)."""
@@ -243,20 +243,20 @@ class TestNotDeliverable:
     ) -> None:
         """At READ_COMMITTED nothing beyond maxReadPosition can be acknowledged."""
         consumer = subscribe()
-        send(store, 1, store.begin())
+        send(store, 1, store.begin_transaction())
         send(store, 1)
         call = consumer.acknowledge_cumulative if is_cumulative else consumer.acknowledge
         for message_id in (MessageId(1, 0), MessageId(1, 1)):
             with pytest.raises(NotDeliverable):
-                call(message_id, txn=store.begin() if is_transactional else None)
+                call(message_id, txn=store.begin_transaction() if is_transactional else None)
         assert mark_delete(store) == "1:-1"
 
     @pytest.mark.parametrize("is_cumulative", [False, True])
     def test_an_aborted_message(self, store: Store, subscribe: Subscribe, is_cumulative: bool) -> None:
         """At READ_COMMITTED it will never be handed out."""
-        txn = store.begin()
+        txn = store.begin_transaction()
         send(store, 1, txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         consumer = subscribe()
         call = consumer.acknowledge_cumulative if is_cumulative else consumer.acknowledge
         with pytest.raises(NotDeliverable):
@@ -264,17 +264,17 @@ class TestNotDeliverable:
 
     def test_at_read_uncommitted_both_can_be(self, store: Store, subscribe: Subscribe) -> None:
         """Open and aborted messages are handed out there, and so acknowledged."""
-        txn = store.begin()
+        txn = store.begin_transaction()
         send(store, 1, txn)
-        store.abort(txn)
-        send(store, 1, store.begin())
+        store.admin.transactions.abort_transaction(txn)
+        send(store, 1, store.begin_transaction())
         consumer = subscribe(level=RU)
         consumer.acknowledge(receive(consumer))
         assert mark_delete(store) == "1:2"
 
     def test_what_was_handed_out_before_a_change_of_level(self, store: Store, subscribe: Subscribe) -> None:
         """A message received while uncommitted cannot be acknowledged once the subscription is READ_COMMITTED."""
-        send(store, 1, store.begin())
+        send(store, 1, store.begin_transaction())
         with subscribe(level=RU) as consumer:
             (message,) = receive(consumer)
         consumer = subscribe(level=RC)
@@ -295,9 +295,9 @@ class TestMessageNotFound:
         """Beyond the log, beyond the batch, a marker: refused, individually and cumulatively."""
         send_batch(store, 3)
         send(store, 1)
-        txn = store.begin()
+        txn = store.begin_transaction()
         send(store, 1, txn)
-        store.commit(txn)
+        store.commit_transaction(txn)
         consumer = subscribe()
         receive(consumer)
         for call in (consumer.acknowledge, consumer.acknowledge_cumulative):
@@ -344,7 +344,7 @@ class TestPlainOverPending:
         send(store, 2)
         consumer = subscribe()
         messages = receive(consumer)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge(messages[1], txn=txn)
         with pytest.raises(TransactionConflict) as caught:
             consumer.acknowledge(messages)
@@ -357,12 +357,12 @@ class TestPlainOverPending:
         send_batch(store, 3)
         consumer = subscribe()
         messages = receive(consumer)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge(messages[1], txn=txn)
         consumer.acknowledge([messages[0], messages[2]])
         with pytest.raises(TransactionConflict):
             consumer.acknowledge(MessageId(1, 0))
-        store.commit(txn)
+        store.commit_transaction(txn)
         assert mark_delete(store) == "1:0"
 
     @pytest.mark.parametrize("is_cumulative", [False, True])
@@ -371,7 +371,7 @@ class TestPlainOverPending:
         send(store, 4)
         consumer = subscribe()
         messages = receive(consumer)
-        txn = store.begin()
+        txn = store.begin_transaction()
         (consumer.acknowledge_cumulative if is_cumulative else consumer.acknowledge)(messages[1], txn=txn)
         with pytest.raises(TransactionConflict):
             consumer.acknowledge_cumulative(messages[2])
@@ -388,11 +388,11 @@ class TestPlainOverPending:
         consumer = subscribe()
         messages = receive(consumer)
         consumer.acknowledge(messages[0])
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge_cumulative(messages[2], txn=txn)
         consumer.acknowledge(messages[0])
         consumer.acknowledge_cumulative(messages[0])
-        assert store.show_transaction(txn)["state"] == "OPEN"
+        assert store.reports.show_transaction(txn)["state"] == "OPEN"
 
     @pytest.mark.parametrize("is_cumulative", [False, True])
     def test_by_force_it_aborts_the_transaction_first(
@@ -402,26 +402,26 @@ class TestPlainOverPending:
         send(store, 3)
         consumer = subscribe()
         messages = receive(consumer)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge([messages[0], messages[2]], txn=txn)
         send(store, 1, txn)
-        before = store.info()["commits"]
+        before = store.reports.store_info()["commits"]
         call = consumer.acknowledge_cumulative if is_cumulative else consumer.acknowledge
         call(messages[0], force=True)
-        assert store.info()["commits"] == before + 1
-        assert store.show_transaction(txn)["state"] == "ABORTED"
-        assert store.admin.pending("t", "a") == []
+        assert store.reports.store_info()["commits"] == before + 1
+        assert store.reports.show_transaction(txn)["state"] == "ABORTED"
+        assert store.reports.list_pending_acknowledgements("t", "a") == []
         assert mark_delete(store) == "1:0"
         assert ids(receive(consumer)) == ["1:1", "1:2"]
-        assert [row["kind"] for row in store.log("t")][-1] == "abort"
+        assert [row["kind"] for row in store.reports.topic_log("t")][-1] == "abort"
 
     def test_force_without_a_conflict_is_no_different(self, store: Store, subscribe: Subscribe) -> None:
         """It aborts only what stands in the way."""
         send(store, 2)
         consumer = subscribe()
         messages = receive(consumer)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge(messages[1], txn=txn)
         consumer.acknowledge(messages[0], force=True)
-        assert store.show_transaction(txn)["state"] == "OPEN"
+        assert store.reports.show_transaction(txn)["state"] == "OPEN"
         assert mark_delete(store) == "1:0"

@@ -25,7 +25,7 @@ def send(store: Store, value: bytes, txn: TxnID | None = None) -> None:
 
 
 def mark_delete(store: Store) -> str:
-    found: str = store.subscription_stats("t", "a")["markDeletePosition"]
+    found: str = store.reports.subscription_stats("t", "a")["markDeletePosition"]
     return found
 
 
@@ -38,48 +38,48 @@ class TestToReadCommitted:
         self, store: Store, type_: SubscriptionType, committed: bool
     ) -> None:
         """Whatever became of its transaction; a seek shows it again if it is committed."""
-        txn = store.begin()
+        txn = store.begin_transaction()
         send(store, b"open", txn)
         with attach(store, RU, type_) as consumer:
             consumer.acknowledge(consumer.receive(timeout=1))
-        (store.commit if committed else store.abort)(txn)
+        (store.commit_transaction if committed else store.admin.transactions.abort_transaction)(txn)
         send(store, b"plain")
         with attach(store, RC) as consumer:
             assert values(consumer) == [b"plain"]
-        store.admin.seek("t", "a", EARLIEST)
+        store.admin.subscriptions.seek_subscription("t", "a", EARLIEST)
         with attach(store, RC) as consumer:
             assert values(consumer) == ([b"open", b"plain"] if committed else [b"plain"])
 
     def test_what_was_received_and_not_acknowledged_waits_for_its_commit(self, store: Store) -> None:
         """An open message handed out before the change is not handed out after it, until it is committed."""
-        txn = store.begin()
+        txn = store.begin_transaction()
         send(store, b"open", txn)
         with attach(store, RU) as consumer:
             assert values(consumer) == [b"open"]
         consumer = attach(store, RC)
         assert values(consumer) == []
-        store.commit(txn)
+        store.commit_transaction(txn)
         assert values(consumer) == [b"open"]
 
     def test_the_aborted_leave_the_backlog(self, store: Store) -> None:
         """What would have been handed out at READ_UNCOMMITTED is skipped from now on."""
-        txn = store.begin()
+        txn = store.begin_transaction()
         send(store, b"aborted", txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         attach(store, RU).close()
-        assert store.subscription_stats("t", "a")["msgBacklog"] == 1
-        store.admin.update_subscription("t", "a", subscription_isolation_level=RC)
-        assert store.subscription_stats("t", "a")["msgBacklog"] == 0
+        assert store.reports.subscription_stats("t", "a")["msgBacklog"] == 1
+        store.admin.subscriptions.update_subscription("t", "a", subscription_isolation_level=RC)
+        assert store.reports.subscription_stats("t", "a")["msgBacklog"] == 0
 
     def test_a_cursor_beyond_max_read_counts_right(self, store: Store) -> None:
         """Acknowledged ahead of an open transaction's end, its messages are neither uncommitted nor blocked here."""
-        txn = store.begin()
+        txn = store.begin_transaction()
         send(store, b"open", txn)
         send(store, b"plain")
         with attach(store, RU) as consumer:
             consumer.acknowledge(consumer.receive_batch(9, timeout=0))
         attach(store, RC).close()
-        stats = store.subscription_stats("t", "a")
+        stats = store.reports.subscription_stats("t", "a")
         assert [stats[name] for name in ("visible", "blocked", "uncommitted", "pending")] == [0, 0, 0, 0]
         assert mark_delete(store) == "1:1"
 
@@ -91,15 +91,15 @@ class TestToReadUncommitted:
     def test_what_was_skipped_stays_skipped(self, store: Store, type_: SubscriptionType) -> None:
         """An aborted message that dispatch passed is acknowledged, durably; a seek shows it again."""
         send(store, b"0")
-        txn = store.begin()
+        txn = store.begin_transaction()
         send(store, b"aborted", txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         send(store, b"1")
         with attach(store, RC, type_) as consumer:
             assert values(consumer) == [b"0", b"1"]
         with attach(store, RU) as consumer:
             assert values(consumer) == [b"0", b"1"]
-        store.admin.seek("t", "a", EARLIEST)
+        store.admin.subscriptions.seek_subscription("t", "a", EARLIEST)
         with attach(store, RU) as consumer:
             assert values(consumer) == [b"0", b"aborted", b"1"]
 
@@ -107,9 +107,9 @@ class TestToReadUncommitted:
         """Aborted messages and markers right after markDeletePosition are acknowledged by the change itself."""
         attach(store, RC).close()
         for _ in range(2):
-            txn = store.begin()
+            txn = store.begin_transaction()
             send(store, b"aborted", txn)
-            store.abort(txn)
+            store.admin.transactions.abort_transaction(txn)
         attach(store, RU).close()
         assert mark_delete(store) == "1:3"
 
@@ -117,15 +117,15 @@ class TestToReadUncommitted:
         """An aborted message behind one that was never handed out is no skipped one."""
         attach(store, RC).close()
         send(store, b"0")
-        txn = store.begin()
+        txn = store.begin_transaction()
         send(store, b"aborted", txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         assert values(attach(store, RU)) == [b"0", b"aborted"]
 
     def test_what_was_blocked_is_handed_out(self, store: Store) -> None:
         """Open messages, and those behind them, come at once."""
         with attach(store, RC) as consumer:
-            send(store, b"open", store.begin())
+            send(store, b"open", store.begin_transaction())
             send(store, b"blocked")
             assert values(consumer) == []
         assert values(attach(store, RU)) == [b"open", b"blocked"]

@@ -55,13 +55,13 @@ class TestOrder:
     def test_by_position_never_by_commit(self, store: Store, attach: Attach, type_: SubscriptionType) -> None:
         """The transaction that commits last may come first, because its message does."""
         producer = store.create_producer("t")
-        one, two = store.begin(), store.begin()
+        one, two = store.begin_transaction(), store.begin_transaction()
         producer.send(b"one", txn=one)
         producer.send(b"two", txn=two)
         consumer = attach(type_)
-        store.commit(two)
+        store.commit_transaction(two)
         assert values(consumer) == []
-        store.commit(one)
+        store.commit_transaction(one)
         assert values(consumer) == [b"one", b"two"]
 
     @pytest.mark.parametrize("window", [1, 2, 3, 1000])
@@ -83,11 +83,11 @@ class TestOrder:
         """More aborted entries than one dispatch looks at do not hide the message behind them, without waiting."""
         monkeypatch.setattr(walk, "DISPATCH_SCAN_ENTRIES_MAX", 3)
         monkeypatch.setattr(log, "PAGE_ENTRIES", 2)
-        txn = store.begin()
+        txn = store.begin_transaction()
         producer = store.create_producer("t")
         for _ in range(9):
             producer.send(b"aborted", txn=txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         producer.send(b"behind")
         assert values(attach()) == [b"behind"]
 
@@ -164,12 +164,12 @@ class TestFlight:
         self, store: Store, attach: Attach
     ) -> None:
         """At READ_UNCOMMITTED each message says what its transaction was when it was handed out."""
-        txn = store.begin()
+        txn = store.begin_transaction()
         store.create_producer("t").send(b"x", txn=txn)
         with attach(subscription_isolation_level=RU) as consumer:
             (message,) = receive(consumer)
             assert (message.txn_id, message.txn_state.value) == (txn, "OPEN")  # type: ignore[union-attr]
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         (message,) = receive(attach())
         assert (message.txn_id, message.txn_state.value) == (txn, "ABORTED")  # type: ignore[union-attr]
 
@@ -225,7 +225,7 @@ class TestNegativeAcknowledgement:
         receive(one)
         theirs, acked, pending = receive(two)
         two.acknowledge(acked)
-        two.acknowledge(pending, txn=store.begin())
+        two.acknowledge(pending, txn=store.begin_transaction())
         for message in (theirs, acked, pending):
             one.negative_acknowledge(message, delay=0)
         assert values(one) == values(two) == []
@@ -246,7 +246,7 @@ class TestNegativeAcknowledgement:
         (message,) = receive(consumer)
         with pytest.raises(InvalidValue):
             consumer.negative_acknowledge(message, delay=delay)
-        assert store.subscription_stats("t", "a")["unackedMessages"] == 1
+        assert store.reports.subscription_stats("t", "a")["unackedMessages"] == 1
 
     @pytest.mark.parametrize("delay", [1e9, 1e30, float("inf")])
     def test_a_delay_may_be_as_long_as_one_likes(self, store: Store, attach: Attach, delay: float) -> None:
@@ -255,7 +255,7 @@ class TestNegativeAcknowledgement:
         consumer = attach()
         consumer.negative_acknowledge(receive(consumer)[0], delay=delay)
         assert receive(consumer) == []
-        store.admin.seek("t", "a", EARLIEST)
+        store.admin.subscriptions.seek_subscription("t", "a", EARLIEST)
         assert values(consumer) == [b"x"]
 
 
@@ -289,14 +289,14 @@ class TestKeyShared:
         send(store, "other", key="l")
         consumer = attach(KEY_SHARED, window=1)
         (message,) = receive(consumer, 1)
-        txn = store.begin()
+        txn = store.begin_transaction()
         if how == "pending":
             consumer.acknowledge(message, txn=txn)
         else:
             consumer.negative_acknowledge(message, delay=30)
         assert values(consumer) == [b"other"]
         assert values(consumer) == []
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         clock.advance(30)
         assert [value for _ in range(2) for value in values(consumer)] == [b"0", b"1"]
 
@@ -317,13 +317,13 @@ class TestKeyShared:
 
     def test_a_dead_letter_in_waiting_holds_its_key(self, store: Store, attach: Attach) -> None:
         """A worn-out message whose transaction is undecided keeps the later ones of its key back."""
-        producer, txn = store.create_producer("t"), store.begin()
+        producer, txn = store.create_producer("t"), store.begin_transaction()
         producer.send(b"poison", key="k", txn=txn)
         producer.send(b"later", key="k")
         consumer = attach(KEY_SHARED, subscription_isolation_level=RU, max_redeliver_count=0, window=1)
         consumer.negative_acknowledge(receive(consumer)[0], delay=0)
         assert values(consumer) == []
-        store.commit(txn)
+        store.commit_transaction(txn)
         assert values(consumer) == [b"later"]
 
 

@@ -51,7 +51,7 @@ def counted(consumer: Consumer) -> list[tuple[str, int]]:
 
 
 def unacked(store: Store) -> int:
-    count: int = store.subscription_stats("t", "a")["unackedMessages"]
+    count: int = store.reports.subscription_stats("t", "a")["unackedMessages"]
     return count
 
 
@@ -79,29 +79,29 @@ class TestByItsOwnConsumer:
 
     def test_one_pending_holds_its_key_until_the_abort(self, store: Store, attach: Attach) -> None:
         """Then it comes again, before the later ones."""
-        consumer, txn = attach(), store.begin()
+        consumer, txn = attach(), store.begin_transaction()
         consumer.acknowledge(consumer.receive(timeout=0), txn=txn)
         assert receive(consumer) == ["other", "none"]
         assert receive(consumer) == []
         assert unacked(store) == 2
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         assert counted(consumer) == [("0", 1), ("1", 0), ("2", 0)]
 
     def test_one_pending_holds_its_key_until_the_commit(self, store: Store, attach: Attach) -> None:
         """Then the later ones come, for the first time."""
-        consumer, txn = attach(), store.begin()
+        consumer, txn = attach(), store.begin_transaction()
         consumer.acknowledge(consumer.receive(timeout=0), txn=txn)
         assert receive(consumer) == ["other", "none"]
-        store.commit(txn)
+        store.commit_transaction(txn)
         assert counted(consumer) == [("1", 0), ("2", 0)]
 
     def test_one_committed_before_the_next_receive_moves_nothing(self, store: Store, attach: Attach) -> None:
         """A consumer that processes one message after the other keeps what it has queued, in its place."""
         consumer = attach()
         for value in ("0", "1"):
-            message, txn = consumer.receive(timeout=0), store.begin()
+            message, txn = consumer.receive(timeout=0), store.begin_transaction()
             consumer.acknowledge(message, txn=txn)
-            store.commit(txn)
+            store.commit_transaction(txn)
             assert message.value == value.encode()
         assert unacked(store) == 3
         assert counted(consumer) == [("other", 0), ("none", 0), ("2", 0)]
@@ -111,15 +111,15 @@ class TestByItsOwnConsumer:
     ) -> None:
         """A transaction that is reaped gives its messages back in their order."""
         consumer = attach()
-        consumer.acknowledge(consumer.receive(timeout=0), txn=store.begin(timeout=5))
+        consumer.acknowledge(consumer.receive(timeout=0), txn=store.begin_transaction(timeout=5))
         clock.advance(6)
-        store.reap()
+        store.admin.transactions.reap_transactions()
         assert receive(consumer) == ["other", "none"]
         assert receive(consumer) == ["0", "1", "2"]
 
     def test_the_abort_may_come_by_force(self, store: Store, attach: Attach) -> None:
         """Forcing the acknowledgement of one message releases the others of the transaction, in their order."""
-        consumer, txn = attach(), store.begin()
+        consumer, txn = attach(), store.begin_transaction()
         zero, one = consumer.receive_batch(2, timeout=0)
         consumer.acknowledge([zero, one], txn=txn)
         assert receive(consumer) == ["other", "none"]
@@ -145,20 +145,20 @@ class TestByItsOwnConsumer:
 
     def test_one_pending_in_the_queue_holds_what_is_behind_it(self, store: Store, attach: Attach) -> None:
         """Acknowledged in a transaction before it was received."""
-        consumer, txn = attach(), store.begin()
+        consumer, txn = attach(), store.begin_transaction()
         assert receive(consumer, 1) == ["0"]
         consumer.acknowledge(MessageId(1, 1), txn=txn)
         assert receive(consumer) == ["other", "none"]
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         assert counted(consumer) == [("1", 1), ("2", 0)]
 
     def test_another_consumer_may_be_handed_what_went_back(self, store: Store, attach: Attach) -> None:
         """It belongs to nobody as soon as the key is free."""
-        one, two, txn = attach(), attach(), store.begin()
+        one, two, txn = attach(), attach(), store.begin_transaction()
         one.acknowledge(one.receive(timeout=0), txn=txn)
         assert receive(one) == ["other", "none"]
         assert receive(two) == []
-        store.commit(txn)
+        store.commit_transaction(txn)
         assert counted(two) == [("1", 0), ("2", 0)]
 
     def test_a_dead_letter_lets_the_later_ones_pass_uncounted(self, store: Store, attach: Attach) -> None:
@@ -187,7 +187,7 @@ class TestByOthers:
         """The consumer gives back what it has queued behind it before it hands out anything more."""
         consumer = attach()
         assert receive(consumer, 1) == ["0"]
-        store.admin.negative_acknowledge("t", "a", [FIRST], delay=delay)
+        store.admin.acknowledgements.negative_acknowledge_messages("t", "a", [FIRST], delay=delay)
         assert counted(consumer) == [("other", 0), ("none", 0)]
         clock.advance(delay)
         assert counted(consumer) == [("0", 1), ("1", 0), ("2", 0)]
@@ -198,35 +198,35 @@ class TestByOthers:
         self, store: Store, attach: Attach, is_another_consumer: bool, looks: str
     ) -> None:
         """Whether the consumer looks before or after the transaction is aborted."""
-        consumer, other, txn = attach(), attach(), store.begin()
+        consumer, other, txn = attach(), attach(), store.begin_transaction()
         assert receive(consumer, 1) == ["0"]
         if is_another_consumer:
             other.acknowledge(FIRST, txn=txn)
         else:
-            store.admin.acknowledge("t", "a", [FIRST], txn=txn)
+            store.admin.acknowledgements.acknowledge_messages("t", "a", [FIRST], txn=txn)
         if looks == "after the abort":
-            store.abort(txn)
+            store.admin.transactions.abort_transaction(txn)
         assert receive(consumer) == ["other", "none"]
         if looks == "while it is pending":
             assert receive(consumer) == receive(other) == []
-            store.abort(txn)
+            store.admin.transactions.abort_transaction(txn)
         assert counted(consumer) == [("0", 1), ("1", 0), ("2", 0)]
 
     def test_one_pending_that_is_committed_before_anybody_looks_moves_nothing(
         self, store: Store, attach: Attach
     ) -> None:
         """What is queued behind it stays where it is: it overtakes nobody."""
-        consumer, txn = attach(), store.begin()
+        consumer, txn = attach(), store.begin_transaction()
         assert receive(consumer, 1) == ["0"]
-        store.admin.acknowledge("t", "a", [FIRST], txn=txn)
-        store.commit(txn)
+        store.admin.acknowledgements.acknowledge_messages("t", "a", [FIRST], txn=txn)
+        store.commit_transaction(txn)
         assert counted(consumer) == [("1", 0), ("other", 0), ("none", 0), ("2", 0)]
 
     def test_the_later_ones_wait_while_another_consumer_has_it(self, store: Store, attach: Attach) -> None:
         """A message in flight elsewhere holds its key, also for those that were queued here before."""
         consumer, other = attach(), attach()
         assert receive(consumer, 1) == ["0"]
-        store.admin.negative_acknowledge("t", "a", [FIRST], delay=0)
+        store.admin.acknowledgements.negative_acknowledge_messages("t", "a", [FIRST], delay=0)
         (first,) = other.receive_batch(99, timeout=0)
         assert receive(consumer) == ["other", "none"]
         assert receive(consumer) == []
@@ -237,15 +237,15 @@ class TestByOthers:
         """What an operator acknowledges or skips holds no key."""
         consumer = attach()
         assert receive(consumer, 1) == ["0"]
-        store.admin.acknowledge("t", "a", [MessageId(1, 1)])
-        store.admin.skip("t", "a", 1)
+        store.admin.acknowledgements.acknowledge_messages("t", "a", [MessageId(1, 1)])
+        store.admin.subscriptions.skip_messages("t", "a", 1)
         assert counted(consumer) == [("other", 0), ("none", 0), ("2", 0)]
 
     def test_an_evicted_consumer_gives_out_nothing_more(self, store: Store, attach: Attach) -> None:
         """The next one is handed the key in its order."""
         consumer, other = attach(consumer_name="c"), attach()
         assert receive(consumer, 1) == ["0"]
-        store.admin.evict("t", "a", "c")
+        store.admin.subscriptions.evict_consumers("t", "a", "c")
         with pytest.raises(ConsumerEvicted):
             consumer.receive(timeout=0)
         assert receive(other) == ["0", "1", "other", "none", "2"]
@@ -254,7 +254,7 @@ class TestByOthers:
         """And the key comes in its order from the new place."""
         consumer = attach()
         assert receive(consumer, 2) == ["0", "1"]
-        store.admin.seek("t", "a", FIRST)
+        store.admin.subscriptions.seek_subscription("t", "a", FIRST)
         assert receive(consumer) == ["0", "1", "other", "none", "2"]
 
     def test_a_consumer_that_could_not_give_back_looks_again(
@@ -264,7 +264,7 @@ class TestByOthers:
         with Store.open(path, clock=clock, lock_timeout=0.05) as impatient:
             consumer = impatient.subscribe("t", "a", subscription_type=KEY_SHARED, initial_position=EARLIEST)
             assert receive(consumer, 1) == ["0"]
-            store.admin.negative_acknowledge("t", "a", [FIRST], delay=30)
+            store.admin.acknowledgements.negative_acknowledge_messages("t", "a", [FIRST], delay=30)
             with busy(store), pytest.raises(WriterBusy):
                 consumer.receive(timeout=0)
             assert receive(consumer) == ["other", "none"]
@@ -285,14 +285,14 @@ class TestBatches:
 
     def test_a_whole_entry_holds_all_its_keys(self, store: Store, attach: Attach) -> None:
         """Acknowledged by its position alone; what comes in later entries waits."""
-        producer, txn = store.create_producer("t"), store.begin()
+        producer, txn = store.create_producer("t"), store.begin_transaction()
         producer.send_batch([b"k0", b"l0"], keys=["k", "l"])
         producer.send_batch([b"k1", b"l1", b"m1"], keys=["k", "l", "m"])
         consumer = attach()
         assert receive(consumer, 2) == ["k0", "l0"]
         consumer.acknowledge(FIRST, txn=txn)
         assert receive(consumer) == ["m1"]
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         assert receive(consumer) == ["k0", "l0", "k1", "l1"]
 
     def test_an_empty_key_is_a_key(self, store: Store, attach: Attach) -> None:

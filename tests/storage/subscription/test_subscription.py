@@ -74,7 +74,7 @@ class TestCreation:
         attach(store, type_, level).close()
         store.close()
         with Store.open(path, clock=clock) as again:
-            stats = again.topic_stats("t")["subscriptions"]["a"]
+            stats = again.reports.topic_stats("t")["subscriptions"]["a"]
             assert (stats["type"], stats["subscriptionIsolationLevel"]) == (type_.value, level.value)
             assert stats["consumers"] == []
             consumer = attach(again)
@@ -82,7 +82,7 @@ class TestCreation:
 
     def test_it_may_be_created_before_anybody_comes(self, store: Store) -> None:
         """With everything that a consumer could name; a second time is refused."""
-        create = store.admin.create_subscription
+        create = store.admin.subscriptions.create_subscription
         create("t", "a", subscription_type=SHARED, subscription_isolation_level=RU, initial_position=EARLIEST)
         send(store, "x")
         assert values(attach(store)) == [b"x"]
@@ -96,7 +96,7 @@ class TestCreation:
             store.subscribe("t", name)
         with pytest.raises(InvalidName):
             attach(store, name=name)
-        assert store.subscription_rows("t") == []
+        assert store.reports.list_subscriptions("t") == []
 
     def test_there_must_be_the_topic(self, store: Store) -> None:
         """Subscribing creates no topic, and the error names near ones."""
@@ -111,7 +111,7 @@ class TestCreation:
         for name in ("a", "b"):
             consumer = store.subscribe("t", name, initial_position=EARLIEST)
             consumer.acknowledge(consumer.receive(timeout=1))
-        assert {row["subscription"]: row["msgBacklog"] for row in store.subscription_rows()} == {
+        assert {row["subscription"]: row["msgBacklog"] for row in store.reports.list_subscriptions()} == {
             "a": 0,
             "b": 0,
         }
@@ -160,11 +160,11 @@ class TestStart:
     @pytest.mark.parametrize("start", [Position(1 << 70, 0), Position(-1, 0), "soon", "1:2:3:4", None, 7])
     def test_what_is_no_position_is_refused(self, store: Store, start: object) -> None:
         """By subscriptions, readers and seek alike."""
-        store.admin.create_subscription("t", "b")
+        store.admin.subscriptions.create_subscription("t", "b")
         calls = [
             lambda: attach(store, start=start),
             lambda: store.reader("t", start=start),  # type: ignore[arg-type]
-            lambda: store.admin.seek("t", "b", start),  # type: ignore[arg-type]
+            lambda: store.admin.subscriptions.seek_subscription("t", "b", start),  # type: ignore[arg-type]
         ]
         for call in calls:
             with pytest.raises(InvalidPosition):
@@ -201,7 +201,7 @@ class TestMode:
         with pytest.raises(SubscriptionBusy) as caught:
             attach(store, other)
         assert "first" in caught.value.message
-        assert store.subscription_stats("t", "a")["type"] == type_.value
+        assert store.reports.subscription_stats("t", "a")["type"] == type_.value
 
     def test_exclusive_admits_one(self, store: Store) -> None:
         """Also one that names nothing; when the first has gone the next may come."""
@@ -230,7 +230,7 @@ class TestMode:
         attach(store, SHARED, name="mine")
         attach(store)
         attach(store)
-        names = [each["consumerName"] for each in store.subscription_stats("t", "a")["consumers"]]
+        names = [each["consumerName"] for each in store.reports.subscription_stats("t", "a")["consumers"]]
         assert names[0] == "mine"
         assert len(set(names)) == 3
 
@@ -245,7 +245,7 @@ class TestUnsubscribe:
             consumer.acknowledge(consumer.receive(timeout=1))
             consumer.unsubscribe()
         with pytest.raises(SubscriptionNotFound):
-            store.subscription_stats("t", "a")
+            store.reports.subscription_stats("t", "a")
         assert values(attach(store)) == [b"x"]
 
     def test_it_is_refused_while_others_are_attached(self, store: Store) -> None:
@@ -261,7 +261,7 @@ class TestUnsubscribe:
         send(store, "0", "1")
         consumer = attach(store)
         message = consumer.receive(timeout=1)
-        store.admin.delete_subscription("t", "a", force=True)
+        store.admin.subscriptions.delete_subscription("t", "a", force=True)
         for call in (lambda: consumer.receive(timeout=0), lambda: consumer.acknowledge(message)):
             with pytest.raises(SubscriptionNotFound):
                 call()
@@ -269,4 +269,4 @@ class TestUnsubscribe:
         with pytest.raises(SubscriptionNotFound):
             consumer.acknowledge(message)
         consumer.close()
-        assert store.subscription_stats("t", "a")["msgBacklog"] == 2
+        assert store.reports.subscription_stats("t", "a")["msgBacklog"] == 2

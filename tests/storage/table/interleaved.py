@@ -25,7 +25,9 @@ class Running:
         self._store = store
         self._table = store.table(table)
         self._is_flushed = kind == "flushed"
-        begin: Callable[..., TxnID | Transaction] = store.begin if kind == "detached" else store.transaction
+        begin: Callable[..., TxnID | Transaction] = (
+            store.begin_transaction if kind == "detached" else store.transaction
+        )
         self.name = name
         self.txn = begin(**options)
         self.operations: list[Operation] = []
@@ -59,17 +61,17 @@ class Running:
         if isinstance(self.txn, Transaction):
             self.txn.commit()
         else:
-            self._store.commit(self.txn)
+            self._store.commit_transaction(self.txn)
 
     def _abort(self) -> None:
         if isinstance(self.txn, Transaction):
             self.txn.abort()
         else:
-            self._store.abort(self.txn)
+            self._store.admin.transactions.abort_transaction(self.txn)
 
     def recorded(self) -> Recorded:
         """What it did, and whether it committed."""
-        shown = self._store.show_transaction(self.txn)
+        shown = self._store.reports.show_transaction(self.txn)
         is_committed = shown["state"] == TransactionState.COMMITTED.value
         return Recorded(self.name, int(shown["timestamp"]), is_committed, self.operations)
 

@@ -26,9 +26,9 @@ MODES = list(CheckMode)
 def unfinalized(store: Store, table: Table, write_many: WriteMany) -> TxnID:
     """`k` is b"old", and b"new" in a transaction that has committed and is not finalised."""
     table.put(b"k", b"old")
-    txn = store.begin()
+    txn = store.begin_transaction()
     write_many(txn, {b"k": b"new"})
-    store.commit(txn)
+    store.commit_transaction(txn)
     return txn
 
 
@@ -37,7 +37,7 @@ def test_no_mode_returns_what_is_not_committed(store: Store, table: Table, check
     """Neither of an open transaction nor of an aborted one, by key or by range, begun before or after."""
     table.put(b"k", b"old")
     before = store.transaction(isolation="read-committed", check=check)
-    txn = store.begin()
+    txn = store.begin_transaction()
     table.put(b"k", b"new", txn=txn)
     table.put(b"added", b"new", txn=txn)
     after = store.transaction(isolation="read-committed", check=check)
@@ -46,8 +46,8 @@ def test_no_mode_returns_what_is_not_committed(store: Store, table: Table, check
             mode = check if reader is None else None
             assert table.get(b"k", txn=reader, check=mode) == b"old"
             assert [row.value for row in table.scan(txn=reader, check=mode)] == [b"old"]
-        if store.show_transaction(txn)["state"] == "OPEN":
-            store.abort(txn)
+        if store.reports.show_transaction(txn)["state"] == "OPEN":
+            store.admin.transactions.abort_transaction(txn)
 
 
 @pytest.mark.parametrize(("check", "expected"), [("minimal", b"new"), ("full", b"new"), ("none", b"old")])
@@ -56,7 +56,7 @@ def test_a_reader_begun_after_a_commit_that_is_not_finalised(
 ) -> None:
     """`none` misses it; the other two look the transaction up."""
     reader = store.transaction(isolation="read-committed", check=check)
-    detached = store.begin(isolation="read-committed", check=check)
+    detached = store.begin_transaction(isolation="read-committed", check=check)
     for txn in (reader, detached):
         assert table.get(b"k", txn=txn) == expected
         assert table.get_row(b"k", txn=txn).value == expected  # type: ignore[union-attr]
@@ -71,10 +71,10 @@ def test_a_reader_begun_before_a_writer_whose_commit_is_not_finalised(
     """`minimal` may miss commits of transactions begun after the reader; `full` never does."""
     table.put(b"k", b"old")
     reader = store.transaction(isolation="read-committed", check=check)
-    detached = store.begin(isolation="read-committed", check=check)
-    txn = store.begin()
+    detached = store.begin_transaction(isolation="read-committed", check=check)
+    txn = store.begin_transaction()
     write_many(txn, {b"k": b"new"})
-    store.commit(txn)
+    store.commit_transaction(txn)
     assert table.get(b"k", txn=reader) == expected
     assert table.get(b"k", txn=detached) == expected
 
@@ -116,7 +116,7 @@ def test_reading_leaves_every_byte_as_it_was(
     store: Store, table: Table, unfinalized: TxnID, path: str, check: CheckMode
 ) -> None:
     """Beginning, reading by key and by range, and ending write nothing; no file appears or changes."""
-    store.begin(timeout=1)
+    store.begin_transaction(timeout=1)
 
     def contents() -> dict[str, str]:
         files = (Path(path) / name for name in os.listdir(path) if name not in ("lock.mdb", "store.lock"))
@@ -147,7 +147,7 @@ def test_a_store_open_for_reading_only_is_read(
 
 def test_readers_abort_nobody_and_are_remembered_nowhere(store: Store, table: Table) -> None:
     """An older writer writes what they have read, and commits."""
-    writer = store.begin(priority="lowest")
+    writer = store.begin_transaction(priority="lowest")
     table.put(b"held", b"v", txn=writer)
     reader = store.transaction(isolation="read-committed")
     for check in MODES:
@@ -155,9 +155,9 @@ def test_readers_abort_nobody_and_are_remembered_nowhere(store: Store, table: Ta
         assert list(table.scan(check=check)) == []
     assert list(table.scan(txn=reader)) == []
     table.put(b"k", b"v", txn=writer)
-    store.commit(writer)
+    store.commit_transaction(writer)
     assert [row.key for row in table.scan(txn=reader)] == [b"held", b"k"]
-    assert store.conflicts() == []
+    assert store.reports.list_conflicts() == []
 
 
 def test_writing_in_a_read_committed_transaction_is_refused_with_advice(store: Store, table: Table) -> None:
@@ -167,7 +167,7 @@ def test_writing_in_a_read_committed_transaction_is_refused_with_advice(store: S
     message = consumer.receive(timeout=0)
     readers: list[Transaction | TxnID] = [
         store.transaction(isolation="read-committed"),
-        store.begin(isolation="read-committed"),
+        store.begin_transaction(isolation="read-committed"),
     ]
     for reader in readers:
         for action in (
@@ -182,22 +182,22 @@ def test_writing_in_a_read_committed_transaction_is_refused_with_advice(store: S
             assert "serializable" in str(raised.value.hint)
         assert table.get(b"k", txn=reader) is None
     consumer.close()
-    assert store.transactions()[0]["messages"] == 0
+    assert store.reports.list_transactions()[0]["messages"] == 0
 
 
 def test_an_ended_or_overdue_read_committed_transaction_is_not_read_in(
     store: Store, table: Table, clock: ManualClock
 ) -> None:
     """Its record is followed, and nothing is written, not even its end."""
-    ended, overdue = (store.begin(isolation="read-committed", timeout=60) for _ in range(2))
-    store.commit(ended)
+    ended, overdue = (store.begin_transaction(isolation="read-committed", timeout=60) for _ in range(2))
+    store.commit_transaction(ended)
     with pytest.raises(TransactionNotOpen):
         table.get(b"k", txn=ended)
     clock.advance(61)
-    commits = store.info()["commits"]
+    commits = store.reports.store_info()["commits"]
     with pytest.raises(TransactionTimedOut):
         table.get(b"k", txn=overdue)
-    assert store.info()["commits"] == commits
+    assert store.reports.store_info()["commits"] == commits
     here = store.transaction(isolation="read-committed")
     here.commit()
     with pytest.raises(TransactionNotOpen):
@@ -207,18 +207,20 @@ def test_an_ended_or_overdue_read_committed_transaction_is_not_read_in(
 def test_options_are_checked(store: Store, table: Table) -> None:
     """A serializable transaction has no check mode; names are taken in any spelling."""
     with pytest.raises(InvalidValue):
-        store.begin(check="full")
+        store.begin_transaction(check="full")
     with pytest.raises(InvalidValue):
-        store.begin(isolation="snapshot")
+        store.begin_transaction(isolation="snapshot")
     with pytest.raises(InvalidValue):
-        store.begin(priority="urgent")
+        store.begin_transaction(priority="urgent")
     for name in ("READ_COMMITTED", "read-committed", "read_committed"):
-        shown = store.show_transaction(store.begin(isolation=name, check="FULL", priority="Lowest"))
+        shown = store.reports.show_transaction(
+            store.begin_transaction(isolation=name, check="FULL", priority="Lowest")
+        )
         assert [shown[each] for each in ("isolation", "check", "priority")] == [
             "READ_COMMITTED", "full", "lowest",
         ]  # fmt: skip
     with pytest.raises(InvalidValue):
-        table.get(b"k", txn=store.begin(), check=CheckMode.FULL)
+        table.get(b"k", txn=store.begin_transaction(), check=CheckMode.FULL)
 
 
 def test_a_long_scan_neither_skips_nor_repeats_while_others_write(store: Store, table: Table) -> None:

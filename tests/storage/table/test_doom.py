@@ -39,7 +39,9 @@ class Scene:
         self.consumer: Consumer = store.subscribe("in", "s", initial_position=EARLIEST)
         self.request: Message = self.consumer.receive(timeout=0)
         self.is_attached = kind == "attached"
-        self.txn: Txn = store.transaction(timeout=36_000) if self.is_attached else store.begin(timeout=36_000)
+        self.txn: Txn = (
+            store.transaction(timeout=36_000) if self.is_attached else store.begin_transaction(timeout=36_000)
+        )
 
     def work(self) -> None:
         """Send, acknowledge, write; an attached one keeps its put until it is flushed."""
@@ -58,13 +60,13 @@ class Scene:
 
 
 def by_a_later_read(scene: Scene) -> None:
-    assert scene.table.get(b"k", txn=scene.store.begin()) is None
+    assert scene.table.get(b"k", txn=scene.store.begin_transaction()) is None
     with pytest.raises(WriteTooOld):
         scene.put(b"k")
 
 
 def by_a_later_range(scene: Scene) -> None:
-    assert list(scene.table.scan(prefix=b"k", txn=scene.store.begin())) == []
+    assert list(scene.table.scan(prefix=b"k", txn=scene.store.begin_transaction())) == []
     with pytest.raises(WriteTooOld):
         scene.put(b"k5")
 
@@ -77,35 +79,35 @@ def by_a_later_version(scene: Scene) -> None:
 
 
 def by_a_newer_intent(scene: Scene) -> None:
-    winner = scene.store.begin()
+    winner = scene.store.begin_transaction()
     scene.table.put(b"k", b"later", txn=winner)
     with pytest.raises(TransactionNotOpen):
         scene.put(b"k")
-    scene.store.abort(winner)
+    scene.store.admin.transactions.abort_transaction(winner)
 
 
 def by_a_newer_reader(scene: Scene) -> None:
-    assert scene.table.get(b"mine", txn=scene.store.begin()) is None
+    assert scene.table.get(b"mine", txn=scene.store.begin_transaction()) is None
 
 
 def by_a_higher_priority(scene: Scene) -> None:
-    winner = scene.store.begin(priority="highest")
+    winner = scene.store.begin_transaction(priority="highest")
     scene.table.put(b"mine", b"theirs", txn=winner)
-    scene.store.abort(winner)
+    scene.store.admin.transactions.abort_transaction(winner)
 
 
 def by_age(scene: Scene) -> None:
-    scene.store.admin.set_table_retention(30_000)
+    scene.store.admin.settings.set_table_retention(30_000)
     scene.clock.advance(31)
     with pytest.raises(RequestTooOld):
         scene.table.get(b"k", txn=scene.txn)
 
 
 def by_age_at_its_commit(scene: Scene) -> None:
-    scene.store.admin.set_table_retention(30_000)
+    scene.store.admin.settings.set_table_retention(30_000)
     scene.clock.advance(31)
     with pytest.raises(RequestTooOld):
-        scene.store.commit(scene.txn)
+        scene.store.commit_transaction(scene.txn)
 
 
 def by_its_successor(scene: Scene) -> None:
@@ -125,7 +127,7 @@ LATER: dict[str, Callable[[Scene], object]] = {
     "condition": lambda scene: scene.table.put(b"elsewhere", b"", txn=scene.txn, if_version=3),
     "send": lambda scene: scene.store.create_producer("t", connected=False).send(b"more", txn=scene.txn),
     "acknowledge": lambda scene: scene.consumer.acknowledge(scene.request, txn=scene.txn),
-    "commit": lambda scene: scene.store.commit(scene.txn),
+    "commit": lambda scene: scene.store.commit_transaction(scene.txn),
 }
 
 
@@ -137,7 +139,7 @@ def scene(request: pytest.FixtureRequest, store: Store, clock: ManualClock) -> S
 
 def shown(store: Store, table: Table) -> tuple[list[bytes | None], list[bytes], int, int]:
     """What everybody sees: the topic, the table, and how many requests are to be handed out and pending."""
-    stats = store.subscription_stats("in", "s")
+    stats = store.reports.subscription_stats("in", "s")
     values = [message.value for message in store.reader("t")]
     return values, [row.key for row in table.scan()], stats["visible"], stats["pending"]
 
@@ -151,20 +153,22 @@ def test_nothing_of_a_doomed_transaction_shows_and_nothing_can_be_done_in_it(
     assert shown(scene.store, scene.table) == ([], [], 0, 1)
     doom(scene)
     assert shown(scene.store, scene.table) == ([], [], 1, 0)
-    record = scene.store.show_transaction(scene.txn)
+    record = scene.store.reports.show_transaction(scene.txn)
     assert record["state"] == TransactionState.ABORTED.value
     for name, later in LATER.items():
         with pytest.raises((TransactionNotOpen, ProducerFenced)):
             later(scene)
         assert shown(scene.store, scene.table) == ([], [], 1, 0), name
-    assert scene.store.abort(scene.txn)["stateBefore"] == "ABORTED", "aborting it again succeeds"
+    assert scene.store.admin.transactions.abort_transaction(scene.txn)["stateBefore"] == "ABORTED", (
+        "aborting it again succeeds"
+    )
     number = record["txnId"]
     scene.store.close()
     with Store.open(path, clock=scene.clock) as again:
         assert shown(again, again.table("accounts")) == ([], [], 1, 0)
         with pytest.raises(TransactionNotOpen):
-            again.commit(number)
-        assert again.show_transaction(number)["reason"] == record["reason"]
+            again.commit_transaction(number)
+        assert again.reports.show_transaction(number)["reason"] == record["reason"]
 
 
 def test_what_it_consumed_dooms_it_when_it_comes_to_a_table(scene: Scene) -> None:
@@ -202,7 +206,7 @@ def test_bad_input_and_refusals_of_that_kind_doom_nobody(
     with pytest.raises(TxnctlError):
         bad(scene)
     scene.put(b"after")
-    scene.store.commit(scene.txn)
+    scene.store.commit_transaction(scene.txn)
     assert shown(scene.store, scene.table) == ([b"result"], [b"after", b"mine"], 0, 0)
 
 

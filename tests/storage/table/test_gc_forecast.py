@@ -20,6 +20,7 @@ from storage.maintenance.table_gc import COUNTS
 from storage.process.clock import ManualClock
 from storage.table import catalogue as tables, intent, retention
 from storage.txn import outcomes
+from tests.model_runs import examples
 from tests.processes.memory import directory_in_memory
 
 KEYS = st.sampled_from([b"a", b"a\0", b"b", b"b\xff", b"cccccccc", b"ccccccccc"])
@@ -71,7 +72,7 @@ class Past:
             self._tables[table].put(key, b"v", txn=txn)
 
     def _begin(self) -> None:
-        self._open.append(self._store.begin(timeout=86_400))
+        self._open.append(self._store.begin_transaction(timeout=86_400))
 
     def _place(self, table: int, key: bytes, deletes: bool, number: int) -> None:
         if self._open:
@@ -80,7 +81,9 @@ class Past:
     def _end(self, number: int, commits: bool) -> None:
         if self._open:
             txn = self._open.pop(number % len(self._open))
-            (self._store.commit if commits else self._store.abort)(txn)
+            (self._store.commit_transaction if commits else self._store.admin.transactions.abort_transaction)(
+                txn
+            )
 
     def _send(self, number: int) -> None:
         if self._open:
@@ -94,14 +97,14 @@ class Past:
         self._clock.wall_now_ns += seconds * 1_000_000_000
 
     def _gc(self) -> None:
-        self._store.gc()
+        self._store.maintenance.collect_garbage()
 
     def drop(self, table: int) -> None:
         """Delete a table, and be killed before its rows are gone."""
         faults.arm("table.between_purge_steps", _interrupt)
         try:
             with pytest.raises(KeyboardInterrupt):
-                self._store.admin.delete_table(("one", "two")[table], force=True)
+                self._store.admin.tables.delete_table(("one", "two")[table], force=True)
         finally:
             faults.disarm()
 
@@ -115,7 +118,7 @@ def counts(result: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name not in ("purgeSteps", "dryRun")}
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     st.lists(STEPS, max_size=40),
     st.none() | st.integers(0, 1),
@@ -135,41 +138,41 @@ def test_the_numbers_of_a_dry_run_are_those_of_the_real_one(
     with directory_in_memory() as directory:
         Store.create(f"{directory}/store", clock=clock)
         with Store.open(f"{directory}/store", clock=clock) as store:
-            store.admin.set_reap_policy("manual")
-            store.admin.set_table_retention(retention_s * 1000)
+            store.admin.settings.set_reap_policy("manual")
+            store.admin.settings.set_table_retention(retention_s * 1000)
             past = Past(store, clock)
             for step in steps:
                 past.run(*step)
             if dropped is not None:
                 past.drop(dropped)
-            dry = store.gc(trust_clock=trusts, dry_run=True)
+            dry = store.maintenance.collect_garbage(trust_clock=trusts, dry_run=True)
             assert dry["dryRun"]
-            assert counts(dry) == counts(store.gc(trust_clock=trusts))
-            assert not any(store.gc(dry_run=True)[name] for name in COUNTS)
-            assert not any(store.gc()[name] for name in COUNTS)
-            assert store.verify() == []
+            assert counts(dry) == counts(store.maintenance.collect_garbage(trust_clock=trusts))
+            assert not any(store.maintenance.collect_garbage(dry_run=True)[name] for name in COUNTS)
+            assert not any(store.maintenance.collect_garbage()[name] for name in COUNTS)
+            assert store.maintenance.verify_store() == []
 
 
 def test_every_count_is_met(store: Store, table: Table, clock: ManualClock) -> None:
     """A past in which each of them is more than nothing, and a dry run changes nothing of it."""
-    store.admin.set_reap_policy("manual")
+    store.admin.settings.set_reap_policy("manual")
     table.put(b"a", b"1")
     table.put(b"b", b"1")
-    done, dropped = store.begin(), store.begin()
+    done, dropped = store.begin_transaction(), store.begin_transaction()
     for key in (b"a", b"c"):
         table.delete(key, txn=done)
     for key in (b"b", b"d"):
         table.put(key, b"2", txn=dropped)
-    store.commit(done)
-    store.abort(dropped)
+    store.commit_transaction(done)
+    store.admin.transactions.abort_transaction(dropped)
     clock.advance(86_401)
     with store.connection.view() as view:
         before = view.superblock.commits
-    dry = store.gc(dry_run=True)
+    dry = store.maintenance.collect_garbage(dry_run=True)
     assert [dry[name] for name in COUNTS] == [4, 1, 2, 4]
     with store.connection.view() as view:
         assert view.superblock.commits == before
-    assert counts(store.gc()) == counts(dry)
+    assert counts(store.maintenance.collect_garbage()) == counts(dry)
     assert [row.key for row in table.scan()] == [b"b"]
 
 
@@ -181,6 +184,6 @@ def test_while_the_clocks_disagree_nothing_goes_for_its_age(
     table.put(b"a", b"2")
     clock.wall_now_ns += 7200 * 1_000_000_000
     for trusts, versions in ((False, 0), (True, 1)):
-        dry = store.gc(trust_clock=trusts, dry_run=True)
+        dry = store.maintenance.collect_garbage(trust_clock=trusts, dry_run=True)
         assert (dry["versionsRemoved"], dry["clocksDisagree"]) == (versions, not trusts)
-        assert counts(store.gc(trust_clock=trusts)) == counts(dry)
+        assert counts(store.maintenance.collect_garbage(trust_clock=trusts)) == counts(dry)

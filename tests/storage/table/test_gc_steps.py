@@ -22,16 +22,16 @@ def commits(store: Store) -> int:
 def collected(store: Store) -> tuple[dict[str, object], int]:
     """What gc did, in how many store transactions; one of them tells the audit trail."""
     before = commits(store)
-    done = store.gc()
+    done = store.maintenance.collect_garbage()
     return done, commits(store) - before - 1
 
 
 def test_finalising_is_done_in_steps(store: Store, table: Table) -> None:
     """Of one transaction and of several, committed and aborted."""
     for is_committed, keys in ((True, COUNT - 200), (False, FINALIZE_INLINE_MAX + 36), (True, 100)):
-        txn = store.begin()
+        txn = store.begin_transaction()
         table.import_rows(((b"%d:%05d" % (txn.least, n), b"v") for n in range(keys)), txn=txn)
-        (store.commit if is_committed else store.abort)(txn)
+        (store.commit_transaction if is_committed else store.admin.transactions.abort_transaction)(txn)
     done, steps = collected(store)
     assert (done["intentsFinalized"], steps) == (COUNT, 3)
     assert table.stats()["intents"] == 0
@@ -44,11 +44,11 @@ def test_removing_versions_and_deleted_keys_is_done_in_steps(
     """Of many keys, and of one that was written often."""
     for value in (b"1", b"2"):
         table.import_rows((b"%05d" % n, value) for n in range(COUNT))
-    store.gc()
+    store.maintenance.collect_garbage()
     with store.transaction() as txn:
         for number in range(COUNT):
             table.delete(b"%05d" % number, txn=txn)
-    store.gc()
+    store.maintenance.collect_garbage()
     for number in range(GC_STEP_RECORDS // 4):
         table.put(b"hot", b"%d" % number)
     clock.advance(3601)
@@ -62,7 +62,7 @@ def test_removing_versions_and_deleted_keys_is_done_in_steps(
 def test_forgetting_outcomes_is_done_in_steps(store: Store, clock: ManualClock) -> None:
     """As many transactions as take two."""
     for _ in range(GC_STEP_RECORDS + 1):
-        store.abort(store.begin())
+        store.admin.transactions.abort_transaction(store.begin_transaction())
     clock.advance(24 * 3600 + 1)
     done, steps = collected(store)
     assert (done["outcomesRemoved"], steps) == (GC_STEP_RECORDS + 1, 2)
@@ -73,15 +73,15 @@ def test_open_transactions_cost_no_store_transaction(
 ) -> None:
     """They are passed over in views, however many there are; what comes after them is found."""
     monkeypatch.setattr(retention, "GC_LOOK_RECORDS", 7)
-    still = [store.begin() for _ in range(40)]
+    still = [store.begin_transaction() for _ in range(40)]
     for txn in still:
         table.put(b"%d" % txn.least, b"", txn=txn)
-    last = store.begin()
+    last = store.begin_transaction()
     table.import_rows(((b"~%d" % n, b"v") for n in range(FINALIZE_INLINE_MAX + 1)), txn=last)
     before = commits(store)
-    assert store.gc()["intentsFinalized"] == 0
+    assert store.maintenance.collect_garbage()["intentsFinalized"] == 0
     assert commits(store) == before
-    store.commit(last)
+    store.commit_transaction(last)
     done, steps = collected(store)
     assert (done["intentsFinalized"], steps) == (FINALIZE_INLINE_MAX + 1, 1)
     assert table.stats()["heldIntents"] == len(still)
@@ -90,10 +90,10 @@ def test_open_transactions_cost_no_store_transaction(
 def test_long_values_bound_a_step_and_a_commit(store: Store, table: Table) -> None:
     """A commit finalises only what has room in it, however few the keys; gc the rest, one at a time."""
     count, value = 6, bytes(TABLE_VALUE_BYTES_MAX)
-    txn = store.begin()
+    txn = store.begin_transaction()
     for number in range(count):
         table.put(b"%d" % number, value, txn=txn)
-    store.commit(txn)
+    store.commit_transaction(txn)
     left = table.stats()["intents"]
     assert 0 < left < count
     assert table.stats()["heldIntents"] == 0
@@ -108,6 +108,6 @@ def test_a_deleted_table_goes_in_steps(store: Store, table: Table) -> None:
     for value in (b"1", b"2"):
         table.import_rows((b"%05d" % n, value) for n in range(COUNT))
     before = commits(store)
-    store.admin.delete_table("accounts", force=True)
+    store.admin.tables.delete_table("accounts", force=True)
     assert commits(store) - before >= 6
-    assert {row["database"]: row["entries"] for row in store.space()}["rows"] == 0
+    assert {row["database"]: row["entries"] for row in store.reports.list_databases()}["rows"] == 0

@@ -37,7 +37,7 @@ class Prepared:
                 table.delete(key_of(state, below, written))
         self.readers: list[tuple[CheckMode, bool, Transaction | TxnID]] = []
         self._begin_readers(is_after=False)
-        writers = {state: store.begin(timeout=3600) for state in STATES}
+        writers = {state: store.begin_transaction(timeout=3600) for state in STATES}
         for state, txn in writers.items():
             keys = {
                 key_of(state, below, written): WRITTEN[written] or b""
@@ -46,14 +46,14 @@ class Prepared:
             write_many(txn, keys)
             for below in BELOW:
                 table.delete(key_of(state, below, "deletion"), txn=txn)
-        store.commit(writers["committed"])
-        store.abort(writers["aborted"])
+        store.commit_transaction(writers["committed"])
+        store.admin.transactions.abort_transaction(writers["aborted"])
         assert {row["state"] for row in table.intents()} == {state.upper() for state in STATES}
         self._begin_readers(is_after=True)
 
     def _begin_readers(self, *, is_after: bool) -> None:
         for check in CheckMode:
-            for begin in (self.store.transaction, self.store.begin):
+            for begin in (self.store.transaction, self.store.begin_transaction):
                 self.readers.append((check, is_after, begin(isolation="read-committed", check=check)))
 
 
@@ -103,12 +103,12 @@ def test_reading_changes_the_state_of_nobody(prepared: Prepared) -> None:
             list(ways(prepared.table, key_of(*case), txn=reader))
     without_age = [[{**row, "ageMs": 0} for row in rows] for rows in (before, prepared.table.intents())]
     assert without_age[0] == without_age[1]
-    assert prepared.store.conflicts() == []
+    assert prepared.store.reports.list_conflicts() == []
 
 
 def test_once_finalised_every_mode_sees_the_same(prepared: Prepared) -> None:
     """gc changes no answer that looks, and lets those that do not look catch up (invariant 22)."""
-    prepared.store.gc()
+    prepared.store.maintenance.collect_garbage()
     assert {row["state"] for row in prepared.table.intents()} == {"OPEN"}
     for case in CASES:
         for _, _, reader in prepared.readers:
@@ -118,11 +118,11 @@ def test_once_finalised_every_mode_sees_the_same(prepared: Prepared) -> None:
 
 def test_a_serializable_reader_sees_committed_intents_and_pushes_open_ones(prepared: Prepared) -> None:
     """Whether finalised or not is nobody's business: a newer reader sees what is committed."""
-    reader = prepared.store.begin()
+    reader = prepared.store.begin_transaction()
     for case in CASES:
         for found in ways(prepared.table, key_of(*case), txn=reader):
             assert found == expected(case, CheckMode.FULL, is_after=True), case
-    assert {row["winner"] for row in prepared.store.conflicts()} == {str(reader)}
+    assert {row["winner"] for row in prepared.store.reports.list_conflicts()} == {str(reader)}
 
 
 def test_a_read_in_the_past_sees_what_had_committed_by_then(prepared: Prepared) -> None:

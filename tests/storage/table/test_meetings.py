@@ -34,9 +34,9 @@ class Meeting:
         self.store, self.table, self.key = store, table, key
         table.put(key, BELOW)
         if is_newer:
-            self.other, self.me = store.transaction(priority=other), store.begin(priority=mine)
+            self.other, self.me = store.transaction(priority=other), store.begin_transaction(priority=mine)
         else:
-            self.me, self.other = store.begin(priority=mine), store.transaction(priority=other)
+            self.me, self.other = store.begin_transaction(priority=mine), store.transaction(priority=other)
 
     def leave_intent(self, state: str) -> None:
         """Of the other one; decided, so that it is not finalised."""
@@ -84,14 +84,16 @@ def test_what_comes_of_a_meeting(store: Store, table: Table, act: str) -> None:
         outcome = meeting.act(act)
         assert outcome == expected(act, state, is_newer, priority), case
         is_refused = isinstance(outcome, type)
-        assert store.show_transaction(meeting.me)["state"] == ("ABORTED" if is_refused else "OPEN"), case
+        assert store.reports.show_transaction(meeting.me)["state"] == ("ABORTED" if is_refused else "OPEN"), (
+            case
+        )
         must_meet = act in ("put", "delete") or is_newer
         is_pushed = state == "open" and must_meet and not is_refused
         if state == "open":
             wanted = TransactionState.ABORTED if is_pushed else TransactionState.OPEN
             assert meeting.other.state is wanted, case
         if not is_refused:
-            store.commit(meeting.me)
+            store.commit_transaction(meeting.me)
         if meeting.other.state is TransactionState.OPEN:
             meeting.other.commit()
         elif is_pushed:
@@ -107,7 +109,7 @@ LATER: dict[str, Callable[[Store, Table, Transaction | TxnID], object]] = {
         isinstance(txn, Transaction) and txn.flush(),
     ),
     "send": lambda store, table, txn: store.create_producer("t", connected=False).send(b"m", txn=txn),
-    "commit": lambda store, table, txn: store.commit(txn),
+    "commit": lambda store, table, txn: store.commit_transaction(txn),
 }
 
 
@@ -118,9 +120,9 @@ def test_who_was_aborted_learns_by_whom_and_over_which_key(
     store: Store, table: Table, kind: str, by: str, later: str
 ) -> None:
     """At the next operation, whichever it is; and it is recorded with the transaction and for operators."""
-    older = store.begin(priority="high")
-    loser: Transaction | TxnID = store.begin() if kind == "detached" else store.transaction()
-    newer = store.begin()
+    older = store.begin_transaction(priority="high")
+    loser: Transaction | TxnID = store.begin_transaction() if kind == "detached" else store.transaction()
+    newer = store.begin_transaction()
     for key in (b"first", b"fought", b"last"):
         table.put(key, b"v", txn=loser)
     if isinstance(loser, Transaction):
@@ -135,45 +137,45 @@ def test_who_was_aborted_learns_by_whom_and_over_which_key(
     details = raised.value.details
     assert (details["winner"], details["table"], details["key"]) == (str(winner), "accounts", "fought")
     assert raised.value.retryable
-    shown = store.show_transaction(loser)
+    shown = store.reports.show_transaction(loser)
     assert (shown["state"], shown["reason"]) == ("ABORTED", "lost-conflict")
     assert shown["conflict"]["winner"] == str(winner)
     assert (shown["conflict"]["table"], shown["conflict"]["key"]) == ("accounts", b"fought")
-    recorded = store.conflicts(table="accounts")[0]
+    recorded = store.reports.list_conflicts(table="accounts")[0]
     assert (recorded["winner"], recorded["key"], recorded["loser"]) == (
         str(winner),
         b"fought",
         shown["txnId"],
     )
-    store.commit(winner)
+    store.commit_transaction(winner)
     assert [row.key for row in table.scan()] == ([] if "reader" in by else [b"fought"])
 
 
 def test_whoever_retries_with_a_higher_priority_gets_through(store: Store, table: Table) -> None:
     """An old transaction against a stream of newer ones loses at each key, until it asks for more."""
     for priority, survives in (("medium", False), ("medium", False), ("high", True)):
-        patient = store.begin(priority=priority)
+        patient = store.begin_transaction(priority=priority)
         table.put(b"k", b"patient", txn=patient)
-        hasty = store.begin()
+        hasty = store.begin_transaction()
         try:
             table.put(b"k", b"hasty", txn=hasty)
         except LostConflict:
             assert survives
         else:
-            store.commit(hasty)
-        assert (store.show_transaction(patient)["state"] == "OPEN") is survives
+            store.commit_transaction(hasty)
+        assert (store.reports.show_transaction(patient)["state"] == "OPEN") is survives
         if survives:
-            store.commit(patient)
+            store.commit_transaction(patient)
     assert table.get(b"k") == b"patient"
 
 
 def test_readers_do_not_meet_readers(store: Store, table: Table) -> None:
     """Any number of them, old and new, over the same keys: nobody is aborted."""
     table.put(b"k", b"v")
-    readers = [store.begin(priority=priority) for priority in ("highest", "lowest", "medium") * 2]
+    readers = [store.begin_transaction(priority=priority) for priority in ("highest", "lowest", "medium") * 2]
     for reader in readers + readers[::-1]:
         assert table.get(b"k", txn=reader) == b"v"
         assert len(list(table.scan(txn=reader))) == 1
     for reader in readers:
-        store.commit(reader)
-    assert store.conflicts() == []
+        store.commit_transaction(reader)
+    assert store.reports.list_conflicts() == []

@@ -18,7 +18,8 @@ from storage import CheckMode, Store, TxnID
 from storage.errors import LostConflict, TransactionNotOpen, WriteTooOld
 from storage.process.clock import ManualClock
 from storage.table import intent as intents
-from tests.storage.conftest import MODEL_EXAMPLES, check_whole
+from tests.model_runs import examples
+from tests.storage.conftest import check_whole
 
 KEYS = st.sampled_from([b"a", b"b", b"c", b"d"])
 VALUES = st.one_of(st.none(), st.sampled_from([b"1", b"2", b"3"]))
@@ -155,8 +156,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule(target=txns, priority=st.sampled_from(["medium"] * 6 + RANKS))
     def begin(self, priority: str) -> Txn:
-        txn_id = self.store.begin(priority=priority)
-        return Txn(txn_id, int(self.store.show_transaction(txn_id)["timestamp"]), priority)
+        txn_id = self.store.begin_transaction(priority=priority)
+        return Txn(txn_id, int(self.store.reports.show_transaction(txn_id)["timestamp"]), priority)
 
     @rule(txn=txns, key=KEYS)
     def get(self, txn: Txn, key: bytes) -> None:
@@ -201,14 +202,14 @@ class Machine(RuleBasedStateMachine):
         expected = None if txn.state == "COMMITTED" else self.ended(txn)
         if txn.state == "OPEN":
             self.model.end(txn, "COMMITTED", self.inline)
-        self.check(txn, lambda: self.store.commit(txn.id), expected)
+        self.check(txn, lambda: self.store.commit_transaction(txn.id), expected)
 
     @rule(txn=txns)
     def abort(self, txn: Txn) -> None:
         expected = TransactionNotOpen if txn.state == "COMMITTED" else None
         if txn.state == "OPEN":
             self.model.end(txn, "ABORTED", self.inline)
-        self.check(txn, lambda: self.store.abort(txn.id), expected)
+        self.check(txn, lambda: self.store.admin.transactions.abort_transaction(txn.id), expected)
 
     @rule(key=KEYS, check=st.sampled_from(CheckMode))
     def read_committed(self, key: bytes, check: CheckMode) -> None:
@@ -224,7 +225,7 @@ class Machine(RuleBasedStateMachine):
     def collect(self) -> None:
         for key in [k for k, (txn, _) in self.model.intents.items() if txn.state != "OPEN"]:
             self.model.finalize(key)
-        self.store.gc()
+        self.store.maintenance.collect_garbage()
 
 
 @pytest.mark.parametrize("inline", [True, False])
@@ -238,5 +239,5 @@ def test_the_engine_follows_the_rules_of_k2(monkeypatch: pytest.MonkeyPatch, inl
 
     Case.inline = inline
     run_state_machine_as_test(
-        Case, settings=settings(max_examples=MODEL_EXAMPLES or 25, stateful_step_count=40, deadline=None)
+        Case, settings=settings(max_examples=examples(25), stateful_step_count=40, deadline=None)
     )

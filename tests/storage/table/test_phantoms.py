@@ -67,7 +67,7 @@ def store() -> Iterator[Store]:
         Store.create(f"{directory}/store", clock=clock)
         with Store.open(f"{directory}/store", clock=clock) as opened:
             yield opened
-            assert opened.verify(full=True) == []
+            assert opened.maintenance.verify_store(full=True) == []
 
 
 @given(st.sets(KEYS, max_size=6), BOUNDS, KEYS, st.booleans(), st.booleans())
@@ -80,8 +80,8 @@ def test_an_older_writer_is_refused_in_what_was_read_and_passes_outside(
 ) -> None:
     """By prefix and by bounds, in both directions, with limits."""
     table = a_table(store, keys)
-    writer = store.transaction() if is_attached else store.begin()
-    reader = store.begin()
+    writer = store.transaction() if is_attached else store.begin_transaction()
+    reader = store.begin_transaction()
     rows = scan(table, bounds, reader)
     assert rows == bounds.of(keys)
     is_refused = False
@@ -90,12 +90,12 @@ def test_an_older_writer_is_refused_in_what_was_read_and_passes_outside(
             table.delete(key, txn=writer)
         else:
             table.put(key, b"phantom", txn=writer)
-        store.commit(writer)
+        store.commit_transaction(writer)
     except WriteTooOld:
         is_refused = True
     assert is_refused == bounds.has_read(key, rows)
     assert scan(table, bounds, reader) == rows
-    store.commit(reader)
+    store.commit_transaction(reader)
 
 
 @given(st.sets(KEYS, max_size=6), BOUNDS, KEYS, st.booleans())
@@ -104,16 +104,16 @@ def test_a_newer_writer_passes_and_is_not_seen(
 ) -> None:
     """The range that was read does not change for its reader: it comes before the writer."""
     table = a_table(store, keys)
-    reader, writer = store.begin(), store.begin()
+    reader, writer = store.begin_transaction(), store.begin_transaction()
     rows = scan(table, bounds, reader)
     if deletes:
         table.delete(key, txn=writer)
     else:
         table.put(key, b"later", txn=writer)
     assert scan(table, bounds, reader) == rows
-    store.commit(writer)
+    store.commit_transaction(writer)
     assert scan(table, bounds, reader) == rows
-    store.commit(reader)
+    store.commit_transaction(reader)
     after = keys - {key} if deletes else keys | {key}
     assert [row.key for row in scan_rows(table, bounds)] == bounds.of(after)
 
@@ -124,7 +124,7 @@ def test_own_writes_are_in_the_range_as_the_others_are(
 ) -> None:
     """Puts and deletions of the reader itself, buffered or as intents, with every bound, direction and limit."""
     table = a_table(store, keys)
-    txn = store.transaction() if is_attached else store.begin()
+    txn = store.transaction() if is_attached else store.begin_transaction()
     for key, deletes in own.items():
         if deletes:
             table.delete(key, txn=txn)
@@ -133,7 +133,7 @@ def test_own_writes_are_in_the_range_as_the_others_are(
     seen = (keys - {key for key, deletes in own.items() if deletes}) | {k for k, d in own.items() if not d}
     assert scan(table, bounds, txn) == bounds.of(seen)
     assert [row.key for row in scan_rows(table, bounds)] == bounds.of(keys)
-    store.commit(txn)
+    store.commit_transaction(txn)
     assert [row.key for row in scan_rows(table, bounds)] == bounds.of(seen)
 
 
@@ -167,7 +167,7 @@ def test_the_bound_of_a_limited_scan_over_several_pages(store: Store, limit: int
     """Up to the last row nothing passes, just beyond it everything does; read to the end, the whole range is kept."""
     count = 2 * PAGE_ENTRIES + 100
     table = a_table(store, {b"%05d" % (2 * number) for number in range(count)})
-    inside, beyond, reader = store.begin(), store.begin(), store.begin()
+    inside, beyond, reader = store.begin_transaction(), store.begin_transaction(), store.begin_transaction()
     rows = list(table.scan(start=b"00000", end=b"99999", limit=limit, reverse=reverse, txn=reader))
     assert len(rows) == min(limit, count)
     last = int(rows[-1].key)
@@ -176,37 +176,37 @@ def test_the_bound_of_a_limited_scan_over_several_pages(store: Store, limit: int
         table.put(b"%05d" % within, b"phantom", txn=inside)
     if limit < count:
         table.put(b"%05d" % after, b"later", txn=beyond)
-        store.commit(beyond)
+        store.commit_transaction(beyond)
     else:
         with pytest.raises(WriteTooOld):
             table.put(b"99998" if reverse else b"90000", b"phantom", txn=beyond)
-    store.commit(reader)
+    store.commit_transaction(reader)
 
 
 def test_reading_on_with_limits_protects_each_part(store: Store) -> None:
     """A queue that is read from its head: whoever appends is not in the way, whoever inserts before is."""
     table = a_table(store, {b"q1", b"q2", b"q3"})
-    appends, inserts, reader = store.begin(), store.begin(), store.begin()
+    appends, inserts, reader = store.begin_transaction(), store.begin_transaction(), store.begin_transaction()
     assert [row.key for row in table.scan(prefix=b"q", limit=1, txn=reader)] == [b"q1"]
     assert [row.key for row in table.scan(prefix=b"q", start=b"q1\0", limit=1, txn=reader)] == [b"q2"]
     table.put(b"q4", b"v", txn=appends)
-    store.commit(appends)
+    store.commit_transaction(appends)
     with pytest.raises(WriteTooOld):
         table.put(b"q11", b"v", txn=inserts)
-    store.commit(reader)
+    store.commit_transaction(reader)
 
 
 def test_a_limited_scan_meets_no_intent_beyond_its_bound(store: Store) -> None:
     """Whoever writes there is not pushed; one within the bound is, and the older of the two is aborted."""
     table = a_table(store, {b"a", b"b", b"c"})
-    beyond, within, reader = store.begin(), store.begin(), store.begin()
+    beyond, within, reader = store.begin_transaction(), store.begin_transaction(), store.begin_transaction()
     table.put(b"c", b"new", txn=beyond)
     table.put(b"b", b"new", txn=within)
     assert [row.value for row in table.scan(limit=2, txn=reader)] == [b"v", b"v"]
-    store.commit(beyond)
+    store.commit_transaction(beyond)
     with pytest.raises(LostConflict):
-        store.commit(within)
-    store.commit(reader)
+        store.commit_transaction(within)
+    store.commit_transaction(reader)
 
 
 @pytest.mark.parametrize("is_prefix", [True, False])
@@ -214,7 +214,7 @@ def test_bounds_longer_than_any_key_protect_what_they_say(store: Store, is_prefi
     """They may be refused, with an error of ours; if they are taken, no phantom passes, also after other ranges."""
     table = a_table(store, {b"a" * 399})
     long, longer = b"a" * 1000, b"b" * 1000
-    writer, reader = store.begin(), store.begin()
+    writer, reader = store.begin_transaction(), store.begin_transaction()
     try:
         if is_prefix:
             assert list(table.scan(prefix=long, txn=reader)) == []
@@ -241,7 +241,7 @@ def test_bounds_of_any_length_are_taken_or_refused_cleanly(store: Store, length:
         {"start": b"x" * length},
         {"start": b"a", "end": b"x" * length},
     ):
-        for txn in (None, store.begin(), store.begin(isolation="read-committed")):
+        for txn in (None, store.begin_transaction(), store.begin_transaction(isolation="read-committed")):
             try:
                 rows = [row.key for row in table.scan(**options, txn=txn)]  # type: ignore[arg-type]
             except InvalidValue:

@@ -13,6 +13,7 @@ from storage.disk.read_cache import FILE_NAME, RANGES_MAX, ReadCache
 from storage.disk.superblock import Superblock
 from storage.errors import StoreUnsafe
 from storage.process.clock import ManualClock
+from tests.model_runs import examples
 
 CLOCK = ManualClock()
 KEYS = st.integers(0, 30).map(lambda n: b"k%02d" % n)
@@ -46,7 +47,7 @@ READS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(READS, st.lists(st.tuples(st.integers(1, 3), KEYS, st.integers(1, 10_000)), max_size=20))
 def test_no_write_passes_that_a_later_read_forbids(
     tmp_path_factory: pytest.TempPathFactory, reads: list[tuple], writes: list[tuple[int, bytes, int]]

@@ -23,7 +23,7 @@ Begin = Callable[[], TxnID | Transaction]
 @pytest.fixture(params=["attached", "detached"])
 def begin(request: pytest.FixtureRequest, store: Store, table: Table) -> Begin:
     """Begins a transaction of either kind."""
-    return store.transaction if request.param == "attached" else store.begin
+    return store.transaction if request.param == "attached" else store.begin_transaction
 
 
 def put_and_commit(
@@ -34,7 +34,7 @@ def put_and_commit(
         table.delete(key, txn=txn)
     else:
         table.put(key, value, txn=txn)
-    store.commit(txn)
+    store.commit_transaction(txn)
 
 
 def scan(table: Table, txn: TxnID | Transaction, **bounds: object) -> list[tuple[bytes, bytes]]:
@@ -89,47 +89,47 @@ class TestReading:
     def test_an_older_reader_reads_the_version_below_an_intent(self, store: Store, table: Table) -> None:
         """It neither pushes nor is pushed."""
         table.put(b"k", b"before")
-        reader, writer = store.begin(), store.begin()
+        reader, writer = store.begin_transaction(), store.begin_transaction()
         table.put(b"k", b"after", txn=writer)
         assert table.get(b"k", txn=reader) == b"before"
-        assert store.show_transaction(writer)["state"] == "OPEN"
-        assert store.conflicts() == []
+        assert store.reports.show_transaction(writer)["state"] == "OPEN"
+        assert store.reports.list_conflicts() == []
 
     def test_a_newer_reader_pushes_an_older_writer(self, store: Store, table: Table) -> None:
         """The writer loses and learns it at its next operation, with the winner and the key."""
         table.put(b"k", b"before")
-        writer, reader = store.begin(), store.begin()
+        writer, reader = store.begin_transaction(), store.begin_transaction()
         table.put(b"k", b"after", txn=writer)
         assert table.get(b"k", txn=reader) == b"before"
         for action in (
             lambda: table.get(b"k", txn=writer),
             lambda: table.put(b"other", b"", txn=writer),
-            lambda: store.commit(writer),
+            lambda: store.commit_transaction(writer),
         ):
             with pytest.raises(LostConflict) as raised:
                 action()
             assert raised.value.details["winner"] == str(reader)
             assert raised.value.details["key"] == "k"
-        store.commit(reader)
+        store.commit_transaction(reader)
 
     def test_a_writer_of_higher_priority_survives_a_newer_reader(self, store: Store, table: Table) -> None:
         """The reader is aborted at once, and told."""
-        writer, reader = store.begin(priority="high"), store.begin()
+        writer, reader = store.begin_transaction(priority="high"), store.begin_transaction()
         table.put(b"k", b"v", txn=writer)
         with pytest.raises(LostConflict) as raised:
             table.get(b"k", txn=reader)
         assert raised.value.details["winner"] == str(writer)
-        assert store.show_transaction(reader)["reason"] == "lost-conflict"
-        store.commit(writer)
+        assert store.reports.show_transaction(reader)["reason"] == "lost-conflict"
+        store.commit_transaction(writer)
         assert table.get(b"k") == b"v"
 
     def test_a_scan_pushes_every_intent_in_its_way(self, store: Store, table: Table) -> None:
         """All of them lose to the newer scan."""
-        writers = [store.begin() for _ in range(3)]
+        writers = [store.begin_transaction() for _ in range(3)]
         for number, writer in enumerate(writers):
             table.put(b"k%d" % number, b"v", txn=writer)
-        assert scan(table, store.begin()) == []
-        assert {store.show_transaction(writer)["state"] for writer in writers} == {"ABORTED"}
+        assert scan(table, store.begin_transaction()) == []
+        assert {store.reports.show_transaction(writer)["state"] for writer in writers} == {"ABORTED"}
 
 
 class TestReadCache:
@@ -139,42 +139,42 @@ class TestReadCache:
         self, store: Store, table: Table, begin: Begin
     ) -> None:
         """Whether it was there or not, and also when the reader has long committed."""
-        old, reader = begin(), store.begin()
+        old, reader = begin(), store.begin_transaction()
         assert table.get(b"k", txn=reader) is None
-        store.commit(reader)
+        store.commit_transaction(reader)
         with pytest.raises(WriteTooOld) as raised:
             put_and_commit(store, table, old, b"k", b"v")
         assert raised.value.details["key"] == "k"
         with pytest.raises(TransactionNotOpen):
-            store.commit(old)
+            store.commit_transaction(old)
         assert table.get(b"k") is None
 
     def test_a_phantom_is_refused(self, store: Store, table: Table, begin: Begin) -> None:
         """Nothing comes into a range that a later transaction has read, nor goes from it."""
         table.put(b"m5", b"v")
         for attempt in (b"m1", b"m5", b"m9"):
-            old, reader = begin(), store.begin()
+            old, reader = begin(), store.begin_transaction()
             assert scan(table, reader, prefix=b"m") == [(b"m5", b"v")]
             with pytest.raises(WriteTooOld):
                 put_and_commit(store, table, old, attempt, None)
 
     def test_keys_outside_the_range_are_free(self, store: Store, table: Table, begin: Begin) -> None:
         """Just before its start, and its end itself."""
-        old, reader = begin(), store.begin()
+        old, reader = begin(), store.begin_transaction()
         assert scan(table, reader, start=b"b", end=b"d") == []
         table.put(b"az", b"v", txn=old)
         table.put(b"d", b"v", txn=old)
-        store.commit(old)
+        store.commit_transaction(old)
         assert table.get(b"d") == b"v"
 
     def test_a_read_by_an_earlier_transaction_refuses_nothing(
         self, store: Store, table: Table, begin: Begin
     ) -> None:
         """The later writer comes after it."""
-        reader, writer = store.begin(), begin()
+        reader, writer = store.begin_transaction(), begin()
         assert table.get(b"k", txn=reader) is None
         table.put(b"k", b"v", txn=writer)
-        store.commit(writer)
+        store.commit_transaction(writer)
         assert table.get(b"k", txn=reader) is None
 
     def test_its_own_reads_refuse_nothing(self, store: Store, table: Table, begin: Begin) -> None:
@@ -183,7 +183,7 @@ class TestReadCache:
         assert table.get(b"k", txn=txn) is None
         assert scan(table, txn) == []
         table.put(b"k", b"v", txn=txn)
-        store.commit(txn)
+        store.commit_transaction(txn)
         assert table.get(b"k") == b"v"
 
     def test_write_skew_is_refused(self, store: Store, table: Table, begin: Begin) -> None:
@@ -195,7 +195,7 @@ class TestReadCache:
         for txn, key in ((second, b"y"), (first, b"x")):
             try:
                 table.put(key, b"v", txn=txn)
-                store.commit(txn)
+                store.commit_transaction(txn)
             except WriteTooOld:
                 failures += 1
         assert failures == 1
@@ -209,7 +209,7 @@ class TestReadCache:
         for txn, value in zip((second, first), values, strict=True):
             try:
                 table.put(b"n", b"%d" % (value + 1), txn=txn)
-                store.commit(txn)
+                store.commit_transaction(txn)
                 committed += 1
             except WriteTooOld:
                 pass
@@ -219,7 +219,7 @@ class TestReadCache:
         self, store: Store, path: str, table: Table, begin: Begin
     ) -> None:
         """What was read is forgotten with it, so all that began before is refused."""
-        old, reader = begin(), store.begin()
+        old, reader = begin(), store.begin_transaction()
         assert table.get(b"k", txn=reader) is None
         os.unlink(os.path.join(path, "reads.cache"))
         with pytest.raises(WriteTooOld):
@@ -231,7 +231,7 @@ class TestReadCache:
         self, store: Store, table: Table, clock: ManualClock
     ) -> None:
         """A detached transaction that outlives it is refused; a new one is not, and no timestamp comes twice."""
-        old, reader = store.begin(), store.begin()
+        old, reader = store.begin_transaction(), store.begin_transaction()
         assert table.get(b"k", txn=reader) is None
         before = store.transaction().timestamp
         clock.boot, clock.boot_now_ns = b"manual-boot-0002", 5
@@ -260,51 +260,55 @@ class TestWriting:
 
     def test_an_older_writer_loses_to_a_newer_intent(self, store: Store, table: Table) -> None:
         """With equal priority, whichever of them comes to the key first."""
-        older, newer = store.begin(), store.begin()
+        older, newer = store.begin_transaction(), store.begin_transaction()
         table.put(b"k", b"newer", txn=newer)
         with pytest.raises(LostConflict):
             table.put(b"k", b"older", txn=older)
-        store.commit(newer)
+        store.commit_transaction(newer)
         assert table.get(b"k") == b"newer"
 
     def test_an_older_writer_of_higher_priority_wins_over_a_newer_intent(
         self, store: Store, table: Table
     ) -> None:
         """The newer one is aborted and told; its version never shows."""
-        older, newer = store.begin(priority="highest"), store.begin()
+        older, newer = store.begin_transaction(priority="highest"), store.begin_transaction()
         table.put(b"k", b"newer", txn=newer)
         table.put(b"k", b"older", txn=older)
         with pytest.raises(LostConflict):
-            store.commit(newer)
-        store.commit(older)
+            store.commit_transaction(newer)
+        store.commit_transaction(older)
         assert table.get(b"k") == b"older"
 
     def test_a_newer_writer_pushes_an_older_intent(self, store: Store, table: Table) -> None:
         """And a lower one it cannot."""
-        older, newer, low = store.begin(), store.begin(), store.begin(priority="lowest")
+        older, newer, low = (
+            store.begin_transaction(),
+            store.begin_transaction(),
+            store.begin_transaction(priority="lowest"),
+        )
         table.put(b"k", b"older", txn=older)
         table.put(b"k", b"newer", txn=newer)
-        assert store.show_transaction(older)["conflict"]["winner"] == str(newer)
+        assert store.reports.show_transaction(older)["conflict"]["winner"] == str(newer)
         with pytest.raises(LostConflict):
             table.put(b"k", b"low", txn=low)
-        store.commit(newer)
+        store.commit_transaction(newer)
 
     def test_a_refused_write_pushes_nobody(self, store: Store, table: Table) -> None:
         """What was read or committed later is judged before any push: the intent in the way stays."""
-        old, holder = store.transaction(priority="highest"), store.begin()
+        old, holder = store.transaction(priority="highest"), store.begin_transaction()
         table.put(b"a", b"held", txn=holder)
         table.put(b"b", b"new")
         table.put(b"a", b"x", txn=old)
         table.put(b"b", b"x", txn=old)
         with pytest.raises(WriteTooOld):
             old.commit()
-        assert store.show_transaction(holder)["state"] == "OPEN"
-        store.commit(holder)
+        assert store.reports.show_transaction(holder)["state"] == "OPEN"
+        store.commit_transaction(holder)
         assert (table.get(b"a"), table.get(b"b")) == (b"held", b"new")
 
     def test_one_lost_push_of_many_pushes_nobody(self, store: Store, table: Table) -> None:
         """All are judged before anyone is aborted: the loser takes nobody with it."""
-        low, high = store.begin(priority="low"), store.begin(priority="high")
+        low, high = store.begin_transaction(priority="low"), store.begin_transaction(priority="high")
         table.put(b"a", b"low", txn=low)
         table.put(b"b", b"high", txn=high)
         txn = store.transaction()
@@ -312,15 +316,15 @@ class TestWriting:
         table.put(b"b", b"x", txn=txn)
         with pytest.raises(LostConflict):
             txn.commit()
-        assert [store.show_transaction(each)["state"] for each in (low, high)] == ["OPEN", "OPEN"]
+        assert [store.reports.show_transaction(each)["state"] for each in (low, high)] == ["OPEN", "OPEN"]
 
     def test_a_committed_intent_that_is_not_finalised_counts_as_a_version(
         self, store: Store, table: Table, write_many: Callable[[TxnID, dict[bytes, bytes]], None]
     ) -> None:
         """An older writer is too old for it; a newer one supersedes it and finalises it on the way."""
-        older, writer = store.begin(), store.begin()
+        older, writer = store.begin_transaction(), store.begin_transaction()
         write_many(writer, {b"k": b"1"})
-        store.commit(writer)
+        store.commit_transaction(writer)
         assert table.stats()["intents"] == 65
         with pytest.raises(WriteTooOld):
             table.put(b"k", b"x", txn=older)
@@ -333,10 +337,10 @@ class TestWriting:
     ) -> None:
         """Nobody sees it, and the next writer removes it."""
         table.put(b"k", b"0")
-        older, writer = store.begin(), store.begin()
+        older, writer = store.begin_transaction(), store.begin_transaction()
         write_many(writer, {b"k": b"1"})
-        store.abort(writer)
-        assert (table.get(b"k"), table.get(b"k", txn=store.begin())) == (b"0", b"0")
+        store.admin.transactions.abort_transaction(writer)
+        assert (table.get(b"k"), table.get(b"k", txn=store.begin_transaction())) == (b"0", b"0")
         with pytest.raises(WriteTooOld):
             table.put(b"k", b"x", txn=older)  # a later transaction has read it
         table.put(b"k", b"2")
@@ -348,7 +352,7 @@ class TestWriting:
         txn = begin()
         table.put(b"a", b"2", txn=txn)
         table.put(b"b", b"2", txn=txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         assert [(row.key, row.value) for row in table.scan()] == [(b"a", b"1")]
         assert table.intents() == []
         table.put(b"b", b"3")
@@ -361,7 +365,7 @@ class TestWriting:
         table.put(b"k", b"v", txn=txn)
         clock.advance(601)
         with pytest.raises(TransactionTimedOut):
-            store.commit(txn)
+            store.commit_transaction(txn)
         for action in (lambda: table.get(b"x", txn=txn), lambda: table.put(b"x", b"", txn=txn)):
             with pytest.raises((TransactionTimedOut, TransactionNotOpen)):
                 action()
@@ -371,16 +375,16 @@ class TestWriting:
         """Neither committed nor aborted; committing it again succeeds."""
         done, dropped = begin(), begin()
         table.put(b"a", b"1", txn=done)
-        store.commit(done)
-        store.abort(dropped)
+        store.commit_transaction(done)
+        store.admin.transactions.abort_transaction(dropped)
         for txn in (done, dropped):
             with pytest.raises(TransactionNotOpen):
                 table.get(b"a", txn=txn)
             with pytest.raises(TransactionNotOpen):
                 table.put(b"a", b"2", txn=txn)
-        assert store.commit(done) is False
+        assert store.commit_transaction(done) is False
         with pytest.raises(TransactionNotOpen):
-            store.commit(dropped)
+            store.commit_transaction(dropped)
         assert table.get(b"a") == b"1"
 
 
@@ -398,7 +402,7 @@ class TestConditions:
         table.put(b"new", b"1", txn=txn, if_absent=True)
         table.delete(b"k", txn=txn, if_version=own)
         table.put(b"k", b"4", txn=txn, if_absent=True)
-        store.commit(txn)
+        store.commit_transaction(txn)
         assert (table.get(b"k"), table.get(b"new")) == (b"4", b"1")
 
     def test_a_condition_that_fails_leaves_the_transaction_usable(
@@ -413,12 +417,12 @@ class TestConditions:
         with pytest.raises(ConditionFailed):
             table.delete(b"gone", txn=txn, if_version=5)
         table.put(b"other", b"1", txn=txn)
-        store.commit(txn)
+        store.commit_transaction(txn)
         assert (table.get(b"k"), table.get(b"other")) == (b"1", b"1")
 
     def test_a_condition_that_fails_counts_as_a_read(self, store: Store, table: Table, begin: Begin) -> None:
         """An older writer cannot make it true afterwards."""
-        old, txn = store.begin(), begin()
+        old, txn = store.begin_transaction(), begin()
         with pytest.raises(ConditionFailed):
             table.put(b"k", b"x", txn=txn, if_version=5)
         with pytest.raises(WriteTooOld):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from txnctl.cli import exit_codes
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, option, output, reads_store
 from txnctl.cli.value_types import DURATION
 from txnctl.fields.overview import OVERVIEW
+from txnctl.output.stream import drop_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,9 +46,9 @@ _SETUP = (
 def status(context: Context, watch: float | None) -> None:
     """Show the health of the store on one screen.
 
-    What is wrong comes first; `txnctl doctor` says of each why, and what to type. Then space, who writes and reads,
-    transactions, topics with what is BLOCKED and UNCOMMITTED, LAG (the most that a subscription could be handed now),
-    producers that WAIT, and tables. Nothing that is blocked is read for it, and no view is held between two looks.
+    Problems come first; `txnctl doctor` has the reason for each, and the next command. Then space, writer and readers,
+    transactions, topics with BLOCKED and UNCOMMITTED messages, LAG (the most visible messages of a subscription),
+    producers that WAIT, and tables. No blocked message is read, and no view is held between two screens.
     """
     _show(context)
     if watch is None:
@@ -61,9 +63,6 @@ def status(context: Context, watch: float | None) -> None:
             context.out.write(_REDRAW)
             _show(context)
     except KeyboardInterrupt:
-        from txnctl.cli import exit_codes
-        from txnctl.output.stream import drop_output
-
         drop_output()
         context.exit(exit_codes.INTERRUPTED)
 
@@ -77,5 +76,5 @@ def _redraws(context: Context) -> bool:
 def _show(context: Context) -> None:
     from txnctl.commands.health.status_screen import lines
 
-    context.show(context.store.overview(), table=lambda shown: lines(context, shown))
+    context.show(context.store.reports.store_overview(), table=lambda shown: lines(context, shown))
     context.out.flush()

@@ -1,4 +1,6 @@
-"""`txnctl pipeline`: jobs on Apache Spark. A module a job; none of them is loaded, nor Spark, before it is invoked."""
+"""`txnctl pipeline`: jobs on Apache Spark. A module a job; neither the module nor Spark is loaded before the job is
+invoked.
+"""
 
 from __future__ import annotations
 

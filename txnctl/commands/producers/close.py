@@ -1,4 +1,4 @@
-"""`txnctl producers close`: end a session before its lease does."""
+"""`txnctl producers close`: end a session before the lease runs out."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ CLOSED = (
 def close(context: Context, session: str | None) -> None:
     """Close a session: the topic is free for the next.
 
-    Nobody can use its token any more. It is not found (exit code 3) if it was closed, or lost the topic, before.
+    The token is invalid from now on. A session that was closed, or lost the topic, is not found (exit code 3).
     """
     from txnctl.cli.current_session import named_or_current
 
-    row = context.store.close_session(
+    row = context.store.admin.producers.close_session(
         named_or_current(session), dry_run=context.dry_run, reason=context.reason
     )
     context.show(row, table=lambda shown: _closed(context, shown))

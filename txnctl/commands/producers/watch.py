@@ -1,4 +1,4 @@
-"""What `producers lead` looks at while its command runs: whether the topic is still its own."""
+"""`producers lead` checks the session while the command runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Watch:
             return None
         assert self._producer.session is not None, "an exclusive producer is connected"
         try:
-            self._context.store.show_session(self._producer.session)
+            self._context.store.reports.show_session(self._producer.session)
         except SessionNotFound:
             self._is_over = True
             ends = f"; {self._command} is told to end" if self._tells else ""
@@ -45,10 +45,11 @@ class Watch:
         return None
 
     def _why(self) -> str:
-        """Who has it now, or what became of the session."""
+        """The new owner of the topic, or the end of the session."""
         try:
             rows = {
-                row["topicEpoch"]: row for row in self._context.store.producer_history(self._producer.topic)
+                row["topicEpoch"]: row
+                for row in self._context.store.reports.ownership_history(self._producer.topic)
             }
         except NotFound:
             return "the topic was deleted"

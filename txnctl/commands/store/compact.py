@@ -1,4 +1,4 @@
-"""`txnctl store compact`: a data file as small as its content."""
+"""`txnctl store compact`: a data file as small as the content."""
 
 from __future__ import annotations
 
@@ -33,14 +33,16 @@ COMPACTED = (
 @example("txnctl store compact --dry-run")
 @example("txnctl store compact --reason 'the disk is nearly full'")
 def compact(context: Context) -> None:
-    """Make the file of a store as small as what it holds.
+    """Make the file of a store as small as the content.
 
-    Nobody else may have the store open meanwhile: if somebody has, it ends with exit code 5 and says who. Free space
-    inside the file is used again by itself; compacting gives it back to the disk. The new file is written beside the
-    old one, by --dry-run too, so the disk needs room for both.
+    No further process may have the store open: otherwise exit code 5, with the process named. Free space inside the
+    file is reused in any case; compacting returns the space to the disk. The new file is written beside the old one,
+    by --dry-run too, so the disk needs room for both.
     """
     with CopyProgress(context, "Compact") as progress:
-        row = context.store.compact(progress=progress, dry_run=context.dry_run, reason=context.reason)
+        row = context.store.maintenance.compact_store(
+            progress=progress, dry_run=context.dry_run, reason=context.reason
+        )
     context.show(row, table=_compacted)
 
 

@@ -16,7 +16,7 @@ _HOLDER_MAX = 60
 
 
 def process_table(context: Context, rows: Sequence[dict[str, Any]], fields: Sequence[Field]) -> str:
-    """The rows in columns. A process id is a number that nobody counts with: 48211, not 48,211."""
+    """The rows in columns. A process id is a name, not a quantity: 48211, not 48,211."""
     cells = [
         {**row, "pid": None if row["pid"] is None else str(row["pid"]), "holder": _shortened(row["holder"])}
         for row in rows

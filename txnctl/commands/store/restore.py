@@ -47,9 +47,9 @@ RESTORED = (
 def restore(context: Context, source: str, destination: str | None) -> None:
     """Make a store from a backup.
 
-    The new store is another incarnation: transactions that were open are aborted, consumers detached, and every topic
-    epoch is raised, so that nobody who held something goes on as if nothing had happened. The backup stays as it is,
-    and so does whatever is at PATH already (exit 4).
+    The new store has a new incarnation: open transactions are aborted, consumers detached, and every topic epoch is
+    raised, so that no client of the old store goes on unnoticed. The backup is left alone, and so is a PATH that
+    exists (exit 4).
     """
     from storage import Store
 

@@ -1,8 +1,8 @@
-"""Checking a store in a process of its own.
+"""Checking a store in a child process.
 
-LMDB trusts its pages: one with a flipped bit can make it read outside the file, which kills the process with SIGBUS or
-SIGSEGV, and nothing in Python can catch that. So the check runs in a child, which tells what it does and what it found
-a JSON line each; its death is a finding like any other.
+LMDB trusts every page: a page with a flipped bit can make LMDB read outside the file, which kills the process with
+SIGBUS or SIGSEGV, and nothing in Python can catch that. So the check runs in a child, which reports each step and each
+problem as a JSON line; the death of the child is a problem too.
 
 Run as a module (`python -m txnctl.commands.store.verification PATH full`) this is the child.
 """
@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, Any
+
+from storage.errors import ALL, CorruptStore, TxnctlError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,10 +29,10 @@ class Verification:
 
     Attributes:
         path: the store.
-        total: records that there are.
-        done: records looked at so far.
-        problems: `invariant`, `object` and `message` of each found so far.
-        invariants: the numbers of those that were checked to their end.
+        total: records in the store.
+        done: records checked so far.
+        problems: `invariant`, `object` and `message` of each problem so far.
+        invariants: the numbers of the invariants checked to the end.
 
     Raises:
         StoreInvalid: the store cannot even be opened; with the kind, the message and the hint of the child's error.
@@ -54,7 +56,7 @@ class Verification:
 
         here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         path = os.pathsep.join(part for part in (here, os.environ.get("PYTHONPATH")) if part)
-        # -P: like the command itself, the child takes no module from the directory that it happens to run in.
+        # -P: like the command, the child loads no module from the current directory.
         self._child = subprocess.Popen(
             [
                 sys.executable,
@@ -100,7 +102,7 @@ class Verification:
         self._note_death()
 
     def _note_death(self) -> None:
-        """The child is done: if it did not get to its end, that is a problem of its own."""
+        """The child is done: a child that died before the end is one more problem."""
         status = self._child.wait()
         if status == 0:
             return
@@ -135,8 +137,6 @@ class Verification:
 
 def _error(fields: dict[str, Any]) -> Exception:
     """The child's error, raised again here."""
-    from storage.errors import ALL, CorruptStore
-
     kind = ALL.get(fields["code"], CorruptStore)
     return kind(fields["message"], hint=fields["hint"], **fields["details"])
 
@@ -146,7 +146,7 @@ def _check(path: str, full: bool) -> None:
     import json
     import signal
 
-    # Ctrl-C reaches the parent as well, which says what there is to say; without it there is nobody to tell.
+    # Ctrl-C reaches the parent as well, and the parent prints the message; a child without a parent ends silently.
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -155,17 +155,16 @@ def _check(path: str, full: bool) -> None:
         print(json.dumps(line), flush=True)
 
     from storage import Store
-    from storage.errors import TxnctlError
 
     try:
         with Store.open(path, read_only=True, program="txnctl store verify") as store:
-            tell(total=sum(row["entries"] for row in store.space()))
-            for problem in store.verify(
+            tell(total=sum(row["entries"] for row in store.reports.list_databases()))
+            for problem in store.maintenance.verify_store(
                 full=full,
                 progress=lambda what, records: tell(checked=what, records=records),
                 checked=lambda number: tell(invariant=number),
             ):
-                tell(problem=problem)
+                tell(problem=problem._asdict())
     except TxnctlError as error:
         details = json.loads(json.dumps(error.details, default=str))
         tell(error={"code": error.code, "message": error.message, "hint": error.hint, "details": details})

@@ -16,7 +16,7 @@ TRANSACTIONS_ABORTED = Field(
 
 
 def aborted_lines(row: Row) -> Iterator[str]:
-    """Who had to go first."""
+    """Evicted consumers and aborted transactions, a kind a line."""
     verb = "would be" if row["dryRun"] else "were"
     if row.get("consumersEvicted"):
         yield f"Consumers {verb} evicted: {', '.join(row['consumersEvicted'])}."

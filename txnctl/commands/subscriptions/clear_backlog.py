@@ -32,12 +32,12 @@ _SETUP = (
 def clear_backlog(context: Context, topic: str, subscription: str, beyond_max_read: bool) -> None:
     """Acknowledge all visible messages of a subscription, unread.
 
-    Messages pending in a transaction are left alone, and so is everything behind maxReadPosition. The messages stay
-    in the topic: `subscriptions seek` goes back to them.
+    Messages pending in a transaction are left alone, and so is everything behind maxReadPosition. The messages stay in
+    the topic: `subscriptions seek` goes back.
     """
 
     def change(*, dry_run: bool) -> Row:
-        return context.store.admin.clear_backlog(
+        return context.store.admin.subscriptions.clear_backlog(
             topic, subscription, beyond_max_read=beyond_max_read, dry_run=dry_run, reason=context.reason
         )
 

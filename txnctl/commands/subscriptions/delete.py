@@ -1,4 +1,4 @@
-"""`txnctl subscriptions delete`: remove a subscription with its cursor."""
+"""`txnctl subscriptions delete`: remove a subscription and the cursor."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from txnctl.commands.subscriptions.aborted import TRANSACTIONS_ABORTED, aborted_
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, mode_of, name_of
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
@@ -37,15 +38,15 @@ DELETED = (
 @example("txnctl subscriptions delete orders billing --dry-run", setup=_SETUP)
 @example("txnctl subscriptions delete orders billing --yes", setup=_SETUP)
 def delete(context: Context, topic: str, subscription: str) -> None:
-    """Delete a subscription with its cursor.
+    """Delete a subscription and the cursor.
 
-    The topic and its messages stay; what this subscription has acknowledged is forgotten. It is refused while
-    consumers are attached, or while an open transaction has acknowledgements pending there.
+    The topic and the messages stay; the acknowledgements of the subscription are gone. The command refuses while
+    consumers are attached, and while an open transaction has acknowledgements pending on the subscription.
     """
-    delete_subscription = context.store.admin.delete_subscription
+    delete_subscription = context.store.admin.subscriptions.delete_subscription
     if not context.yes and not context.dry_run:
         plan = delete_subscription(topic, subscription, force=context.force, dry_run=True)
-        backlog = context.store.subscription_stats(topic, subscription)
+        backlog = context.store.reports.subscription_stats(topic, subscription)
         context.confirm(
             f"Delete subscription {subscription} on {topic}?", plan=[*_backlog(backlog), *aborted_lines(plan)]
         )
@@ -56,8 +57,6 @@ def delete(context: Context, topic: str, subscription: str) -> None:
 
 
 def _backlog(row: Row) -> Iterator[str]:
-    from txnctl.output.human import plural
-
     yield (
         f"{name_of(row)} ({mode_of(row)}): markDeletePosition {row['markDeletePosition']}, "
         f"{plural(row['msgBacklog'], 'message')} not acknowledged"

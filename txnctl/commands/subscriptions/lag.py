@@ -1,7 +1,8 @@
-"""`txnctl subscriptions lag`: slow consumers told apart from blocked ones, with the blocking transaction."""
+"""`txnctl subscriptions lag`: slow consumers or blocked ones, with the blocking transaction."""
 
 from __future__ import annotations
 
+from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.verdict_lines import explanation
@@ -78,13 +79,15 @@ _COLUMNS = (
 def lag(context: Context, topic: str, subscription: str | None, exit_code: bool) -> None:
     """Say whether consumers are slow, or blocked by an open transaction.
 
-    `visible` can be handed out now: if it stays high, consumers are slow. `blocked` is committed, but waits behind
-    an open transaction: no consumer can help, that transaction must end. `uncommitted` belongs to open transactions.
+    `visible` messages can be delivered now: a count that stays high means slow consumers. `blocked` messages are
+    committed, but wait behind an open transaction: no consumer can help, that transaction must end. `uncommitted`
+    belongs to open transactions.
 
-    A subscription with on-open skip has blocked only what waits for its key; heldBy says behind which transaction.
-    What is `pending` goes to nobody until the transaction ends in which it is acknowledged; pendingIn says which.
+    With on-open skip only messages of a held key are blocked; heldBy names the transaction. `pending` messages are
+    acknowledged in a transaction that is still open; pendingIn names the transaction.
 
-    The verdict is `ok`, `behind` (visible), `blocked`, `mixed` (both), or `no-consumer` (visible, and nobody there).
+    The verdict is `ok`, `behind` (visible), `blocked`, `mixed` (both), or `no-consumer` (visible, and no consumer
+    attached).
     """
     rows = _rows(context, topic, subscription)
     if not rows and context.output == "table":
@@ -94,8 +97,6 @@ def lag(context: Context, topic: str, subscription: str | None, exit_code: bool)
     else:
         context.show(rows[0], table=lambda shown: _report(context, [shown]))
     if exit_code and any(row["verdict"] != "ok" for row in rows):
-        from txnctl.cli import exit_codes
-
         context.exit(exit_codes.CONDITION_FOUND)
 
 
@@ -103,9 +104,9 @@ def _rows(context: Context, topic: str, subscription: str | None) -> list[Row]:
     """One row a subscription, all from one view."""
     names = [field.name for field in LAG]
     if subscription is not None:
-        whole = [context.store.subscription_stats(topic, subscription)]
+        whole = [context.store.reports.subscription_stats(topic, subscription)]
     else:
-        stats = context.store.topic_stats(topic)
+        stats = context.store.reports.topic_stats(topic)
         shared = {name: stats[name] for name in (*_OF_TOPIC, "blockedBy")}
         whole = [{**each, **shared, "subscription": name} for name, each in stats["subscriptions"].items()]
     rows = [{name: row[name] for name in names} for row in whole]

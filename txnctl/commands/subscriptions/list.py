@@ -6,7 +6,7 @@ from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import (
     TOPIC,
 )
-from txnctl.fields.subscription import BACKLOG, MODE, NAMES, ROW, VERDICT
+from txnctl.fields.subscription import BACKLOG, MODE, NAMES, ROW, VERDICT, level_of, living, short_topic
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
@@ -39,15 +39,13 @@ _COLUMNS = (
 @example("txnctl subscriptions list -o json")
 def list_(context: Context, topic: str | None) -> None:
     """List subscriptions, with their backlogs and verdicts."""
-    rows = context.store.subscription_rows(topic)
+    rows = context.store.reports.list_subscriptions(topic)
     if not rows and context.output == "table":
         context.note("there are no subscriptions" + (f" on {topic}" if topic is not None else ""))
     context.show_list(rows, table=lambda shown: _table(context, shown))
 
 
 def _table(context: Context, rows: Sequence[Row]) -> str:
-    from txnctl.fields.subscription import level_of, living, short_topic
-
     cells = [
         {
             **row,

@@ -23,7 +23,7 @@ _CONSUMERS = (
     Field("connectedSinceAt", "time", "Since when.", heading="CONNECTED SINCE"),
 )
 
-# Not required by the parser: who forgot it is told what the topic has, which only the store knows.
+# Optional for the parser: the error about a missing name lists the subscriptions, known to the store alone.
 SUBSCRIPTION_ARGUMENT = argument(
     "subscription", type=SUBSCRIPTION, required=False, metavar="SUBSCRIPTION", help="The subscription."
 )
@@ -33,11 +33,12 @@ def subscription_row(context: Context, topic: str, subscription: str | None) -> 
     """All of the subscription.
 
     Raises:
-        TopicNotFound, SubscriptionNotFound, click.UsageError: none was named; it says which ones the topic has.
+        TopicNotFound, SubscriptionNotFound, click.UsageError: no subscription was named; the message lists the
+        subscriptions of the topic.
     """
     if subscription is not None:
-        return context.store.subscription_stats(topic, subscription)
-    names = [str(row["subscription"]) for row in context.store.subscription_rows(topic)]
+        return context.store.reports.subscription_stats(topic, subscription)
+    names = [str(row["subscription"]) for row in context.store.reports.list_subscriptions(topic)]
     import click
 
     from storage.reports.finding import some

@@ -42,10 +42,9 @@ PENDING = (
 def pending(context: Context, topic: str, subscription: str) -> None:
     """List the acknowledgements that wait for their transaction.
 
-    These messages go to nobody until that transaction is committed (they are acknowledged) or aborted (they are
-    handed out again).
+    No consumer gets these messages until the transaction ends: a commit acknowledges, an abort redelivers.
     """
-    rows = context.store.admin.pending(topic, subscription)
+    rows = context.store.reports.list_pending_acknowledgements(topic, subscription)
     if not rows and context.output == "table":
         context.note(f"nothing is pending on {subscription} of {topic}")
     context.show_list(rows)

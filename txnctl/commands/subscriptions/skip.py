@@ -35,12 +35,12 @@ _SETUP = (
 def skip(context: Context, topic: str, subscription: str, count: int, beyond_max_read: bool) -> None:
     """Acknowledge the next messages of a subscription, unread.
 
-    Only visible messages count; those pending in a transaction are left alone. It stops at maxReadPosition. The
-    messages stay in the topic: `subscriptions seek` goes back to them.
+    Only visible messages count; messages pending in a transaction are left alone. Skipping stops at maxReadPosition.
+    The messages stay in the topic: `subscriptions seek` goes back.
     """
 
     def change(*, dry_run: bool) -> Row:
-        return context.store.admin.skip(
+        return context.store.admin.subscriptions.skip_messages(
             topic,
             subscription,
             count,

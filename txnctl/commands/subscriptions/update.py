@@ -68,17 +68,17 @@ def update(
 ) -> None:
     """Change the type, isolation level or dead-letter rule of a subscription.
 
-    Type, level and --on-open, which is part of it, can change only while no consumer is attached. A new level looks
-    forwards: what READ_COMMITTED skipped stays skipped, and what was acknowledged while uncommitted stays
-    acknowledged. To see such messages again, seek.
+    Type, level and --on-open can change only while no consumer is attached. A new level applies to later messages:
+    messages skipped by READ_COMMITTED stay skipped, and messages acknowledged while uncommitted stay acknowledged. To
+    see such messages again, seek.
 
-    --on-open skip is for shared and key-shared at READ_COMMITTED, block for every one: what it holds back then comes
-    in the order of the log, and nothing twice.
+    --on-open skip is for shared and key-shared at READ_COMMITTED, block for every type: messages held back until then
+    arrive in the order of the log, none twice.
     """
     wanted = (subscription_type, isolation_level, on_open, dead_letter_topic, max_redeliver_count)
     if all(each is None for each in wanted):
         raise click.UsageError("nothing to change: give at least one option")
-    row = context.store.admin.update_subscription(
+    row = context.store.admin.subscriptions.update_subscription(
         topic,
         subscription,
         subscription_type=subscription_type,
@@ -96,7 +96,7 @@ def update(
 
 
 def _note_level(context: Context, row: Row) -> None:
-    """Say what a change of level does not do."""
+    """Note that a new level leaves the past as it is."""
     kept = "messages acknowledged while they were uncommitted stay acknowledged"
     if row["subscriptionIsolationLevel"] == "READ_UNCOMMITTED":
         kept = "messages of aborted transactions that were skipped stay skipped"

@@ -34,12 +34,12 @@ DELETED = (
     setup="txnctl tables create accounts",
 )
 def delete(context: Context, table: str) -> None:
-    """Delete a table with all its rows.
+    """Delete a table with all rows.
 
-    It is refused while open transactions have write intents there. A table created again under the name is another
-    one: whoever still has the old one open is told that it is gone.
+    The command refuses while open transactions have write intents in the table. A table created again under the name
+    is a different table: a process with the old table open gets an error.
     """
-    delete_table = context.store.admin.delete_table
+    delete_table = context.store.admin.tables.delete_table
     plan = delete_table(table, force=context.force, dry_run=True)
     context.confirm(f"Delete table {table}?", plan=_lines(plan))
     done = plan
@@ -56,7 +56,7 @@ def _report(row: dict[str, Any], force: bool) -> list[str]:
 
 
 def _lines(row: dict[str, Any]) -> list[str]:
-    """What goes, one kind a line: `removes` what would go, `removed` what is gone."""
+    """The deleted objects, a kind a line: `removes` in a dry run, `removed` afterwards."""
     tense, aborted = "s" if row["dryRun"] else "d", row["transactionsAborted"]
     lines = [f"  remove{tense}   table {row['table']}: {plural(row['rows'], 'row')}"]
     if aborted:

@@ -54,11 +54,11 @@ _SETUP = (
 def history(context: Context, table: str | None, limit: int | None) -> None:
     """List recent conflicts: which transaction lost which key to which.
 
-    The newest comes first; the store remembers the last 1,000. Where one key is there again and again, the
-    transactions that use it should be shorter, or retry with a higher --priority.
+    The newest comes first; the store remembers the last 1,000. Where one key appears again and again, the transactions
+    that use it should be shorter, or retry with a higher --priority.
     """
     store = context.store
-    found = store.conflicts(limit) if table is None else store.table(table).history(limit)
+    found = store.reports.list_conflicts(limit) if table is None else store.table(table).history(limit)
     if not found and context.output == "table":
         context.note("no conflicts" + (f" over keys of {table}" if table is not None else ""))
     show_key_rows(context, found, CONFLICTS)

@@ -1,4 +1,4 @@
-"""`txnctl tables intents`: write intents and the transactions that hold them."""
+"""`txnctl tables intents`: write intents and the transactions behind."""
 
 from __future__ import annotations
 
@@ -50,13 +50,14 @@ _SETUP = (
 @example("txnctl tables intents accounts", setup=_SETUP)
 @example("txnctl tables intents -o json", setup=_SETUP)
 def intents(context: Context, table: str | None, limit: int | None) -> None:
-    """List write intents: who holds which keys.
+    """List write intents: the keys held by each transaction.
 
-    Nobody waits for an intent. Who meets one of an OPEN transaction is aborted, or aborts it: the higher priority
-    goes on; if they are equal, the younger one. An intent whose transaction has ended stands in nobody's way.
+    No transaction waits for an intent. At an intent of an OPEN transaction one of the two transactions is aborted: the
+    higher priority goes on or, with equal priorities, the younger transaction. An intent of an ended transaction
+    blocks no writer.
     """
     store = context.store
-    found = store.intents(limit=limit) if table is None else store.table(table).intents(limit)
+    found = store.reports.list_intents(limit=limit) if table is None else store.table(table).intents(limit)
     if not found and context.output == "table":
         context.note("there are no write intents" + (f" in {table}" if table is not None else ""))
     show_key_rows(context, found, INTENTS, named_by_key=True)

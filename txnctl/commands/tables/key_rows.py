@@ -1,4 +1,4 @@
-"""Rows with a key in bytes, as every format prints them."""
+"""Rows with a key in bytes, for every output format."""
 
 from __future__ import annotations
 

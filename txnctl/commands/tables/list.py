@@ -1,4 +1,4 @@
-"""`txnctl tables list`: every table with its counts."""
+"""`txnctl tables list`: every table with counts of keys and versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @example("txnctl tables list -o name")
 def list_(context: Context) -> None:
     """List the tables."""
-    rows = context.store.table_rows()
+    rows = context.store.reports.list_tables()
     if not rows and context.output == "table":
         context.note("there are no tables yet; txnctl tables create makes one")
     context.show_list(rows)

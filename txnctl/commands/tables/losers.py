@@ -1,8 +1,9 @@
-"""Whom a command that writes or reads keys of tables has aborted on its way: they held a key that it wanted."""
+"""Transactions that a command aborted on the way, because each held a key that the command needed."""
 
 from __future__ import annotations
 
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,36 +24,35 @@ ABORTED = Field(
 
 
 class Losers:
-    """Made before the command does its work; asked afterwards."""
+    """Create before the command does any work; asked afterwards."""
 
     def __init__(self, context: Context, store: Store | None = None) -> None:
         self._context = context
         self._store = store or context.store
-        newest = self._store.conflicts(1)
+        newest = self._store.reports.list_conflicts(1)
         self._seen = int(newest[0]["number"]) if newest else 0
 
     def told(self, *, version: int | None = None, txn: TxnID | None = None) -> list[str]:
-        """Say on standard error whom it aborted since; their ids.
+        """Name every transaction aborted since on standard error; return the ids.
 
         Args:
-            version, txn: by which the winner is known: what it wrote, or its number.
+            version, txn: identity of the winner: the version written, or the transaction id.
         """
         found = [
             row
-            for row in self._store.conflicts()
+            for row in self._store.reports.list_conflicts()
             if row["number"] > self._seen
             and str(version if txn is None else txn) == row["winnerVersion" if txn is None else "winner"]
         ]
         found.reverse()
         for row in found:
-            self._context.note(_sentence(row, self._store.show_transaction(row["loser"])))
+            self._context.note(_sentence(row, self._store.reports.show_transaction(row["loser"])))
         return [row["loser"] for row in found]
 
 
 def _sentence(conflict: Row, loser: Row) -> str:
     """`aborted 0:3 (who=bob), which held B2 of accounts: 3 acknowledgements given back`."""
     from txnctl.commands.tables.key import shown_key
-    from txnctl.output.human import plural
 
     name = " ".join([f"{key}={value}" for key, value in loser["labels"].items()])
     effects = []

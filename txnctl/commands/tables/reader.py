@@ -1,13 +1,14 @@
-"""Who reads a table on the command line: a reader at READ_COMMITTED, one at a time in the past, or a transaction.
+"""Reading a table on the command line: at READ_COMMITTED, at a time in the past, or in a transaction.
 
-The first two only read: the store is open read-only. A read in a serializable transaction is a changing command: it
-records what was read, and may push, so it needs a store that is open for writing.
+The first two only read: the store is open read-only. A read in a serializable transaction changes the store: the read
+is recorded and may push, so the store is opened for writing.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import option
 from txnctl.cli.value_types import CHECK_MODE, MOMENT, TXN_ID
 
@@ -54,8 +55,6 @@ def opened(context: Context, name: str, how: dict[str, Any]) -> Iterator[tuple[T
         InvalidValue: --at in a transaction, --check in a serializable one.
         TableNotFound, TransactionNotFound
     """
-    from storage.errors import InvalidValue
-
     txn = how["txn"]
     reading = {name: how[name] for name in ("txn", "at", "check")}
     if how["at"] is not None and (txn is not None or how["check"] is not None):
@@ -66,7 +65,7 @@ def opened(context: Context, name: str, how: dict[str, Any]) -> Iterator[tuple[T
             if txn is None
             else "Leave out --at, or: env -u TXNCTL_TXN txnctl ...",
         )
-    if txn is None or context.store.show_transaction(txn)["isolation"] != _SERIALIZABLE:
+    if txn is None or context.store.reports.show_transaction(txn)["isolation"] != _SERIALIZABLE:
         yield context.store.table(name), reading
         return
     from txnctl.commands.tables.losers import Losers

@@ -38,13 +38,13 @@ DELETED = (
     setup="txnctl topics create orders",
 )
 def delete(context: Context, topic: str) -> None:
-    """Delete a topic with its messages and subscriptions.
+    """Delete a topic, the messages and the subscriptions on it.
 
-    It is refused while consumers are attached to it or producers connected, or while open transactions have messages
-    or acknowledgements there. A topic created again under the name goes on with its ledger ids and epochs where this
-    one stopped.
+    The command refuses while consumers are attached or producers connected, and while open transactions have messages
+    or acknowledgements on the topic. A new topic under the same name continues the ledger ids and epochs of the
+    deleted topic.
     """
-    delete_topic = context.store.admin.delete_topic
+    delete_topic = context.store.admin.topics.delete_topic
     plan = delete_topic(topic, force=context.force, dry_run=True)
     context.confirm(f"Delete topic {topic}?", plan=_lines(plan))
     done = plan
@@ -61,7 +61,7 @@ def _report(row: dict[str, Any], topic: str, force: bool) -> list[str]:
 
 
 def _lines(row: dict[str, Any]) -> list[str]:
-    """What goes, one kind a line: `removes` what would go, `removed` what is gone."""
+    """The deleted objects, a kind a line: `removes` in a dry run, `removed` afterwards."""
     from storage.values.names import short_topic_name
 
     tense = "s" if row["dryRun"] else "d"

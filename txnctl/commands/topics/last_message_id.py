@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from txnctl.cli.at_time import AtTime
 from txnctl.cli.decorators import argument, example, option, output, reads_store
-from txnctl.cli.value_types import ISOLATION_LEVEL, SUBSCRIPTION, TOPIC, AtTime
+from txnctl.cli.value_types import ISOLATION_LEVEL, SUBSCRIPTION, TOPIC
 from txnctl.commands.topics.isolation_level import own_level
 from txnctl.fields.topic import NAMES
 from txnctl.output.field import Field
@@ -39,11 +40,11 @@ def last_message_id(
 ) -> None:
     """Print the id of the last message that is visible.
 
-    At READ_COMMITTED that is the largest one at or below maxReadPosition that is not aborted: a reader that has read
-    it has read everything there is for now. Where nothing is visible, nothing is printed.
+    At READ_COMMITTED that is the largest one at or below maxReadPosition that is not aborted: no later message is
+    readable yet. Where nothing is visible, nothing is printed.
 
-    With -s it is the last one that the subscription may be handed now, acknowledged or not; with on-open skip that
-    may lie behind an open transaction.
+    With -s, the last message that the subscription may deliver now, acknowledged or not; with on-open skip that may
+    lie behind an open transaction.
     """
     from storage import IsolationLevel
     from storage.values.names import full_topic_name, short_topic_name
@@ -53,9 +54,9 @@ def last_message_id(
         if isolation_level is not None:
             raise own_level()
         level = IsolationLevel[
-            context.store.subscription_stats(topic, subscription)["subscriptionIsolationLevel"]
+            context.store.reports.subscription_stats(topic, subscription)["subscriptionIsolationLevel"]
         ]
-    found = context.store.last_message_id(topic, level, subscription=subscription)
+    found = context.store.reports.last_message_id(topic, level, subscription=subscription)
     if found is None and context.output == "table":
         context.note(f"no message of {topic} is visible at {level.value}")
     context.show(

@@ -1,4 +1,4 @@
-"""`txnctl topics list`: every topic with its counts."""
+"""`txnctl topics list`: every topic with counts of messages and transactions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @example("txnctl topics list -o name")
 def list_(context: Context) -> None:
     """List the topics."""
-    rows = context.store.topic_rows()
+    rows = context.store.reports.list_topics()
     if not rows and context.output == "table":
         context.note("there are no topics yet; txnctl topics create makes one")
     context.show_list(rows)

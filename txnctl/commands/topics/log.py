@@ -1,9 +1,10 @@
-"""`txnctl topics log`: the entries of a topic as they are stored."""
+"""`txnctl topics log`: the stored entries of a topic."""
 
 from __future__ import annotations
 
+from txnctl.cli.at_time import AtTime, position_of
 from txnctl.cli.decorators import argument, example, option, output, reads_store
-from txnctl.cli.value_types import RANGE, TOPIC, AtTime
+from txnctl.cli.value_types import RANGE, TOPIC
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
@@ -53,10 +54,10 @@ ENTRIES = (
 )
 @example("txnctl topics log orders --range 1:0.. -o ndjson", setup="txnctl topics create orders")
 def log(context: Context, topic: str, wanted: MessageRange | None) -> None:
-    """Show the entries of a topic as they are stored, transaction markers too.
+    """Show the stored entries of a topic, transaction markers included.
 
-    An entry is one message, a batch of messages sent together, or the marker that a transaction left when it ended.
-    Entries of open and aborted transactions are shown like all others; STATE tells.
+    An entry is one message, a batch of messages sent together, or the marker of a transaction that has ended. Entries
+    of open and aborted transactions are shown as well; STATE tells.
     """
     context.show_list(_rows(context.store, topic, wanted))
 
@@ -64,7 +65,7 @@ def log(context: Context, topic: str, wanted: MessageRange | None) -> None:
 def _rows(store: Store, topic: str, wanted: MessageRange | None) -> Iterator[Row]:
     newest = NEWEST_DEFAULT if wanted is None else wanted.newest
     if newest is not None:
-        return store.log(topic, _newest(store, topic, newest))
+        return store.reports.topic_log(topic, _newest(store, topic, newest))
     assert wanted is not None
     return _until(_from(store, topic, wanted.first), wanted.last)
 
@@ -73,7 +74,7 @@ def _newest(store: Store, topic: str, count: int) -> Position | Extreme:
     """Where the last `count` entries begin: positions are dense within a ledger."""
     from storage.values.position import EARLIEST, Position
 
-    for ledger in reversed(store.topic_stats_internal(topic)["ledgers"]):
+    for ledger in reversed(store.reports.topic_stats_internal(topic)["ledgers"]):
         if ledger["entries"] >= count:
             return Position(ledger["ledgerId"], ledger["entries"] - count)
         count -= ledger["entries"]
@@ -82,7 +83,7 @@ def _newest(store: Store, topic: str, count: int) -> Position | Extreme:
 
 def _from(store: Store, topic: str, first: Start) -> Iterator[Row]:
     """All entries from there on."""
-    return store.log(topic, store.position_at(topic, first.time_ms) if isinstance(first, AtTime) else first)
+    return store.reports.topic_log(topic, position_of(store, topic, first))
 
 
 def _until(rows: Iterator[Row], last: Start) -> Iterator[Row]:

@@ -31,9 +31,9 @@ SHOWN = (
 def show(context: Context, topic: str) -> None:
     """Show the facts about one topic.
 
-    `topics stats` shows what it holds and who waits for what, `topics stats-internal` how it is stored.
+    `topics stats` shows backlogs and blocked messages, `topics stats-internal` the ledgers and cursors.
     """
-    stats = context.store.topic_stats(topic)
+    stats = context.store.reports.topic_stats(topic)
     stats["subscriptions"] = list(stats["subscriptions"])
     stats["publishers"] = [each["producerName"] for each in stats["publishers"]]
     context.show({field.name: stats[field.name] for field in SHOWN})

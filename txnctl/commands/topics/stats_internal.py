@@ -95,9 +95,9 @@ AHEAD_SHOWN = 3
 def stats_internal(context: Context, topic: str) -> None:
     """Show the ledgers, cursors and aborted transactions of a topic.
 
-    `topics stats` is the report for everyday use; this one shows what it is counted from.
+    `topics stats` is the report for everyday use; this report shows the stored state behind the counts.
     """
-    context.show(context.store.topic_stats_internal(topic), table=lambda row: _screen(context, row))
+    context.show(context.store.reports.topic_stats_internal(topic), table=lambda row: _screen(context, row))
 
 
 def _screen(context: Context, row: Row) -> Iterator[str]:

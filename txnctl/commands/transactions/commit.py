@@ -32,22 +32,22 @@ COMMITTED = (
     setup="txnctl topics create payments",
 )
 def commit(context: Context, txn: TxnID | None) -> None:
-    """Commit a transaction: all of it becomes visible at one instant.
+    """Commit a transaction: every effect becomes visible at one instant.
 
-    Repeating it succeeds, and says so: a script that lost the answer may ask again. One that was aborted, by hand,
-    at its deadline, because its process died or because it lost a key to another transaction, cannot be committed any
-    more: that is a conflict (exit code 4).
+    Repeating a commit succeeds, with a note: a script that lost the answer may ask again. Committing an aborted
+    transaction is a conflict (exit code 4), whether an operator, the deadline, the death of the owner or a lost key
+    caused the abort.
     """
     from txnctl.cli.current_transaction import named_or_current
 
     wanted = named_or_current(txn)
-    already = not context.store.commit(wanted)
-    row = with_keys(context.store.show_transaction(wanted))
+    already = not context.store.commit_transaction(wanted)
+    row = with_keys(context.store.reports.show_transaction(wanted))
     context.show({**row, "already": already}, table=_sentence)
 
 
 def _sentence(row: Row) -> str:
-    from txnctl.commands.transactions.layout import touched
+    from txnctl.fields.touched import touched
 
     if row["already"]:
         return (

@@ -1,11 +1,14 @@
-"""`txnctl transactions explain`: why is it there, whom does it hold up, and is it safe to end it?"""
+"""`txnctl transactions explain`: the state of a transaction, the blocked subscriptions, and advice."""
 
 from __future__ import annotations
 
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TXN_ID
+from txnctl.fields.holder import then, waiting
+from txnctl.fields.owner import beside_the_lock
 from txnctl.fields.transaction import FIELDS, with_keys
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import next_command, section
 
 TYPE_CHECKING = False
@@ -75,16 +78,18 @@ _SETUP = (
 @example("txnctl transactions explain 0:1", setup=_SETUP)
 @example("txnctl transactions explain 0:1 -o json", setup=_SETUP)
 def explain(context: Context, txn: TxnID | None) -> None:
-    """Explain a transaction: is its owner alive, whom does it hold up, what to do.
+    """Explain a transaction: the state of the owner, blocked messages, and advice.
 
-    Its facts; the evidence that the process which owns it lives, or that it cannot; what it touched; which messages
-    wait for it on which topic and subscription, and who blocks next; and one piece of advice with the command to
-    type.
+    Shows the facts of the transaction; the evidence that the owning process lives or is dead; topics, subscriptions
+    and tables touched; the messages blocked on each topic and subscription, and the next blocking transaction; and a
+    piece of advice with the command to type.
     """
     from txnctl.cli.current_transaction import named_or_current
     from txnctl.commands.transactions.id_prefix import found_by_prefix
 
-    row = with_keys(found_by_prefix(context, named_or_current(txn), context.store.explain_transaction))
+    row = with_keys(
+        found_by_prefix(context, named_or_current(txn), context.store.reports.explain_transaction)
+    )
     context.show(row, table=lambda shown: _report(context, shown))
 
 
@@ -101,24 +106,8 @@ def _report(context: Context, row: Row) -> Iterator[str]:
         yield next_command(context, row["command"])
 
 
-def beside_the_lock(row: Row) -> Iterator[str]:
-    """What the process table says beside the lock, where that might mislead."""
-    evidence, pid = row["evidence"], row["ownerDetails"]["pid"]
-    if evidence is None:
-        return
-    if evidence["pidReused"]:
-        yield ""
-        yield f"A process {pid} runs now, but it was started later: it is another one."
-    elif evidence["processRunning"] and row["orphaned"]:
-        yield ""
-        yield f"Process {pid} runs, but it has let go of the store: it cannot go on with this transaction."
-
-
 def _held(context: Context, row: Row) -> Iterator[str]:
-    """Whom it blocks."""
-    from txnctl.fields.holder import waiting
-    from txnctl.output.human import plural
-
+    """Blocked topics and subscriptions."""
     cells = [
         {**each, "waiting": waiting(each["unblocks"]) or None, "then": then(each)} for each in row["blocks"]
     ]
@@ -137,23 +126,6 @@ def _held(context: Context, row: Row) -> Iterator[str]:
 
         yield ""
         yield from _wrapped(context, next_write(row["priority"]), indent=2)
-
-
-def then(each: Row) -> str:
-    """Who comes before it, or who blocks when it has ended."""
-    if each["place"] > 1:
-        yet = (
-            f"only {each['freesWhereSkipped']:,} where it is skipped"
-            if each["freesWhereSkipped"]
-            else "nothing yet"
-        )
-        return f"{each['first']} comes first: ending this one frees {yet}"
-    if each["blockedNext"] is None:
-        return "nothing stays blocked"
-    stays = each["ifEnded"]["staysBlocked"]
-    return (
-        f"{stays:,} stay blocked behind {each['blockedNext']}" if stays else f"{each['blockedNext']} follows"
-    )
 
 
 def _wrapped(context: Context, text: str, indent: int = 0, hanging: int = 0) -> list[str]:

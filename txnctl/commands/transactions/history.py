@@ -45,12 +45,14 @@ _LIMIT = 50
 )
 @example("txnctl transactions history --reason owner-dead --since 2h -o json")
 def history(context: Context, topic: str | None, reason: str | None, since: int | None, limit: int) -> None:
-    """Show how transactions ended: when, why, by whom, after how long.
+    """Show ended transactions: time, reason, author, age.
 
     The one that ended last comes first. An outcome is kept as long as a message of the transaction is stored, and for
-    a day at least. What operators did, and whose transactions expired, is in `audit list` too.
+    a day at least. `audit list` has aborts by operators and expired transactions too.
     """
-    rows = context.store.transaction_history(topic=topic, reason=reason, since_ms=since, limit=limit)
+    rows = context.store.reports.list_ended_transactions(
+        topic=topic, reason=reason, since_ms=since, limit=limit
+    )
     if not rows and context.output == "table":
         context.note("no transaction ended like that")
     context.show_list(rows, table=lambda shown: _report(context, shown))

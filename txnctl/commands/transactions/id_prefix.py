@@ -1,6 +1,8 @@
-"""A transaction by the first digits of its id."""
+"""A transaction by the first digits of the id."""
 
 from __future__ import annotations
+
+from storage.errors import TransactionNotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,13 +16,11 @@ if TYPE_CHECKING:
 
 
 def found_by_prefix(context: Context, txn: TxnID, show_one: Callable[[TxnID | str], Row]) -> Row:
-    """What `show_one` tells of the transaction of that id; if there is none, of the only one whose id begins so."""
-    from storage.errors import TransactionNotFound
-
+    """Show the transaction of that id or, failing that, the only transaction with that prefix."""
     try:
         return show_one(txn)
     except TransactionNotFound:
-        rows = context.store.transactions() + context.store.transactions(ended=True)
+        rows = context.store.reports.list_transactions() + context.store.reports.list_transactions(ended=True)
         longer = [str(row["txnId"]) for row in rows if str(row["txnId"]).startswith(str(txn))]
         if len(longer) != 1:
             raise

@@ -1,13 +1,11 @@
-"""Transactions for people: the lists, and one with all that is known of it.
-
-Rows are those that JSON shows, their texts harmless on a terminal already. What needs somebody's attention (orphaned,
-overdue, stopped) is said in words, and in colour where there is any.
-"""
+"""Transactions in tables: the lists, and one transaction in full."""
 
 from __future__ import annotations
 
+from txnctl.fields.owner import EVIDENCE, alive, deadline, mode
+from txnctl.fields.touched import short_names, touched_parts
 from txnctl.output.field import Field
-from txnctl.output.human import UNKNOWN, duration, plural
+from txnctl.output.human import UNKNOWN, duration
 from txnctl.output.screen import heading, next_command
 
 TYPE_CHECKING = False
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 _NAMES_SHOWN = 3
-_RUNS_SHOWN = 8
-_KEYS_SHOWN = 8
 
 _WHO = (
     Field("owner", "text", "Who."),
@@ -60,46 +56,19 @@ _PARTS = (
     Field("where", "text", "Where.", heading="WHERE"),
 )
 
-_USUAL_PRIORITY = "medium"
-
 _ALARMS = (("ORPHANED", "bold", "red"), ("OVERDUE", "bold", "red"), ("stopped", "yellow"))
-
-EVIDENCE = {
-    "alive": "yes: its process holds the kernel lock that proves it",
-    "stopped": "stopped (SIGSTOP, a debugger); that counts as alive, its process holds its kernel lock",
-    "dead": "ORPHANED: its process is dead, the kernel has released its lock; the next writer aborts it",
-    "rebooted": "ORPHANED: the machine was rebooted since; the next writer aborts it",
-    "unknown-host": "unknown: it began on another machine, and nobody here holds its lock",
-    "detached": "detached: no process holds it, its deadline alone rules",
-}
-"""What proves that its owner lives, or that it cannot, by its state."""
-
-
-def alive(row: Row) -> str:
-    """One word about the process that owns it."""
-    if row["orphaned"]:
-        return "ORPHANED"
-    state = str(row["ownerState"])
-    return {"alive": "yes", "unknown-host": "unknown"}.get(state, state)
-
-
-def deadline(row: Row) -> str:
-    """`in 12m48s`, or `OVERDUE 3s`."""
-    if row["overdue"]:
-        return f"OVERDUE {duration(-row['deadlineInMs'])}"
-    return f"in {duration(row['deadlineInMs'])}"
 
 
 def open_list(context: Context, rows: Sequence[Row], *, frees: bool = False) -> str:
-    """The unfinished ones; with what each of them holds back, where the rows say so."""
+    """Unfinished transactions; with the number of messages held back, where the rows have one."""
     cells = [{**_shortened(row), "deadline": deadline(row), "alive": alive(row)} for row in rows]
     return alarmed(context, context.table_of(cells, _HOLDING if frees else _OPEN))
 
 
 def alarmed(context: Context, table: str) -> str:
-    """A table in which what needs attention is coloured.
+    """The table with alarming words in colour.
 
-    That is done when the columns are in line: within a cell the codes would be escaped.
+    Colours come after the layout: escape codes inside a cell would be escaped.
     """
     for word, *styles in _ALARMS:
         table = table.replace(f"  {word}", f"  {context.style(word, *styles)}")
@@ -107,7 +76,7 @@ def alarmed(context: Context, table: str) -> str:
 
 
 def ended_list(context: Context, rows: Sequence[Row]) -> str:
-    """The committed and the aborted ones."""
+    """Committed and aborted transactions."""
     cells = []
     for row in rows:
         reason = row["reason"] if row["reasonText"] is None else f"{row['reason']}: {row['reasonText']}"
@@ -138,14 +107,8 @@ def _first(names: Sequence[str]) -> str:
     return ", ".join(names) or UNKNOWN
 
 
-def mode(row: Row) -> str:
-    """Its isolation, and its priority where that is not the usual one: `SERIALIZABLE, high`."""
-    isolation, priority = str(row["isolation"]), str(row["priority"])
-    return isolation if priority == _USUAL_PRIORITY else f"{isolation}, {priority}"
-
-
 def one(context: Context, row: Row) -> Iterator[str]:
-    """All that is known of one, and what to do next."""
+    """One transaction in full, and the next command."""
     yield from told(context, row)
     advice = _advice(row) if row["state"] == "OPEN" else None
     if advice is not None:
@@ -154,7 +117,7 @@ def one(context: Context, row: Row) -> Iterator[str]:
 
 
 def told(context: Context, row: Row) -> Iterator[str]:
-    """Its facts, and what it touched."""
+    """Facts about the transaction, and the objects touched."""
     is_open = row["state"] == "OPEN"
     yield heading(context, str(row["txnId"]), f"{row['state']}, version {row['version']}", row["asOfMs"])
     for name, text in _facts(context, row, is_open):
@@ -204,7 +167,7 @@ _LOST = {
 
 
 def _lost(conflict: Row) -> str:
-    """`0:7, over key B1 of table accounts: it stood in the way of the other`."""
+    """`0:7, over key B1 of table accounts: …`."""
     from txnctl.output.bytes_field import bytes_cell
 
     if conflict["table"] is None:
@@ -214,71 +177,13 @@ def _lost(conflict: Row) -> str:
     return f"{winner}, over {over}: {_LOST[conflict['kind']]}"
 
 
-def short_names(row: Row) -> list[str]:
-    """Its topics as people write them."""
-    from storage.values.names import short_topic_name
-
-    return [short_topic_name(str(each)) for each in row["topics"]]
-
-
 def _evidence(context: Context, row: Row) -> str:
     text = EVIDENCE.get(str(row["ownerState"]), str(row["ownerState"]))
     return context.style(text, "bold", "red") if row["orphaned"] else text
 
 
-def touched_parts(row: Row, is_open: bool) -> Iterator[Row]:
-    """What it touched, as rows of `what`, `count`, `where`."""
-    for part in row["parts"]:
-        if part["kind"] == "table":
-            yield _table_part(part, str(row["state"]))
-            continue
-        runs = [str(each) for each in part["positions"]]
-        where = ", ".join(runs[:_RUNS_SHOWN]) + (", ..." if len(runs) > _RUNS_SHOWN else "")
-        count = plural(part["messages"], "message")
-        if part["kind"] == "topic":
-            yield {"what": f"produced to {part['name']}", "count": count, "where": where}
-            continue
-        if part["cumulative"] is not None:
-            where = ", ".join([f"through {part['cumulative']}", *([where] if where else [])])
-        doing = "acknowledgements pending" if is_open else "acknowledged"
-        yield {
-            "what": f"{doing} on {part['name']}, {part['subscription']}",
-            "count": count,
-            "where": where or UNKNOWN,
-        }
-
-
-def _table_part(part: Row, state: str) -> Row:
-    """What it wrote in a table, with the first keys."""
-    from txnctl.output.bytes_field import bytes_cell
-
-    keys = [bytes_cell(each, "key") for each in part["keyList"][:_KEYS_SHOWN]]
-    where = ", ".join(keys) + (", ..." if keys and part["keys"] > len(keys) else "")
-    doing = {"OPEN": "holds keys of", "COMMITTED": "wrote", "ABORTED": "held keys of"}[state]
-    return {
-        "what": f"{doing} table {part['table']}",
-        "count": plural(part["keys"], "key"),
-        "where": where or UNKNOWN,
-    }
-
-
 def _advice(row: Row) -> str:
-    """One command: what an operator who looks at it would want next."""
+    """The next command for an operator."""
     if row["orphaned"] or row["overdue"]:
         return "txnctl transactions reap"
     return f"txnctl transactions abort {row['txnId']} --dry-run"
-
-
-def touched(row: Row) -> str:
-    """`3 messages on orders, payments; 2 acknowledgements; 4 keys of accounts`, or `it had touched nothing`."""
-    parts = []
-    if row["messages"]:
-        parts.append(f"{plural(row['messages'], 'message')} on {', '.join(short_names(row))}")
-    if row["acknowledgements"]:
-        parts.append(plural(row["acknowledgements"], "acknowledgement"))
-    parts += [
-        f"{plural(part['keys'], 'key')} of {part['table']}"
-        for part in row["parts"]
-        if part["kind"] == "table"
-    ]
-    return "; ".join(parts) or "it had touched nothing"

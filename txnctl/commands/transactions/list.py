@@ -1,4 +1,4 @@
-"""`txnctl transactions list`: unfinished transactions, or ended ones."""
+"""`txnctl transactions list`: unfinished or ended transactions."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 def list_(context: Context, ended: bool, topic: str | None, limit: int | None) -> None:
     """List the unfinished transactions, the oldest first.
 
-    ALIVE says what is proven of the process that owns it: `yes`; `stopped` (SIGSTOP), which counts as alive;
-    `ORPHANED`, its process is dead, and the next writer aborts it; `detached`, begun by `transactions begin` and
-    held by no process: its deadline alone rules.
+    ALIVE is the proven state of the owning process: `yes`; `stopped` (SIGSTOP), which counts as alive; `ORPHANED`, the
+    process is dead, and the next writer aborts the transaction; `detached`, begun by `transactions begin`, held by no
+    process, and ended by the deadline at the latest.
     """
     from txnctl.commands.transactions import layout as transaction_tables
 
-    rows = context.store.transactions(ended=ended, topic=topic, limit=limit)
+    rows = context.store.reports.list_transactions(ended=ended, topic=topic, limit=limit)
     if not rows and context.output == "table":
         on_topic = f" on {topic}" if topic is not None else ""
         context.note(f"no {'ended' if ended else 'unfinished'} transactions{on_topic}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from txnctl.cli.decorators import example, option, output, reads_store
 from txnctl.cli.value_types import DURATION
 from txnctl.commands.transactions.holding import HOLDING, show_holding
+from txnctl.output.human import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,15 +31,13 @@ _SLOW_S = 60.0
 @example("txnctl transactions slow", setup=_SETUP)
 @example("txnctl transactions slow --over 0s --exit-code", setup=_SETUP, exit_code=8)
 def slow(context: Context, over: float | None, exit_code: bool) -> None:
-    """List transactions that have been open for long, and what each holds back.
+    """List transactions open for long, and the number of messages each holds back.
 
-    The oldest first. FREES counts the committed messages, on all topics, that wait for it and can be read when it and
-    those before it have ended; 0 says that nobody waits for it.
+    The oldest first. FREES counts the committed messages, on all topics, that become readable after the end of the
+    transaction and all earlier transactions; 0 means that no message waits.
     """
-    from txnctl.output.human import duration
-
     limit = _SLOW_S if over is None else over
-    rows = context.store.slow_transactions(limit)
+    rows = context.store.reports.list_slow_transactions(limit)
     if not rows and context.output == "table":
         context.note(f"no transaction has been open for longer than {duration(int(limit * 1000))}")
     show_holding(context, rows, exit_code)

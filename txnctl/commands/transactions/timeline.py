@@ -63,13 +63,14 @@ _STYLES = {"readable": ("green",), "alarm": ("bold", "red"), "transaction": ("ye
 @example("txnctl transactions timeline orders", setup=_SETUP)
 @example("txnctl transactions timeline orders -o json", setup=_SETUP)
 def timeline(context: Context, topic: str, ascii: bool) -> None:
-    """Draw a topic: its ledgers, open transactions, cursors, and what is blocked.
+    """Draw a topic: ledgers, open transactions, cursors, and blocked messages.
 
-    The line is the whole topic, entry by entry. `readable` goes up to maxReadPosition. Each open transaction shows its
-    own messages, what waits for it when those before it have ended, and what comes after. Each subscription shows what
-    is acknowledged, in flight, and what it cannot read yet. A long part before maxReadPosition is drawn smaller.
+    The line is the whole topic, entry by entry. `readable` goes up to maxReadPosition. Each open transaction shows the
+    messages sent inside, the messages blocked by this transaction alone, and the messages behind. Each subscription
+    shows acknowledged messages, messages in flight, and messages not readable yet. A long part before maxReadPosition
+    is drawn smaller.
     """
-    model = context.store.timeline(topic)
+    model = context.store.reports.topic_timeline(topic)
     context.show(model, table=lambda row: _screen(context, row, plain=ascii or not _speaks_unicode()))
 
 

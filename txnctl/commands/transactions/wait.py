@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import DURATION, TXN_ID
 from txnctl.fields.transaction import FIELDS, with_keys
@@ -33,21 +34,20 @@ if TYPE_CHECKING:
 def wait(context: Context, txn: TxnID | None, timeout: float | None, exit_code: bool) -> None:
     """Wait until a transaction is committed or aborted.
 
-    It wakes at the commit or abort, wherever that happens; and where the deadline passes or the owning process dies,
-    it aborts the transaction itself, as any writer would, unless the store's policy leaves that to
+    The wait ends at the commit or abort, in whatever process. When the deadline passes or the owning process dies, the
+    waiting command aborts the transaction, as any writer would, unless the store's policy leaves aborts to
     `transactions reap`.
     """
-    from txnctl.cli import exit_codes
     from txnctl.cli.current_transaction import named_or_current
 
-    row = with_keys(context.store.wait_transaction(named_or_current(txn), timeout))
+    row = with_keys(context.store.reports.wait_for_transaction(named_or_current(txn), timeout))
     context.show(row, table=_sentence)
     if exit_code and row["state"] == "ABORTED":
         context.exit(exit_codes.CONDITION_FOUND)
 
 
 def _sentence(row: Row) -> str:
-    from txnctl.commands.transactions.layout import touched
+    from txnctl.fields.touched import touched
 
     why = (
         f" ({row['reason']}{': ' + row['reasonText'] if row['reasonText'] else ''})" if row["reason"] else ""
