@@ -27,7 +27,7 @@ from storage.topic.batching import (
 )
 from storage.topic.catalogue import Topic
 from storage.topic.entry import Columns, PackedColumns, PackedEntries
-from storage.topic.producers import admission
+from storage.topic.producers import departure
 from storage.topic.producers.access_mode import AccessMode
 from storage.topic.producers.credential import Connected, Credential
 from storage.txn import record as records
@@ -253,7 +253,6 @@ class Producer:
             stored = batch_append.append(columns, start, stops, ids)
             if record is not None:
                 record.messages += sum(len(entry.fresh) for entry in stored)
-                records.save(batch, record)
             return stored
 
         try:
@@ -289,7 +288,7 @@ class Producer:
         self._go_on_in(None)
         if not self._has_left and isinstance(self._credential, Connected):
             session = self._credential.session
-            self._connection.write(lambda batch: admission.leave(batch, session))
+            self._connection.write(lambda batch: departure.leave(batch, session))
         self._has_left = True
 
     def __enter__(self) -> Producer:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from storage.audit_trail import check_reason
 from storage.errors import InvalidTxnId, InvalidValue, TxnctlError
-from storage.txn import record as records
 from storage.txn.options import CheckMode, Priority, TransactionIsolation
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
@@ -248,7 +247,7 @@ class SerializableTransaction(Transaction):
 def use(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> None:
     """See that a transaction is open, however it is named; see `Store.use_transaction`."""
     txn_id, owner = txn_number(txn), connection.owner
-    connection.write(lambda batch: records.save(batch, coordinator.use(batch, txn_id, owner)), naming=txn_id)
+    connection.write(lambda batch: coordinator.use(batch, txn_id, owner), naming=txn_id)
 
 
 def commit(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> bool:

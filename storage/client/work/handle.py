@@ -29,6 +29,10 @@ from storage.values.txn_state import AbortReason, TransactionState
 T = TypeVar("T")
 
 
+def _no_change(batch: WriteBatch, record: TransactionRecord) -> None:
+    """The use of the transaction alone."""
+
+
 def _nothing() -> None:
     """The default of a callback."""
 
@@ -88,7 +92,7 @@ class TransactionHandle:
         self.connection.check_writable()
         self.resolve()
         if self._ended is not None:
-            self.run(records.save)
+            self.run(_no_change)
 
     def check_open(self) -> None:
         """See that the transaction is open and in time.
@@ -103,7 +107,7 @@ class TransactionHandle:
                 record = records.get(view, self.txn_id)
                 is_open = record.state is TransactionState.OPEN and not record.is_overdue(view.now_ns)
         if not is_open:
-            self.run(records.save)
+            self.run(_no_change)
 
     # Batches
 
@@ -116,7 +120,7 @@ class TransactionHandle:
         """Run one batch. After an exception, resolve once whether it committed, by the count of writes in the record.
 
         Args:
-            change: given the record of the open transaction, made if there was none; saves the record.
+            change: given the open record of the open transaction, made if there was none.
             settle: called when the batch is committed, even if that shows only later.
             timeout_s: how long to wait for the writer gate, if not as long as the connection does.
 

@@ -170,7 +170,6 @@ class Work:
         """
 
         def change(batch: WriteBatch, record: TransactionRecord) -> T:
-            records.save(batch, record)
             return action(batch, record.txn_id)
 
         with self._handle.lock:

@@ -62,7 +62,6 @@ def with_head(change: Callable[[TopicState], None]) -> Break:
     def run(batch: WriteBatch) -> None:
         head = state.load(batch, TOPIC)
         change(head)
-        state.save(batch, TOPIC, head)
 
     return run
 
@@ -71,7 +70,6 @@ def with_cursor(change: Callable[[Cursor], None]) -> Break:
     def run(batch: WriteBatch) -> None:
         cursor = cursors.load(batch, SUBSCRIPTION)
         change(cursor)
-        cursors.save(batch, SUBSCRIPTION, cursor)
 
     return run
 
