@@ -42,7 +42,7 @@ class Write:
 
 
 class Writing:
-    """The writes of one transaction in one batch: `check` judges every key, then `place` or `commit` writes."""
+    """The writes of one transaction in one batch: `judge` passes every key, then `place` or `commit` writes."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Writing:
         self._rows: list[tuple[Write, Row]] = []
         self._losers: list[tuple[TransactionRecord, Write]] = []
 
-    def check(self) -> None:
+    def judge(self) -> None:
         """Pass only if every key may be written. Only a refusal changes anything.
 
         Raises:

@@ -94,7 +94,7 @@ class Reaper:
                 self._looked_ns = now_ns
             self._end_orphaned(batch, REAP_PER_WRITE_MAX)
 
-    def run(self, batch: WriteBatch, limit: int) -> list[Ended]:
+    def reap(self, batch: WriteBatch, limit: int) -> list[Ended]:
         """End up to `limit`, whatever the policy: `transactions reap`."""
         ended = self._end_overdue(batch, limit)
         return ended + self._end_orphaned(batch, limit - len(ended))
