@@ -1,6 +1,6 @@
 """Appending a producer's messages to its topic, within one write batch.
 
-Every condition of an append is checked at its instant: the topic still exists, the producer may publish, the sequence
+Every condition of an append is checked in the batch: the topic still exists, the producer may publish, the sequence
 ids are new. Messages sent at once and messages buffered by a transaction pass through here alike.
 """
 
@@ -30,7 +30,7 @@ from storage.values.txn_state import TransactionState
 
 
 class Progress:
-    """How far a producer has come: the name under which it publishes, and the sequence ids used so far."""
+    """The progress of a producer: the name under which messages are published, and the sequence ids used so far."""
 
     __slots__ = ("last_sequence_id", "name", "next_sequence")
 
@@ -56,7 +56,7 @@ class Outgoing:
 
 
 class Appender:
-    """One producer's side of its topic.
+    """A producer at a topic.
 
     Attributes:
         progress: as the last committed batch left it.
@@ -185,7 +185,7 @@ class BatchAppend:
     def _write_entry(
         self, name: str, part: Columns | PackedColumns, ids: Sequence[int], *, is_given: bool
     ) -> Position:
-        """Write one entry to the log, and what its transaction notes of it."""
+        """Write one entry to the log, and note the entry with the transaction."""
         topic, count = self._topic, len(ids)
         assert topic is not None, "an append follows a check"
         first: int | list[int] = ids[0]

@@ -1,4 +1,4 @@
-"""The begin of a transaction in its process: what was asked for, the timestamp, the deadline, and the record later.
+"""The begin of a transaction in its process: the request, the timestamp, the deadline, and the record later.
 
 An attached transaction begins without a commit. The timestamp comes from the shared page of the read cache, under the
 writer gate and below a mark that is durably reserved (docs/decisions/0015). In a store without tables a transaction has

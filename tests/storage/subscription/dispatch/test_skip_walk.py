@@ -644,10 +644,7 @@ class TestVisibleSet:
         send(store, "k=open", txn=txn)
         send(store, "k=held", "free")
         assert receive(consumer) == "free"
-        if end == "commit":
-            store.commit_transaction(txn)
-        else:
-            store.admin.transactions.abort_transaction(txn)
+        end_transaction(store, end, txn)
         assert store.admin.subscriptions.skip_messages("t", "a", 2)["skipped"] == skipped
         assert store.maintenance.verify_store(full=True) == []
         send(store, "k=next")
