@@ -12,6 +12,7 @@ from storage import EARLIEST, Consumer, IsolationLevel, MessageId, OnOpen, Posit
 from storage.disk.schema import AWAITED, DELIVERIES, HELD
 from storage.errors import InvalidValue, NotDeliverable, SubscriptionBusy
 from storage.process.clock import ManualClock
+from tests.storage.ending import end_transaction
 
 RC, RU = IsolationLevel
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
