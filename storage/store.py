@@ -287,6 +287,7 @@ class Store:
             InvalidValue: skip with another type or level.
             SubscriptionBusy: attached consumers have another type, level or on-open, or the type is Exclusive.
         """
+        from storage.client.attachment import Attachment
         from storage.client.consumer import Consumer
         from storage.subscription import attach
         from storage.subscription.isolation import SubscriptionMode
@@ -297,7 +298,8 @@ class Store:
         dead_letters = attach.DeadLetterPolicy(dead_letter_topic, max_redeliver_count)
         options = attach.SubscribeOptions(topic, subscription_name, mode, initial_position, dead_letters)
         attached = attach.attach(self.connection, self.engine.coordinator, options, consumer_name)
-        return Consumer(self.connection, self.engine.coordinator, *attached, receiver_queue_size)
+        attachment = Attachment(self.connection, self.engine.coordinator, *attached)
+        return Consumer(attachment, receiver_queue_size)
 
     # Tables
 
