@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from storage.disk.codec import key1, key3, key_through, pack, unpack
+from storage.disk.codec import U64X2, key1, key3, key_through, pack, unpack
 from storage.disk.schema import DELIVERIES
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import message_set
 from storage.subscription.cursor import Cursor
-from storage.values.position import Position
+from storage.values.position import Position, as_position
 
 NOBODY = 0
 PENDING = -1
@@ -61,7 +61,7 @@ class Delivery:
 
     @classmethod
     def decode(cls, key: bytes, payload: memoryview) -> Delivery:
-        at = Position(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:], "big"))
+        at = as_position(U64X2.unpack(key[8:]))
         count, packed = unpack(payload)
         parts = [DeliveryPart(message_set.decode(fields[0], count), *fields[1:]) for fields in packed]
         delivery = cls(at, count, parts)
@@ -143,7 +143,9 @@ class Deliveries(Generic[V]):
 
     def find(self, at: Position) -> Delivery | None:
         """Find the delivery of an entry, or None."""
-        return find(self._view, self._subscription_id, at)
+        key = key3(self._subscription_id, *at)
+        payload = self._view.get(DELIVERIES, key)
+        return None if payload is None else Delivery.decode(key, payload)
 
     def scan(self, start: Position | None = None) -> Iterator[Delivery]:
         """Yield the deliveries in position order."""

@@ -15,9 +15,10 @@ from txnctl.report.words import description
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    Model = dict[str, Any]
+    from txnctl.output.row import Row
+
+    Model = Row
 
 WIDE, NARROW = 960, 360
 """The widths of the two pictures."""
@@ -152,7 +153,9 @@ class _Layout:
         before = cut - (2 * _BREAK if self._axis.join else _MARGIN)
         if end <= before or begin >= cut:
             return begin, end - begin
-        return max((begin, before - begin), (cut + _MARGIN, end - cut - _MARGIN), key=lambda each: each[1])
+        return max(
+            (begin, before - begin), (cut + _MARGIN, end - cut - _MARGIN), key=lambda stretch: stretch[1]
+        )
 
     def _segments(self) -> Iterator[tuple[str, int, int]]:
         """Name the stretches of the axis: a ledger each, or several that are too short to be drawn alone."""

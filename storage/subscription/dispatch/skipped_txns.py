@@ -19,7 +19,7 @@ from storage.subscription import message_set
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic.entry import Entry
 from storage.txn import record as records
-from storage.values.position import Position
+from storage.values.position import Position, as_position
 from storage.values.txn_state import TransactionState
 
 
@@ -45,7 +45,7 @@ class SkippedTxn:
     def decode(cls, txn: int, payload: memoryview) -> SkippedTxn:
         skipped = cls(txn)
         examined, skipped.blocked = unpack(payload)
-        skipped.examined = Position(*examined)
+        skipped.examined = as_position(examined)
         return skipped
 
 
