@@ -12,6 +12,7 @@ from storage import EARLIEST, Consumer, IsolationLevel, MessageId, OnOpen, Posit
 from storage.disk.schema import AWAITED, DELIVERIES, HELD
 from storage.errors import InvalidValue, NotDeliverable, SubscriptionBusy
 from storage.process.clock import ManualClock
+from tests.storage.ending import end_transaction
 
 RC, RU = IsolationLevel
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
@@ -644,7 +645,7 @@ class TestVisibleSet:
         send(store, "k=open", txn=txn)
         send(store, "k=held", "free")
         assert receive(consumer) == "free"
-        getattr(store, f"{end}_transaction")(txn)
+        end_transaction(store, end, txn)
         assert store.admin.subscriptions.skip_messages("t", "a", 2)["skipped"] == skipped
         assert store.maintenance.verify_store(full=True) == []
         send(store, "k=next")
