@@ -8,7 +8,7 @@ import pytest
 
 from storage import Store, faults
 from storage.client.append import Appender, Outgoing
-from storage.client.work.beginning import Beginning, BeginOptions
+from storage.client.work.beginning import Beginning, BeginRequest
 from storage.client.work.handle import TransactionHandle
 from storage.topic import catalogue as topics
 from storage.topic.entry import Columns
@@ -23,7 +23,7 @@ def new_handle(store: Store) -> Callable[[], TransactionHandle]:
 
     def make() -> TransactionHandle:
         connection, coordinator = store.connection, store.engine.coordinator
-        beginning = Beginning.now(connection, coordinator, BeginOptions(MINUTE_MS, None))
+        beginning = Beginning.now(connection, coordinator, BeginRequest(MINUTE_MS, None))
         return TransactionHandle(connection, coordinator, beginning)
 
     return make

@@ -34,11 +34,15 @@ class TestRecord:
     def test_the_first_batch_makes_the_record(self, store: Store, new_handle: NewHandle) -> None:
         """And a handle that runs nothing leaves no trace."""
         handle, idle = new_handle(), new_handle()
-        assert (handle.txn_id, store.info()["transactions"]) == (0, 0)
+        assert (handle.txn_id, store.reports.store_info()["transactions"]) == (0, 0)
         handle.run(label)
         handle.run(label)
         assert (handle.txn_id, count_of(store, handle)) == (1, 2)
-        assert (idle.txn_id, idle.state, store.info()["transactions"]) == (0, TransactionState.OPEN, 1)
+        assert (idle.txn_id, idle.state, store.reports.store_info()["transactions"]) == (
+            0,
+            TransactionState.OPEN,
+            1,
+        )
 
     @pytest.mark.parametrize("end", ["commit", "abort"])
     def test_an_end_without_a_record_is_written_when_asked_for(
@@ -50,11 +54,11 @@ class TestRecord:
             assert handle.commit_without_record()
         else:
             handle.abort(None)
-        before = store.info()["commits"]
+        before = store.reports.store_info()["commits"]
         handle.materialise()
         handle.materialise()
-        shown = store.show_transaction(TxnID(handle.txn_id))
-        assert (shown["state"], store.info()["commits"] - before) == (handle.state.value, 1)
+        shown = store.reports.show_transaction(TxnID(handle.txn_id))
+        assert (shown["state"], store.reports.store_info()["commits"] - before) == (handle.state.value, 1)
 
     def test_a_batch_after_an_end_is_refused(self, new_handle: NewHandle) -> None:
         """By a record that names the transaction."""
@@ -143,7 +147,7 @@ class TestDoubt:
         with pytest.raises(KeyboardInterrupt):
             handle.run(change, lambda: events.append("settled"))
         assert events == []
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         with pytest.raises(TransactionNotOpen):
             handle.run(change, lambda: events.append("settled"))
         assert events == ["discarded"]
@@ -159,7 +163,7 @@ class TestDoubt:
         with pytest.raises(KeyboardInterrupt):
             handle.run(label)
         handle.resolve = real  # type: ignore[method-assign]
-        foreign = store.begin()
+        foreign = store.begin_transaction()
         assert handle.state is TransactionState.OPEN
         assert (foreign.least, handle.txn_id) == (1, 0)
         handle.run(label)

@@ -42,7 +42,7 @@ def dirty(store: Store) -> list[bytes | None]:
 
 def test_consecutive_sends_of_a_producer_are_one_entry(store: Store, new_appender: NewAppender) -> None:
     """A send of another producer, or one that brings sequence ids, begins the next entry."""
-    outbox, txn, p, q = Outbox(), store.begin().least, new_appender("p"), new_appender("q")
+    outbox, txn, p, q = Outbox(), store.begin_transaction().least, new_appender("p"), new_appender("q")
     receipts = [
         outbox.add(p, outgoing(b"0"), never),
         outbox.add(p, outgoing(b"1", b"2"), never),
@@ -66,7 +66,7 @@ def test_consecutive_sends_of_a_producer_are_one_entry(store: Store, new_appende
 
 def test_a_lost_batch_keeps_everything(store: Store, new_appender: NewAppender) -> None:
     """Receipts and producers know nothing of it, and the next batch stores the messages once."""
-    outbox, txn, p = Outbox(), store.begin().least, new_appender("p")
+    outbox, txn, p = Outbox(), store.begin_transaction().least, new_appender("p")
     receipt = outbox.add(p, outgoing(b"0"), never)
     with pytest.raises(KeyError):
         write(store, outbox, txn, KeyError())
@@ -93,7 +93,7 @@ def test_the_capacity_counts_a_message_with_its_overhead(new_appender: NewAppend
 
 def test_a_conflict_over_a_sequence_id_keeps_everything(store: Store, new_appender: NewAppender) -> None:
     """It is found while messages are appended; the batch is dropped as a whole."""
-    p, other, txn = new_appender("p"), store.begin(), store.begin().least
+    p, other, txn = new_appender("p"), store.begin_transaction(), store.begin_transaction().least
     store.create_producer("t", producer_name="p", connected=False).send(b"theirs", sequence_id=1, txn=other)
     outbox = Outbox()
     outbox.add(p, outgoing(b"0", b"1", ids=[0, 1]), never)
@@ -104,13 +104,13 @@ def test_a_conflict_over_a_sequence_id_keeps_everything(store: Store, new_append
 
 def test_a_fenced_producer_dooms_and_learns_of_it(store: Store, new_appender: NewAppender) -> None:
     """The check leaves the doom of the transaction; when the messages are discarded, the producer is told."""
-    p, txn, outbox = new_appender("p"), store.begin(), Outbox()
+    p, txn, outbox = new_appender("p"), store.begin_transaction(), Outbox()
     outbox.add(p, outgoing(b"never"), never)
-    store.admin.delete_topic("t", force=True)
+    store.admin.topics.delete_topic("t", force=True)
     store.create_topic("t")
     with pytest.raises(ProducerFenced):
         write(store, outbox, txn.least)
-    assert (p.fenced, store.show_transaction(txn)["reason"]) == (None, "fenced")
+    assert (p.fenced, store.reports.show_transaction(txn)["reason"]) == (None, "fenced")
     outbox.discard()
     assert isinstance(p.fenced, ProducerFenced)
     assert outbox.is_empty
@@ -118,7 +118,7 @@ def test_a_fenced_producer_dooms_and_learns_of_it(store: Store, new_appender: Ne
 
 def test_a_receipt_that_is_looked_at_has_its_batch_stored(store: Store, new_appender: NewAppender) -> None:
     """By the owner of the outbox, which is asked once."""
-    outbox, txn, asked = Outbox(), store.begin().least, list[BufferedBatch]()
+    outbox, txn, asked = Outbox(), store.begin_transaction().least, list[BufferedBatch]()
 
     def locate(batch: BufferedBatch) -> None:
         asked.append(batch)

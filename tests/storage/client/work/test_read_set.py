@@ -68,7 +68,7 @@ def test_a_key_that_was_read_is_protected(
     store: Store, new_handle: NewHandle, table: Table, entry: TableEntry
 ) -> None:
     """An older transaction may not write it any more; any other key it may."""
-    writers = [store.begin(), store.begin()]
+    writers = [store.begin_transaction(), store.begin_transaction()]
     read_set(new_handle()).read_key(entry, b"a")
     assert [is_refused(table, key, txn) for key, txn in zip((b"a", b"b"), writers, strict=True)] == [
         True,
@@ -87,7 +87,7 @@ def test_a_page_protects_the_part_that_was_read(
 ) -> None:
     """The whole range, or the part up to the last row where the limit is reached; keys that are missing included."""
     keys = [b"a", b"b", b"c", b"cc"]
-    writers = {key: store.begin() for key in keys}
+    writers = {key: store.begin_transaction() for key in keys}
     rows, rest = read_set(new_handle()).read_page(entry, ALL, ALL, limit)
     assert ([key for key, _ in rows], rest is None) == ([b"a", b"b", b"c", b"d"][:limit], limit is None)
     assert [key for key in keys if is_refused(table, key, writers[key])] == protected
@@ -111,12 +111,12 @@ def test_an_intent_in_the_way_is_pushed(
     store: Store, new_handle: NewHandle, table: Table, entry: TableEntry
 ) -> None:
     """The reader then reads again, with a record of its own."""
-    loser = store.begin(priority="low")
+    loser = store.begin_transaction(priority="low")
     table.put(b"a", b"9", txn=loser)
     handle = new_handle()
     seen = read_set(handle).read_key(entry, b"a")
     assert seen is not None
-    assert (seen.value, store.show_transaction(loser)["state"]) == (b"1", "ABORTED")
+    assert (seen.value, store.reports.show_transaction(loser)["state"]) == (b"1", "ABORTED")
     assert handle.txn_id
 
 

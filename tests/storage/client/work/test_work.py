@@ -8,7 +8,8 @@ import pytest
 
 from storage import IsolationLevel, Store, Table
 from storage.client.append import Appender
-from storage.client.work.beginning import BeginOptions
+from storage.client.work.beginning import BeginRequest
+from storage.client.work.opening import begin_work
 from storage.client.work.work import Work
 from storage.errors import ProducerFenced, TransactionNotOpen, WriteTooOld
 from storage.limits import BUFFER_KEYS_MAX
@@ -37,11 +38,11 @@ def entry(table: Table) -> TableEntry:
 def work(store: Store, table: Table) -> Work:
     """A transaction that has just begun, in a process that has begun one before."""
     table.put(b"warm", b"")
-    return Work.begin(store.connection, store.engine.coordinator, BeginOptions(MINUTE_MS, None))
+    return begin_work(store.connection, store.engine.coordinator, BeginRequest(MINUTE_MS, None))
 
 
 def commits(store: Store) -> int:
-    return int(store.info()["commits"])
+    return int(store.reports.store_info()["commits"])
 
 
 def dirty(store: Store) -> list[bytes | None]:
@@ -49,7 +50,7 @@ def dirty(store: Store) -> list[bytes | None]:
 
 
 def keys_held(store: Store) -> list[bytes]:
-    return [row["key"] for row in store.intents()]
+    return [row["key"] for row in store.reports.list_intents()]
 
 
 def test_a_flush_writes_both_parts_in_one_batch(
@@ -70,7 +71,7 @@ def test_everything_is_checked_before_anything_is_written(
     store: Store, work: Work, table: Table, entry: TableEntry, new_appender: NewAppender
 ) -> None:
     """A key that is refused leaves no message; a producer that is refused leaves no key."""
-    other = Work.begin(store.connection, store.engine.coordinator, BeginOptions(MINUTE_MS, None))
+    other = begin_work(store.connection, store.engine.coordinator, BeginRequest(MINUTE_MS, None))
     p = new_appender("p")
     for each in (work, other):
         each.buffer_messages(p, outgoing(b"never"))
@@ -78,7 +79,7 @@ def test_everything_is_checked_before_anything_is_written(
     table.put(b"k", b"newer")
     with pytest.raises(WriteTooOld):
         work.flush()
-    store.admin.delete_topic("t", force=True)
+    store.admin.topics.delete_topic("t", force=True)
     store.create_topic("t")
     with pytest.raises(ProducerFenced):
         other.commit()
@@ -146,7 +147,7 @@ def test_a_failure_of_the_watch_is_raised_once(
 ) -> None:
     """By the next operation, whichever; after it the transaction is known to be aborted."""
     work.buffer_messages(new_appender("p"), outgoing(b"never"))
-    store.admin.delete_topic("t", force=True)
+    store.admin.topics.delete_topic("t", force=True)
     store.create_topic("t")
     clock.advance(KEPT_NS / 1e9 + 0.5)
     with pytest.raises(ProducerFenced):

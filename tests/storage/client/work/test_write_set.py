@@ -106,18 +106,18 @@ class TestBatch:
 
     def test_a_flush_leaves_intents(self, store: Store, table: Table) -> None:
         """The commit makes versions of them; settling empties the set."""
-        write_set, txn = new_set(store), store.begin()
+        write_set, txn = new_set(store), store.begin_transaction()
         write_set.add(put(b"k", table_id=table.table_id))
         apply(store, write_set, txn)
         write_set.settle()
         assert write_set.is_empty
-        assert [row["key"] for row in store.intents()] == [b"k"]
-        store.commit(txn)
+        assert [row["key"] for row in store.reports.list_intents()] == [b"k"]
+        store.commit_transaction(txn)
         assert table.get(b"k") == b"v"
 
     def test_a_commit_leaves_versions(self, store: Store, table: Table) -> None:
         """No intent is written where the transaction is decided in the same batch."""
-        write_set, txn = new_set(store), store.begin()
+        write_set, txn = new_set(store), store.begin_transaction()
         write_set.add(put(b"k", table_id=table.table_id))
 
         def change(batch: WriteBatch) -> None:
@@ -128,37 +128,37 @@ class TestBatch:
             store.engine.coordinator.commit(batch, txn.least, store.connection.owner, prepare)
 
         store.connection.write(change, naming=txn.least)
-        assert (store.intents(), table.get(b"k")) == ([], b"v")
+        assert (store.reports.list_intents(), table.get(b"k")) == ([], b"v")
 
     def test_a_refusal_leaves_the_doom_only(self, store: Store, table: Table) -> None:
         """One key is too old: the transaction is aborted, durably, and no key is written."""
-        write_set, txn = new_set(store), store.begin()
+        write_set, txn = new_set(store), store.begin_transaction()
         for key in (b"a", b"b"):
             write_set.add(put(key, table_id=table.table_id))
         table.put(b"b", b"newer")
         with pytest.raises(WriteTooOld):
             apply(store, write_set, txn)
-        assert store.show_transaction(txn)["state"] == "ABORTED"
-        assert (table.get(b"a"), table.get(b"b"), store.intents()) == (None, b"newer", [])
+        assert store.reports.show_transaction(txn)["state"] == "ABORTED"
+        assert (table.get(b"a"), table.get(b"b"), store.reports.list_intents()) == (None, b"newer", [])
         assert not write_set.is_empty, "the holder of the set discards it"
 
     def test_losers_are_aborted_when_everything_has_passed(self, store: Store, table: Table) -> None:
         """A check alone aborts nobody."""
-        loser, winner = store.begin(priority="low"), store.begin()
+        loser, winner = store.begin_transaction(priority="low"), store.begin_transaction()
         table.put(b"k", b"loser", txn=loser)
         write_set = new_set(store)
         write_set.add(put(b"k", b"winner", table_id=table.table_id))
         store.connection.write(
             lambda batch: write_set.check(batch, records.get(batch, winner.least)), naming=winner.least
         )
-        assert store.show_transaction(loser)["state"] == "OPEN"
+        assert store.reports.show_transaction(loser)["state"] == "OPEN"
         apply(store, write_set, winner)
-        assert store.show_transaction(loser)["state"] == "ABORTED"
+        assert store.reports.show_transaction(loser)["state"] == "ABORTED"
 
     def test_a_table_that_is_gone_is_refused(self, store: Store) -> None:
         """The transaction stays open."""
-        write_set, txn = new_set(store), store.begin()
+        write_set, txn = new_set(store), store.begin_transaction()
         write_set.add(put(b"k", table_id=99))
         with pytest.raises(TableNotFound):
             apply(store, write_set, txn)
-        assert store.show_transaction(txn)["state"] == "OPEN"
+        assert store.reports.show_transaction(txn)["state"] == "OPEN"
