@@ -37,8 +37,8 @@ class CrewFigures(TypedDict):
     """The saved figures of a crew's bursts; lists have an item for each burst or process."""
 
     bursts: int
-    perSecond: list[float]  # noqa: N815 - a key of the saved JSON
-    byProcess: list[int]  # noqa: N815
+    perSecond: list[float]
+    byProcess: list[int]
     refused: int
     p50: list[float]
     p99: list[float]
