@@ -22,7 +22,7 @@ from txnctl.spark.source.topic_reader import plan_ranges
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from txnctl.spark.ledger_files.file_piece import Bounds
+    from txnctl.spark.ledger_files.file_partition import Bounds
 
 
 def read_topic(spark: SparkSession, **given: str) -> DataFrame:
