@@ -8,7 +8,7 @@ typed line on and replaces only the text after the last colon.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from click.shell_completion import (
     BashComplete,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import click
 
     from storage import Store
+    from txnctl.output.row import Row
 
 VARIABLE = "_TXNCTL_COMPLETE"
 
@@ -140,7 +141,7 @@ def subscriptions(context: click.Context, incomplete: str) -> list[CompletionIte
         return []
 
     def find(store: Store) -> list[CompletionItem]:
-        found: dict[str, Any] = store.reports.topic_stats(topic)["subscriptions"]
+        found: Row = store.reports.topic_stats(topic)["subscriptions"]
         return [
             CompletionItem(name, help=f"{each.get('type')}, {each.get('subscriptionIsolationLevel')}")
             for name, each in found.items()
@@ -181,7 +182,7 @@ def sessions(context: click.Context, incomplete: str) -> list[CompletionItem]:
     return _looked_up(context, find, incomplete)
 
 
-def _token(store: Store, row: dict[str, Any]) -> str | None:
+def _token(store: Store, row: Row) -> str | None:
     """The token of a session, which reports do not show; None if it has gone meanwhile."""
     from storage.topic import catalogue as topics
     from storage.topic.producers import session as sessions
@@ -192,13 +193,13 @@ def _token(store: Store, row: dict[str, Any]) -> str | None:
         return None if found is None else found.token
 
 
-def _name_and_owner(row: dict[str, Any]) -> str:
+def _name_and_owner(row: Row) -> str:
     from txnctl.fields.producer import alive
 
     return ", ".join([row["producerName"], row["name"], alive(row), str(row["owner"]).partition(" (")[0]])
 
 
-def _age_and_owner(row: dict[str, Any]) -> str:
+def _age_and_owner(row: Row) -> str:
     from txnctl.output.human import duration
 
     age, owner = row.get("ageMs"), row.get("owner")

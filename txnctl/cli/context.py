@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from txnctl.cli.declaration import Declaration
     from txnctl.output.field import Field
     from txnctl.output.progress import Progress
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SHARED = "shared_"
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from os import environ
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +19,8 @@ from txnctl.output.escape import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from txnctl.output.row import Row
 
 
 class Terminated(BaseException):
@@ -50,7 +52,7 @@ class Failure:
         *,
         hint: str | None = None,
         retryable: bool = False,
-        details: dict[str, Any] | None = None,
+        details: Row | None = None,
     ) -> None:
         self.code = code
         self.exit_code = exit_code
@@ -59,7 +61,7 @@ class Failure:
         self.retryable = retryable
         self.details = details or {}
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """The object that `-o json` prints."""
         return {
             "code": self.code,

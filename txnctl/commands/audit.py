@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 audit = Group("audit", "Who changed what, when, and why.")
 
@@ -62,7 +63,7 @@ def show(context: Context, number: int) -> None:
     context.show(context.store.reports.show_audit_record(number), table=_lines)
 
 
-def _lines(row: dict[str, Any]) -> Iterator[str]:
+def _lines(row: Row) -> Iterator[str]:
     """One line a fact, then one line an effect."""
     for field in CHANGES:
         if field.heading:
@@ -71,7 +72,7 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
     yield from _effects(row["effects"], 2)
 
 
-def _effects(found: dict[str, Any], indent: int) -> Iterator[str]:
+def _effects(found: Row, indent: int) -> Iterator[str]:
     """One line a fact; nested values below the name, indented."""
     for name, value in found.items():
         if name.endswith("Ms") and f"{name[:-2]}At" in found:

@@ -13,11 +13,10 @@ from txnctl.output.field import Field
 from txnctl.output.human import duration, plural
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
     from txnctl.demo.narrator import Check, Narrator
     from txnctl.demo.transaction import BankTransaction
+    from txnctl.output.row import Row
 
 FIELDS = (
     Field("ok", "boolean", "Whether every check held."),
@@ -149,9 +148,7 @@ def _narrator(context: Context, pause: bool) -> Narrator:
     )
 
 
-def _play(
-    context: Context, lines: list[BankTransaction], narrator: Narrator, keep: bool
-) -> tuple[dict[str, Any], bool]:
+def _play(context: Context, lines: list[BankTransaction], narrator: Narrator, keep: bool) -> tuple[Row, bool]:
     """Play the story in a new store; return the facts and whether the store is kept."""
     import os
     import tempfile
@@ -179,7 +176,7 @@ def _play(
             rmtree(temporary, ignore_errors=True)
 
 
-def _farewell(narrator: Narrator, facts: dict[str, Any]) -> None:
+def _farewell(narrator: Narrator, facts: Row) -> None:
     """Print the result, and commands to try."""
     import shlex
 
@@ -209,7 +206,7 @@ def _farewell(narrator: Narrator, facts: dict[str, Any]) -> None:
     narrator.line()
 
 
-def _failure(failed: list[Check], facts: dict[str, Any]) -> Exception:
+def _failure(failed: list[Check], facts: Row) -> Exception:
     return TxnctlError(
         f"{len(failed)} of {len(facts['checks'])} checks of the demo failed, the first: {failed[0].name}",
         hint=f"This is a bug. Please report it with this output. The store is kept: {facts['store']}",

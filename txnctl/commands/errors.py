@@ -11,9 +11,8 @@ from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 errors = Group("errors", "List the error codes, explain one.")
 
@@ -50,7 +49,7 @@ def explain(context: Context, code: str) -> None:
     context.show(rows[code])
 
 
-def _all() -> dict[str, dict[str, Any]]:
+def _all() -> dict[str, Row]:
     # The root of the tree is never raised itself: the code `error` is no error.
     rows = {
         code: {

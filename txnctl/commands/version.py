@@ -9,9 +9,8 @@ from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 PACKAGES = ("click", "lmdb", "msgpack", "tabulate")
 
@@ -36,13 +35,13 @@ def version(context: Context) -> None:
     context.show(_versions())
 
 
-def _versions() -> dict[str, Any]:
+def _versions() -> Row:
     import platform
     from importlib.metadata import PackageNotFoundError, version as version_of
 
     from storage.disk.schema import FORMAT_NUMBER
 
-    row: dict[str, Any] = {
+    row: Row = {
         "txnctl": __version__,
         "storeFormat": FORMAT_NUMBER,
         "python": platform.python_version(),

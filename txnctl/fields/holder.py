@@ -8,9 +8,7 @@ from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 HOLDER = (
     Field("txnId", "id", "The transaction's id.", heading="TXN"),

@@ -7,9 +7,7 @@ from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 AS_OF = (
     Field("asOfAt", "time", "The moment of which the report speaks."),

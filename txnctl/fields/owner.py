@@ -7,9 +7,8 @@ from txnctl.output.human import duration
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _USUAL_PRIORITY = "medium"
 

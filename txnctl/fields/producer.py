@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from txnctl.output.row import Row
     from txnctl.output.screen import Screen
-
-    Row = dict[str, Any]
 
 NAMES = (
     Field("topic", "id", "The topic's full name.", heading=""),

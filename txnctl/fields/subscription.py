@@ -6,9 +6,7 @@ from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 NAMES = (
     Field("topic", "id", "The topic's full name.", heading=""),

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from storage.client.table import Row as TableRow
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 NAME = Field("table", "id", "The table.")
 

@@ -7,9 +7,8 @@ from txnctl.output.human import UNKNOWN, plural
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 _RUNS_SHOWN = 8
 _KEYS_SHOWN = 8
 

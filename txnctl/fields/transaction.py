@@ -7,9 +7,7 @@ from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 ROW = (
     Field("txnId", "id", "The transaction's id.", heading="TXN"),

@@ -11,9 +11,8 @@ from bisect import bisect_right
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _BEFORE = 4
 """The part before the focus takes at most one in so many columns."""

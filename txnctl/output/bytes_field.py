@@ -10,13 +10,14 @@ from txnctl.output.human import UNKNOWN, size
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+
+    from txnctl.output.row import Row
 
 CELL_MAX = 400
 """Bytes of a key or value in a table; the other formats give all of it."""
 
 
-def bytes_field(name: str, value: bytes | None) -> dict[str, Any]:
+def bytes_field(name: str, value: bytes | None) -> Row:
     """The field `name`, or `nameBase64`; null where there is nothing."""
     if value is None:
         return {name: None}

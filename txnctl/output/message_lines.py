@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from txnctl.output.row import Row
+
 
 class Parsed:
     """Messages as parallel columns, and the lines that are none.
@@ -78,7 +80,7 @@ def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = Fal
 _HINT = 'A line is an object such as {"value":"text","key":"k","properties":{"p":"v"},"eventTimeMs":1700000000000}.'
 
 
-def _named(found: dict[str, Any]) -> dict[str, str] | None:
+def _named(found: Row) -> dict[str, str] | None:
     properties = found.get("properties")
     if not properties and properties in (None, {}):
         return None
@@ -91,7 +93,7 @@ def _named(found: dict[str, Any]) -> dict[str, str] | None:
     return properties
 
 
-def _event_time(found: dict[str, Any]) -> int | None:
+def _event_time(found: Row) -> int | None:
     time = found.get("eventTimeMs")
     if time is not None and type(time) is not int:
         raise Unreadable('"eventTimeMs" is not an integer')

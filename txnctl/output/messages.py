@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from storage.topic.entry import Entry
     from storage.topic.message import Message
+    from txnctl.output.row import Row
 
     Quote = Callable[[str], str]
 
@@ -121,7 +122,7 @@ def message_lines(messages: Iterable[Message], *, terminal: bool = False) -> byt
     return "".join(lines).encode()
 
 
-def message_row(message: Message, *, delivered: bool = False) -> dict[str, Any]:
+def message_row(message: Message, *, delivered: bool = False) -> Row:
     """The same as a row, for `-o json` and tables; `delivered` adds the fields of a subscription."""
     row = {"messageId": str(message.message_id), **bytes_field("value", message.value)}
     row |= bytes_field("key", message.key)

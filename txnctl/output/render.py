@@ -8,11 +8,9 @@ from txnctl.output.escape import printable, printable_row
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
 
     from txnctl.output.field import Field
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 
 def one(

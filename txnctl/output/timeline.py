@@ -12,9 +12,8 @@ from txnctl.output.human import UNKNOWN, duration, plural
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _NAME_MAX = 20
 _COLUMNS_MIN = 20

@@ -11,9 +11,7 @@ from txnctl.report.markup import Markup, tag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SUBSCRIPTIONS = (
     Field("subscription", "id", "The subscription."),

@@ -16,9 +16,8 @@ from txnctl.report.style import STYLE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The Content-Security-Policy of the page: nothing but its own inline style."""

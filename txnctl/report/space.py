@@ -10,9 +10,8 @@ from txnctl.report.markup import Markup
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 
 def section(report: Row) -> Markup:

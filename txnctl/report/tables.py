@@ -14,11 +14,9 @@ from txnctl.report.markup import Markup, foreign, join, tag
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
     from txnctl.output.field import Field
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 SHOWN = 20
 """Rows of a table that are not folded."""

@@ -15,9 +15,10 @@ from txnctl.report.words import description
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    Model = dict[str, Any]
+    from txnctl.output.row import Row
+
+    Model = Row
 
 WIDE, NARROW = 960, 360
 """The widths of the two pictures."""

@@ -14,9 +14,8 @@ from txnctl.report.words import facts
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 DRAWN = 24
 """The most topics drawn."""

@@ -13,9 +13,8 @@ from txnctl.report.markup import Markup, foreign, join, tag
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _OPEN = 3
 """How many explanations are expanded, of transactions that are late or block messages."""

@@ -7,9 +7,7 @@ from txnctl.output.human import count, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SUBSCRIPTIONS_NAMED = 20
 

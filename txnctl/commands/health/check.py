@@ -13,12 +13,11 @@ from txnctl.output.json_text import indented
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
     from storage.errors import TxnctlError
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 FORMATS = ("nagios", "prometheus", "json")
 

@@ -9,12 +9,10 @@ from txnctl.output.prometheus import Metric
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from storage.errors import TxnctlError
     from txnctl.cli.failure import Failure
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _BY_NAME = {each.name: each for each in MEASURES}
 _LESS_IS_WORSE = {each.name for each in MEASURES if each.less_is_worse}

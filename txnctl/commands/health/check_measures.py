@@ -13,9 +13,8 @@ from txnctl.output.human import count, duration, size
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 STATES = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 """In the order of their exit codes."""

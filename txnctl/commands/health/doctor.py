@@ -14,12 +14,10 @@ from txnctl.output.screen import WIDTH, next_command
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from storage.errors import TxnctlError
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 DIAGNOSIS = (
     VERDICT,

@@ -11,11 +11,7 @@ from txnctl.output.stream import drop_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
 
 _REDRAW = "\x1b[H\x1b[2J"
 _EVERY = "2s"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
     from txnctl.pipelines.audit import Findings
 
 FIELDS = (
@@ -125,7 +126,7 @@ def audit(context: Context, topic: str, table: str, **how: Any) -> None:
         context.exit(CONDITION_FOUND)
 
 
-def _report(context: Context, row: dict[str, Any]) -> list[str]:
+def _report(context: Context, row: Row) -> list[str]:
     agree = row["accounts"] - row["differing"]
     lines = [f"{agree:,} of {plural(row['accounts'], 'account')} agree. {duration(row['elapsedMs'])}."]
     if row["skipped"]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 FIELDS = (
     Field("source", "text", "The full name of the topic, or the table."),
@@ -135,5 +136,5 @@ def _options(context: Context, topic: str | None, table: str | None, how: dict[s
     )
 
 
-def _sentence(row: dict[str, Any]) -> str:
+def _sentence(row: Row) -> str:
     return f"Wrote {plural(row['rows'], 'row')} to {row['destination']}. {duration(row['elapsedMs'])}."

@@ -28,7 +28,7 @@ They run in this process on all its cores, unless --master names a cluster.
         ),
         "monitor": (
             "txnctl.commands.pipeline.monitor:monitor",
-            "Watch the money of a topic as it is written, final or not.",
+            "Watch the money of a topic as soon as written, final or not.",
         ),
         "settle": (
             "txnctl.commands.pipeline.settle:settle",
@@ -38,9 +38,6 @@ They run in this process on all its cores, unless --master names a cluster.
             "txnctl.commands.pipeline.audit:audit",
             "Recompute all balances from a topic, and compare.",
         ),
-        "run": (
-            "txnctl.commands.pipeline.run:run",
-            "Run a Python program of yours with a Spark session.",
-        ),
+        "run": ("txnctl.commands.pipeline.run:run", "Run a Python program of yours with a Spark session."),
     },
 )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 FIELDS = (
     Field("topic", "id", "The full name of the topic."),
@@ -114,7 +115,7 @@ def _see_to_topic(context: Context, topic: str, create: bool) -> None:
         store.reports.topic_stats(topic)
 
 
-def _sentence(row: dict[str, Any]) -> str:
+def _sentence(row: Row) -> str:
     from storage.values.names import short_topic_name
 
     left_out = f"; left out {plural(row['skipped'], 'row')}" if row["skipped"] else ""

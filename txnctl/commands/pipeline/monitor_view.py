@@ -11,12 +11,10 @@ from txnctl.output.human import plural
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
     from txnctl.pipelines.monitor import GroupSums, View
-
-    Row = dict[str, Any]
 
 FIELDS = (
     Field("topic", "id", "The full name of the topic."),

@@ -11,13 +11,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Self
 
     from txnctl.cli.context import Context
     from txnctl.output.progress import Progress
+    from txnctl.output.row import Row
     from txnctl.pipelines.offload import OffloadReport
-
-    Row = dict[str, Any]
 
 OFFLOADED = (
     Field("topic", "text", "The topic's full name."),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
     from txnctl.pipelines.settle import Settlement
 
 FIELDS = (
@@ -130,7 +131,7 @@ def settle(context: Context, topic: str, table: str, **how: Any) -> None:
     context.show(row, table=_sentence)
 
 
-def _sentence(row: dict[str, Any]) -> str:
+def _sentence(row: Row) -> str:
     through = f"; settled through {row['through']}" if row["through"] else ""
     return (
         f"Applied {plural(row['requests'], 'request')} to {row['table']} in "

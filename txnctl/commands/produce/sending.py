@@ -14,12 +14,12 @@ from txnctl.cli.leaving import leave_soon
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
     from storage import Transaction, TxnID
     from storage.client.producer import Producer
     from storage.values.receipt import BatchReceipt
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 _LOOK_S = 0.01
 """Two clocks may differ about a deadline by this much; then it is looked at again."""
@@ -307,7 +307,7 @@ class Sending:
             reason="timed-out",
         )
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """The result as a row."""
         from storage.values.names import full_topic_name, short_topic_name
 

@@ -12,11 +12,9 @@ from txnctl.output.screen import dry_run_heading
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 FENCED = (
     *NAMES,

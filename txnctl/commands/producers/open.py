@@ -10,13 +10,9 @@ from txnctl.fields.producer import SESSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from storage import AccessMode
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
 
 _LEASE_S = 60.0
 

@@ -14,9 +14,8 @@ from txnctl.output.human import size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 
 COMPACTED = (
@@ -46,7 +45,7 @@ def compact(context: Context) -> None:
     context.show(row, table=_compacted)
 
 
-def _compacted(row: dict[str, Any]) -> list[str]:
+def _compacted(row: Row) -> list[str]:
     sizes = f"{row['path']}: {size(row['bytesBefore'])} -> {size(row['bytesAfter'])}."
     if row["dryRun"]:
         return ["DRY RUN: nothing was changed.", "", f"Would compact {sizes}"]

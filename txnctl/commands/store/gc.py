@@ -9,11 +9,9 @@ from txnctl.output.human import plural
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 COLLECTED = (
     Field("readersFreed", "integer", "Slots of the reader table that dead processes had."),

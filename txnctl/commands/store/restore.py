@@ -18,9 +18,8 @@ from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 
 RESTORED = (
@@ -65,7 +64,7 @@ def restore(context: Context, source: str, destination: str | None) -> None:
     context.show(row, table=_restored)
 
 
-def _restored(row: dict[str, Any]) -> list[str]:
+def _restored(row: Row) -> list[str]:
     what = (
         f"{row['path']}, incarnation {row['incarnation']}: "
         f"{plural(row['transactionsAborted'], 'transaction')} aborted, "

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from txnctl.output.row import Row
+
 
 _MODULE = "txnctl.commands.store.verification"
 """The name of this module, which a child process runs as its program."""
@@ -44,7 +46,7 @@ class Verification:
         self.path = abspath(path)
         self.total = 0
         self.done = 0
-        self.problems: list[dict[str, Any]] = []
+        self.problems: list[Row] = []
         self.invariants: list[int] = []
         self._full = full
         self._doing = "the file"
@@ -135,7 +137,7 @@ class Verification:
         self._child.stdout.close()
 
 
-def _error(fields: dict[str, Any]) -> Exception:
+def _error(fields: Row) -> Exception:
     """The child's error, raised again here."""
     kind = ALL.get(fields["code"], CorruptStore)
     return kind(fields["message"], hint=fields["hint"], **fields["details"])

@@ -7,9 +7,8 @@ from txnctl.output.field import Field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 TRANSACTIONS_ABORTED = Field(
     "transactionsAborted", "list", "Open transactions with acknowledgements pending, aborted first."
 )

@@ -6,11 +6,7 @@ from txnctl.cli.value_types import Grammar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from storage.values.position import MessageId
-
-    Row = dict[str, Any]
 
 
 class MessageIdGrammar(Grammar):

@@ -19,12 +19,10 @@ from txnctl.output.human import duration, plural
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from storage.values.position import MessageId
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _DELAY_S = 60.0
 

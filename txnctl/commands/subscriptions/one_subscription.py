@@ -9,11 +9,9 @@ from txnctl.output.field import Field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _CONSUMERS = (
     Field("consumerName", "id", "The consumer.", heading="CONSUMER"),

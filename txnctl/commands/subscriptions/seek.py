@@ -15,13 +15,11 @@ from txnctl.output.screen import dry_run_heading
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from storage.values.position import Start
     from txnctl.cli.at_time import AtTime
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SETUP = (
     "txnctl topics create orders",

@@ -10,11 +10,8 @@ from txnctl.commands.subscriptions.cursor_move import SKIPPED, asked, skipped_li
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SETUP = (
     "txnctl topics create orders",

@@ -10,9 +10,8 @@ from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 DELETED = (
     NAME,
@@ -48,14 +47,14 @@ def delete(context: Context, table: str) -> None:
     context.show(done, table=lambda row: _report(row, context.force))
 
 
-def _report(row: dict[str, Any], force: bool) -> list[str]:
+def _report(row: Row, force: bool) -> list[str]:
     if not row["dryRun"]:
         return _lines(row)
     command = f'txnctl tables delete {row["table"]}{" --force" if force else ""} --yes --reason "..."'
     return ["DRY RUN: nothing was changed.", "", *_lines(row), "", f"Run: {command}"]
 
 
-def _lines(row: dict[str, Any]) -> list[str]:
+def _lines(row: Row) -> list[str]:
     """The deleted objects, a kind a line: `removes` in a dry run, `removed` afterwards."""
     tense, aborted = "s" if row["dryRun"] else "d", row["transactionsAborted"]
     lines = [f"  remove{tense}   table {row['table']}: {plural(row['rows'], 'row')}"]

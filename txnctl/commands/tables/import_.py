@@ -18,13 +18,13 @@ from txnctl.output.human import plural
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from storage import Transaction
     from storage.client.table import Table
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
     from txnctl.input.source import Source
+    from txnctl.output.row import Row
 
 IMPORTED = (
     NAME,
@@ -116,7 +116,7 @@ def import_(
     context.show(row, table=_sentence)
 
 
-def _sentence(row: dict[str, Any]) -> str:
+def _sentence(row: Row) -> str:
     waits = "" if row["txnId"] is None else f"; visible when transaction {row['txnId']} commits"
     return f"Imported {plural(row['rows'], 'row')} into {row['table']}{waits}."
 

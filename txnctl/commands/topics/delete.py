@@ -9,9 +9,8 @@ from txnctl.output.human import plural, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 DELETED = (
     Field("topic", "id", "The topic's full name."),
@@ -53,14 +52,14 @@ def delete(context: Context, topic: str) -> None:
     context.show(done, table=lambda row: _report(row, topic, context.force))
 
 
-def _report(row: dict[str, Any], topic: str, force: bool) -> list[str]:
+def _report(row: Row, topic: str, force: bool) -> list[str]:
     if not row["dryRun"]:
         return _lines(row)
     command = f'txnctl topics delete {topic}{" --force" if force else ""} --yes --reason "..."'
     return ["DRY RUN: nothing was changed.", "", *_lines(row), "", f"Run: {command}"]
 
 
-def _lines(row: dict[str, Any]) -> list[str]:
+def _lines(row: Row) -> list[str]:
     """The deleted objects, a kind a line: `removes` in a dry run, `removed` afterwards."""
     from storage.values.names import short_topic_name
 

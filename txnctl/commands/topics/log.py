@@ -10,14 +10,13 @@ from txnctl.output.field import Field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from storage import MessageId, Position, Store
     from storage.values.position import Extreme
     from txnctl.cli.context import Context
     from txnctl.cli.value_types import MessageRange
+    from txnctl.output.row import Row
 
-    Row = dict[str, Any]
     Start = Position | MessageId | Extreme | AtTime
 
 NEWEST_DEFAULT = 50

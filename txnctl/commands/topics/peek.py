@@ -15,11 +15,11 @@ from txnctl.output.messages import MESSAGE_FIELDS, message_row
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from storage import IsolationLevel, Message, MessageId, Position
     from storage.values.position import Extreme
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
     Start = Position | MessageId | Extreme | AtTime
 
@@ -117,13 +117,13 @@ def _messages(
     return context.store.reports.peek_messages(topic, subscription, count)
 
 
-def _table(context: Context, rows: Sequence[dict[str, Any]]) -> str:
+def _table(context: Context, rows: Sequence[Row]) -> str:
     return context.table_of(
         [{**row, "key": _cell(row, "key"), "value": _cell(row, "value")} for row in rows], COLUMNS
     )
 
 
-def _cell(row: dict[str, Any], name: str) -> str | None:
+def _cell(row: Row, name: str) -> str | None:
     """Text unchanged, bytes that are not UTF-8 as Base64; a long value is cut, with the length behind."""
     text: str | None = row[name] if name in row else f"base64:{row[name + 'Base64']}"
     if text is None or len(text) <= CELL_MAX:

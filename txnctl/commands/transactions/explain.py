@@ -14,12 +14,10 @@ from txnctl.output.screen import next_command, section
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 EXPLAINED = (
     *FIELDS,

@@ -11,11 +11,9 @@ from txnctl.output.screen import heading, next_command
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _NAMES_SHOWN = 3
 

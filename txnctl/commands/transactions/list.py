@@ -10,11 +10,7 @@ from txnctl.fields.transaction import ROW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
 
 
 @option("--ended", is_flag=True, help="Show the committed and aborted ones, the newest first.")

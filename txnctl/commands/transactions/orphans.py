@@ -7,11 +7,7 @@ from txnctl.commands.transactions.holding import HOLDING, show_holding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
 
 
 @option("--exit-code", is_flag=True, help="End with 8 if there is any.")

@@ -9,11 +9,7 @@ from txnctl.output.human import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
 
 _SETUP = (
     "txnctl topics create orders",

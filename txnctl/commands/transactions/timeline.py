@@ -10,11 +10,9 @@ from txnctl.output.screen import WIDTH, heading, next_command
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 MODEL = (
     Field("topic", "id", "The topic's full name."),

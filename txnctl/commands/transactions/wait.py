@@ -9,12 +9,9 @@ from txnctl.fields.transaction import FIELDS, with_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 
 @argument("txn", type=TXN_ID, required=False, help="The transaction. [env: TXNCTL_TXN]")
