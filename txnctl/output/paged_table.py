@@ -23,11 +23,11 @@ class PagedTable:
     def page(self, rows: Sequence[dict[str, str]]) -> str:
         """Text of the next rows: cells by heading, in order, harmless already; "" is nothing."""
         known = set(self._shown) | self._always
-        wanted = [name for name in rows[0] if name in known or any(row[name] for row in rows)] if rows else []
+        names = [name for name in rows[0] if name in known or any(row[name] for row in rows)] if rows else []
         lines = list(rows)
-        if wanted and wanted != self._shown:
-            self._shown = wanted
-            lines.insert(0, {name: name for name in wanted})
+        if names and names != self._shown:
+            self._shown = names
+            lines.insert(0, {name: name for name in names})
         for name in self._shown:
             self._widths[name] = max(self._widths.get(name, 0), *[len(line[name]) for line in lines])
         return "".join([self._line(line) for line in lines])
