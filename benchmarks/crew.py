@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from time import perf_counter, sleep
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypedDict
 
 _LEAD_S = 0.03
 """The delay from the command to the first operation, long enough to reach all processes."""
@@ -31,6 +31,17 @@ class Work(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class CrewFigures(TypedDict):
+    """The saved figures of a crew's bursts; lists have an item for each burst or process."""
+
+    bursts: int
+    perSecond: list[float]
+    byProcess: list[int]
+    refused: int
+    p50: list[float]
+    p99: list[float]
 
 
 @dataclass(slots=True)
@@ -67,11 +78,11 @@ class Crew:
         self._lines: list[Connection] = []
         self._processes = []
         for number in range(size):
-            here, there = context.Pipe()
-            process = context.Process(target=_serve, args=(make, number, there), daemon=True)
+            own_end, process_end = context.Pipe()
+            process = context.Process(target=_serve, args=(make, number, process_end), daemon=True)
             process.start()
-            there.close()
-            self._lines.append(here)
+            process_end.close()
+            self._lines.append(own_end)
             self._processes.append(process)
         for line in self._lines:
             assert line.recv() == "ready"
@@ -146,7 +157,7 @@ def percentile(turns: Sequence[Turn], number: int, percent: int) -> float:
     return times[min(len(times) - 1, len(times) * percent // 100)]
 
 
-def figures(turns: Sequence[Turn]) -> dict[str, Any]:
+def figures(turns: Sequence[Turn]) -> CrewFigures:
     """Return the saved figures of a crew's bursts."""
     processes = range(len(turns[0].done))
     return {

@@ -354,10 +354,10 @@ class Store:
             InvalidValue, InvalidName
         """
         from storage.client.transaction import Transaction
-        from storage.client.work.beginning import BeginOptions
+        from storage.client.work.beginning import BeginRequest
 
-        options = BeginOptions(_timeout_ms(timeout), labels, TransactionOptions(isolation, check, priority))
-        return Transaction.begin(self.connection, self.engine.coordinator, options)
+        request = BeginRequest(_timeout_ms(timeout), labels, TransactionOptions(isolation, check, priority))
+        return Transaction.begin(self.connection, self.engine.coordinator, request)
 
     def begin_transaction(
         self, *, timeout: float | None = None, labels: dict[str, str] | None = None,

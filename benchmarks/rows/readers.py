@@ -47,11 +47,11 @@ def reads_beside_writers(bench: Bench) -> Iterator[Comparison]:
     size = min(_WRITERS, bench.sizes.processes_max)
     scenes = {name: _Scene() for name in ("alone", "alone, strict", "beside", "beside, strict", "writers")}
     with bench.scratch() as directory:
-        place = directory / "store"
-        accounts.create(place, _KEYS)
+        store = directory / "store"
+        accounts.create(store, _KEYS)
         with (
-            Crew(partial(accounts.Reads, place, _KEYS), 1) as readers,
-            Crew(partial(accounts.Writes, place, _KEYS, size), size) as writers,
+            Crew(partial(accounts.Reads, store, _KEYS), 1) as readers,
+            Crew(partial(accounts.Writes, store, _KEYS, size), size) as writers,
         ):
             for _ in range(bench.sizes.crew_rounds):
                 _play(bench, scenes, readers, writers)

@@ -11,11 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from storage.client.producer import check_given_name
 from storage.client.transaction import Transaction, txn_number
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView, WriteBatch
-from storage.errors import InvalidValue, SessionNotFound, TxnctlError, WaitTimeout
+from storage.errors import InvalidName, InvalidValue, SessionNotFound, TxnctlError, WaitTimeout
 from storage.limits import DEATH_CHECK_S, SESSION_LEASE_MS_MAX
 from storage.process.clock import nanoseconds
 from storage.topic import catalogue as topics
@@ -27,7 +26,7 @@ from storage.topic.producers.session import ProducerSession, Token
 from storage.txn import reaper, record as records
 from storage.txn.coordinator import Coordinator
 from storage.txn.fence import Fence
-from storage.values.names import named
+from storage.values.names import LETTERS_PREFIX, check_name, named
 from storage.values.txn_id import TxnID
 
 OnTurn = Callable[[list[str]], None]
@@ -85,7 +84,7 @@ class ConnectOptions:
         self.topic = topic
         self.request = Request(
             mode,
-            None if name is None else check_given_name(name),
+            None if name is None else _check_given_name(name),
             epoch,
             None if resume is None else Token(resume),
             txn_id,
@@ -258,3 +257,18 @@ def _lease_ms(seconds: float) -> int:
     if not 0 < lease_ms <= SESSION_LEASE_MS_MAX:
         raise InvalidValue(f"a lease of {seconds:g} s is not between 1 ms and 24 h", leaseMs=lease_ms)
     return lease_ms
+
+
+def _check_given_name(name: str) -> str:
+    """Return a name that an application may give to a producer.
+
+    Raises:
+        InvalidName
+    """
+    check_name("producer name", name)
+    prefix, _, number = name.rpartition("-")
+    if (prefix == "producer" and number.isdigit()) or name.startswith(LETTERS_PREFIX):
+        raise InvalidName(
+            f"{name} is a name that the store gives", hint="Choose another name for the producer."
+        )
+    return name

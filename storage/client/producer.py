@@ -14,7 +14,7 @@ from storage.client.append import Appender, BatchAppend, Outgoing
 from storage.client.transaction import Transaction, txn_number
 from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
-from storage.errors import InvalidName, InvalidValue, ProducerFenced, StoreClosed
+from storage.errors import InvalidValue, ProducerFenced, StoreClosed
 from storage.limits import MESSAGE_BYTES_MAX
 from storage.topic.batching import (
     Commits,
@@ -32,7 +32,6 @@ from storage.topic.producers.access_mode import AccessMode
 from storage.topic.producers.credential import Connected, Credential
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator
-from storage.values.names import LETTERS_PREFIX, check_name
 from storage.values.position import LateMessageId, MessageId
 from storage.values.receipt import BatchReceipt, Shipment, StoredEntry
 from storage.values.txn_id import TxnID
@@ -298,18 +297,3 @@ class Producer:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-def check_given_name(name: str) -> str:
-    """`name`, if an application may give it to a producer.
-
-    Raises:
-        InvalidName
-    """
-    check_name("producer name", name)
-    prefix, _, number = name.rpartition("-")
-    if (prefix == "producer" and number.isdigit()) or name.startswith(LETTERS_PREFIX):
-        raise InvalidName(
-            f"{name} is a name that the store gives", hint="Choose another name for the producer."
-        )
-    return name

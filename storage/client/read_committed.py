@@ -12,7 +12,7 @@ from storage.txn.options import CheckMode
 from storage.values.txn_state import TransactionState
 
 if TYPE_CHECKING:
-    from storage.client.work.beginning import BeginOptions
+    from storage.client.work.beginning import BeginRequest
     from storage.client.work.work import Work
     from storage.disk.connection import Connection
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class ReadCommittedTransaction(Transaction):
     """Reads tables as committed. Its state is of this process alone."""
 
-    def __init__(self, connection: Connection, options: BeginOptions) -> None:
-        super().__init__(options)
+    def __init__(self, connection: Connection, request: BeginRequest) -> None:
+        super().__init__(request)
         with connection.view() as view:
             issued = connection.environment.read_cache.peek_issued(view.superblock)
             self.start = max(view.superblock.last_timestamp, issued)

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from storage.client.table_reader import ReadCommitted
 from storage.client.transaction import Transaction, txn_number
-from storage.client.work.beginning import BeginOptions
+from storage.client.work.beginning import BeginRequest
+from storage.client.work.opening import begin_work, work_by_record
 from storage.client.work.work import Work
 from storage.disk.connection import Connection
 from storage.errors import ConditionFailed, InvalidValue
@@ -40,7 +41,7 @@ def reader_in(
     if record.isolation == TransactionIsolation.SERIALIZABLE.value:
         if check is not None:
             raise InvalidValue("a serializable transaction has no check mode")
-        return Work.by_record(connection, coordinator, record)
+        return work_by_record(connection, coordinator, record)
     mode = check or CheckMode(record.check or CheckMode.MINIMAL.value)
     return ReadCommitted(connection, mode, record.timestamp, record.txn_id)
 
@@ -63,8 +64,8 @@ def write_in(
     if isinstance(txn, Transaction):
         return action(txn.work)
     if txn is not None:
-        return action(Work.by_record(connection, coordinator, _record(connection, txn)))
-    work = Work.begin(connection, coordinator, BeginOptions(TRANSACTION_TIMEOUT_MS, None))
+        return action(work_by_record(connection, coordinator, _record(connection, txn)))
+    work = begin_work(connection, coordinator, BeginRequest(TRANSACTION_TIMEOUT_MS, None))
     try:
         result = action(work)
     except BaseException:

@@ -25,7 +25,7 @@ from storage.values.txn_state import TransactionState
 
 if TYPE_CHECKING:
     from storage.client.table_reader import ReadCommitted
-    from storage.client.work.beginning import BeginOptions
+    from storage.client.work.beginning import BeginRequest
     from storage.client.work.work import Work
     from storage.disk.connection import Connection
     from storage.txn.coordinator import Coordinator
@@ -39,26 +39,26 @@ class Transaction(ABC):
         start: the last timestamp issued when a read-committed transaction began; 0 for a serializable one.
     """
 
-    def __init__(self, options: BeginOptions) -> None:
+    def __init__(self, request: BeginRequest) -> None:
         self.is_open_reader = False
         self.start = 0
-        self._options = options.options
+        self._options = request.options
         self._aborted_here = False
 
     @staticmethod
-    def begin(connection: Connection, coordinator: Coordinator, options: BeginOptions) -> Transaction:
+    def begin(connection: Connection, coordinator: Coordinator, request: BeginRequest) -> Transaction:
         """Begin as asked.
 
         Raises:
             InvalidValue, InvalidName
         """
-        if options.options.isolation is not TransactionIsolation.SERIALIZABLE:
+        if request.options.isolation is not TransactionIsolation.SERIALIZABLE:
             from storage.client.read_committed import ReadCommittedTransaction
 
-            return ReadCommittedTransaction(connection, options)
-        from storage.client.work.work import Work
+            return ReadCommittedTransaction(connection, request)
+        from storage.client.work.opening import begin_work
 
-        return SerializableTransaction(Work.begin(connection, coordinator, options), options)
+        return SerializableTransaction(begin_work(connection, coordinator, request), request)
 
     @property
     @abstractmethod
@@ -210,8 +210,8 @@ class Transaction(ABC):
 class SerializableTransaction(Transaction):
     """Reads and writes tables, sends and acknowledges; see `Work`."""
 
-    def __init__(self, work: Work, options: BeginOptions) -> None:
-        super().__init__(options)
+    def __init__(self, work: Work, request: BeginRequest) -> None:
+        super().__init__(request)
         self._work = work
 
     @property

@@ -8,8 +8,9 @@ from typing import TypeVar
 
 import pytest
 
-from storage import Store, TxnID
+from storage import Store, Table, TxnID
 from storage.disk.view import WriteBatch
+from storage.limits import FINALIZE_INLINE_MAX
 from storage.process.clock import ManualClock
 
 T = TypeVar("T")
@@ -59,6 +60,26 @@ def known_answer(store: Store) -> Callable[[], tuple[TxnID, TxnID]]:
         second = store.begin_transaction()
         producer.send(b"txn2", txn=second)
         return first, second
+
+    return write
+
+
+@pytest.fixture
+def table(store: Store) -> Table:
+    """The table `accounts` of `store`, empty."""
+    store.create_table("accounts")
+    return store.table("accounts")
+
+
+@pytest.fixture
+def write_many(table: Table) -> Callable[[TxnID, dict[bytes, bytes]], None]:
+    """Writes intents for some keys and so many others that the commit leaves them all unfinalised."""
+
+    def write(txn: TxnID, values: dict[bytes, bytes]) -> None:
+        for key, value in values.items():
+            table.put(key, value, txn=txn)
+        for number in range(FINALIZE_INLINE_MAX):
+            table.put(b"~%d:%03d" % (txn.least, number), b"", txn=txn)
 
     return write
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, AccessMode, Store, SubscriptionType
-from tests.txnctl.test_desk import an_hour_ago
+from tests.txnctl.an_hour_ago import an_hour_ago
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = CHECKOUT / "man" / "txnctl-transactions.7"

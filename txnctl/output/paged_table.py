@@ -22,12 +22,14 @@ class PagedTable:
 
     def page(self, rows: Sequence[dict[str, str]]) -> str:
         """Text of the next rows: cells by heading, in order, harmless already; "" is nothing."""
+        if not rows:
+            return ""
         known = set(self._shown) | self._always
-        names = [name for name in rows[0] if name in known or any(row[name] for row in rows)] if rows else []
+        columns = [name for name in rows[0] if name in known or any(row[name] for row in rows)]
         lines = list(rows)
-        if names and names != self._shown:
-            self._shown = names
-            lines.insert(0, {name: name for name in names})
+        if columns != self._shown:
+            self._shown = columns
+            lines.insert(0, {name: name for name in columns})
         for name in self._shown:
             self._widths[name] = max(self._widths.get(name, 0), *[len(line[name]) for line in lines])
         return "".join([self._line(line) for line in lines])

@@ -153,7 +153,9 @@ class _Layout:
         before = cut - (2 * _BREAK if self._axis.join else _MARGIN)
         if end <= before or begin >= cut:
             return begin, end - begin
-        return max((begin, before - begin), (cut + _MARGIN, end - cut - _MARGIN), key=lambda each: each[1])
+        return max(
+            (begin, before - begin), (cut + _MARGIN, end - cut - _MARGIN), key=lambda stretch: stretch[1]
+        )
 
     def _segments(self) -> Iterator[tuple[str, int, int]]:
         """Name the stretches of the axis: a ledger each, or several that are too short to be drawn alone."""

@@ -25,7 +25,7 @@ class NeedsWrite(Exception):
     """A durable write has to come first: of a reserve of timestamps, or of the transaction's record."""
 
 
-class BeginOptions:
+class BeginRequest:
     """How a transaction is begun; see `Store.transaction`."""
 
     __slots__ = ("attached", "labels", "options", "timeout_ms")
@@ -50,38 +50,38 @@ class Beginning:
         started: None for a transaction that was begun with its record.
     """
 
-    __slots__ = ("_boot_deadline_ns", "_connection", "_coordinator", "_options", "started")
+    __slots__ = ("_boot_deadline_ns", "_connection", "_coordinator", "_request", "started")
 
     def __init__(
         self,
         connection: Connection,
         coordinator: Coordinator,
-        options: BeginOptions,
+        request: BeginRequest,
         started: Started | None = None,
     ) -> None:
         self._connection = connection
         self._coordinator = coordinator
-        self._options = options
-        self._boot_deadline_ns = connection.clock.boot_ns() + options.timeout_ms * 1_000_000
+        self._request = request
+        self._boot_deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
         self.started = started
 
     @classmethod
-    def now(cls, connection: Connection, coordinator: Coordinator, options: BeginOptions) -> Beginning:
+    def now(cls, connection: Connection, coordinator: Coordinator, request: BeginRequest) -> Beginning:
         """Begin without a record, if a timestamp can be issued so.
 
         Raises:
             InvalidValue, InvalidName
             StoreClosed, StoreInvalid, WriterBusy
         """
-        check_begin(options.timeout_ms, options.labels)
+        check_begin(request.timeout_ms, request.labels)
         connection.check_writable()
-        return cls(connection, coordinator, options, _issue_start(connection))
+        return cls(connection, coordinator, request, _issue_start(connection))
 
     @property
     def deadline_ns(self) -> int:
         """The deadline on the store clock, of a transaction that has no record yet."""
         assert self.started is not None, "a transaction without a record knows when it began"
-        return self.started.now_ns + self._options.timeout_ms * 1_000_000
+        return self.started.now_ns + self._request.timeout_ms * 1_000_000
 
     @property
     def is_overdue(self) -> bool:
@@ -106,14 +106,14 @@ class Beginning:
             ends_here: the transaction is decided in this batch, and its record is saved then.
             has_ended: the transaction ended in time before; its deadline must not be the reason of the end now.
         """
-        connection, options, started = self._connection, self._options, self.started
+        connection, request, started = self._connection, self._request, self.started
         if batch.count(TABLES):
             _reserve_timestamps(batch)
         if started is not None and has_ended:
             started = Started(started.timestamp, started.wall_ms, batch.now_ns)
-        lease = connection.lease(batch) if options.attached and not ends_here else 0
+        lease = connection.lease(batch) if request.attached and not ends_here else 0
         record = self._coordinator.begin(
-            batch, connection.owner, lease, options.timeout_ms, options.labels, options.options, started, ends_here
+            batch, connection.owner, lease, request.timeout_ms, request.labels, request.options, started, ends_here
         )  # fmt: skip
         if uses_tables:
             record.uses_tables = True

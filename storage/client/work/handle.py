@@ -221,9 +221,8 @@ class TransactionHandle:
             attempt = Attempt(_nothing, ends=ended is not None)
 
             def whole(batch: WriteBatch) -> tuple[TransactionRecord, None]:
-                record = self.beginning.make_record(
-                    batch, uses_tables=self.uses_tables, has_ended=ended is not None
-                )
+                make, has_ended = self.beginning.make_record, ended is not None
+                record = make(batch, uses_tables=self.uses_tables, has_ended=has_ended)
                 attempt.note_start(record)
                 if ended is TransactionState.COMMITTED:
                     record = coordinator.commit(batch, record.txn_id, owner).record

@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from storage.client.append import Appender, Outgoing
-from storage.client.work.beginning import Beginning, BeginOptions
 from storage.client.work.buffers import Buffers
 from storage.client.work.handle import TransactionHandle
-from storage.client.work.outbox import BufferedBatch, Outbox
+from storage.client.work.outbox import Outbox
 from storage.client.work.read_set import ReadSet, Rows
 from storage.client.work.write_behind import WriteBehind
 from storage.client.work.write_set import WriteSet
-from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.errors import TxnctlError, WriterBusy
 from storage.table.catalogue import TableEntry
@@ -27,7 +25,7 @@ from storage.table.key_range import KeyRange
 from storage.table.visibility import Version
 from storage.table.write import Write, check_window
 from storage.txn import record as records
-from storage.txn.coordinator import Coordinator, Ended
+from storage.txn.coordinator import Ended
 from storage.txn.record import TransactionRecord
 from storage.values.receipt import BatchReceipt
 from storage.values.txn_state import TransactionState
@@ -48,27 +46,6 @@ class Work:
         self._buffers = Buffers(outbox, self._new_write_set() if buffers else self._new_write_set(keys_max=0))
         self._write_behind = WriteBehind(handle, self._buffers)
         self._read_set = ReadSet(handle, self._buffers.merged, marks_first=not buffers)
-
-    @classmethod
-    def begin(cls, connection: Connection, coordinator: Coordinator, options: BeginOptions) -> Work:
-        """Begin a transaction attached to this process, without a commit if a timestamp can be issued without one.
-
-        Raises:
-            InvalidValue, InvalidName
-            StoreClosed, StoreInvalid, WriterBusy
-        """
-        beginning = Beginning.now(connection, coordinator, options)
-        handle = TransactionHandle(connection, coordinator, beginning)
-        if beginning.started is None:
-            handle.materialise()
-        return cls(handle, buffers=True)
-
-    @classmethod
-    def by_record(cls, connection: Connection, coordinator: Coordinator, record: TransactionRecord) -> Work:
-        """The work of a transaction that is named by its number, and buffers nothing."""
-        options = BeginOptions(record.timeout_ms, record.labels, attached=False)
-        beginning = Beginning(connection, coordinator, options)
-        return cls(TransactionHandle(connection, coordinator, beginning, record.txn_id), buffers=False)
 
     def _new_write_set(self, **capacity: int) -> WriteSet:
         return WriteSet(self._connection, self._handle.coordinator, **capacity)
@@ -152,7 +129,7 @@ class Work:
             self._handle.check_open()
             if outbox.is_empty and not self._write_behind.watch_outbox():
                 return None
-            return outbox.add(appender, outgoing, self._locate)
+            return outbox.add(appender, outgoing, self._write_behind.locate)
 
     def flush_messages(self) -> None:
         """Store the buffered messages.
@@ -184,18 +161,6 @@ class Work:
                 raise
             except TxnctlError as error:
                 self._write_behind.fail(error)
-
-    def _locate(self, buffered: BufferedBatch) -> None:
-        """Store the buffered messages for a receipt that is looked at, or raise the reason why that is impossible."""
-        with self._handle.lock:
-            self._handle.resolve()
-            if buffered.entries is not None:
-                return
-            self._write_behind.enter()
-            if self._buffers.outbox.is_empty:
-                self._handle.check_open()
-            else:
-                self._write_behind.store(self._buffers.outbox)
 
     def run_action(self, action: Callable[[WriteBatch, int], T]) -> T:
         """Run an action that names the transaction, in a batch that makes the record if there is none.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from storage.client.work.buffers import Buffers
 from storage.client.work.handle import TransactionHandle
+from storage.client.work.outbox import BufferedBatch
 from storage.client.work.part import Part
 from storage.disk.view import WriteBatch
 from storage.errors import TxnctlError, WriterBusy
@@ -21,7 +22,7 @@ _OVERDUE_WAIT_S = 0.2
 
 
 class WriteBehind:
-    """See the module. Every method but `write_overdue` and `forked` is called under the lock of the handle."""
+    """See the module. `locate` and `write_overdue` take the lock of the handle; the rest is called under the lock."""
 
     __slots__ = ("_buffers", "_failure", "_flusher", "_handle", "_is_watched", "_noted_ns")
 
@@ -65,6 +66,22 @@ class WriteBehind:
 
         self._handle.run(change, part.settle, timeout_s)
         self.leave_watch()
+
+    def locate(self, buffered: BufferedBatch) -> None:
+        """Store the buffered messages for a receipt that is looked at, or raise the reason why that is impossible.
+
+        Raises:
+            TxnctlError: as `store`.
+        """
+        with self._handle.lock:
+            self._handle.resolve()
+            if buffered.entries is not None:
+                return
+            self.enter()
+            if self._buffers.outbox.is_empty:
+                self._handle.check_open()
+            else:
+                self.store(self._buffers.outbox)
 
     def watch_outbox(self) -> bool:
         """Have the outbox, empty as yet, watched from now on; False if the process may have no more threads."""
