@@ -1,4 +1,4 @@
-"""Consumed bound: `storage/subscription/consumed_bound.py`."""
+"""Message bounds: a transaction that uses tables is handed only what was there before it began."""
 
 from __future__ import annotations
 
