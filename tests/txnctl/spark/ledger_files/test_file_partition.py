@@ -1,4 +1,4 @@
-"""File piece: `txnctl/spark/ledger_files/file_piece.py`."""
+"""Partitions of files: what a task reads from the files of a ledger."""
 
 from __future__ import annotations
 
