@@ -9,7 +9,6 @@ import pytest
 from storage import DUPLICATE, IsolationLevel, Producer, Store
 from storage.errors import (
     BadInput,
-    InvalidName,
     InvalidValue,
     MessageTooLarge,
     ProducerFenced,
@@ -17,27 +16,11 @@ from storage.errors import (
     StoreClosed,
     TopicNotFound,
 )
-from storage.limits import ENTRY_BYTES_TARGET, ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX
+from storage.limits import MESSAGE_BYTES_MAX
 from storage.process.clock import ManualClock
 from tests.storage.producer_steps import values
 
 RU = IsolationLevel.READ_UNCOMMITTED
-
-
-class TestIds:
-    """`ledger:entry`, and in a batch `ledger:entry:index`."""
-
-    def test_a_large_batch_is_split_into_entries_of_a_bounded_size(self, store: Store) -> None:
-        """By bytes and by number of messages, in order, in one durable commit."""
-        producer = store.create_producer("t")
-        size = ENTRY_BYTES_TARGET // 4
-        before = store.reports.store_info()["commits"]
-        receipt = producer.send_batch([b"x" * size] * 9)
-        assert [count for _, count in receipt.entries] == [4, 4, 1]
-        receipt = producer.send_batch([b""] * (ENTRY_MESSAGES_MAX + 1))
-        assert [count for _, count in receipt.entries] == [ENTRY_MESSAGES_MAX, 1]
-        assert store.reports.store_info()["commits"] == before + 2
-        assert len(values(store)) == 10 + ENTRY_MESSAGES_MAX
 
 
 class TestSequenceIds:
@@ -135,30 +118,6 @@ class TestSequenceIds:
         assert producer.send(b"x", sequence_id=highest) == DUPLICATE
         producer.send(b"y")
         assert [message.sequence_id for message in store.reader("t")] == [highest, highest + 1]
-
-
-class TestNames:
-    """Who produced."""
-
-    def test_unnamed_producers_get_names_that_no_other_ever_had(self, store: Store) -> None:
-        """So (producer, sequence id) names one message (invariant 20)."""
-        for _ in range(3):
-            producer = store.create_producer("t")
-            producer.send(b"x")
-            producer.send(b"y")
-        named = [(message.producer_name, message.sequence_id) for message in store.reader("t")]
-        assert len(set(named)) == 6
-
-    def test_such_a_name_cannot_be_given(self, store: Store) -> None:
-        """Nobody can pass for the store."""
-        with pytest.raises(InvalidName):
-            store.create_producer("t", producer_name="producer-1")
-
-    @pytest.mark.parametrize("name", ["", "a b", "../a", "ä", "x" * 129, "a\0"])
-    def test_a_bad_name_is_refused(self, store: Store, name: str) -> None:
-        """The rule of all names."""
-        with pytest.raises(InvalidName):
-            store.create_producer("t", producer_name=name)
 
 
 class TestRefused:
