@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by what they start, before `-m` selects; keep all JVMs on one worker (`--dist loadgroup`)."""
     for item in items:
         if item.nodeid.startswith(KILLS):
@@ -41,8 +41,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.needs_program("java"))
         if uses or any("java" in marker.args for marker in item.iter_markers("needs_program")):
             item.add_marker("jvm")
-            if config.pluginmanager.hasplugin("xdist"):
-                item.add_marker(pytest.mark.xdist_group("jvm"))
+            item.add_marker(pytest.mark.xdist_group("jvm"))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -22,6 +22,7 @@ from txnctl.generate.tree import examples
 
 CHECKOUT = Path(__file__).parents[2]
 FULL = "persistent://public/default/"
+STARTS_JVM = pytest.mark.needs_program("java")
 
 
 def named_topics() -> Iterator[tuple[str, Example]]:
@@ -66,7 +67,13 @@ def check(document: Any) -> int:
 
 
 @pytest.mark.parametrize(
-    ("title", "example"), list(named_topics()), ids=[title for title, _ in named_topics()]
+    ("title", "example"),
+    [
+        pytest.param(
+            title, example, marks=STARTS_JVM if title.startswith("txnctl pipeline") else (), id=title
+        )
+        for title, example in named_topics()
+    ],
 )
 def test_reports_name_topics_alike(
     title: str, example: Example, run: Any, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
