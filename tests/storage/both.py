@@ -156,7 +156,8 @@ class Both(ModelledStore):
         rows = self.store.reports.topic_log(topic.name)
         assert [(row["position"], row["kind"], row["messages"], row["txnId"]) for row in rows] == log
         stats = self.store.reports.topic_stats(topic.name)
-        assert _differences(stats, _topic_counters(topic)) == [], topic.name
+        differences = _differences(stats, _topic_counters(topic))
+        assert differences == [], f"{topic.name}: {differences}"
         blocker = stats["blockedBy"] and stats["blockedBy"]["txnId"]
         assert blocker == next((f"0:{txn}" for txn in topic.open_transactions()), None)
         assert set(stats["subscriptions"]) == set(topic.subscriptions)
@@ -167,7 +168,8 @@ class Both(ModelledStore):
         self, topic: ModelTopic, mine: ModelSubscription, stats: dict[str, Any]
     ) -> None:
         """Each message is in the first class that fits (invariant 8); what is pending, and where."""
-        assert _differences(stats, _subscription_counters(mine)) == [], f"{topic.name}/{mine.name}"
+        differences = _differences(stats, _subscription_counters(mine))
+        assert differences == [], f"{topic.name}/{mine.name}: {differences}"
         visible = [slot for slot in mine.unread() if mine.is_shown(slot)]
         peeked = [
             message.message_id for message in self.store.reports.peek_messages(topic.name, mine.name, 10_000)

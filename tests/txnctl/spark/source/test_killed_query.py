@@ -8,6 +8,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from storage import Store
 from tests.processes.child import Child
 from txnctl.spark.sink import progress
@@ -29,6 +31,7 @@ def write_source(directory: Path) -> list[bytes]:
     return lines
 
 
+@pytest.mark.needs_program("java")
 def test_each_row_once(store: Store, tmp_path: Path) -> None:
     """SIGKILL of the driver after its first micro-batch, a task that fails in the next: every row is there once."""
     store.create_topic("t")
