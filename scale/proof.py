@@ -18,6 +18,7 @@ from scale.cluster import ROOT, Cluster
 from scale.messages import Checksum, Produced, produce
 from scale.processes import kill_tree, wait_until
 from storage import IsolationLevel, Store
+from storage.json_form import to_json
 from txnctl.pipelines import offload
 
 _WAIT_S = 600.0
@@ -138,7 +139,7 @@ class Proof:
 
     def _finish(self, store: Store) -> None:
         store.maintenance.collect_garbage()
-        self._check("problems in the store", store.maintenance.verify_store(full=True), [])
+        self._check("problems in the store", to_json(store.maintenance.verify_store(full=True)), [])
         self._say(f"{self._checks} checks, all of them held, in {time.monotonic() - self._began:.0f} s")
 
     # -- what the steps share
@@ -265,5 +266,5 @@ class Driver:
 
 def _uncommitted(store: Store, topic: str) -> int:
     """Messages of open transactions on a topic."""
-    found: int = store.reports.topic_stats(topic)["uncommittedMessages"]
+    found: int = to_json(store.reports.topic_stats(topic))["uncommittedMessages"]
     return found

@@ -8,15 +8,15 @@ its kind is kept, so that a store which reaps often neither grows for ever nor f
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import NamedTuple
 
 from storage.disk.codec import key1, pack, unpack
 from storage.disk.schema import AUDIT
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
+from storage.json_form import JsonObject, to_json
 from storage.limits import AUDIT_CHANGES_KEPT, AUDIT_EXPIRIES_KEPT, REASON_CHARACTERS_MAX
 from storage.process.identity import ProcessIdentity
-from storage.values.timestamps import both
 
 
 class Kind(IntEnum):
@@ -56,16 +56,17 @@ def record(
     action: str,
     target: str,
     reason: str | None,
-    effects: dict[str, Any],
+    effects: object,
     kind: Kind = Kind.CHANGE,
 ) -> None:
     """Note a change, within the batch that makes it.
 
     Args:
-        reason: what the operator gave for one; for an expiry, why it expired.
+        reason: given by the operator; for an expiry, the code of its reason.
+        effects: a row, stored in its JSON form.
     """
     batch.superblock.last_audit += 1
-    fields = [batch.now_ms, by.fields(), action, target, reason, effects]
+    fields = [batch.now_ms, by.fields(), action, target, reason, to_json(effects)]
     batch.put(AUDIT, key1(kind + batch.superblock.last_audit), pack(fields))
     _forget(batch, kind)
 
@@ -96,16 +97,25 @@ def numbers(view: ReadView) -> list[int]:
     return sorted((int.from_bytes(key, "big") & ~Kind.EXPIRY for key in view.keys(AUDIT)), reverse=True)
 
 
-def find(view: ReadView, number: int) -> dict[str, Any] | None:
-    """A record for reports; None if there is none of this number."""
+class AuditRow(NamedTuple):
+    """A record; `effects` is an object in JSON form, as stored."""
+
+    number: int
+    changed_at_ms: int
+    by: ProcessIdentity
+    action: str
+    target: str
+    reason: str | None
+    effects: JsonObject
+
+
+def find(view: ReadView, number: int) -> AuditRow | None:
+    """The record of a number, or None."""
     if not 0 < number <= view.superblock.last_audit:
         return None
     for kind in Kind:
         payload = view.get(AUDIT, key1(kind + number))
         if payload is not None:
             at_ms, by, action, target, reason, effects = unpack(payload)[:6]
-            return {
-                "number": number, **both("changed", at_ms), "by": str(ProcessIdentity.of(by)), "action": action,
-                "target": target, "reason": reason, "effects": effects,
-            }  # fmt: skip
+            return AuditRow(number, at_ms, ProcessIdentity.of(by), action, target, reason, effects)
     return None

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any
 
 from storage import audit_trail
+from storage.audit_trail import AuditRow
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.errors import NotFound
 
 
-def rows(connection: Connection, limit: int | None = None) -> list[dict[str, Any]]:
+def list_records(connection: Connection, limit: int | None = None) -> list[AuditRow]:
     """Changes and expiries, the newest first."""
     with connection.view() as view:
-        return rows_in(view, limit)
+        return records_in(view, limit)
 
 
-def rows_in(view: ReadView, limit: int | None = None) -> list[dict[str, Any]]:
-    """The same, as a view shows it."""
-    found = (audit_trail.find(view, number) for number in islice(audit_trail.numbers(view), limit))
-    return [row for row in found if row is not None]
+def records_in(view: ReadView, limit: int | None = None) -> list[AuditRow]:
+    """Changes and expiries in a view, the newest first."""
+    rows = (audit_trail.find(view, number) for number in islice(audit_trail.numbers(view), limit))
+    return [row for row in rows if row is not None]
 
 
-def show(connection: Connection, number: int) -> dict[str, Any]:
-    """One of them.
+def show_record(connection: Connection, number: int) -> AuditRow:
+    """One record.
 
     Raises:
         NotFound

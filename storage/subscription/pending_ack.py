@@ -19,6 +19,7 @@ from storage.subscription.catalogue import Subscription
 from storage.subscription.cursor import Cursor
 from storage.subscription.delivery import NOBODY, Delivery, Part
 from storage.topic import log
+from storage.txn.participant import SubscriptionEffect, SubscriptionWork
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 
@@ -293,7 +294,7 @@ class PendingAcks:
 
     def decide(
         self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
-    ) -> dict[str, Any]:
+    ) -> SubscriptionEffect:
         """Apply all acknowledgements of the transaction, or release all."""
         mine = SubscriptionPart.decode(part)
         subscription = _find_subscription(batch, mine.topic_id, object_id)
@@ -305,12 +306,11 @@ class PendingAcks:
             self._release(batch, subscription, cursor, txn, mine)
         cursors.advance(batch, mine.topic_id, object_id, cursor)
         cursors.save(batch, object_id, cursor)
-        return {
-            "kind": "subscription", "topicId": mine.topic_id, "subscription": subscription.name,
-            "messages": mine.messages, "cumulative": str(Position(*mine.cumulative[:2])) if mine.cumulative else None,
-            "markDeletePositionBefore": str(Position(*before)),
-            "markDeletePositionAfter": str(Position(*cursor.mark_delete)),
-        }  # fmt: skip
+        return SubscriptionEffect(
+            mine.topic_id, subscription.name, mine.messages,
+            Position(*mine.cumulative[:2]) if mine.cumulative else None,
+            Position(*before), Position(*cursor.mark_delete),
+        )  # fmt: skip
 
     def _apply(
         self, batch: WriteBatch, subscription: Subscription, cursor: Cursor, txn: int, mine: SubscriptionPart
@@ -373,19 +373,17 @@ class PendingAcks:
                 found.give(Part(cut.messages, NOBODY, cut.times, due_ns, recalled=True))
             deliveries.save(batch, subscription_id, cursor, found)
 
-    def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> dict[str, Any]:
-        """Subscription, and what is pending on it."""
+    def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> SubscriptionWork:
+        """Pending acknowledgements on a subscription."""
         mine = SubscriptionPart.decode(part)
         try:
             name = _find_subscription(view, mine.topic_id, object_id).name
         except AssertionError:
             name = f"(deleted, {object_id})"
-        return {
-            "kind": "subscription", "topicId": mine.topic_id, "subscription": name, "messages": mine.messages,
-            "cumulative": str(Position(*mine.cumulative[:2])) if mine.cumulative else None,
-            "positions": [str(Position(*at)) for at, _ in _pending_of(view, txn, object_id)[:100]]
-            if view.has(SUBSCRIPTIONS, key1(mine.topic_id) + name.encode()) else [],
-        }  # fmt: skip
+        is_there = view.has(SUBSCRIPTIONS, key1(mine.topic_id) + name.encode())
+        positions = [Position(*at) for at, _ in _pending_of(view, txn, object_id)[:100]] if is_there else []
+        cumulative = Position(*mine.cumulative[:2]) if mine.cumulative else None
+        return SubscriptionWork(mine.topic_id, name, mine.messages, cumulative, positions)
 
 
 def acknowledge_cumulative(

@@ -170,8 +170,8 @@ class Sweep:
 
     # What it will come to
 
-    def forecast(self, view: ReadView) -> dict[str, int]:
-        """What finalising and this pass would do to the rows of one view: counts by their names in reports."""
+    def forecast(self, view: ReadView) -> tuple[int, int, int]:
+        """The intents, versions and tombstones that finalising and this sweep would remove from one view."""
         gone = {key[:8] for key in view.keys(TABLE_PURGES)}
         versions = sum(goes for key, goes in self._superseded(view, b"") if key[:8] not in gone)
         intents = tombstones = 0
@@ -182,7 +182,7 @@ class Sweep:
             finalized, superseded, deletion = self._forecast_row(rows.decode(key, payload), look_up)
             intents, versions = intents + finalized, versions + superseded
             tombstones += deletion
-        return {"intentsFinalized": intents, "versionsRemoved": versions, "tombstonesRemoved": tombstones}
+        return intents, versions, tombstones
 
     def _forecast_row(self, row: Row, look_up: StateOf) -> tuple[bool, bool, bool]:
         """Whether its intent is finalised, whether the version that this supersedes goes, whether the row does.

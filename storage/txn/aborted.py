@@ -7,6 +7,7 @@ reader of a range loads only the segments that its range touches. All but the la
 from __future__ import annotations
 
 from struct import Struct, unpack
+from typing import NamedTuple
 
 from storage.disk.codec import corrupt, key1, key2
 from storage.disk.schema import ABORTED
@@ -14,6 +15,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.limits import ABORTED_SEGMENT_TRANSACTIONS_MAX
 from storage.topic.state import TopicState
 from storage.txn import runs
+from storage.values.position import Position
 
 # Range (first ledger and entry, last ledger and entry), transactions, messages; then a row per transaction.
 _RANGE = Struct(">QQQQQQ")
@@ -105,22 +107,26 @@ class AbortedSet:
             self._rows_of_open = (segment, bounds[4])
 
 
-def segments(view: ReadView, topic_id: int) -> list[dict[str, int | str]]:
-    """The segments of a topic for reports: range, transactions, messages, bytes."""
-    found: list[dict[str, int | str]] = []
+class AbortedSegment(NamedTuple):
+    """A segment of the aborted set: range of positions, transactions, messages, bytes."""
+
+    segment: int
+    first_position: Position
+    last_position: Position
+    transactions: int
+    messages: int
+    bytes: int
+
+
+def segments(view: ReadView, topic_id: int) -> list[AbortedSegment]:
+    """The segments of a topic for reports."""
+    rows = []
     for key, payload in view.scan(ABORTED, key1(topic_id)):
         bounds = _RANGE.unpack_from(payload)
-        found.append(
-            {
-                "segment": int.from_bytes(key[8:], "big"),
-                "firstPosition": f"{bounds[0]}:{bounds[1]}",
-                "lastPosition": f"{bounds[2]}:{bounds[3]}",
-                "transactions": bounds[4],
-                "messages": bounds[5],
-                "bytes": len(payload),
-            }
-        )
-    return found
+        first, last = Position(bounds[0], bounds[1]), Position(bounds[2], bounds[3])
+        number = int.from_bytes(key[8:], "big")
+        rows.append(AbortedSegment(number, first, last, bounds[4], bounds[5], len(payload)))
+    return rows
 
 
 def rows(view: ReadView, topic_id: int) -> list[Row]:

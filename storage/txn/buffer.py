@@ -16,6 +16,7 @@ from storage.topic import log, sequence_ids, state
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES
 from storage.topic.state import TopicState
 from storage.txn import aborted, runs
+from storage.txn.participant import TopicEffect, TopicWork
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 
@@ -156,7 +157,7 @@ class TransactionBuffer:
 
     def decide(
         self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
-    ) -> dict[str, Any]:
+    ) -> TopicEffect:
         """Write the marker, move maxReadPosition, note an abort in the aborted set, settle sequence ids."""
         head, mine = state.load(batch, object_id), TopicPart.decode(part)
         was = head.max_read
@@ -175,17 +176,16 @@ class TransactionBuffer:
         for producer, first, last in mine.sequences:
             sequence_ids.settle(batch, object_id, producer, first, last, txn, committed)
         state.save(batch, object_id, head)
-        return {
-            "kind": "topic", "topicId": object_id, "messages": mine.messages,
-            "firstPosition": str(Position(*mine.first)), "lastPosition": str(Position(*mine.last)),
-            "maxReadPositionBefore": str(Position(*was)), "maxReadPositionAfter": str(head.max_read_position),
-        }  # fmt: skip
+        return TopicEffect(
+            object_id, mine.messages, Position(*mine.first), Position(*mine.last), Position(*was),
+            head.max_read_position,
+        )  # fmt: skip
 
-    def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> dict[str, Any]:
-        """Topic, messages, and where they are."""
+    def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TopicWork:
+        """Messages on a topic, and their positions."""
         mine = TopicPart.decode(part)
-        return {
-            "kind": "topic", "topicId": object_id, "messages": mine.messages, "bytes": mine.bytes,
-            "firstPosition": str(Position(*mine.first)), "lastPosition": str(Position(*mine.last)),
-            "positions": [f"{a}" if a == b else f"{a}..{b}" for a, b in runs.ranges(view, object_id, txn, 100)],
-        }  # fmt: skip
+        ranges = runs.ranges(view, object_id, txn, 100)
+        return TopicWork(
+            object_id, mine.messages, mine.bytes, Position(*mine.first), Position(*mine.last),
+            [f"{a}" if a == b else f"{a}..{b}" for a, b in ranges],
+        )  # fmt: skip

@@ -8,7 +8,7 @@ never hit the next. It meets topics and subscriptions as participants only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from storage import audit_trail, faults
 from storage.disk.codec import key1, key2
@@ -30,7 +30,7 @@ from storage.txn.record import TransactionRecord
 from storage.values.txn_state import STATE_CODES, AbortReason, TransactionState, Verdict, judge_end
 
 if TYPE_CHECKING:
-    from storage.txn.participant import Participant
+    from storage.txn.participant import Effect, PartDone, Participant
 
 _EXPIRIES = (AbortReason.TIMED_OUT, AbortReason.OWNER_DEAD)
 _OPEN = STATE_CODES.index(TransactionState.OPEN)
@@ -41,10 +41,19 @@ class Ended:
 
     __slots__ = ("already", "effects", "record")
 
-    def __init__(self, record: TransactionRecord, effects: list[dict[str, Any]], already: bool) -> None:
+    def __init__(self, record: TransactionRecord, effects: list[Effect], already: bool) -> None:
         self.record = record
         self.effects = effects
         self.already = already
+
+
+class Expired(NamedTuple):
+    """An expired transaction, as the audit trail stores it."""
+
+    owner: ProcessIdentity
+    labels: dict[str, str]
+    messages_discarded: int
+    acknowledgements_released: int
 
 
 class Coordinator:
@@ -225,8 +234,8 @@ class Coordinator:
         faults.reach("txn.before_record")
         return Ended(record, effects, already=False)
 
-    def parts(self, view: ReadView, txn_id: int) -> list[dict[str, Any]]:
-        """What a transaction touched, for reports."""
+    def parts(self, view: ReadView, txn_id: int) -> list[PartDone]:
+        """The parts of a transaction, for reports."""
         return [
             self._participant(key[8]).describe(view, txn_id, int.from_bytes(key[9:17], "big"), part)
             for key, part in view.scan(TXN_PARTS, key1(txn_id))
@@ -235,10 +244,7 @@ class Coordinator:
 
 def _note_expiry(batch: WriteBatch, record: TransactionRecord, by: ProcessIdentity) -> None:
     """Nobody asked for it: who was it that found it, whose was it, and what was dropped?"""
-    effects = {
-        "owner": str(record.owner), "labels": record.labels, "messagesDiscarded": record.messages,
-        "acknowledgementsReleased": record.acknowledgements,
-    }  # fmt: skip
+    effects = Expired(record.owner, record.labels, record.messages, record.acknowledgements)
     audit_trail.record(
         batch, by, "transaction expired", str(record.id), record.reason_code, effects, audit_trail.Kind.EXPIRY
     )

@@ -10,7 +10,7 @@ It holds one view, however long it takes: an old reader keeps pages from reuse, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 from storage.disk.connection import Connection
 from storage.disk.schema import ALL, ENTRIES
@@ -38,6 +38,15 @@ Progress = Callable[[str, int], None]
 Checked = Callable[[int], None]
 """(number of an invariant that was checked to its end)"""
 
+
+class Problem(NamedTuple):
+    """A violated invariant, the object, and the message; the invariant is None for damaged records."""
+
+    invariant: int | None
+    object: str
+    message: str
+
+
 QUICK = (1, 6, 7, 9, 10, 11, 16, 23)
 FULL = (1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 17, 18, 19, 20, 23)
 """The invariants that are checked, as far as records tell; 13 also, where nobody else writes meanwhile."""
@@ -50,16 +59,16 @@ def run(
     full: bool = True,
     progress: Progress | None = None,
     checked: Checked | None = None,
-) -> list[dict[str, Any]]:
-    """The problems of a store: `invariant`, `object`, `message` each.
+) -> list[Problem]:
+    """The problems of a store.
 
     Args:
         checked: told the number of each invariant that was checked, when all is done.
     """
-    problems: list[dict[str, Any]] = []
+    problems: list[Problem] = []
 
     def report(invariant: int | None, what: str, message: str) -> None:
-        problems.append({"invariant": invariant, "object": what, "message": message})
+        problems.append(Problem(invariant, what, message))
 
     try:
         with connection.view() as view:
@@ -76,7 +85,7 @@ def run(
     except StoreClosed:
         raise
     except CorruptStore as error:
-        if not any(each["message"] == error.message for each in problems):
+        if not any(problem.message == error.message for problem in problems):
             report(None, str(error.details.get("database", "store")), error.message)
     except AssertionError as error:
         report(None, "store", f"an assertion of the engine does not hold: {error}")

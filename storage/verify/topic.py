@@ -121,8 +121,8 @@ def _check_aborted(
     if sums != (head.aborted_txns, head.aborted_messages):
         report(23, topic.name, f"counts {head.aborted_txns} aborted transactions; the set has {sums[0]}")
     for segment in aborted.segments(view, topic.topic_id):
-        if segment["transactions"] == 0:
-            report(23, topic.name, f"segment {segment['segment']} of the aborted set is empty")
+        if segment.transactions == 0:
+            report(23, topic.name, f"segment {segment.segment} of the aborted set is empty")
 
 
 def _check_parts(

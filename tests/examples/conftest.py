@@ -9,6 +9,7 @@ import pytest
 
 from storage import Store
 from tests.processes.child import Child
+from tests.row_json import row_json
 
 Start = Callable[..., Child]
 
@@ -20,7 +21,7 @@ def path(tmp_path: Path) -> Iterator[str]:
     Store.create(place)
     yield place
     with Store.open(place) as store:
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.maintenance.verify_store(full=True)) == []
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from storage import Store
 from tests.processes.child import Children
+from tests.row_json import row_json
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def empty(tmp_path: Path) -> Iterator[str]:
     Store.create(place)
     yield place
     with Store.open(place) as store:
-        problems = store.maintenance.verify_store(full=True)
+        problems = row_json(store.maintenance.verify_store(full=True))
     assert problems == []
 
 

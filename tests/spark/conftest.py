@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage import Store
+from tests.row_json import row_json
 from tests.storage.conftest import MODEL_EXAMPLES  # noqa: F401  (how properties are tried is said there)
 from txnctl.spark.runtime.worker_python import worker_python
 
@@ -52,7 +53,7 @@ def path(tmp_path: Path) -> Iterator[str]:
     Store.create(place)
     yield place
     with Store.open(place) as store:
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.maintenance.verify_store(full=True)) == []
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from storage import Store
 from tests.processes.child import Child
+from tests.row_json import row_json
 from txnctl.spark.sink import progress
 
 PATIENCE_S = 240.0
@@ -56,4 +57,4 @@ def test_each_row_once(store: Store, tmp_path: Path) -> None:
     assert Counter(found) == Counter(lines)
     assert found == lines
     assert progress.last_batch(store, query) == FILES - 1
-    assert store.reports.list_transactions() == []
+    assert row_json(store.reports.list_transactions()) == []

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from storage import Store
 from storage.disk.view import WriteBatch
+from tests.row_json import row_json
 
 Break = Callable[[WriteBatch], object]
 
@@ -14,7 +15,8 @@ def damage(store: Store, change: Break) -> list[tuple[int | None, str]]:
     """Break the store; the problems that verify finds, as invariant and message."""
     store.connection.write(change)
     return [
-        (problem["invariant"], problem["message"]) for problem in store.maintenance.verify_store(full=True)
+        (problem["invariant"], problem["message"])
+        for problem in row_json(store.maintenance.verify_store(full=True))
     ]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, Store, SubscriptionType
+from tests.row_json import row_json
 from tests.txnctl.processes import wait_for
 from txnctl.output.field import undeclared
 from txnctl.output.messages import DELIVERED_FIELDS, MESSAGE_FIELDS
@@ -41,7 +42,7 @@ def send_batch(path: Path, count: int) -> None:
 def backlog(path: Path, name: str = "s") -> int:
     """Messages of the subscription that are not acknowledged."""
     with Store.open(path, read_only=True) as store:
-        return int(store.reports.subscription_stats("orders", name)["msgBacklog"])
+        return int(row_json(store.reports.subscription_stats("orders", name))["msgBacklog"])
 
 
 class TestFormats:
@@ -245,7 +246,7 @@ class TestReading:
         """Exit 2; no subscription comes into being."""
         assert run("consume", "orders", *words).status == 2
         with Store.open(path, read_only=True) as store:
-            assert store.reports.list_subscriptions("orders") == []
+            assert row_json(store.reports.list_subscriptions("orders")) == []
 
     def test_what_is_not_there(self, run: Any) -> None:
         """Exit 3, with and without a subscription."""
@@ -372,7 +373,7 @@ class TestSubscriptions:
         process = start("consume", "orders", "-s", "s", "--consumer", "worker-7", "-f")
         assert process.stderr.readline().startswith(b"txnctl: created subscription")
         with Store.open(path, read_only=True) as store:
-            consumers = store.reports.subscription_stats("orders", "s")["consumers"]
+            consumers = row_json(store.reports.subscription_stats("orders", "s"))["consumers"]
         assert [consumer["consumerName"] for consumer in consumers] == ["worker-7"]
 
     def test_dead_letters(self, run: Any, path: Path) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from storage import Store, TxnctlError
+from tests.row_json import row_json
 from txnctl.demo import generator
 from txnctl.demo.casualty import start_and_kill
 from txnctl.demo.clients import ClientA1
@@ -178,7 +179,7 @@ def test_keep_leaves_the_temporary_store(run: Callable[..., Any], temporary: Pat
     assert facts["kept"] is True
     assert Path(facts["store"]).is_relative_to(temporary)
     with Store.open(facts["store"], read_only=True) as store:
-        assert store.maintenance.verify_store() == []
+        assert row_json(store.maintenance.verify_store()) == []
     assert run("demo", *SMALL, "-o", "name").out.startswith(str(temporary))
 
 
@@ -275,7 +276,7 @@ def test_a_wrong_balance_is_found(tmp_path: Path) -> None:
     Store.create(path)
     with Store.open(path) as store:
         facts = play(store, path, Script(lines), narrator)
-        assert store.maintenance.verify_store() == []
+        assert row_json(store.maintenance.verify_store()) == []
     wrong = [check for check in narrator.checks if not check.ok]
     assert {check.actual for check in wrong} == {"2 of 3 accounts"}
     assert any(check.name.startswith("balance equals the data's own") for check in wrong)

@@ -19,6 +19,7 @@ import pytest
 
 from storage import EARLIEST, AccessMode, Store, SubscriptionType
 from storage.errors import ProducerFenced
+from tests.row_json import row_json
 from tests.txnctl.an_hour_ago import an_hour_ago
 from txnctl.commands.transactions.abort import ABORTED
 from txnctl.commands.transactions.blocked import BLOCKED
@@ -37,7 +38,7 @@ def path(hour_old: Path) -> Iterator[Path]:
     """The store of an hour ago; verified in full when the test is over."""
     yield hour_old
     with Store.open(hour_old) as store:
-        assert store.maintenance.verify_store() == []
+        assert row_json(store.maintenance.verify_store()) == []
 
 
 @pytest.fixture
@@ -416,7 +417,7 @@ class TestTwice:
         process.communicate(timeout=30)
         with Store.open(path) as store:
             dry, real = [
-                store.admin.transactions.abort_transaction("0:2", dry_run=dry_run)["effects"]
+                row_json(store.admin.transactions.abort_transaction("0:2", dry_run=dry_run))["effects"]
                 for dry_run in (True, False)
             ]
         assert dry == real

@@ -17,6 +17,7 @@ import pytest
 
 from storage import EARLIEST, IsolationLevel, Message, Store
 from storage.limits import MESSAGE_BYTES_MAX
+from tests.row_json import row_json
 from tests.txnctl.processes import wait_for
 from txnctl.commands.produce.command import FIELDS
 from txnctl.input import lines as input_lines, source
@@ -518,7 +519,7 @@ class TestTransactions:
         assert "Nothing is stored." in outcome.err
         assert values(path) == []
         with Store.open(path, read_only=True) as store:
-            assert store.reports.list_transactions() == []
+            assert row_json(store.reports.list_transactions()) == []
 
     def test_transactions_do_not_nest(self, run: Any) -> None:
         """--atomic inside a transaction is refused: its outcome would not be its own."""
@@ -542,7 +543,7 @@ class TestTransactions:
             with Store.open(path) as store:
                 store.create_producer("orders").send(b"later")
         with Store.open(path, read_only=True) as store:
-            assert store.reports.list_transactions() == []
+            assert row_json(store.reports.list_transactions()) == []
         assert values(path) == ([b"later"] if number == signal.SIGKILL else [])
 
     def test_an_atomic_input_has_a_deadline(self, start: Any, run: Any, path: Path) -> None:

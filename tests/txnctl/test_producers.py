@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, AccessMode, IsolationLevel, Store
+from tests.row_json import row_json
 from tests.txnctl.processes import wait_for
 from txnctl.commands.produce.command import FIELDS as PRODUCED
 from txnctl.commands.producers.close import CLOSED
@@ -37,7 +38,7 @@ PYTHON = [sys.executable, "-m", "txnctl"]
 def rows(path: Path) -> list[dict[str, Any]]:
     """Who is connected to `orders`, and who waits."""
     with Store.open(path, read_only=True) as store:
-        return store.reports.list_producers("orders")
+        return row_json(store.reports.list_producers("orders"))
 
 
 def values(path: Path, topic: str = "orders") -> list[bytes | None]:
@@ -98,7 +99,7 @@ class TestModes:
             assert row["topicEpoch"] == epoch
         assert rows(path) == []
         with Store.open(path, read_only=True) as store:
-            assert [row["endedBy"] for row in store.reports.ownership_history("orders")] == [
+            assert [row["endedBy"] for row in row_json(store.reports.ownership_history("orders"))] == [
                 "closed",
                 "closed",
             ]
@@ -132,7 +133,7 @@ class TestModes:
             assert "first (Shared" in refused.err
             assert "WaitForExclusive" in refused.err
         with Store.open(path, read_only=True) as store:
-            assert store.reports.topic_stats("orders")["topicEpoch"] is None
+            assert row_json(store.reports.topic_stats("orders"))["topicEpoch"] is None
 
     def test_the_same_name_twice_is_refused(self, run: Any, path: Path) -> None:
         """Also among Shared producers, also for a single message."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, Store
+from tests.row_json import row_json
 from txnctl.commands.subscriptions import create, lag, update
 from txnctl.commands.topics import last_message_id
 from txnctl.fields.subscription import STATS
@@ -34,7 +35,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("TXNCTL_STORE", str(at))
     yield at
     with Store.open(at) as store:
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.maintenance.verify_store(full=True)) == []
 
 
 def consume(run: Any, *more: str) -> Any:

@@ -16,6 +16,7 @@ import pytest
 from storage import Store, faults
 from storage.limits import FINALIZE_INLINE_MAX
 from storage.verify.run import FULL, QUICK
+from tests.row_json import row_json
 from txnctl.commands.store import backup, compact, config, gc, info, locks, readers, restore, space, verify
 from txnctl.commands.store.process_table import _shortened
 from txnctl.commands.store.verification import Verification
@@ -53,7 +54,7 @@ class TestInit:
         assert stat.S_IMODE(at.stat().st_mode) == 0o700
         assert {stat.S_IMODE(each.stat().st_mode) for each in at.iterdir()} == {0o600}
         with Store.open(at) as store:
-            assert store.maintenance.verify_store() == []
+            assert row_json(store.maintenance.verify_store()) == []
 
     def test_option_and_variable_name_it_too(
         self, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -286,7 +287,7 @@ class TestBackup:
         assert stat.S_IMODE(at.stat().st_mode) == 0o700
         assert {stat.S_IMODE(each.stat().st_mode) for each in at.iterdir()} == {0o600}
         with Store.open(at) as store:
-            assert store.maintenance.verify_store() == []
+            assert row_json(store.maintenance.verify_store()) == []
             assert len(list(store.reader("orders"))) == 10
 
     def test_what_is_there_is_left_as_it_is(self, run: Any, path: Path, tmp_path: Path) -> None:
@@ -313,12 +314,12 @@ class TestBackup:
         assert not undeclared(row, restore.RESTORED)
         assert (row["path"], row["incarnation"], row["transactionsAborted"]) == (str(back), 2, 1)
         with Store.open(back) as store:
-            assert store.maintenance.verify_store() == []
-            assert store.reports.show_transaction(txn)["reason"] == "incarnation"
-            assert store.reports.list_audit_records()[0]["reason"] == "test"
+            assert row_json(store.maintenance.verify_store()) == []
+            assert row_json(store.reports.show_transaction(txn))["reason"] == "incarnation"
+            assert row_json(store.reports.list_audit_records())[0]["reason"] == "test"
             assert len(list(store.reader("orders"))) == 10
         with Store.open(path) as store:
-            assert store.reports.show_transaction(txn)["state"] == "OPEN"
+            assert row_json(store.reports.show_transaction(txn))["state"] == "OPEN"
 
     def test_a_missing_or_foreign_source_is_refused(self, run: Any, tmp_path: Path) -> None:
         """Exit 6, and nothing is created."""
@@ -458,7 +459,7 @@ class TestUpkeep:
         assert run("store", "config", "reap-policy", "manual", "--reason", "quiet").status == 0
         assert run("store", "config", "reap-policy").out == "manual\n"
         with Store.open(path) as store:
-            assert store.reports.list_audit_records()[0]["reason"] == "quiet"
+            assert row_json(store.reports.list_audit_records())[0]["reason"] == "quiet"
 
     def test_the_table_retention_is_a_setting(self, run: Any, path: Path) -> None:
         """A duration, shown as it can be typed; tried in a dry run, set with a reason, refused out of its bounds."""
@@ -473,8 +474,8 @@ class TestUpkeep:
             assert run("store", "config", "table-retention").out == f"{value}\n"
         with Store.open(path) as store:
             assert (
-                store.reports.list_audit_records()[0]["action"],
-                store.reports.list_audit_records()[0]["reason"],
+                row_json(store.reports.list_audit_records())[0]["action"],
+                row_json(store.reports.list_audit_records())[0]["reason"],
             ) == ("store config", "audit")
 
     @pytest.mark.parametrize("words", [("nothing",), ("nothing", "1"), ("reap-policy", "sometimes")])

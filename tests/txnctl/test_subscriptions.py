@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
+from tests.row_json import row_json
 from tests.txnctl.processes import wait_for
 from txnctl.commands.subscriptions import (
     ack,
@@ -403,7 +404,7 @@ class TestAcknowledge:
             ).json
             assert (dry["givenBack"], dry["dryRun"]) == (2, True)
             assert run("audit", "list", "-o", "json").json == []
-            assert store.reports.subscription_stats("orders", "billing")["unackedMessages"] == 5
+            assert row_json(store.reports.subscription_stats("orders", "billing"))["unackedMessages"] == 5
             row = run(
                 "subscriptions",
                 "nack",
@@ -565,7 +566,9 @@ class TestChange:
             == "Nobody is attached to billing on orders.\n"
         )
         (record,) = [
-            row for row in store.reports.list_audit_records() if row["action"] == "subscriptions evict"
+            row
+            for row in row_json(store.reports.list_audit_records())
+            if row["action"] == "subscriptions evict"
         ]
         assert record["target"] == "orders billing anna"
 
@@ -655,7 +658,9 @@ class TestChange:
         with store.subscribe("orders", "billing"):
             run("subscriptions", "evict", "orders", "billing", "--reason", "three")
         run("subscriptions", "delete", "orders", "billing", "--yes", "--reason", "four")
-        assert [(row["action"], row["reason"]) for row in reversed(store.reports.list_audit_records())] == [
+        assert [
+            (row["action"], row["reason"]) for row in reversed(row_json(store.reports.list_audit_records()))
+        ] == [
             ("subscriptions seek", "one"),
             ("subscriptions skip", "two"),
             ("subscriptions evict", "three"),

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
+from tests.row_json import row_json
 from tests.txnctl.processes import wait_for
 from txnctl.commands.transactions.abort import ABORTED
 from txnctl.commands.transactions.commit import COMMITTED
@@ -356,7 +357,9 @@ class TestAbort:
         run("transactions", "abort", stuck, "--reason", "stuck")
         with Store.open(path) as store:
             rows = [
-                row for row in store.reports.list_audit_records() if row["action"] == "transactions abort"
+                row
+                for row in row_json(store.reports.list_audit_records())
+                if row["action"] == "transactions abort"
             ]
         assert [(row["target"], row["reason"]) for row in rows] == [(stuck, "stuck")]
 
@@ -496,7 +499,7 @@ class TestRun:
         with Store.open(os.environ["TXNCTL_STORE"], read_only=True) as store:
             assert [
                 row
-                for row in store.reports.list_readers()
+                for row in row_json(store.reports.list_readers())
                 if row["pid"] == process.pid and row["commit"] is not None
             ] == []
         assert ended(process)[0] == 0
@@ -599,7 +602,7 @@ class TestDeath:
         assert (row["state"], row["reason"]) == ("ABORTED", "owner-dead")
         with Store.open(path, read_only=True) as store:
             assert store.reader("orders").read_batch(10) == []
-            assert store.reports.topic_stats("orders")["ongoingTxnCount"] == 0
+            assert row_json(store.reports.topic_stats("orders"))["ongoingTxnCount"] == 0
 
     @pytest.mark.usefixtures("orphan")
     def test_reap_frees_it_too(self, run: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from storage import EARLIEST, IsolationLevel, Store
+from storage.json_form import to_json
 from txnctl.demo.clients import REQUESTS, Booking, MonitorD, balances, bookings
 from txnctl.demo.narrator import Narrator
 from txnctl.demo.request import is_settlement, requests_of, settlement_key
@@ -30,7 +31,7 @@ def audit(
     agree = sum(found.get(key) == balance for key, balance in last.items())
     narrator.check("balances in the table that the last booking on the topic says too", len(found), agree)
     facts |= _audit_levels(store, script, monitor, aborted, narrator)
-    problems = store.maintenance.verify_store()
+    problems = to_json(store.maintenance.verify_store())
     narrator.check("problems that the full verification of the store finds", 0, len(problems))
     for problem in problems[:_SHOWN]:
         narrator.say(f"{problem['invariant']}: {problem['object']}: {problem['message']}")

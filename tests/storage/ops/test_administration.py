@@ -17,6 +17,7 @@ from storage.errors import (
     SubscriptionNotFound,
     TopicNotFound,
 )
+from tests.row_json import row_json
 
 RC, RU = IsolationLevel
 SHARED = SubscriptionType.SHARED
@@ -37,7 +38,7 @@ def values(consumer: Consumer) -> list[bytes | None]:
 
 
 def mark_delete(store: Store) -> str:
-    found: str = store.reports.subscription_stats("t", "a")["markDeletePosition"]
+    found: str = row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"]
     return found
 
 
@@ -91,7 +92,7 @@ class TestSkip:
         store.admin.transactions.abort_transaction(txn)
         send(store, 2)
         attach(store).close()
-        assert store.admin.subscriptions.skip_messages("t", "a", 3)["skipped"] == 3
+        assert row_json(store.admin.subscriptions.skip_messages("t", "a", 3))["skipped"] == 3
         assert values(attach(store)) == [b"1"]
 
     @pytest.mark.parametrize("level", [RC, RU])
@@ -104,7 +105,8 @@ class TestSkip:
         attach(store, subscription_isolation_level=level).close()
         expected = 4 if beyond and level is RU else 2
         assert (
-            store.admin.subscriptions.clear_backlog("t", "a", beyond_max_read=beyond)["skipped"] == expected
+            row_json(store.admin.subscriptions.clear_backlog("t", "a", beyond_max_read=beyond))["skipped"]
+            == expected
         )
         assert mark_delete(store) == ("1:3" if expected == 4 else "1:1")
 
@@ -116,7 +118,7 @@ class TestSkip:
         one, two = store.begin_transaction(), store.begin_transaction()
         consumer.acknowledge(MessageId(1, 2), txn=two)
         consumer.acknowledge_cumulative(MessageId(1, 0), txn=one)
-        assert store.admin.subscriptions.clear_backlog("t", "a")["skipped"] == 4
+        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 4
         store.admin.transactions.abort_transaction(one)
         store.admin.transactions.abort_transaction(two)
         assert values(consumer) == [b"0", b"2"]
@@ -127,7 +129,7 @@ class TestSkip:
         send(store, 1)
         store.admin.subscriptions.create_subscription("t", "a", initial_position=Position(1, 2))
         before = mark_delete(store)
-        assert store.admin.subscriptions.clear_backlog("t", "a")["skipped"] == 0
+        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 0
         assert mark_delete(store) == before
 
     def test_what_is_skipped_leaves_the_queue(self, store: Store) -> None:
@@ -154,7 +156,9 @@ class TestEvict:
         send(store, 3)
         evicted, other = attach(store, subscription_type=SHARED, consumer_name="stopped"), attach(store)
         message = evicted.receive(timeout=1)
-        assert store.admin.subscriptions.evict_consumers("t", "a", "stopped")["messagesReleased"] == 3
+        assert (
+            row_json(store.admin.subscriptions.evict_consumers("t", "a", "stopped"))["messagesReleased"] == 3
+        )
         for call in (evicted.acknowledge, evicted.negative_acknowledge):
             with pytest.raises(ConsumerEvicted):
                 call(message)
@@ -163,9 +167,9 @@ class TestEvict:
                 evicted.receive(timeout=0)
         assert values(other) == [b"0", b"1", b"2"]
         evicted.close()
-        assert [each["consumerName"] for each in store.reports.subscription_stats("t", "a")["consumers"]] != [
-            "stopped"
-        ]
+        assert [
+            each["consumerName"] for each in row_json(store.reports.subscription_stats("t", "a"))["consumers"]
+        ] != ["stopped"]
 
     def test_all_or_one_by_name(self, store: Store) -> None:
         """Without a name everybody goes; an unknown name is said so."""
@@ -173,8 +177,8 @@ class TestEvict:
             attach(store, subscription_type=SHARED, consumer_name=name)
         with pytest.raises(ConsumerNotFound):
             store.admin.subscriptions.evict_consumers("t", "a", "z")
-        assert store.admin.subscriptions.evict_consumers("t", "a")["evicted"] == ["x", "y"]
-        assert store.reports.subscription_stats("t", "a")["consumers"] == []
+        assert row_json(store.admin.subscriptions.evict_consumers("t", "a"))["evicted"] == ["x", "y"]
+        assert row_json(store.reports.subscription_stats("t", "a"))["consumers"] == []
 
 
 class TestUpdate:
@@ -188,19 +192,21 @@ class TestUpdate:
         store.admin.subscriptions.update_subscription(
             "t", "a", max_redeliver_count=3, dead_letter_topic="graveyard"
         )
-        stats = store.reports.subscription_stats("t", "a")
+        stats = row_json(store.reports.subscription_stats("t", "a"))
         assert (stats["maxRedeliverCount"], stats["deadLetterTopic"]) == (3, "graveyard")
 
     def test_it_says_what_changed(self, store: Store) -> None:
         """Before and after of each; nothing if it was so already."""
         attach(store).close()
-        result = store.admin.subscriptions.update_subscription(
-            "t", "a", subscription_type=SHARED, subscription_isolation_level=RU
+        result = row_json(
+            store.admin.subscriptions.update_subscription(
+                "t", "a", subscription_type=SHARED, subscription_isolation_level=RU
+            )
         )
         assert result["changes"] == [
             "type Exclusive -> Shared", "subscriptionIsolationLevel READ_COMMITTED -> READ_UNCOMMITTED",
         ]  # fmt: skip
-        again = store.admin.subscriptions.update_subscription("t", "a", subscription_type=SHARED)
+        again = row_json(store.admin.subscriptions.update_subscription("t", "a", subscription_type=SHARED))
         assert again["changes"] == []
 
 
@@ -214,7 +220,7 @@ class TestDelete:
         with pytest.raises(ObjectHeld) as caught:
             store.admin.topics.delete_topic("t")
         assert caught.value.details["consumers"] == ["mine"]
-        assert store.admin.topics.delete_topic("t", force=True)["consumersEvicted"] == ["mine"]
+        assert row_json(store.admin.topics.delete_topic("t", force=True))["consumersEvicted"] == ["mine"]
         with pytest.raises((SubscriptionNotFound, TopicNotFound)):
             consumer.receive(timeout=0)
         consumer.close()
@@ -224,27 +230,29 @@ class TestDelete:
         with store.transaction() as txn:
             send(store, 1, txn=txn)
         store.admin.topics.delete_topic("t", force=True)
-        assert store.reports.show_transaction(txn.id)["state"] == "COMMITTED"
+        assert row_json(store.reports.show_transaction(txn.id))["state"] == "COMMITTED"
         assert store.commit_transaction(txn.id) is False
 
 
 CALLS: dict[str, Callable[[Store, bool], dict[str, Any]]] = {
-    "seek": lambda store, dry: store.admin.subscriptions.seek_subscription(
-        "t", "a", Position(1, 2), dry_run=dry
+    "seek": lambda store, dry: row_json(
+        store.admin.subscriptions.seek_subscription("t", "a", Position(1, 2), dry_run=dry)
     ),
-    "skip": lambda store, dry: store.admin.subscriptions.skip_messages("t", "a", 2, dry_run=dry),
-    "clear": lambda store, dry: store.admin.subscriptions.clear_backlog("t", "a", dry_run=dry),
-    "acknowledge": lambda store, dry: store.admin.acknowledgements.acknowledge_messages(
-        "t", "a", [MessageId(1, 1)], dry_run=dry
+    "skip": lambda store, dry: row_json(store.admin.subscriptions.skip_messages("t", "a", 2, dry_run=dry)),
+    "clear": lambda store, dry: row_json(store.admin.subscriptions.clear_backlog("t", "a", dry_run=dry)),
+    "acknowledge": lambda store, dry: row_json(
+        store.admin.acknowledgements.acknowledge_messages("t", "a", [MessageId(1, 1)], dry_run=dry)
     ),
-    "evict": lambda store, dry: store.admin.subscriptions.evict_consumers("t", "a", dry_run=dry),
-    "update": lambda store, dry: store.admin.subscriptions.update_subscription(
-        "t", "a", max_redeliver_count=1, dry_run=dry
+    "evict": lambda store, dry: row_json(store.admin.subscriptions.evict_consumers("t", "a", dry_run=dry)),
+    "update": lambda store, dry: row_json(
+        store.admin.subscriptions.update_subscription("t", "a", max_redeliver_count=1, dry_run=dry)
     ),
-    "delete": lambda store, dry: store.admin.subscriptions.delete_subscription(
-        "t", "a", force=True, dry_run=dry
+    "delete": lambda store, dry: row_json(
+        store.admin.subscriptions.delete_subscription("t", "a", force=True, dry_run=dry)
     ),
-    "delete topic": lambda store, dry: store.admin.topics.delete_topic("t", force=True, dry_run=dry),
+    "delete topic": lambda store, dry: row_json(
+        store.admin.topics.delete_topic("t", force=True, dry_run=dry)
+    ),
 }
 
 
@@ -257,12 +265,12 @@ class TestOnSubscriptions:
         send(store, 4)
         consumer = attach(store, subscription_type=SHARED)
         consumer.receive_batch(2, timeout=0)
-        commits = store.reports.store_info()["commits"]
+        commits = row_json(store.reports.store_info())["commits"]
         rehearsed = CALLS[what](store, True)
-        assert store.reports.store_info()["commits"] == commits
+        assert row_json(store.reports.store_info())["commits"] == commits
         done = CALLS[what](store, False)
         assert {**rehearsed, "dryRun": False} == {**done, "dryRun": False}
-        assert store.reports.store_info()["commits"] > commits
+        assert row_json(store.reports.store_info())["commits"] > commits
 
     @pytest.mark.parametrize("what", [name for name in CALLS if name != "delete topic"])
     def test_there_must_be_the_subscription(self, store: Store, what: str) -> None:
@@ -277,7 +285,7 @@ class TestOnSubscriptions:
         attach(store).close()
         store.admin.subscriptions.seek_subscription("t", "a", EARLIEST, reason="replay of Monday")
         store.admin.subscriptions.seek_subscription("t", "a", EARLIEST, reason="only looking", dry_run=True)
-        (row,) = store.reports.list_audit_records()
+        (row,) = row_json(store.reports.list_audit_records())
         assert (row["action"], row["target"], row["reason"]) == (
             "subscriptions seek",
             "t a",
@@ -299,7 +307,7 @@ def test_skipping_leaves_alone_what_is_pending_and_was_aborted(store: Store) -> 
     store.admin.subscriptions.update_subscription(
         "t", "s", subscription_isolation_level=IsolationLevel.READ_COMMITTED
     )
-    assert store.admin.subscriptions.clear_backlog("t", "s")["skipped"] == 1
+    assert row_json(store.admin.subscriptions.clear_backlog("t", "s"))["skipped"] == 1
     store.commit_transaction(txn)
-    assert store.maintenance.verify_store(full=True) == []
-    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 0
+    assert row_json(store.maintenance.verify_store(full=True)) == []
+    assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 0

@@ -10,6 +10,7 @@ from storage import EARLIEST, IsolationLevel, MessageId, Position, Store, Subscr
 from storage.errors import SubscriptionNotFound, TopicNotFound
 from storage.limits import PAGE_BYTES
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 
 RC, RU = IsolationLevel
 
@@ -38,7 +39,7 @@ def busy(store: Store, clock: ManualClock) -> Store:
 
 
 def split(store: Store, name: str) -> list[int]:
-    stats = store.reports.subscription_stats("t", name)
+    stats = row_json(store.reports.subscription_stats("t", name))
     return [stats[key] for key in ("visible", "blocked", "uncommitted", "pending", "abortedAhead")]
 
 
@@ -47,7 +48,7 @@ class TestTopic:
 
     def test_positions_and_counters(self, busy: Store) -> None:
         """maxReadPosition, ongoing and aborted transactions, what is readable and what waits."""
-        stats = busy.reports.topic_stats("t")
+        stats = row_json(busy.reports.topic_stats("t"))
         assert (stats["maxReadPosition"], stats["lastConfirmedEntry"]) == ("1:2", "1:4")
         assert (stats["ongoingTxnCount"], stats["abortedTxnCount"]) == (1, 1)
         assert (stats["msgInCounter"], stats["markerCount"], stats["uncommittedMessages"]) == (11, 1, 2)
@@ -55,7 +56,7 @@ class TestTopic:
 
     def test_who_blocks_it(self, busy: Store) -> None:
         """The open transaction that comes first, since when, and whose it is."""
-        blocked = busy.reports.topic_stats("t")["blockedBy"]
+        blocked = row_json(busy.reports.topic_stats("t"))["blockedBy"]
         assert (blocked["txnId"], blocked["firstPosition"], blocked["ownerState"]) == (
             "0:2",
             "1:3",
@@ -65,7 +66,7 @@ class TestTopic:
 
     def test_segments_of_the_aborted_set(self, busy: Store) -> None:
         """Their range runs over message positions, their size is known."""
-        (segment,) = busy.reports.topic_stats_internal("t")["abortedSegments"]
+        (segment,) = row_json(busy.reports.topic_stats_internal("t"))["abortedSegments"]
         assert (segment["firstPosition"], segment["lastPosition"]) == ("1:1", "1:1")
         assert (segment["transactions"], segment["messages"]) == (1, 3)
         assert segment["bytes"] > 0
@@ -83,7 +84,7 @@ class TestSubscriptions:
 
     def test_level_and_split_of_each(self, busy: Store) -> None:
         """At READ_COMMITTED the backlog is split; at READ_UNCOMMITTED everything stored is visible."""
-        stats = busy.reports.topic_stats("t")["subscriptions"]
+        stats = row_json(busy.reports.topic_stats("t"))["subscriptions"]
         assert {name: each["subscriptionIsolationLevel"] for name, each in stats.items()} == {
             "D": "READ_UNCOMMITTED", "E": "READ_COMMITTED", "S": "READ_COMMITTED",
         }  # fmt: skip
@@ -96,7 +97,7 @@ class TestSubscriptions:
         consumer = busy.subscribe("t", "E")
         messages = consumer.receive_batch(9, timeout=0)
         assert split(busy, "E")[:4] == [2, 4, 2, 0]
-        assert busy.reports.subscription_stats("t", "E")["unackedMessages"] == 2
+        assert row_json(busy.reports.subscription_stats("t", "E"))["unackedMessages"] == 2
         consumer.acknowledge(messages[0], txn=busy.begin_transaction())
         assert split(busy, "E")[:4] == [1, 4, 2, 1]
 
@@ -111,7 +112,7 @@ class TestSubscriptions:
         for message in consumer.receive_batch(9, timeout=0):
             consumer.negative_acknowledge(message, delay=0)
         consumer.receive_batch(9, timeout=0)
-        stats = busy.reports.subscription_stats("t", "E")
+        stats = row_json(busy.reports.subscription_stats("t", "E"))
         assert (stats["msgOutCounter"], stats["msgRedeliverCounter"]) == (4, 2)
 
 
@@ -127,7 +128,7 @@ class TestBrowsing:
         consumer.acknowledge(first)
         consumer.acknowledge(second, txn=busy.begin_transaction())
         assert len(busy.reports.peek_messages("t", "D", 99)) == 9
-        assert busy.reports.subscription_stats("t", "E")["unackedMessages"] == 0
+        assert row_json(busy.reports.subscription_stats("t", "E"))["unackedMessages"] == 0
 
     def test_peek_leaves_out_what_a_cumulative_acknowledgement_holds(self, busy: Store) -> None:
         """Pending messages go to nobody, so none of them comes next."""
@@ -141,19 +142,21 @@ class TestBrowsing:
             for _ in range(3):
                 producer.send(b"x" * PAGE_BYTES)
         rows = store.reports.topic_log("t")
-        assert next(rows)["position"] == "1:0"
+        assert str(next(rows).position) == "1:0"
         store.admin.topics.delete_topic("t")
         with pytest.raises(TopicNotFound):
             list(rows)
 
     def test_the_log_shows_markers_and_states(self, busy: Store) -> None:
         """Every entry in order, from anywhere, as many as wanted."""
-        rows = list(busy.reports.topic_log("t"))
+        rows = list(row_json(busy.reports.topic_log("t")))
         assert [(row["position"], row["kind"], row["messages"], row["txnState"]) for row in rows] == [
             ("1:0", "messages", 2, None), ("1:1", "messages", 3, "ABORTED"), ("1:2", "abort", 0, "ABORTED"),
             ("1:3", "messages", 2, "OPEN"), ("1:4", "messages", 4, None),
         ]  # fmt: skip
-        assert [row["position"] for row in busy.reports.topic_log("t", Position(1, 2), limit=2)] == [
+        assert [
+            row["position"] for row in row_json(busy.reports.topic_log("t", Position(1, 2), limit=2))
+        ] == [
             "1:2",
             "1:3",
         ]
@@ -170,10 +173,10 @@ def test_every_report_is_ready_for_json(busy: Store) -> None:
     """Positions and ids are texts; nothing needs a special encoder."""
     busy.subscribe("t", "E").receive_batch(1, timeout=0)
     reports = [
-        busy.reports.list_topics(), busy.reports.topic_stats("t"), busy.reports.topic_stats_internal("t"), busy.reports.list_subscriptions(),
-        busy.reports.subscription_stats("t", "E"), list(busy.reports.topic_log("t")), busy.reports.list_transactions(), busy.reports.list_transactions(ended=True),
-        busy.reports.show_transaction("0:2"), busy.reports.store_info(), busy.reports.list_locks(), busy.reports.list_readers(), busy.reports.list_databases(), busy.reports.list_audit_records(),
-        busy.reports.list_pending_acknowledgements("t", "E"), busy.admin.transactions.abort_transaction("0:2", dry_run=True),
+        row_json(busy.reports.list_topics()), row_json(busy.reports.topic_stats("t")), row_json(busy.reports.topic_stats_internal("t")), row_json(busy.reports.list_subscriptions()),
+        row_json(busy.reports.subscription_stats("t", "E")), list(row_json(busy.reports.topic_log("t"))), row_json(busy.reports.list_transactions()), row_json(busy.reports.list_transactions(ended=True)),
+        row_json(busy.reports.show_transaction("0:2")), row_json(busy.reports.store_info()), row_json(busy.reports.list_locks()), row_json(busy.reports.list_readers()), row_json(busy.reports.list_databases()), row_json(busy.reports.list_audit_records()),
+        row_json(busy.reports.list_pending_acknowledgements("t", "E")), row_json(busy.admin.transactions.abort_transaction("0:2", dry_run=True)),
     ]  # fmt: skip
     for report in reports:
         assert json.loads(json.dumps(report)) == report

@@ -29,6 +29,7 @@ from storage.subscription import cursor as cursors
 from storage.subscription.cursor import Cursor
 from storage.topic import state
 from storage.topic.state import TopicState
+from tests.row_json import row_json
 from tests.storage.damage import Break, damage
 
 TOPIC, SUBSCRIPTION = 1, 1
@@ -54,7 +55,7 @@ def written(tmp_path: Path) -> Iterator[Store]:
         messages = consumer.receive_batch(9, timeout=0)
         consumer.acknowledge(messages[1])
         consumer.acknowledge(messages[2], txn=txns[2])
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.maintenance.verify_store(full=True)) == []
         yield store
 
 
@@ -214,7 +215,7 @@ class TestChecksums:
         assert len(records) > 12
         for name, key in records.items():
             written.connection.write(lambda batch, name=name, key=key: flip(batch, name, key))
-            problems = written.maintenance.verify_store(full=True)
+            problems = row_json(written.maintenance.verify_store(full=True))
             assert problems, name
             written.connection.write(lambda batch, name=name, key=key: flip(batch, name, key))
-        assert written.maintenance.verify_store(full=True) == []
+        assert row_json(written.maintenance.verify_store(full=True)) == []

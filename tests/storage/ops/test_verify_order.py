@@ -24,6 +24,7 @@ from storage.txn import record as records
 from storage.txn.record import TransactionRecord
 from storage.verify import run
 from storage.verify.reads import check_reads
+from tests.row_json import row_json
 from tests.storage.damage import broken_by
 
 TABLE = 1
@@ -51,7 +52,7 @@ def written(tmp_path: Path) -> Iterator[Store]:
         table.put(b"c", b"5")
         with pytest.raises(WriteTooOld):
             table.put(b"c", b"6", txn=refused)
-        assert store.maintenance.verify_store() == []
+        assert row_json(store.maintenance.verify_store()) == []
         yield store
 
 
@@ -83,8 +84,8 @@ def test_it_is_found_in_a_commit_that_is_not_finalised(written: Store) -> None:
     table.import_rows(((b"~%03d" % n, b"") for n in range(100)), txn=txn)
     table.put(b"a", b"3", txn=txn)
     written.commit_transaction(txn)
-    assert table.stats()["intents"] == 102
-    assert written.maintenance.verify_store() == []
+    assert row_json(table.stats())["intents"] == 102
+    assert row_json(written.maintenance.verify_store()) == []
 
     def commit_last(batch: WriteBatch) -> None:
         second = records.get(batch, SECOND)
@@ -239,5 +240,5 @@ def test_where_others_commit_meanwhile_nothing_is_told(written: Store) -> None:
 def test_the_rules_that_were_checked_are_told(written: Store, full: bool) -> None:
     """13 only where there is a table to read, and quickly none of tables."""
     numbers: list[int] = []
-    assert written.maintenance.verify_store(full=full, checked=numbers.append) == []
+    assert row_json(written.maintenance.verify_store(full=full, checked=numbers.append)) == []
     assert numbers == (sorted({*run.FULL, 13}) if full else list(run.QUICK))

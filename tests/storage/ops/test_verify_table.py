@@ -16,6 +16,7 @@ from storage.table import conflict as conflicts, row as rows, state
 from storage.table.state import TableState
 from storage.table.visibility import Row, Version
 from storage.txn import record as records
+from tests.row_json import row_json
 from tests.storage.damage import broken_by
 
 TABLE = 1
@@ -39,7 +40,7 @@ def written(tmp_path: Path) -> Iterator[Store]:
         table.put(b"c", b"4", txn=aborted)
         store.admin.transactions.abort_transaction(aborted)
         table.delete(b"d")
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.maintenance.verify_store(full=True)) == []
         yield store
 
 

@@ -18,6 +18,7 @@ from storage.topic.producers.ownership import Ownership
 from storage.topic.producers.session import ProducerSession
 from storage.topic.state import TopicState
 from storage.txn import buffer
+from tests.row_json import row_json
 from tests.storage.damage import Break, damage
 from tests.storage.producers.rivals import EXCLUSIVE, FENCING, SHARED, TurnClock
 
@@ -39,7 +40,7 @@ def sound(tmp_path: Path, clock: TurnClock) -> Iterator[Store]:
         owner.send(b"open", txn=store.begin_transaction(timeout=3600))
         for name in ("a", "b"):
             store.create_producer("u", access_mode=SHARED, producer_name=name).send(b"shared")
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.maintenance.verify_store(full=True)) == []
         yield store
 
 
@@ -222,6 +223,6 @@ class TestLog:
         """Deleted and created again, it is sound under its old epoch with an empty history."""
         sound.admin.topics.delete_topic("t", force=True)
         sound.create_topic("t")
-        assert sound.maintenance.verify_store(full=True) == []
+        assert row_json(sound.maintenance.verify_store(full=True)) == []
         with sound.connection.view() as view:
             assert state.load(view, topics.get(view, "t").topic_id).epoch == 2

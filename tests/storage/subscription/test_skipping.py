@@ -12,6 +12,7 @@ from storage import EARLIEST, Consumer, IsolationLevel, MessageId, OnOpen, Posit
 from storage.disk.schema import AWAITED, DELIVERIES, HELD
 from storage.errors import InvalidValue, NotDeliverable, SubscriptionBusy
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 
 RC, RU = IsolationLevel
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
@@ -53,7 +54,7 @@ def receive(consumer: Consumer, count: int = 99, acknowledge: bool = True) -> st
 
 def classes(store: Store) -> dict[str, int]:
     """The backlog by class, where there is any."""
-    stats = store.reports.subscription_stats("t", "a")
+    stats = row_json(store.reports.subscription_stats("t", "a"))
     names = ("visible", "blocked", "uncommitted", "abortedAhead", "acknowledgedAhead", "pending")
     return {name: stats[name] for name in names if stats[name]}
 
@@ -80,12 +81,12 @@ class TestShared:
         send(store, "a b", "c", txn=txn)
         send(store, "1")
         assert receive(consumer) == "1"
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:-1"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:-1"
         store.commit_transaction(txn)
         assert receive(consumer) == "a b c"
         assert receive(consumer) == ""
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:3"
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:3"
+        assert row_json(store.maintenance.verify_store(full=True)) == []
 
     @SKIPPING
     def test_what_was_held_leaves_the_backlog_with_the_abort(
@@ -100,7 +101,7 @@ class TestShared:
         assert classes(store) == {"abortedAhead": 2, "acknowledgedAhead": 1}
         assert receive(consumer) == ""
         assert classes(store) == {}
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:2"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:2"
 
     def test_max_read_position_is_what_it_is(self, store: Store, attach: Attach) -> None:
         """Others, and readers, stop where they stop."""
@@ -108,7 +109,7 @@ class TestShared:
         send(store, "open", txn=txn)
         send(store, "1")
         assert receive(attach()) == "1"
-        assert store.reports.topic_stats("t")["maxReadPosition"] == "1:-1"
+        assert row_json(store.reports.topic_stats("t"))["maxReadPosition"] == "1:-1"
         assert list(store.reader("t")) == []
 
     def test_ends_in_any_order(self, store: Store, attach: Attach) -> None:
@@ -139,7 +140,7 @@ class TestShared:
         send(store, "4")
         parts = [receive(consumer) for _ in range(8)]
         assert sorted(" ".join(parts).split()) == ["4", "a", "b", "c", "d", "e", "f"]
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:6"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:6"
 
     def test_parts_that_are_in_flight_come_once(self, store: Store, attach: Attach) -> None:
         """A consumer that does not acknowledge is handed the rest, and nothing twice."""
@@ -254,7 +255,7 @@ class TestKeys:
         assert classes(store) == {"uncommitted": 3, "blocked": 3, "acknowledgedAhead": 4}
         store.commit_transaction(txn)
         assert receive(consumer) == "open open open 1 1 2"
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.maintenance.verify_store(full=True)) == []
 
     def test_an_abort_frees_what_waited(self, store: Store, attach: Attach) -> None:
         """Without the aborted messages."""
@@ -375,7 +376,7 @@ class TestKeys:
         send(store, "k=2")
         store.commit_transaction(txn)
         assert receive(consumer) == "open 2"
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.maintenance.verify_store(full=True)) == []
 
     def test_one_entry_that_waits_for_two_transactions(self, store: Store, attach: Attach) -> None:
         """Its messages come each with its own, also where both have ended when somebody asks."""
@@ -388,7 +389,7 @@ class TestKeys:
         store.commit_transaction(two)
         came = " ".join(receive(consumer, acknowledge=False) for _ in range(3)).split()
         assert sorted(came) == ["1", "2", "open", "open"]
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.maintenance.verify_store(full=True)) == []
 
     def test_without_an_order_to_keep_nothing_waits(self, store: Store, attach: Attach) -> None:
         """Shared has no keys."""
@@ -456,7 +457,7 @@ class TestModes:
             store.subscribe("t", "a", subscription_type=type_, on_open="skip")
         with pytest.raises(InvalidValue, match="Shared and Key_Shared"):
             store.admin.subscriptions.create_subscription("t", "a", subscription_type=type_, on_open="skip")
-        assert store.reports.topic_stats("t")["subscriptions"] == {}
+        assert row_json(store.reports.topic_stats("t"))["subscriptions"] == {}
         store.admin.subscriptions.create_subscription("t", "a", subscription_type=SHARED, on_open="skip")
         with pytest.raises(InvalidValue, match=type_.value) as caught:
             store.subscribe("t", "a", subscription_type=type_)
@@ -483,7 +484,7 @@ class TestModes:
         attach().close()
         with Store.open(path) as other:
             assert other.subscribe("t", "a").on_open is SKIP
-            assert other.reports.subscription_stats("t", "a")["onOpen"] == "skip"
+            assert row_json(other.reports.subscription_stats("t", "a"))["onOpen"] == "skip"
         assert store.subscribe("t", "b").on_open is BLOCK
 
     def test_no_other_while_somebody_is_attached(self, attach: Attach) -> None:
@@ -512,7 +513,7 @@ class TestModes:
             store.commit_transaction(txn)
             rest = receive(consumer)
         assert (seen, rest) == {SHARED: ("1 2 3", "open 4"), KEY_SHARED: ("2 3", "open 1 4")}[type_]
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.maintenance.verify_store(full=True)) == []
 
     @SKIPPING
     def test_from_block_to_skip(self, store: Store, attach: Attach, type_: SubscriptionType) -> None:
@@ -523,22 +524,24 @@ class TestModes:
         send(store, "l=1", "2")
         with attach(type_, on_open=None) as consumer:
             assert receive(consumer) == "0"
-        result = store.admin.subscriptions.update_subscription(
-            "t", "a", on_open="skip", reason="no need to wait"
+        result = row_json(
+            store.admin.subscriptions.update_subscription("t", "a", on_open="skip", reason="no need to wait")
         )
         assert result["changes"] == ["onOpen block -> skip"]
         with attach(None, on_open=None) as consumer:
             assert receive(consumer) == "1 2"
             store.commit_transaction(txn)
             assert receive(consumer) == "open"
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.maintenance.verify_store(full=True)) == []
 
     def test_a_dry_run_changes_nothing(self, store: Store, attach: Attach) -> None:
         """And says what it would."""
         attach().close()
-        result = store.admin.subscriptions.update_subscription("t", "a", on_open="block", dry_run=True)
+        result = row_json(
+            store.admin.subscriptions.update_subscription("t", "a", on_open="block", dry_run=True)
+        )
         assert (result["changes"], result["onOpen"]) == (["onOpen skip -> block"], "block")
-        assert store.reports.subscription_stats("t", "a")["onOpen"] == "skip"
+        assert row_json(store.reports.subscription_stats("t", "a"))["onOpen"] == "skip"
 
     def test_from_shared_to_key_shared_and_back(self, store: Store, attach: Attach) -> None:
         """The order of keys is kept from the change on, also for what was given back before it."""
@@ -552,7 +555,7 @@ class TestModes:
             assert receive(consumer) == "3"
             store.commit_transaction(txn)
             assert receive(consumer) + " " + receive(consumer) == "open 1 2"
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.maintenance.verify_store(full=True)) == []
 
     def test_from_read_uncommitted(self, store: Store, attach: Attach) -> None:
         """What was acknowledged while uncommitted stays acknowledged, and is counted so."""
@@ -579,7 +582,7 @@ class TestModes:
         assert receive(consumer) == "2"
         store.commit_transaction(txn)
         assert receive(consumer) == "open 1"
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.maintenance.verify_store(full=True)) == []
 
     def test_a_deleted_subscription_leaves_nothing(self, store: Store, attach: Attach) -> None:
         """Neither what it awaited nor what it held."""
@@ -600,9 +603,9 @@ class TestVisibleSet:
         txn, consumer = store.begin_transaction(), attach(KEY_SHARED)
         send(store, "k=open", txn=txn)
         send(store, "k=1 l=1", "m=2", "n=3")
-        assert store.admin.subscriptions.skip_messages("t", "a", 2)["skipped"] == 2
-        assert store.admin.subscriptions.clear_backlog("t", "a")["skipped"] == 1
-        assert store.admin.subscriptions.clear_backlog("t", "a")["skipped"] == 0
+        assert row_json(store.admin.subscriptions.skip_messages("t", "a", 2))["skipped"] == 2
+        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 1
+        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 0
         assert receive(consumer) == ""
         store.commit_transaction(txn)
         assert receive(consumer) == "open 1"
@@ -615,10 +618,10 @@ class TestVisibleSet:
         assert receive(consumer) == "1"
         send(store, "open2", txn=txn)
         store.commit_transaction(txn)
-        assert store.admin.subscriptions.skip_messages("t", "a", 1)["skipped"] == 1
+        assert row_json(store.admin.subscriptions.skip_messages("t", "a", 1))["skipped"] == 1
         send(store, "2")
         assert receive(consumer) == "open2 2"
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.maintenance.verify_store(full=True)) == []
 
     def test_skipping_past_a_transaction_that_waits_for_a_key(self, store: Store, attach: Attach) -> None:
         """It has ended, but another one holds its key: what is behind it may go, it itself stays and comes."""
@@ -629,11 +632,11 @@ class TestVisibleSet:
         assert receive(consumer) == "1"
         store.commit_transaction(two)
         send(store, "m=2")
-        assert store.admin.subscriptions.clear_backlog("t", "a")["skipped"] == 1
+        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 1
         assert receive(consumer) == ""
         store.commit_transaction(one)
         assert receive(consumer) == "one two"
-        assert store.maintenance.verify_store(full=True) == []
+        assert row_json(store.maintenance.verify_store(full=True)) == []
 
     def test_the_last_message(self, store: Store, attach: Attach) -> None:
         """The largest that can be handed out: neither undecided nor held by its key."""
@@ -662,12 +665,12 @@ class TestVisibleSet:
         send(store, "l=open", txn=two)
         send(store, "k=1 k=2 l=1 m=1")
         assert receive(consumer) == "1"
-        held = store.reports.subscription_stats("t", "a")["heldBy"]
+        held = row_json(store.reports.subscription_stats("t", "a"))["heldBy"]
         assert held == [
             {"txnId": str(one), "uncommitted": 2, "blocked": 2},
             {"txnId": str(two), "uncommitted": 1, "blocked": 1},
         ]
-        assert [row["unblocks"] for row in store.reports.list_blocking_transactions("t")] == [
+        assert [row["unblocks"] for row in row_json(store.reports.list_blocking_transactions("t"))] == [
             {"a": 2},
             {"a": 1},
         ]
@@ -684,8 +687,8 @@ class TestVisibleSet:
         send(store, "k=1 l=1 l=2")
         assert receive(consumer) == ""
         said, done = (
-            store.admin.transactions.abort_transaction(two, dry_run=True),
-            store.admin.transactions.abort_transaction(two),
+            row_json(store.admin.transactions.abort_transaction(two, dry_run=True)),
+            row_json(store.admin.transactions.abort_transaction(two)),
         )
         assert said["effects"] == done["effects"]
         (effect,) = done["effects"]

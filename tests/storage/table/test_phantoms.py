@@ -17,6 +17,7 @@ from storage.errors import InvalidValue, LostConflict, WriteTooOld
 from storage.limits import PAGE_ENTRIES
 from storage.process.clock import ManualClock
 from tests.processes.memory import directory_in_memory
+from tests.row_json import row_json
 
 BYTES = st.binary(max_size=3) | st.lists(st.sampled_from([b"\0", b"a", b"b", b"\xff"]), max_size=3).map(
     b"".join
@@ -67,7 +68,7 @@ def store() -> Iterator[Store]:
         Store.create(f"{directory}/store", clock=clock)
         with Store.open(f"{directory}/store", clock=clock) as opened:
             yield opened
-            assert opened.maintenance.verify_store(full=True) == []
+            assert row_json(opened.maintenance.verify_store(full=True)) == []
 
 
 @given(st.sets(KEYS, max_size=6), BOUNDS, KEYS, st.booleans(), st.booleans())

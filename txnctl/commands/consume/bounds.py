@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from storage.values.position import EARLIEST, LATEST, Extreme, MessageId, Position
 from txnctl.cli.value_types import AtTime
 
@@ -19,7 +20,7 @@ def start_at(store: Store, topic: str, wanted: Place | AtTime) -> Place:
         return wanted
     from storage import IsolationLevel
 
-    ledgers = store.reports.topic_stats_internal(topic)["ledgers"]
+    ledgers = to_json(store.reports.topic_stats_internal(topic))["ledgers"]
     # A ledger closed before that time holds nothing of it.
     first = next(each for each in ledgers if each["closedMs"] is None or each["closedMs"] >= wanted.time_ms)
     start = Position(first["ledgerId"], 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.json_form import to_json
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option
 
@@ -64,7 +65,7 @@ def check(
     limits = _limits(context, format, warn, critical)
     try:
         with context.open_store(context.store_path, read_only=True) as store:
-            found = store.reports.store_overview()
+            found = to_json(store.reports.store_overview())
         measures = judge(found, *limits)
         state, lines = worst(measures), _with_store(format, found, measures)
     except TxnctlError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, option, output, reads_store
 from txnctl.cli.value_types import DURATION
@@ -77,5 +78,5 @@ def _redraws(context: Context) -> bool:
 def _show(context: Context) -> None:
     from txnctl.commands.health.status_screen import lines
 
-    context.show(context.store.reports.store_overview(), table=lambda shown: lines(context, shown))
+    context.show(to_json(context.store.reports.store_overview()), table=lambda shown: lines(context, shown))
     context.out.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, example, names_store, output
 from txnctl.output.field import Field
 
@@ -68,7 +69,7 @@ def _row(store: Store, name: str) -> Row:
 
 
 def _value(store: Store, name: str) -> str:
-    info = store.reports.store_info()
+    info = to_json(store.reports.store_info())
     return str(info["reapPolicy"]) if name == REAP_POLICY else _duration(info["tableRetentionMs"])
 
 
@@ -76,12 +77,14 @@ def _changed(context: Context, store: Store, name: str, value: str) -> Row:
     """Set it, or see what setting it would do."""
     how: Row = {"dry_run": context.dry_run, "reason": context.reason}
     if name == REAP_POLICY:
-        done = store.admin.settings.set_reap_policy(value, **how)
+        done = to_json(store.admin.settings.set_reap_policy(value, **how))
         after, before = done["reapPolicy"], done["reapPolicyBefore"]
     else:
         from txnctl.cli.value_types import DURATION_MS
 
-        done = store.admin.settings.set_table_retention(DURATION_MS.convert(value, None, None), **how)
+        done = to_json(
+            store.admin.settings.set_table_retention(DURATION_MS.convert(value, None, None), **how)
+        )
         after, before = _duration(done["tableRetentionMs"]), _duration(done["tableRetentionMsBefore"])
     return {
         "name": name,

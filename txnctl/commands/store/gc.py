@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, changes_store, example, option, output
 from txnctl.output.field import Field
 from txnctl.output.human import plural
@@ -62,7 +63,9 @@ def gc(context: Context, trust_clock: bool) -> None:
     The numbers of a dry run are those of the real one, as long as nobody writes in between.
     """
     how = {"trust_clock": True} if trust_clock else {}
-    found = context.store.maintenance.collect_garbage(dry_run=context.dry_run, reason=context.reason, **how)
+    found = to_json(
+        context.store.maintenance.collect_garbage(dry_run=context.dry_run, reason=context.reason, **how)
+    )
     found["stagedWrites"] = 0 if found["clocksDisagree"] and not trust_clock else _staged_writes(context)
     context.show({**dict.fromkeys([field.name for field in COLLECTED]), **found}, table=_collected)
 

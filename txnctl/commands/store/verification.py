@@ -12,6 +12,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from storage.json_form import to_json
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
@@ -159,11 +161,13 @@ def _check(path: str, full: bool) -> None:
 
     try:
         with Store.open(path, read_only=True, program="txnctl store verify") as store:
-            tell(total=sum(row["entries"] for row in store.reports.list_databases()))
-            for problem in store.maintenance.verify_store(
-                full=full,
-                progress=lambda what, records: tell(checked=what, records=records),
-                checked=lambda number: tell(invariant=number),
+            tell(total=sum(row["entries"] for row in to_json(store.reports.list_databases())))
+            for problem in to_json(
+                store.maintenance.verify_store(
+                    full=full,
+                    progress=lambda what, records: tell(checked=what, records=records),
+                    checked=lambda number: tell(invariant=number),
+                )
             ):
                 tell(problem=problem)
     except TxnctlError as error:

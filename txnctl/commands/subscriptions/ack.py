@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import (
     administrative,
     argument,
@@ -85,10 +86,10 @@ def ack(
     Plainly, acknowledging again changes nothing, and a message pending in a transaction is a conflict too, unless
     --force aborts that one first, with all that it did on other topics too; --reason goes with it into the audit trail.
     """
-    row = context.store.admin.acknowledgements.acknowledge_messages(
+    row = to_json(context.store.admin.acknowledgements.acknowledge_messages(
         topic, subscription, list(message_ids), cumulative=cumulative, txn=txn, force=context.force,
         dry_run=context.dry_run, reason=context.reason,
-    )  # fmt: skip
+    ))  # fmt: skip
     if row["transactionsAborted"]:
         verb = "would abort" if row["dryRun"] else "aborted"
         context.warn(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.fields.change import DRY_RUN
@@ -42,8 +43,10 @@ def evict(context: Context, topic: str, subscription: str, consumer: str | None)
     For one that is stopped or hangs: what it holds in flight is stuck with it. Messages it has received may be
     delivered a second time, to another; its own later acknowledgements are refused.
     """
-    row = context.store.admin.subscriptions.evict_consumers(
-        topic, subscription, consumer, dry_run=context.dry_run, reason=context.reason
+    row = to_json(
+        context.store.admin.subscriptions.evict_consumers(
+            topic, subscription, consumer, dry_run=context.dry_run, reason=context.reason
+        )
     )
     context.show(row, table=lambda shown: _evicted(context, shown, f" {consumer}" if consumer else ""))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import (
     administrative,
     argument,
@@ -67,8 +68,15 @@ def nack(
     It concerns messages that were handed out and are not acknowledged. Their redelivery count is raised when they
     are handed out again; after the subscription's maximum they go to the dead-letter topic.
     """
-    row = context.store.admin.acknowledgements.negative_acknowledge_messages(
-        topic, subscription, list(message_ids), delay=delay, dry_run=context.dry_run, reason=context.reason
+    row = to_json(
+        context.store.admin.acknowledgements.negative_acknowledge_messages(
+            topic,
+            subscription,
+            list(message_ids),
+            delay=delay,
+            dry_run=context.dry_run,
+            reason=context.reason,
+        )
     )
     context.show(row, table=lambda shown: _given_back(shown, delay))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import (
     argument,
     example,
@@ -45,7 +46,7 @@ def pending(context: Context, topic: str, subscription: str) -> None:
     These messages go to nobody until that transaction is committed (they are acknowledged) or aborted (they are
     handed out again).
     """
-    rows = context.store.reports.list_pending_acknowledgements(topic, subscription)
+    rows = to_json(context.store.reports.list_pending_acknowledgements(topic, subscription))
     if not rows and context.output == "table":
         context.note(f"nothing is pending on {subscription} of {topic}")
     context.show_list(rows)

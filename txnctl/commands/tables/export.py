@@ -59,7 +59,7 @@ def export(context: Context, table: str, **how: Any) -> None:
     lines, bounds = _csv if context.output == "csv" else _ndjson, range_of(how)
     with opened(context, table, how) as (source, reading):
         rows = source.scan(**bounds, **reading)
-        total = None if bounds else source.stats()["rows"]
+        total = None if bounds else source.stats().counts.rows
         with context.progress("Export", total=total, unit="rows") as bar:
             if context.output == "csv":
                 context.out.write(",".join(CSV_COLUMNS) + "\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TABLE
 from txnctl.commands.tables.key_rows import show_key_rows
@@ -58,7 +59,11 @@ def history(context: Context, table: str | None, limit: int | None) -> None:
     transactions that use it should be shorter, or retry with a higher --priority.
     """
     store = context.store
-    found = store.reports.list_conflicts(limit) if table is None else store.table(table).history(limit)
+    found = (
+        to_json(store.reports.list_conflicts(limit))
+        if table is None
+        else to_json(store.table(table).history(limit))
+    )
     if not found and context.output == "table":
         context.note("no conflicts" + (f" over keys of {table}" if table is not None else ""))
     show_key_rows(context, found, CONFLICTS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import option
 from txnctl.cli.value_types import CHECK_MODE, MOMENT, TXN_ID
 
@@ -66,7 +67,7 @@ def opened(context: Context, name: str, how: dict[str, Any]) -> Iterator[tuple[T
             if txn is None
             else "Leave out --at, or: env -u TXNCTL_TXN txnctl ...",
         )
-    if txn is None or context.store.reports.show_transaction(txn)["isolation"] != _SERIALIZABLE:
+    if txn is None or to_json(context.store.reports.show_transaction(txn))["isolation"] != _SERIALIZABLE:
         yield context.store.table(name), reading
         return
     from txnctl.commands.tables.losers import Losers

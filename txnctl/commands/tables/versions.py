@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, numbers_are_arguments, output, reads_store
 from txnctl.cli.value_types import TABLE
 from txnctl.commands.tables.key import with_base64
@@ -53,7 +54,7 @@ def versions(context: Context, table: str, key: str, is_base64: bool) -> None:
     from txnctl.fields.table import with_bytes
 
     wanted = key_of(key, is_base64=is_base64)
-    rows = [with_bytes(row, "value") for row in context.store.table(table).versions(wanted)]
+    rows = [with_bytes(row, "value") for row in to_json(context.store.table(table).versions(wanted))]
     if not rows and context.output == "table":
         context.note(f"table {table} keeps nothing under {shown_key(wanted)}")
     context.show_list(rows, table=lambda shown: _table(context, shown))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.topic import AS_OF, NAMES
@@ -63,7 +64,7 @@ def positions(context: Context, topic: str) -> None:
     One line a position, in order. The ruler is the whole topic: `=` is what READ_COMMITTED may read, `-` lies behind
     the first open transaction, `|` is the position of the line. AFTER counts the entries that follow it.
     """
-    internal = context.store.reports.topic_stats_internal(topic)
+    internal = to_json(context.store.reports.topic_stats_internal(topic))
     context.show(
         {
             "topic": internal["topic"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import changes_store, example, option, output
 from txnctl.cli.value_types import CHECK_MODE, DURATION, KEY_VALUE, PRIORITY, TRANSACTION_ISOLATION
 from txnctl.fields.transaction import FIELDS, with_keys
@@ -80,7 +81,7 @@ def begin(context: Context, timeout: float | None, label: Sequence[tuple[str, st
     acknowledgement, no key.
     """
     txn = context.store.begin_transaction(timeout=timeout, labels=labels_of(label), **kind_of(kind))
-    row = with_keys(context.store.reports.show_transaction(txn))
+    row = with_keys(to_json(context.store.reports.show_transaction(txn)))
     context.show(row, table=lambda shown: str(shown["txnId"]))
 
 

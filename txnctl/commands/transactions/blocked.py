@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.holder import COLUMNS, HOLDER
@@ -51,7 +52,7 @@ def blocked(context: Context, topic: str | None, chain: bool, exit_code: bool) -
     all above it have. Ending one that does not come first frees nothing yet. OWN are its own messages, which follow
     if it commits and are dropped if it aborts. Nothing that is blocked is read to count it.
     """
-    found = context.store.reports.list_blocking_transactions(topic)
+    found = to_json(context.store.reports.list_blocking_transactions(topic))
     rows = [
         row
         for row in found

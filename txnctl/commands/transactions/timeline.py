@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.output.field import Field
@@ -69,7 +70,7 @@ def timeline(context: Context, topic: str, ascii: bool) -> None:
     own messages, what waits for it when those before it have ended, and what comes after. Each subscription shows what
     is acknowledged, in flight, and what it cannot read yet. A long part before maxReadPosition is drawn smaller.
     """
-    model = context.store.reports.topic_timeline(topic)
+    model = to_json(context.store.reports.topic_timeline(topic))
     context.show(model, table=lambda row: _screen(context, row, plain=ascii or not _speaks_unicode()))
 
 
