@@ -291,14 +291,13 @@ class Store:
         """
         from storage.client.consumer import Consumer
         from storage.subscription import attach
+        from storage.subscription.isolation import SubscriptionMode
 
         if receiver_queue_size < 1:
             raise InvalidValue(f"a receiver queue holds at least 1 message, not {receiver_queue_size}")
-        options = attach.SubscribeOptions(
-            topic, subscription_name, type_=subscription_type, level=subscription_isolation_level,
-            on_open=on_open, start=initial_position, dead_letter_topic=dead_letter_topic,
-            max_redeliver_count=max_redeliver_count,
-        )  # fmt: skip
+        mode = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
+        dead_letters = attach.DeadLetterPolicy(dead_letter_topic, max_redeliver_count)
+        options = attach.SubscribeOptions(topic, subscription_name, mode, initial_position, dead_letters)
         attached = attach.attach(self.connection, self.engine.coordinator, options, consumer_name)
         return Consumer(self.connection, self.engine.coordinator, *attached, receiver_queue_size)
 
@@ -356,10 +355,10 @@ class Store:
             InvalidValue, InvalidName
         """
         from storage.client.transaction import Transaction
-        from storage.client.work.handle import Begun
+        from storage.client.work.beginning import BeginRequest
 
-        begun = Begun(_timeout_ms(timeout), labels, TransactionOptions(isolation, check, priority))
-        return Transaction.begin(self.connection, self.engine.coordinator, begun)
+        request = BeginRequest(_timeout_ms(timeout), labels, TransactionOptions(isolation, check, priority))
+        return Transaction.begin(self.connection, self.engine.coordinator, request)
 
     def begin_transaction(
         self, *, timeout: float | None = None, labels: dict[str, str] | None = None,
@@ -370,10 +369,14 @@ class Store:
 
         Args and raises as `transaction`.
         """
+        from storage.txn.begin import NewTransaction
+
         milliseconds, process = _timeout_ms(timeout), self.connection.owner
         options = TransactionOptions(isolation, check, priority)
         return self.connection.write(
-            lambda batch: self.engine.coordinator.begin(batch, process, 0, milliseconds, labels, options)
+            lambda batch: self.engine.coordinator.begin(
+                batch, process, 0, NewTransaction(milliseconds, labels, options)
+            )
         ).id
 
     def use_transaction(self, txn: Txn) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests import lean_java
+from tests import lean_java, model_runs
 
 STRICT = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
@@ -29,6 +29,12 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", lean_java.options())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed of models and properties, before Hypothesis reads the option."""
+    model_runs.choose_seed(config)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -68,8 +74,9 @@ def pytest_make_collect_report(
     return report
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Name what did not run here, and how to make it run."""
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Name the seed of models, and each test that did not run with the way to make it run."""
+    terminalreporter.write_line(model_runs.seed_line(config))
     reasons = Counter(
         (report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)).removeprefix(
             "Skipped: "

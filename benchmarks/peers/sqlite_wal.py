@@ -14,7 +14,7 @@ _SCHEMA = """
 
 
 class SqliteWal:
-    """A `Queue`. `warm_up` it before measuring: a fresh WAL grows the file, a recycled one does not."""
+    """A `Queue`. Call `warm_up` before measuring: a fresh WAL grows the file, a recycled WAL does not."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir()

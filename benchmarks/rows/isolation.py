@@ -1,4 +1,4 @@
-"""I1, I2: what aborted and open transactions cost those who read."""
+"""I1, I2: the cost of aborted and open transactions for readers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ _FEW_OPEN = 10
 _LOOKS = 100
 _TIMEOUT_S = 24 * 3600.0
 
-# One aborted transaction in so many has a message before and one behind the batches, so that every segment of the
-# aborted set reaches over them, however the engine divides it.
+# One aborted transaction in so many has a message before and a message behind the batches, so that every segment of
+# the aborted set spans the batches, however the engine divides the set.
 _STRADDLE = 100
 
 
 def scan_past_aborted(bench: Bench) -> Iterator[Comparison]:
-    """I1. The peer scans plain batches at READ_UNCOMMITTED, which filters nothing, in a topic without transactions.
+    """I1. The peer scans plain batches at READ_UNCOMMITTED, without any filter, in a topic without transactions.
 
-    Many: READ_COMMITTED over the same batches, with all aborted transactions to be looked for in them. In the topic
-    their messages stand before the batches and their markers behind.
-    Half: as many batches, but every second one was aborted.
+    Many: READ_COMMITTED over the same batches, each checked against all aborted transactions. In the topic the aborted
+    messages stand before the batches and their markers behind. Half: as many batches, but every second one was aborted.
     Through: READ_COMMITTED from the topic's start, past the aborted messages too.
     """
     many_target, half_target, through_target = targets_of("I1")
@@ -59,8 +58,8 @@ def scan_past_aborted(bench: Bench) -> Iterator[Comparison]:
 
 
 def max_read_position(bench: Bench) -> Iterator[Comparison]:
-    """I2. Asked as every delivery asks it, and as an operator does."""
-    asked, stats = targets_of("I2")
+    """I2. Read as every delivery reads the position, and as an operator does."""
+    position_target, stats = targets_of("I2")
     with ExitStack() as opened:
         few = opened.enter_context(prepared(bench, lambda store: _fill_open(store, _FEW_OPEN)))
         many = opened.enter_context(
@@ -76,7 +75,7 @@ def max_read_position(bench: Bench) -> Iterator[Comparison]:
             rounds=bench.sizes.commit_rounds,
             burst=5,
         )
-    yield compare(asked, samples["many"], samples["few"])
+    yield compare(position_target, samples["many"], samples["few"])
     yield compare(stats, samples["many, stats"], samples["few, stats"])
 
 
@@ -117,21 +116,21 @@ def _fill_open(store: Store, count: int) -> None:
 
 
 def _first_batch(store: Store) -> Position:
-    """Where the plain messages begin."""
+    """Return the position of the first plain message."""
     with store.reader(TOPIC, isolation_level=IsolationLevel.READ_COMMITTED) as reader:
         return next(entry.position for entry in reader.entries())
 
 
 def _scan(store: Store, level: IsolationLevel, start: Position | Extreme, count: int) -> Operation:
     def run() -> None:
-        found = scan(store, TOPIC, level, start, count)
-        assert found == count, f"{found} messages instead of {count}"
+        messages = scan(store, TOPIC, level, start, count)
+        assert messages == count, f"{messages} messages instead of {count}"
 
     return run
 
 
 def _look(store: Store) -> Operation:
-    """A reader at the end asks whether there is more, which is to compare its position with maxReadPosition."""
+    """Ask a reader at the end for more messages: compares its position with maxReadPosition."""
     reader = store.reader(TOPIC, start=LATEST)
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""K1: reading a table at read-committed where every tenth key has a write intent; and scans and writes, unjudged."""
+"""K1: reads of a table at read-committed where every tenth key has a write intent; and scans and writes, unjudged."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def _samples(bench: Bench, table: Table, raw: RawRows, database: VersionedRows) 
     count, rounds = bench.sizes.table_keys, bench.sizes.commit_rounds
     chance = random.Random(count)
     keys = [[accounts.key(chance.randrange(count)) for _ in range(_READS)] for _ in range(50)]
-    wanted = min(_SCAN_ROWS, count)
+    scanned_rows = min(_SCAN_ROWS, count)
     free = cycle([accounts.key(number) for number in range(count) if number % 10])
 
     def scan() -> None:
-        assert sum(1 for _ in table.scan(limit=wanted)) == wanted, "all accounts are there"
+        assert sum(1 for _ in table.scan(limit=scanned_rows)) == scanned_rows, "all accounts are there"
 
     def scan_sqlite() -> None:
-        assert database.scan(wanted) == wanted, "all accounts are there"
+        assert database.scan(scanned_rows) == scanned_rows, "all accounts are there"
 
     reads = {
         "ours": _gets(table.get, keys),

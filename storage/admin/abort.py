@@ -17,7 +17,8 @@ from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.table import report
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
-from storage.topic.producers import admission, session as sessions
+from storage.topic.open_topic import OpenTopic
+from storage.topic.producers import departure, session as sessions
 from storage.topic.producers.admission import ProducerRegistry
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.producers.session import ProducerSession
@@ -162,7 +163,9 @@ def abort_transaction(engine: Engine, txn: int, request: AbortRequest) -> AbortR
         touched = {part.topic_id for part in parts if not isinstance(part, TableWorkDone)}
         counted = {topic_id: counts(batch, topic_id) for topic_id in touched}
         producers = _producers(batch, txn, touched) if request.fence else []
-        ended = coordinator.abort(batch, txn, process, AbortReason.ASKED, request.reason, request.if_version)
+        if request.if_version is not None and record.state is not TransactionState.COMMITTED:
+            coordinator.check_version(batch, txn, request.if_version)
+        ended = coordinator.abort(batch, txn, process, AbortReason.ASKED, request.reason)
         fenced = [_fence(engine, batch, *producer) for producer in producers]
         result = AbortResult(
             before, ended.already, request.dry_run, request.fence,
@@ -209,10 +212,11 @@ def _fence(engine: Engine, batch: WriteBatch, topic: Topic, session: ProducerSes
     """End a producer's session. The session of an owner raises the epoch, and the queue of the topic goes on."""
     before, aborted, process = state.load(batch, topic.topic_id).epoch, list[int](), engine.process
     if session.is_owner:
-        registry = ProducerRegistry(batch, topic.topic_id, topic.name, Fence(engine.coordinator, process))
+        opened = OpenTopic(batch, topic.topic_id, topic.name)
+        registry = ProducerRegistry(opened, Fence(engine.coordinator, process))
         _, aborted = registry.fence(process, "fence", spares_waiting=True)
     else:
-        admission.leave(batch, session)
+        departure.leave(batch, session)
     after = state.load(batch, topic.topic_id).epoch
     return ProducerEnded(
         "producer", topic.full_name, topic.name, session.name, session.mode.value, session.owner,

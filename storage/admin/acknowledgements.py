@@ -14,10 +14,10 @@ from storage.process.clock import nanoseconds
 from storage.subscription import (
     catalogue as subscriptions,
     cursor as cursors,
-    delivery as deliveries,
 )
 from storage.subscription.acknowledge import Acknowledger, add_item, item_of
-from storage.subscription.catalogue import Subscription
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.redelivery import negative_acknowledge
 from storage.topic import catalogue as topics
 from storage.txn import record as records
 from storage.values.position import MessageId, Position
@@ -95,7 +95,7 @@ class AcknowledgementAdmin:
             entry = topics.get(batch, topic)
             subscription = subscriptions.get(batch, entry, name)
             acknowledger = Acknowledger(self._engine.coordinator, subscription, self._engine.process)
-            items: dict[tuple[int, int], int] = {}
+            items: dict[Position, int] = {}
             for message_id in message_ids:
                 add_item(items, *item_of(message_id))
             done: int | None = None
@@ -168,32 +168,12 @@ class AcknowledgementAdmin:
         def change(batch: WriteBatch) -> NegativelyAcknowledged:
             entry = topics.get(batch, topic)
             subscription = subscriptions.get(batch, entry, name)
-            given = _give_back(batch, subscription, message_ids, batch.now_ns + delay_ns)
+            items = [item_of(message_id) for message_id in message_ids]
+            returned = negative_acknowledge(OpenSubscription(batch, subscription), items, delay_ns)
+            given = sum(messages.bit_count() for _, messages in returned)
             if given:
                 process, action = self._engine.process, "subscriptions nack"
                 audit_trail.record(batch, process, action, f"{topic} {name}", reason, GivenBack(given))
             return NegativelyAcknowledged(entry.full_name, name, given, dry_run)
 
         return self._engine.connection.write(change, dry_run=dry_run)
-
-
-def _give_back(
-    batch: WriteBatch, subscription: Subscription, message_ids: list[MessageId], due_ns: int
-) -> int:
-    """Give messages back that are neither acknowledged nor pending, and count them."""
-    subscription_id = subscription.subscription_id
-    cursor, given = cursors.load(batch, subscription_id), 0
-    for at, messages in (item_of(message_id) for message_id in message_ids):
-        delivery = deliveries.find(batch, subscription_id, at)
-        if delivery is None:
-            continue
-        free = delivery.known() & ~delivery.of(deliveries.PENDING) & (messages or -1)
-        taken = delivery.take(free)
-        deliveries.note_taken(cursor, taken, deliveries.NOBODY)
-        for cut in taken:
-            given += cut.messages.bit_count()
-            delivery.give(deliveries.Part(cut.messages, deliveries.NOBODY, cut.times, due_ns))
-        deliveries.save(batch, subscription_id, cursor, delivery)
-    if given:
-        cursors.save(batch, subscription_id, cursor)
-    return given

@@ -15,9 +15,10 @@ from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import ObjectHeld
 from storage.json_form import Flat
-from storage.subscription import catalogue as subscriptions, cursor as cursors
-from storage.subscription.catalogue import AttachedConsumer, Subscription
-from storage.subscription.cursor import Cursor
+from storage.subscription import catalogue as subscriptions
+from storage.subscription.catalogue import AttachedConsumer
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.subscription import Subscription
 from storage.subscription.update import transactions_holding
 from storage.topic import catalogue as topics
 from storage.topic.catalogue import Topic
@@ -83,10 +84,10 @@ def change_subscription(
     engine: Engine,
     names: tuple[str, str],
     request: ChangeRequest,
-    change: Callable[[WriteBatch, Topic, Subscription, Cursor], T],
+    change: Callable[[Topic, OpenSubscription[WriteBatch]], T],
     is_change: Callable[[T], bool] | None = None,
 ) -> Changed[OfSubscription[T]]:
-    """Run a change of one subscription, with its topic, record and cursor loaded.
+    """Run a change of one open subscription.
 
     Args:
         names: of the topic and the subscription.
@@ -95,8 +96,7 @@ def change_subscription(
     def loaded(batch: WriteBatch) -> OfSubscription[T]:
         topic = topics.get(batch, names[0])
         subscription = subscriptions.get(batch, topic, names[1])
-        cursor = cursors.load(batch, subscription.subscription_id)
-        effects = change(batch, topic, subscription, cursor)
+        effects = change(topic, OpenSubscription(batch, subscription))
         return OfSubscription(topic.full_name, names[1], effects)
 
     return run_change(
@@ -106,7 +106,7 @@ def change_subscription(
 
 def transactions_on(batch: WriteBatch, subscription: Subscription) -> list[int]:
     """Open transactions that have acknowledgements pending on a subscription."""
-    return transactions_holding(batch, subscription, cursors.load(batch, subscription.subscription_id))
+    return transactions_holding(OpenSubscription(batch, subscription))
 
 
 def living_consumers(batch: WriteBatch, subscription: Subscription) -> list[AttachedConsumer]:

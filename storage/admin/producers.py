@@ -14,7 +14,8 @@ from storage.json_form import Flat
 from storage.reports import producers
 from storage.reports.producers import ProducerRow
 from storage.topic import catalogue as topics, state
-from storage.topic.producers import admission, session as sessions
+from storage.topic.open_topic import OpenTopic
+from storage.topic.producers import departure, session as sessions
 from storage.topic.producers.admission import ProducerRegistry
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.producers.session import Token
@@ -69,19 +70,19 @@ class ProducerAdmin:
 
         def change(batch: WriteBatch) -> ProducersFenced:
             entry, fence = topics.get(batch, topic), Fence(coordinator, process)
-            registry = ProducerRegistry(batch, entry.topic_id, entry.name, fence)
+            registry = ProducerRegistry(OpenTopic(batch, entry.topic_id, entry.name), fence)
             counted = abort.counts(batch, entry.topic_id)
-            before, locks = registry.head, batch.lock_file
+            before, locks = registry.topic.state, batch.lock_file
             rows = {
                 session.number: producers.row_of(batch, locks, entry, before, session)
-                for session in registry.there
+                for session in registry.present
             }
             epoch = shown_epoch(before.epoch)
             evicted, aborted = registry.fence(process, "fence", spares_waiting=not waiting)
             return ProducersFenced(
                 topic=entry.full_name, name=entry.name, topic_epoch_before=epoch,
-                topic_epoch=registry.head.epoch, evicted=[rows[session.number] for session in evicted],
-                waiting=[rows[session.number] for session in registry.there],
+                topic_epoch=registry.topic.state.epoch, evicted=[rows[session.number] for session in evicted],
+                waiting=[rows[session.number] for session in registry.present],
                 transactions_aborted=[TxnID(txn) for txn in aborted],
                 messages_discarded=sum(ended.record.messages for ended in fence.ended),
                 acknowledgements_released=sum(ended.record.acknowledgements for ended in fence.ended),
@@ -105,7 +106,7 @@ class ProducerAdmin:
             topic, closed = producers.find_session(batch, token)
             head = state.load(batch, topic.topic_id)
             row = producers.row_of(batch, batch.lock_file, topic, head, closed)
-            admission.leave(batch, closed)
+            departure.leave(batch, closed)
             living = sessions.living(batch, topic.topic_id, batch.lock_file)
             queue = [waiting for waiting in living if waiting.is_waiting]
             result = SessionClosed(row, queue[0].name if queue else None, dry_run)

@@ -22,23 +22,20 @@ from storage.errors import ConsumerNotFound, InvalidValue
 from storage.subscription import (
     attach,
     catalogue as subscriptions,
-    cursor as cursors,
     dead_letter,
-    delivery as deliveries,
     update as changes,
 )
-from storage.subscription.catalogue import Subscription
-from storage.subscription.cursor import Cursor
 from storage.subscription.dispatch import skipped_txns
-from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
+from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionMode, SubscriptionType
+from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.read_position import subscription_start
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
-from storage.values.names import named
 from storage.values.position import LATEST, Extreme, MessageId, Position, start_of
 from storage.values.txn_id import TxnID
 
 Start = Position | MessageId | Extreme
+Opened = OpenSubscription[WriteBatch]
 
 
 class SubscriptionCreated(NamedTuple):
@@ -117,10 +114,9 @@ class SubscriptionAdmin:
         Raises:
             TopicNotFound, AlreadyExists, InvalidName
         """
-        options = attach.SubscribeOptions(
-            topic, name, type_=subscription_type, level=subscription_isolation_level, on_open=on_open,
-            start=initial_position, dead_letter_topic=dead_letter_topic, max_redeliver_count=max_redeliver_count,
-        )  # fmt: skip
+        mode = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
+        dead_letters = attach.DeadLetterPolicy(dead_letter_topic, max_redeliver_count)
+        options = attach.SubscribeOptions(topic, name, mode, initial_position, dead_letters)
 
         def change(batch: WriteBatch) -> SubscriptionCreated:
             entry = topics.get(batch, topic)
@@ -143,9 +139,8 @@ class SubscriptionAdmin:
             ObjectHeld: open transactions have acknowledgements pending; `force` aborts them first.
         """
 
-        def change(
-            batch: WriteBatch, entry: Topic, subscription: Subscription, _: Cursor
-        ) -> SubscriptionDeleted:
+        def change(entry: Topic, opened: Opened) -> SubscriptionDeleted:
+            batch, subscription = opened.view, opened.subscription
             living = living_consumers(batch, subscription)
             if not force:
                 subscriptions.check_alone(entry, subscription, living)
@@ -183,25 +178,19 @@ class SubscriptionAdmin:
             InvalidValue: the type or level does not allow on-open skip.
             ObjectHeld: the type changes while acknowledgements are pending; `force` aborts the transactions first.
         """
+        asked = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
 
-        asked_on_open = named(OnOpen, on_open, "on-open")
-
-        def change(
-            batch: WriteBatch, entry: Topic, subscription: Subscription, cursor: Cursor
-        ) -> SubscriptionUpdated:
+        def change(entry: Topic, opened: Opened) -> SubscriptionUpdated:
+            batch, subscription = opened.view, opened.subscription
             subscriptions.sweep(batch, subscription, self._engine.end_owned)
-            cursor = cursors.load(batch, subscription.subscription_id)
-            if (subscription_type, subscription_isolation_level, asked_on_open) != (None, None, None):
+            if (asked.type, asked.level, asked.on_open) != (None, None, None):
                 subscriptions.check_alone(entry, subscription, living_consumers(batch, subscription))
             aborted: list[TxnID] = []
-            if subscription_type not in (None, subscription.type):
+            if asked.type not in (None, subscription.type):
                 aborted = abort_holders(
                     self._engine, batch, f"subscription {name}", transactions_on(batch, subscription), force
                 )
-                cursor = cursors.load(batch, subscription.subscription_id)
-            done = changes.update(
-                batch, subscription, cursor, subscription_type, subscription_isolation_level, asked_on_open
-            )
+            done = changes.update(opened, asked)
             for word, value in (
                 ("dead_letter_topic", dead_letter_topic),
                 ("max_redeliver_count", max_redeliver_count),
@@ -213,7 +202,6 @@ class SubscriptionAdmin:
                 entry, name, subscription.dead_letter_topic, subscription.max_redeliver_count
             )
             subscriptions.save(batch, subscription)
-            cursors.save(batch, subscription.subscription_id, cursor)
             return SubscriptionUpdated(
                 done, aborted, subscription.type.value, subscription.level.value, subscription.on_open.value
             )
@@ -242,32 +230,27 @@ class SubscriptionAdmin:
             ObjectHeld: open transactions have acknowledgements pending; `force` aborts them first.
         """
 
-        def change(
-            batch: WriteBatch, entry: Topic, subscription: Subscription, cursor: Cursor
-        ) -> SubscriptionSought:
+        def change(entry: Topic, opened: Opened) -> SubscriptionSought:
+            batch, subscription, cursor = opened.view, opened.subscription, opened.cursor
             aborted = abort_holders(
                 self._engine, batch, f"subscription {name}", transactions_on(batch, subscription), force
             )
-            cursor = cursors.load(batch, subscription.subscription_id)
             before = cursor.mark_delete
-            held = [
-                delivery.in_flight() for delivery in deliveries.every(batch, subscription.subscription_id)
-            ]
+            held = [delivery.in_flight() for delivery in opened.deliveries.scan()]
             head = state.load(batch, entry.topic_id)
             after, inside = subscription_start(head, start_of(start), subscription.level)
             cursor.mark_delete = cursor.read = after
             cursor.generation += 1
             cursor.released, cursor.recalled, cursor.has_uncommitted_acks = 0, None, False
-            skipped_txns.clear(batch, subscription.subscription_id, cursor)
+            skipped_txns.clear(opened)
             for database in (ACKS, DELIVERIES):
                 batch.delete_prefix(database, key1(subscription.subscription_id))
             if inside is not None:
-                cursors.begin_inside(batch, entry.topic_id, subscription.subscription_id, cursor, inside)
+                opened.acks.begin_inside(inside)
             subscription.start = min(subscription.start, cursor.mark_delete)
             subscriptions.save(batch, subscription)
-            cursors.save(batch, subscription.subscription_id, cursor)
             return SubscriptionSought(
-                Position(*before), Position(*cursor.mark_delete), aborted,
+                before, cursor.mark_delete, aborted,
                 sum(messages.bit_count() for messages in held),
             )  # fmt: skip
 
@@ -322,17 +305,14 @@ class SubscriptionAdmin:
         before: Position | None = None
         while not is_last:
 
-            def change(
-                batch: WriteBatch, _: Topic, subscription: Subscription, cursor: Cursor, done: int = total
-            ) -> MessagesSkipped:
+            def change(_: Topic, opened: Opened, done: int = total) -> MessagesSkipped:
                 nonlocal is_last
-                was = cursor.mark_delete
-                skipped, is_last = skip.step(batch, subscription, cursor, count - done, beyond)
+                cursor, was = opened.cursor, opened.cursor.mark_delete
+                skipped, is_last = skip.step(opened, count - done, beyond)
                 while request.dry_run and not is_last:
-                    more, is_last = skip.step(batch, subscription, cursor, count - done - skipped, beyond)
+                    more, is_last = skip.step(opened, count - done - skipped, beyond)
                     skipped += more
-                cursors.save(batch, subscription.subscription_id, cursor)
-                return MessagesSkipped(skipped, Position(*was), Position(*cursor.mark_delete))
+                return MessagesSkipped(skipped, was, cursor.mark_delete)
 
             result = change_subscription(self._engine, (topic, name), request, change)
             step = result.effects.change
@@ -358,20 +338,17 @@ class SubscriptionAdmin:
             SubscriptionNotFound, ConsumerNotFound
         """
 
-        def change(
-            batch: WriteBatch, _: Topic, subscription: Subscription, cursor: Cursor
-        ) -> ConsumersEvicted:
+        def change(_: Topic, opened: Opened) -> ConsumersEvicted:
             evicted, released = [], 0
-            for consumer in subscriptions.consumers(batch, subscription.subscription_id):
+            for consumer in subscriptions.consumers(opened.view, opened.subscription_id):
                 if consumer_name in (None, consumer.name):
                     evicted.append(consumer.name)
-                    released += subscriptions.detach(batch, subscription, cursor, consumer.consumer_id, {})
+                    released += subscriptions.detach(opened, consumer.consumer_id, {})
             if consumer_name is not None and not evicted:
                 raise ConsumerNotFound(
                     f"subscription {name} has no consumer {consumer_name}",
                     hint=f"`txnctl subscriptions show {topic} {name}` lists them.",
                 )
-            cursors.save(batch, subscription.subscription_id, cursor)
             return ConsumersEvicted(evicted, released)
 
         target = f"{topic} {name}" + (f" {consumer_name}" if consumer_name is not None else "")

@@ -69,7 +69,7 @@ class TopicAdmin:
             head = state.load(batch, topic.topic_id)
             for subscription in attached:
                 subscriptions.delete(batch, subscription)
-            topics.delete(batch, topic, head)
+            topics.delete(batch, topic)
             return TopicDeleted(
                 topic=topic.full_name, messages=head.messages - head.messages_trimmed,
                 bytes=head.bytes - head.bytes_trimmed, subscriptions=[subscription.name for subscription in attached],

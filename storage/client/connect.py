@@ -11,23 +11,23 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from storage.client.producer import check_given_name
 from storage.client.transaction import Transaction, txn_number
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView, WriteBatch
-from storage.errors import InvalidValue, SessionNotFound, TxnctlError, WaitTimeout
+from storage.errors import InvalidName, InvalidValue, SessionNotFound, TxnctlError, WaitTimeout
 from storage.limits import DEATH_CHECK_S, SESSION_LEASE_MS_MAX
 from storage.process.clock import nanoseconds
 from storage.topic import catalogue as topics
 from storage.topic.catalogue import Topic
-from storage.topic.producers import admission, errors, session as sessions
+from storage.topic.open_topic import OpenTopic
+from storage.topic.producers import departure, errors, session as sessions
 from storage.topic.producers.access_mode import AccessMode
-from storage.topic.producers.admission import Liveness, ProducerRegistry, Request
+from storage.topic.producers.admission import AccessRequest, Liveness, ProducerRegistry
 from storage.topic.producers.session import ProducerSession, Token
-from storage.txn import reaper, record as records
+from storage.txn import reaper
 from storage.txn.coordinator import Coordinator
 from storage.txn.fence import Fence
-from storage.values.names import named
+from storage.values.names import LETTERS_PREFIX, check_name, named
 from storage.values.txn_id import TxnID
 
 OnTurn = Callable[[list[str]], None]
@@ -83,9 +83,9 @@ class ConnectOptions:
                 "a session that is resumed keeps its name", hint="Leave the producer's name out."
             )
         self.topic = topic
-        self.request = Request(
+        self.request = AccessRequest(
             mode,
-            None if name is None else check_given_name(name),
+            None if name is None else _check_given_name(name),
             epoch,
             None if resume is None else Token(resume),
             txn_id,
@@ -145,7 +145,7 @@ class _Connecting:
         """Whether it was connected, promoted or not; if the gate is held, our next write does it, or our death."""
         for session in self._made:
             with suppress(TxnctlError):
-                self._connection.write_sometime(partial(admission.leave, mine=session), _LEAVE_S)
+                self._connection.write_sometime(partial(departure.leave, departing=session), _LEAVE_S)
 
     def _hold(self, batch: WriteBatch, *, attached: bool) -> Liveness:
         if self._ask.lease_ms and not attached:
@@ -155,7 +155,7 @@ class _Connecting:
     def _check_spare(self, batch: WriteBatch) -> None:
         spare = self._ask.request.spare
         if spare:
-            records.save(batch, self._coordinator.use(batch, spare, self._connection.owner))
+            self._coordinator.use(batch, spare, self._connection.owner)
 
     def _admit(self, batch: WriteBatch) -> tuple[Topic, ProducerSession]:
         ask, request = self._ask, self._ask.request
@@ -164,9 +164,11 @@ class _Connecting:
             check_is_of(batch, topic, request.resume)
         self._check_spare(batch)
         is_shared = not request.mode.is_exclusive
-        registry = ProducerRegistry(batch, topic.topic_id, topic.name, self._fence, is_shared=is_shared)
+        registry = ProducerRegistry(
+            OpenTopic(batch, topic.topic_id, topic.name), self._fence, is_shared=is_shared
+        )
         # Who may have to wait does so as long as its process lives.
-        waits = request.mode.waits and bool(registry.there)
+        waits = request.mode.waits and bool(registry.present)
         session = registry.admit(request, self._hold(batch, attached=waits))
         self._made.append(session)
         return topic, session
@@ -221,7 +223,7 @@ class _Connecting:
         _check_there(batch, topic)
         if sessions.find(batch, topic.topic_id, mine.number) is not None:
             self._check_spare(batch)
-        registry = ProducerRegistry(batch, topic.topic_id, topic.name, self._fence)
+        registry = ProducerRegistry(OpenTopic(batch, topic.topic_id, topic.name), self._fence)
         session = registry.promote(mine, self._hold(batch, attached=False), self._ask.request.spare)
         self._made.append(session)
         return session
@@ -258,3 +260,18 @@ def _lease_ms(seconds: float) -> int:
     if not 0 < lease_ms <= SESSION_LEASE_MS_MAX:
         raise InvalidValue(f"a lease of {seconds:g} s is not between 1 ms and 24 h", leaseMs=lease_ms)
     return lease_ms
+
+
+def _check_given_name(name: str) -> str:
+    """Return a name that an application may give to a producer.
+
+    Raises:
+        InvalidName
+    """
+    check_name("producer name", name)
+    prefix, _, number = name.rpartition("-")
+    if (prefix == "producer" and number.isdigit()) or name.startswith(LETTERS_PREFIX):
+        raise InvalidName(
+            f"{name} is a name that the store gives", hint="Choose another name for the producer."
+        )
+    return name

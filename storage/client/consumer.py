@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from storage.client.reader import Blocked, blocked_by
-from storage.client.transaction import Transaction, txn_number, work_of
+from storage.client.transaction import Transaction, txn_number
 from storage.disk.connection import Connection
 from storage.disk.schema import CURSORS
 from storage.disk.view import ReadView, WriteBatch
@@ -20,31 +20,32 @@ from storage.limits import DEATH_CHECK_S
 from storage.process.clock import nanoseconds
 from storage.subscription import (
     catalogue as subscriptions,
-    consumed_bound,
     cursor as cursors,
     dead_letter,
     delivery as deliveries,
+    message_bound,
     update,
 )
 from storage.subscription.acknowledge import Acknowledger, Item, add_item, item_of
-from storage.subscription.catalogue import AttachedConsumer, Subscription
-from storage.subscription.cursor import Cursor
-from storage.subscription.delivery import NOBODY, Part
-from storage.subscription.dispatch import record as handing_out, skipped_txns
-from storage.subscription.dispatch.blocked_keys import HeldKeys
+from storage.subscription.catalogue import AttachedConsumer
+from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.key_order import KeyOrder
 from storage.subscription.dispatch.receiver_queue import Messages, ReceiverQueue
+from storage.subscription.dispatch.record import record_selection
 from storage.subscription.dispatch.selection import Selection
-from storage.subscription.dispatch.walk import Walk
+from storage.subscription.dispatch.walk import ConsumerMemory, Walk
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.redelivery import negative_acknowledge
+from storage.subscription.subscription import Subscription
 from storage.topic import log, state
 from storage.topic.catalogue import Topic
 from storage.topic.message import Message
 from storage.topic.message_batch import MessageBatch, Piece
+from storage.topic.open_topic import OpenTopic
 from storage.txn import buffer, reaper, record as records
-from storage.txn.aborted import AbortedSet
 from storage.txn.coordinator import Coordinator
-from storage.values.position import LateMessageId, MessageId
+from storage.values.position import LateMessageId, MessageId, Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
@@ -74,8 +75,7 @@ class Consumer:
         self._attached = attached
         self._window = receiver_queue_size
         self._acknowledger = Acknowledger(coordinator, subscription, connection.owner, attached.consumer_id)
-        self._aborted = AbortedSet()
-        self._held_keys = HeldKeys()
+        self._memory = ConsumerMemory(attached.consumer_id)
         self._queue = ReceiverQueue()
         self._key_order = KeyOrder(subscription, attached.consumer_id, self._queue)
         self._generation = -1
@@ -169,7 +169,7 @@ class Consumer:
         if isinstance(txn, Transaction):
             if self._subscription.level is IsolationLevel.READ_UNCOMMITTED:
                 # It may be handed what the transaction itself has sent.
-                work_of(txn).write_sends()
+                txn.work.flush_messages()
             return txn.message_bound
         with self._connection.view() as view:
             record = records.get(view, txn_number(txn))
@@ -180,7 +180,7 @@ class Consumer:
         ready = 0
         with self._connection.view() as view:
             for piece in self._queue:
-                if ready >= count or consumed_bound.readable_since(view, piece.entry) > timestamp:
+                if ready >= count or message_bound.readable_since(view, piece.entry) > timestamp:
                     break
                 ready += len(piece.indexes)
         return min(count, ready)
@@ -243,9 +243,9 @@ class Consumer:
             lambda batch, txn_id: self._acknowledger.acknowledge_cumulative(batch, message_id, txn_id, force),
             txn,
         )
-        self._forget_acknowledged((message_id.ledger_id, message_id.entry_id))
+        self._forget_acknowledged(message_id.position)
 
-    def _forget_acknowledged(self, highest: tuple[int, int]) -> None:
+    def _forget_acknowledged(self, highest: Position) -> None:
         """What was acknowledged before it was received is not given out any more."""
         if self._queue and self._queue.first <= highest:
             with self._connection.view() as view:
@@ -281,10 +281,9 @@ class Consumer:
 
         def delete(batch: WriteBatch, _: int) -> None:
             living = subscriptions.sweep(batch, subscription, self._end_owned)
-            cursor = cursors.load(batch, subscription.subscription_id)
             others = [each for each in living if each.consumer_id != self._attached.consumer_id]
             subscriptions.check_alone(self._topic, subscription, others)
-            update.check_nothing_pending(batch, subscription, cursor, "be deleted")
+            update.check_nothing_pending(OpenSubscription(batch, subscription), "be deleted")
             subscriptions.delete(batch, subscription)
 
         self._write(delete)
@@ -310,9 +309,8 @@ class Consumer:
             if batch.has(CURSORS, subscription.subscription_id.to_bytes(8, "big")) and self._is_attached(
                 batch
             ):
-                cursor = cursors.load(batch, subscription.subscription_id)
-                subscriptions.detach(batch, subscription, cursor, self._attached.consumer_id, untouched)
-                cursors.save(batch, subscription.subscription_id, cursor)
+                opened = OpenSubscription(batch, subscription)
+                subscriptions.detach(opened, self._attached.consumer_id, untouched)
 
         self._connection.write(detach)
 
@@ -331,7 +329,7 @@ class Consumer:
             return action(batch, txn_id)
 
         if isinstance(txn, Transaction):
-            return work_of(txn).within(checked)
+            return txn.work.run_action(checked)
         txn_id = 0 if txn is None else txn_number(txn)
         return self._connection.write(lambda batch: checked(batch, txn_id), naming=txn_id)
 
@@ -347,20 +345,8 @@ class Consumer:
 
     def _give_back(self, batch: WriteBatch, items: list[Item], delay_ns: int) -> Messages:
         """What is in flight here of these is nobody's, to be handed out after the delay; what the queue must drop."""
-        subscription_id = self._subscription.subscription_id
-        given: list[Item] = []
-        cursor = cursors.load(batch, subscription_id)
-        for at, messages in items:
-            delivery = deliveries.find(batch, subscription_id, at)
-            if delivery is None:
-                continue
-            mine = delivery.of(self._attached.consumer_id) & (messages or -1)
-            for cut in delivery.take(mine):
-                delivery.give(Part(cut.messages, NOBODY, cut.times, batch.now_ns + delay_ns))
-            deliveries.save(batch, subscription_id, cursor, delivery)
-            if mine:
-                given.append((at, mine))
-        cursors.save(batch, subscription_id, cursor)
+        opened = OpenSubscription(batch, self._subscription)
+        given = negative_acknowledge(opened, items, delay_ns, self._attached.consumer_id)
         return self._key_order.send_back_behind(batch, given)
 
     def _drop_withdrawn(self) -> None:
@@ -376,7 +362,7 @@ class Consumer:
                 self._keep_held(view)
             would_overtake = self._key_order.would_overtake(view, by_others)
         if would_overtake:
-            self._queue.drop(self._write(lambda batch, _: self._key_order.send_back_held(batch)))
+            self._queue.drop(self._write(lambda batch, _: self._key_order.send_back_blocked(batch)))
         # Only now: if that write failed, the next call looks again.
         self._seen, self._generation = seen, generation
 
@@ -400,28 +386,27 @@ class Consumer:
             try:
                 selection = self._connection.write(lambda batch: self._dispatch(batch, room))
             except BaseException:
-                # They may know of what the failed batch had ended or passed over.
-                self._aborted, self._held_keys = AbortedSet(), HeldKeys()
+                self._memory.forget()
                 raise
-            self._queue.add(selection.hand_outs)
+            self._queue.add(selection.dispatched)
             if self._queue or not selection.is_worth_recording:
                 return bool(self._queue)
 
     def _is_worth_it(self, view: ReadView, room: int) -> bool:
         """Whether a dispatch would find something, without writing."""
         subscription = self._subscription
-        head = state.load(view, subscription.topic_id)
-        cursor = cursors.load(view, subscription.subscription_id)
+        topic, opened = OpenTopic(view, subscription.topic_id), OpenSubscription(view, subscription)
+        cursor = opened.cursor
         if subscription.type is SubscriptionType.FAILOVER and not self._is_active(view):
             return False
         if not cursor.released and not subscription.keeps_keys:
             after = max(cursor.read, cursor.mark_delete)
-            if after >= subscription.bound(head):
+            if after >= subscription.bound(topic.state):
                 return False
             following = log.next_entry(view, subscription.topic_id, after)
             if not subscription.skips or following is None or not following.txn:
                 return True
-        return self._walk(view, head, cursor, room).run().is_worth_recording
+        return Walk(topic, opened, self._memory, room).select().is_worth_recording
 
     def _is_active(self, view: ReadView) -> bool:
         """Failover: the consumer that attached first is handed everything."""
@@ -429,11 +414,6 @@ class Consumer:
             if self._connection.environment.lock_file.leases.is_held(consumer.lease):
                 return consumer.consumer_id == self._attached.consumer_id
         return False
-
-    def _walk(self, view: ReadView, head: state.TopicState, cursor: Cursor, room: int) -> Walk:
-        return Walk(
-            view, head, self._subscription, cursor, self._attached.consumer_id, room, self._aborted, self._held_keys
-        )  # fmt: skip
 
     def _dispatch(self, batch: WriteBatch, room: int) -> Selection:
         subscription = self._subscription
@@ -444,20 +424,18 @@ class Consumer:
             now.dead_letter_topic,
             now.max_redeliver_count,
         )
-        cursor = cursors.load(batch, subscription.subscription_id)
-        head = state.load(batch, subscription.topic_id)
-        self._generation = cursor.generation
+        opened, topic = OpenSubscription(batch, subscription), OpenTopic(batch, subscription.topic_id)
+        self._generation = opened.cursor.generation
         if (
             subscription.type is SubscriptionType.FAILOVER
             and living[0].consumer_id != self._attached.consumer_id
         ):
-            cursors.save(batch, subscription.subscription_id, cursor)
-            return Selection(cursor.read)
-        selection = self._walk(batch, head, cursor, room).run()
+            return Selection(opened.cursor.read)
+        selection = Walk(topic, opened, self._memory, room).select()
         if selection.exhausted:
-            dead_letter.send(batch, self._topic, subscription, cursor, selection.exhausted)
-        handing_out.apply(batch, subscription, cursor, self._attached.consumer_id, selection)
-        self._held_keys.know(cursor.passes, selection.markers)
+            dead_letter.send_letters(opened, self._topic, selection.exhausted)
+        record_selection(opened, self._attached.consumer_id, selection)
+        self._memory.blocked_keys.know(opened.cursor.passes, selection.markers)
         return selection
 
     def _end_owned(self, batch: WriteBatch, lease: int) -> None:
@@ -486,8 +464,8 @@ def held_by(view: ReadView, mine: Subscription) -> Blocked | None:
     """What a subscription that skips holds back, and behind which open transaction; of several, the one begun first."""
     held, holder = 0, 0
     for each in skipped_txns.every(view, mine.subscription_id):
-        if each.held and records.state_of(view, each.txn) is TransactionState.OPEN:
-            held, holder = held + each.held, holder or each.txn
+        if each.blocked and records.state_of(view, each.txn) is TransactionState.OPEN:
+            held, holder = held + each.blocked, holder or each.txn
     first = buffer.first_open(view, mine.topic_id)
     if first is None:
         return None
@@ -496,7 +474,7 @@ def held_by(view: ReadView, mine: Subscription) -> Blocked | None:
 
 def _items(messages: Acknowledged) -> list[Item]:
     """What is meant, grouped by entry."""
-    found: dict[tuple[int, int], int] = {}
+    found: dict[Position, int] = {}
     if isinstance(messages, MessageBatch):
         for piece in messages.pieces:
             add_item(found, piece.at, piece.messages)
@@ -506,7 +484,7 @@ def _items(messages: Acknowledged) -> list[Item]:
     )
     for message in many:
         if isinstance(message, Message):
-            add_item(found, (message.entry.ledger_id, message.entry.entry_id), 1 << message.index)
+            add_item(found, message.entry.position, 1 << message.index)
         elif isinstance(message, MessageId):
             add_item(found, *item_of(message))
         elif isinstance(message, LateMessageId):

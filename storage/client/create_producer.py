@@ -7,8 +7,9 @@ from storage.client.producer import Producer
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.errors import InvalidValue, SessionNotFound
-from storage.topic import catalogue as topics, state
+from storage.topic import catalogue as topics
 from storage.topic.catalogue import Topic
+from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import errors, ownership as owners, session as sessions
 from storage.topic.producers.credential import Borrowed, Connected, Passing
 from storage.topic.producers.session import ProducerSession, Token
@@ -55,17 +56,13 @@ def borrow(connection: Connection, coordinator: Coordinator, name: str, text: st
         topic = topics.get(view, name)
         check_is_of(view, topic, token)
         session = sessions.find(view, topic.topic_id, token.number) or _past(view, topic, token)
+        opened = OpenTopic(view, topic.topic_id, topic.name)
         if session is None and token.number <= view.superblock.last_producer:
-            head = state.load(view, topic.topic_id)
-            raise errors.fenced(
-                view, topic.topic_id, topic.name, head, f"of session {token.number}", None,
-                "the session was closed, or the topic was taken over",
-            )  # fmt: skip
+            why = "the session was closed, or the topic was taken over"
+            raise errors.fenced(opened, f"of session {token.number}", None, why)
         if session is not None and not token.names(session):
-            raise errors.fenced(
-                view, topic.topic_id, topic.name, state.load(view, topic.topic_id), session.name, session.epoch,
-                "its session was connected again, by another token",
-            )  # fmt: skip
+            why = "its session was connected again, by another token"
+            raise errors.fenced(opened, session.name, session.epoch, why)
         if session is None:
             raise SessionNotFound(
                 f"there is no session {token.number} on topic {topic.name} with that token",

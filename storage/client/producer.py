@@ -1,21 +1,20 @@
-"""A producer: appends messages to one topic, each send one durable commit, or kept by the transaction it is made in.
+"""A producer: appends messages to one topic, each send one durable commit, or buffered by its transaction.
 
-What is sent is checked before anything else. What must be true inside the store transaction of the append is
-appending.py's. A producer's messages stand in its topic in the order in which it sent them: before it sends elsewhere,
-what a transaction keeps of it is stored.
+Messages are checked before anything else; the conditions inside the store transaction are in append.py. A producer's
+messages stand in its topic in the order of the sends: before a send elsewhere, messages that a transaction buffers are
+stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, overload
 
-from storage.client.append import Appender
-from storage.client.transaction import Transaction, txn_number, work_of
+from storage.client.append import Appender, BatchAppend, Outgoing
+from storage.client.transaction import Transaction, txn_number
 from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
-from storage.errors import InvalidName, InvalidValue, ProducerFenced, StoreClosed
+from storage.errors import InvalidValue, ProducerFenced, StoreClosed
 from storage.limits import MESSAGE_BYTES_MAX
 from storage.topic.batching import (
     Commits,
@@ -28,32 +27,31 @@ from storage.topic.batching import (
 )
 from storage.topic.catalogue import Topic
 from storage.topic.entry import Columns, PackedColumns, PackedEntries
-from storage.topic.producers import admission
+from storage.topic.producers import departure
 from storage.topic.producers.access_mode import AccessMode
 from storage.topic.producers.credential import Connected, Credential
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator
-from storage.values.names import LETTERS_PREFIX, check_name
 from storage.values.position import LateMessageId, MessageId
 from storage.values.receipt import BatchReceipt, Shipment, StoredEntry
 from storage.values.txn_id import TxnID
 
 if TYPE_CHECKING:
-    from storage.client.work.write_set import TableWork
+    from storage.client.work.work import Work
 
 
 class Producer:
     """Made by `Store.create_producer`. For one thread at a time."""
 
     def __init__(
-        self, connection: Connection, coordinator: Coordinator, topic: Topic, publisher: Credential
+        self, connection: Connection, coordinator: Coordinator, topic: Topic, credential: Credential
     ) -> None:
         self._connection = connection
         self._coordinator = coordinator
         self._topic = topic
-        self._publisher = publisher
-        self._appender = Appender(coordinator, connection.owner, topic, publisher)
-        self._keeper: TableWork | None = None
+        self._credential = credential
+        self._appender = Appender(coordinator, connection.owner, topic, credential)
+        self._buffering: Work | None = None
         self._has_left = False
         self._closed = False
 
@@ -63,12 +61,12 @@ class Producer:
 
     @property
     def producer_name(self) -> str | None:
-        """Its name; None before the first message of one that is neither named nor connected."""
+        """The name; None before the first message of a producer that is neither named nor connected."""
         return self._appender.progress.name
 
     @property
     def last_sequence_id(self) -> int:
-        """Of the last message stored; -1 before the first. What a transaction keeps of it is written for that.
+        """Of the last message stored; -1 before the first. Buffered messages are stored for the answer.
 
         Raises:
             as `flush`
@@ -78,18 +76,18 @@ class Producer:
 
     @property
     def access_mode(self) -> AccessMode:
-        return self._publisher.mode
+        return self._credential.mode
 
     @property
     def topic_epoch(self) -> int | None:
-        """The topic's epoch when it connected; None while the topic had no exclusive owner yet."""
-        epoch = self._publisher.epoch
+        """The topic's epoch at the connect; None while the topic had no exclusive owner yet."""
+        epoch = self._credential.epoch
         return None if epoch is None or epoch < 0 else epoch
 
     @property
     def session(self) -> str | None:
-        """The token of its session; None if it is not connected between sends."""
-        return self._publisher.token
+        """The token of the session; None if the producer is not connected between sends."""
+        return self._credential.token
 
     @overload
     def send(
@@ -127,24 +125,24 @@ class Producer:
     ) -> MessageId | LateMessageId:
         """Store one message durably; its id, or DUPLICATE.
 
-        In a `Transaction` of this process the message may be kept until the transaction is flushed or committed, a
-        second at the most; the id is then found when it is looked at, and what depends on the store shows then.
+        A `Transaction` of this process may buffer the message until its flush or commit, a second at the most. The id
+        is then found at the first look, which also raises the errors that depend on the store.
 
         Args:
             value: at most 5 MiB with key and properties; None is a tombstone.
             event_time: milliseconds since 1970.
-            sequence_id: makes the message one that is stored once under this producer name.
-            txn: the open transaction it belongs to.
+            sequence_id: the message is stored once under this id and the producer's name.
+            txn: the open transaction of the message.
 
         Raises:
             InvalidValue, MessageTooLarge, TopicNotFound, SequenceConflict, TransactionNotFound, TransactionNotOpen,
             TransactionTimedOut, WriterBusy, StoreFull
-            ProducerFenced: it lost the topic, for ever; in a transaction, that is aborted.
-            ProducerBusy: it is not connected between sends, and the topic is somebody else's now.
+            ProducerFenced: the producer lost the topic, for ever; its transaction is aborted.
+            ProducerBusy: the producer is not connected between sends, and the topic has an owner now.
         """
         is_bare = key is None and event_time is None and sequence_id is None and not properties
         if is_bare and type(value) is bytes and len(value) <= MESSAGE_BYTES_MAX:
-            receipt = self._send(Columns([value]), [len(value)], None, txn)
+            receipt = self._send(Outgoing(Columns([value]), [len(value)], None), txn)
         else:
             receipt = self.send_batch(
                 [value],
@@ -154,7 +152,7 @@ class Producer:
                 sequence_ids=None if sequence_id is None else [sequence_id],
                 txn=txn,
             )
-        if receipt.is_kept:
+        if receipt.is_buffered:
             return LateMessageId(lambda: receipt.last_message_id)
         return receipt.last_message_id
 
@@ -170,27 +168,27 @@ class Producer:
     ) -> BatchReceipt:
         """Store many messages, in order, in entries of a bounded size.
 
-        Up to 8 MiB is one durable commit. More is several, so a failure in between leaves the first part stored;
-        in a transaction that never shows. One of this process may keep them, as with `send`.
+        Up to 8 MiB is one durable commit. More is several, so a failure in between leaves the first part stored, which
+        never shows in a transaction. A `Transaction` of this process may buffer the messages, as with `send`.
 
         Raises:
             as `send`
         """
         columns = columns_of(values, keys, properties, event_times)
         if sequence_ids is not None:
-            check_sequence_ids(sequence_ids, len(values), self._publisher.keeps_sequences)
-        return self._send(columns, sizes_of(columns), sequence_ids, txn)
+            check_sequence_ids(sequence_ids, len(values), self._credential.keeps_sequences)
+        return self._send(Outgoing(columns, sizes_of(columns), sequence_ids), txn)
 
     def send_packed(
         self, entries: Sequence[PackedColumns], *, txn: Transaction | TxnID | str | None = None
     ) -> BatchReceipt:
-        """Store entries that were packed elsewhere, with `outgoing.entries_of`, in order and as they are.
+        """Store entries that were packed elsewhere, with `batching.entries_of`, in order and as packed.
 
-        They are checked as other messages are, and get this producer's name and sequence ids. Up to 8 MiB is one
-        durable commit, more is several; a transaction keeps none of it.
+        Packed messages are checked like any messages, and get this producer's name and sequence ids. Up to 8 MiB is one
+        durable commit, more is several; a transaction buffers none of the entries.
 
         Raises:
-            InvalidValue: one is no such entry.
+            InvalidValue: not such an entry.
             as `send` otherwise
         """
         if not entries:
@@ -203,89 +201,94 @@ class Producer:
         number = 0 if txn is None else txn_number(txn)
         return self._store(PackedEntries(entries), packed_commits_of(entries), None, number)
 
-    def _send(
-        self,
-        columns: Columns,
-        sizes: Sequence[int],
-        ids: Sequence[int] | None,
-        txn: Transaction | TxnID | str | None,
-    ) -> BatchReceipt:
-        """Store what was checked, or have its transaction keep it."""
+    def _send(self, outgoing: Outgoing, txn: Transaction | TxnID | str | None) -> BatchReceipt:
+        """Store checked messages, or have the transaction buffer the messages."""
         if self._closed:
             raise StoreClosed(f"this producer on {self._topic.name} is closed")
-        if isinstance(txn, Transaction):
-            work = work_of(txn)
-            # Who knows that it is fenced is told at once.
-            if work.keeps_sends and self._appender.fenced is None:
-                self._go_on_in(work)
-                kept = work.keep(self._appender, columns, sizes, ids)
-                if kept is not None:
-                    return kept
+        # A producer that knows of its fencing fails at once.
+        if txn is not None and isinstance(txn, Transaction) and self._appender.fenced is None:
+            work = txn.work
+            self._go_on_in(work)
+            buffered = work.buffer_messages(self._appender, outgoing)
+            if buffered is not None:
+                return buffered
         self._go_on_in(None)
-        return self._store(columns, commits_of(sizes), ids, 0 if txn is None else txn_number(txn))
+        number = 0 if txn is None else txn_number(txn)
+        commits = commits_of(outgoing.sizes)
+        return self._store(outgoing.columns, commits, outgoing.sequence_ids, number)
 
-    def _go_on_in(self, work: TableWork | None) -> None:
-        """What another transaction keeps of this producer was sent before what comes now."""
-        if self._keeper is not None and self._keeper is not work:
-            self._keeper.write_before_others()
-        self._keeper = work
+    def _go_on_in(self, work: Work | None) -> None:
+        """Keep the producer's order: messages buffered by another transaction were sent before the next message."""
+        if self._buffering is not None and self._buffering is not work:
+            self._buffering.flush_before_producer_leaves()
+        self._buffering = work
 
     def _store(
         self, columns: Columns | PackedEntries, commits: Commits, ids: Sequence[int] | None, txn: int
     ) -> BatchReceipt:
-        """Store messages now."""
-        appender, entries = self._appender, list[StoredEntry]()
-        for start, stops in commits:
-            progress = appender.progress
-
-            def change(batch: WriteBatch, start: int, stops: list[int]) -> list[StoredEntry]:
-                nonlocal progress
-                progress = appender.progress.copy()
-                try:
-                    checked = appender.check(batch, progress)
-                except ProducerFenced as error:
-                    raise appender.refusal(batch, records.find(batch, txn) if txn else None, error) from None
-                record = self._coordinator.use(batch, txn, self._connection.owner) if txn else None
-                stored = appender.append(batch, checked, progress, columns, start, stops, ids, txn)
-                if record is not None:
-                    record.messages += sum(len(entry.fresh) for entry in stored)
-                    records.save(batch, record)
-                return stored
-
-            try:
-                entries += self._connection.write(partial(change, start=start, stops=stops), naming=txn)
-                appender.progress = progress
-            except BaseException as error:
-                if isinstance(error, ProducerFenced):
-                    appender.fenced = error
-                # It may have been committed all the same (an interrupt): no sequence id may be used twice.
-                appender.progress.next_sequence += stops[-1] - start
-                raise
+        """Store messages now, each of the commits durable before the next."""
+        entries = list[StoredEntry]()
+        for commit in commits:
+            entries += self._store_commit(columns, commit, ids, txn)
         return BatchReceipt(Shipment(entries), 0, columns.count)
 
+    def _store_commit(
+        self,
+        columns: Columns | PackedEntries,
+        commit: tuple[int, list[int]],
+        ids: Sequence[int] | None,
+        txn: int,
+    ) -> list[StoredEntry]:
+        appender, progress, (start, stops) = self._appender, self._appender.progress, commit
+
+        def change(batch: WriteBatch) -> list[StoredEntry]:
+            nonlocal progress
+            batch_append = BatchAppend(appender, batch, txn)
+            progress = batch_append.progress
+            try:
+                batch_append.check()
+            except ProducerFenced as error:
+                raise appender.refusal(batch, records.find(batch, txn) if txn else None, error) from None
+            record = self._coordinator.use(batch, txn, self._connection.owner) if txn else None
+            stored = batch_append.append(columns, start, stops, ids)
+            if record is not None:
+                record.messages += sum(len(entry.fresh) for entry in stored)
+            return stored
+
+        try:
+            entries = self._connection.write(change, naming=txn)
+            appender.progress = progress
+        except BaseException as error:
+            if isinstance(error, ProducerFenced):
+                appender.fenced = error
+            # The batch may be committed all the same (an interrupt): no sequence id may be used twice.
+            appender.progress.next_sequence += stops[-1] - start
+            raise
+        return entries
+
     def flush(self) -> None:
-        """Write what a transaction keeps of this producer; all else was durable when its send returned.
+        """Store the messages that a transaction buffers; every unbuffered message was durable when its send returned.
 
         Raises:
             ProducerFenced, LostConflict, TransactionNotOpen, TransactionTimedOut: the transaction is aborted.
             SequenceConflict, ProducerBusy, TopicNotFound, WriterBusy, StoreFull: nothing was written.
         """
-        if self._keeper is not None:
-            self._keeper.write_sends()
+        if self._buffering is not None:
+            self._buffering.flush_messages()
 
     def close(self) -> None:
-        """Leave the topic; one who waits for it is next. A session that somebody else holds stays open.
+        """Leave the topic to the next producer that waits. A session that another process holds stays open.
 
-        What a transaction keeps of this producer is written before.
+        Messages that a transaction buffers are stored before.
 
         Raises:
-            WriterBusy: nothing more can be sent, and the topic is still held; close it again.
+            WriterBusy: nothing more can be sent, and the topic is still held; close the producer again.
         """
         self._closed = True
         self._go_on_in(None)
-        if not self._has_left and isinstance(self._publisher, Connected):
-            session = self._publisher.session
-            self._connection.write(lambda batch: admission.leave(batch, session))
+        if not self._has_left and isinstance(self._credential, Connected):
+            session = self._credential.session
+            self._connection.write(lambda batch: departure.leave(batch, session))
         self._has_left = True
 
     def __enter__(self) -> Producer:
@@ -293,18 +296,3 @@ class Producer:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-def check_given_name(name: str) -> str:
-    """`name`, if an application may give it to a producer.
-
-    Raises:
-        InvalidName
-    """
-    check_name("producer name", name)
-    prefix, _, number = name.rpartition("-")
-    if (prefix == "producer" and number.isdigit()) or name.startswith(LETTERS_PREFIX):
-        raise InvalidName(
-            f"{name} is a name that the store gives", hint="Choose another name for the producer."
-        )
-    return name

@@ -18,6 +18,7 @@ from storage.topic import log, state
 from storage.topic.catalogue import Topic
 from storage.topic.entry import Entry
 from storage.topic.message import Message
+from storage.topic.open_topic import OpenTopic
 from storage.topic.state import TopicState
 from storage.txn import buffer, record as records
 from storage.txn.aborted import AbortedSet
@@ -64,7 +65,7 @@ class Reader:
         self._seen = 0
         self._begin: MessageId | None = None
         with connection.view() as view:
-            self._after: tuple[int, int] = start_after(state.load(view, topic.topic_id), start, level)
+            self._after = start_after(state.load(view, topic.topic_id), start, level)
         if isinstance(start, MessageId) and start.batch_index > 0:
             self._begin = start
 
@@ -156,17 +157,15 @@ class Reader:
         while True:
             with self._connection.view() as view:
                 self._seen = view.commit
-                head = state.load(view, self._topic.topic_id)
-                through = bound(self._level, head.max_read, head.last_confirmed)
+                topic = OpenTopic(view, self._topic.topic_id)
+                through = bound(self._level, topic.state.max_read, topic.state.last_confirmed)
                 if self._after >= through:
                     return False
                 page = log.page(view, self._topic.topic_id, self._after, through)
                 if not page:
                     return False
                 last = page[-1].position
-                self._page = visible(
-                    view, self._topic.topic_id, head, self._level, self._aborted, self._after, page
-                )
+                self._page = visible(topic, self._level, self._aborted, self._after, page)
             self._after, self._at, self._index = last, 0, 0
             if self._begin is not None:
                 self._begin_inside(self._begin)
@@ -184,16 +183,10 @@ class Reader:
 
 
 def visible(
-    view: ReadView,
-    topic_id: int,
-    head: TopicState,
-    level: IsolationLevel,
-    aborted: AbortedSet,
-    after: tuple[int, int],
-    page: list[Entry],
+    topic: OpenTopic[ReadView], level: IsolationLevel, aborted: AbortedSet, after: Position, page: list[Entry]
 ) -> list[Entry]:
     """The entries of a page, read in this view after `after`, that the level delivers, with their states."""
-    aborted.load(view, topic_id, head, after, page[-1].position)
+    aborted.load(topic, after, page[-1].position)
     ids = aborted.ids
     found = [entry for entry in page if delivers(level, entry.kind, entry.txn, ids)]
     states: dict[int, TransactionState] = {}
@@ -203,7 +196,7 @@ def visible(
                 entry.txn_state = TransactionState.COMMITTED
                 continue
             if entry.txn not in states:
-                states[entry.txn] = records.state_of(view, entry.txn)
+                states[entry.txn] = records.state_of(topic.view, entry.txn)
             entry.txn_state = states[entry.txn]
     return found
 
@@ -219,7 +212,7 @@ def blocked_by(view: ReadView, topic_id: int, level: IsolationLevel) -> Blocked 
 
 
 def committed_between(
-    view: ReadView, topic_id: int, head: TopicState, after: tuple[int, int], through: tuple[int, int]
+    view: ReadView, topic_id: int, head: TopicState, after: Position, through: Position
 ) -> int:
     """Messages in (after, through] but those of aborted transactions; no scan."""
     from storage.txn import aborted

@@ -1,4 +1,4 @@
-"""A table as an application holds it: ordered keys, values of bytes.
+"""A table in the hands of an application: ordered keys, values of bytes.
 
     accounts = store.table("accounts")
     with store.transaction() as txn:
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from storage.client.table_reader import AtVersion, ReadCommitted, Reader, committed_value
+from storage.client.table_reader import AtVersion, ReadCommitted, TableReader, committed_value
 from storage.disk.codec import key1
 from storage.disk.connection import Connection
 from storage.disk.schema import ROWS
@@ -29,7 +29,7 @@ from storage.txn.options import CheckMode
 
 if TYPE_CHECKING:
     from storage.client.transaction import Transaction
-    from storage.client.work.write_set import TableWork
+    from storage.client.work.work import Work
     from storage.table.conflict import ConflictRow
     from storage.table.report import IntentRow, TableStats, VersionRow
     from storage.txn.coordinator import Coordinator
@@ -41,7 +41,10 @@ T = TypeVar("T")
 
 
 class Row:
-    """A key with the value that was seen: its version, and the transaction that wrote it (0: its own, unnumbered)."""
+    """A key with the value that was seen, the version of the value, and the number of the writing transaction.
+
+    The number is 0 for a write of the reading transaction itself, as long as that has no number.
+    """
 
     __slots__ = ("key", "txn", "value", "version")
 
@@ -56,7 +59,7 @@ class Row:
 
 
 class Table:
-    """Made by `Store.table`. Of many threads each uses its own transactions."""
+    """Made by `Store.table`. Threads may share a table, each with transactions of its own."""
 
     def __init__(
         self, connection: Connection, coordinator: Callable[[], Coordinator], entry: TableEntry
@@ -83,7 +86,7 @@ class Table:
 
     @property
     def table_id(self) -> int:
-        """A number of its own: the same name created again is another table."""
+        """A number of its own: the same name created again is a new table."""
         return self._entry.table_id
 
     # Reading
@@ -100,12 +103,12 @@ class Table:
 
         Args:
             txn: reads as that transaction does; without one the read is read-committed.
-            at: reads what was committed at that version, in nanoseconds since 1970.
-            check: what a read-committed read does on an intent.
+            at: reads the versions committed at that timestamp, in nanoseconds since 1970.
+            check: the treatment of an intent by a read-committed read.
 
         Raises:
             InvalidValue, TableNotFound
-            RequestTooOld: `at`, or the transaction, is older than what is kept.
+            RequestTooOld: `at`, or the transaction, is older than the retained versions.
             LostConflict, TransactionNotOpen, TransactionTimedOut: of the transaction.
         """
         if (
@@ -115,13 +118,13 @@ class Table:
             and 0 < len(key) <= TABLE_KEY_BYTES_MAX
         ):
             payload, record = self._fetch(self._prefix + key)
-            # Most rows have one finalised version and nothing else: then no mode has anything to look up.
+            # Most rows have one finalised version only: then no mode has anything to look up.
             if payload is not None:
                 if payload[0] == COMMITTED:
                     return payload[VALUE_AT:]
                 return committed_value(payload, record, txn, check)  # type: ignore[arg-type]
-        found = self._find(key, txn, at, check)
-        return None if found is None else found.value
+        version = self._find(key, txn, at, check)
+        return None if version is None else version.value
 
     def get_row(
         self,
@@ -132,11 +135,11 @@ class Table:
         check: CheckMode | None = None,
     ) -> Row | None:
         """As `get`, with the version."""
-        found = self._find(key, txn, at, check)
-        return None if found is None else _row(key, found)
+        version = self._find(key, txn, at, check)
+        return None if version is None else _row(key, version)
 
     def _find(self, key: bytes, txn: Txn | None, at: int | None, check: CheckMode | None) -> Version | None:
-        return self._reader(txn, at, check).read(self._entry, rows.check_key(key))
+        return self._reader(txn, at, check).read_version(self._entry, rows.check_key(key))
 
     def scan(
         self,
@@ -166,7 +169,7 @@ class Table:
         wanted = KeyRange.of(prefix, start, end, reverse)
         if limit is not None and limit < 0:
             raise InvalidValue(f"a limit is 0 or more, not {limit}")
-        pages = self._reader(txn, at, check).pages(self._entry, wanted, limit)
+        pages = self._reader(txn, at, check).read_pages(self._entry, wanted, limit)
         return (_row(key, version) for page in pages for key, version in page)
 
     def split(self, parts: int) -> list[bytes]:
@@ -183,8 +186,8 @@ class Table:
             raise InvalidValue(f"a table is cut into 1 part or more, not {parts}")
         return report.split(self._connection, self._entry, parts)
 
-    def _reader(self, txn: Txn | None, at: int | None, check: CheckMode | None) -> Reader | TableWork:
-        """Who reads: a serializable transaction, a read-committed reader, or somebody at a version."""
+    def _reader(self, txn: Txn | None, at: int | None, check: CheckMode | None) -> TableReader | Work:
+        """Reads for a call: a serializable transaction, a read-committed reader, or a reader at a version."""
         if at is not None:
             if txn is not None or check is not None:
                 raise InvalidValue("a read at a version takes neither a transaction nor a check mode")
@@ -193,7 +196,7 @@ class Table:
             return ReadCommitted(self._connection, check or CheckMode.MINIMAL, None)
         from storage.client import table_access
 
-        return table_access.reader(self._connection, self._coordinator(), txn, check)
+        return table_access.reader_in(self._connection, self._coordinator(), txn, check)
 
     # Writing
 
@@ -206,12 +209,12 @@ class Table:
         if_version: int | None = None,
         if_absent: bool = False,
     ) -> int:
-        """Write a value under a key; the version it gets.
+        """Write a value under a key; the version of the write.
 
         Args:
-            txn: the serializable transaction it belongs to; its own, committed at once, if None.
+            txn: the serializable transaction of the write; if None, a new one, committed at once.
             if_version: only if the newest version that the transaction sees is this one; 0 for none.
-            if_absent: only if it sees none.
+            if_absent: only if the transaction sees no value.
 
         Raises:
             InvalidValue, TableNotFound
@@ -229,52 +232,52 @@ class Table:
         """
         return self._write(key, None, txn, if_version)
 
-    def _write(self, key: bytes, value: bytes | None, txn: Txn | None, wanted: int | None) -> int:
+    def _write(self, key: bytes, value: bytes | None, txn: Txn | None, expected: int | None) -> int:
         from storage.client.table_access import check_version
 
         rows.check_key(key)
 
-        def write(work: TableWork) -> int:
-            if wanted is not None:
-                check_version(work, self._entry, key, wanted)
-            return work.write(self._entry, key, value)
+        def write(work: Work) -> int:
+            if expected is not None:
+                check_version(work, self._entry, key, expected)
+            return work.write_key(self._entry, key, value)
 
         return self._in(txn, write)
 
-    def _in(self, txn: Txn | None, action: Callable[[TableWork], T]) -> T:
+    def _in(self, txn: Txn | None, action: Callable[[Work], T]) -> T:
         from storage.client import table_access
 
-        return table_access.run(self._connection, self._coordinator(), txn, action)
+        return table_access.write_in(self._connection, self._coordinator(), txn, action)
 
     def import_rows(self, found: Iterable[tuple[bytes, bytes | None]], *, txn: Txn | None = None) -> int:
-        """Write many keys in one transaction of ours, in store transactions of a bounded size; how many.
+        """Write many keys in one new transaction, in store transactions of a bounded size; how many.
 
         Args:
-            found: keys, with the value of each, or None to delete it.
+            found: keys, each with its value, or with None to delete the key.
 
         Raises:
             as `put`
         """
 
-        def write_all(work: TableWork) -> int:
+        def write_all(work: Work) -> int:
             checked = (
                 (rows.check_key(key), None if value is None else rows.check_value(value))
                 for key, value in found
             )
-            return work.write_many(self._entry, checked)
+            return work.write_keys(self._entry, checked)
 
         return self._in(txn, write_all)
 
     # Reports
 
     def versions(self, key: bytes) -> list[VersionRow]:
-        """All that is kept under a key, the newest first, a write intent included."""
+        """All stored versions of a key, the newest first, a write intent included."""
         from storage.table import report
 
         return report.list_versions(self._connection, self._entry, rows.check_key(key))
 
     def intents(self, limit: int | None = None) -> list[IntentRow]:
-        """The write intents of the table: who holds which keys."""
+        """The write intents of the table: keys and their transactions."""
         from storage.table import report
 
         return report.list_intents(self._connection, self._entry.name, limit)
@@ -294,5 +297,5 @@ class Table:
 
 
 def _row(key: bytes, version: Version) -> Row:
-    assert version.value is not None, "what was deleted is not seen"
+    assert version.value is not None, "a deleted key is not seen"
     return Row(key, version.value, version.version, version.txn)

@@ -1,174 +1,183 @@
-"""A transaction as an application holds it.
+"""A transaction in the hands of an application.
 
     with store.transaction(timeout=30) as txn:
         producer.send(b"-100", key="B1", txn=txn)
         producer.send(b"+100", key="B2", txn=txn)
         accounts.put(b"B2", b"100", txn=txn)
 
-It commits when the block ends and aborts when the block raises. It is attached: if the process dies, however, the
-next writer aborts it. What it sends and puts is kept in the process, and is one store transaction with the commit. A
-read-committed one only reads tables: it has no record, no number, and writes nothing at all.
+The transaction commits when the block ends and aborts when the block raises. It is attached: however the process dies,
+the next writer aborts the transaction. Messages and puts are buffered in the process, and are one store transaction
+with the commit. A read-committed transaction only reads tables: it has no record and no number, and writes nothing.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from storage.audit_trail import check_reason
-from storage.errors import InvalidTxnId, TransactionNotOpen, TxnctlError
-from storage.txn import record as records
-from storage.txn.errors import read_only
+from storage.errors import InvalidTxnId, InvalidValue, TxnctlError
 from storage.txn.options import CheckMode, Priority, TransactionIsolation
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
 if TYPE_CHECKING:
-    from storage.client.work.handle import Begun
-    from storage.client.work.write_set import TableWork
+    from storage.client.table_reader import ReadCommitted
+    from storage.client.work.beginning import BeginRequest
+    from storage.client.work.work import Work
     from storage.disk.connection import Connection
     from storage.txn.coordinator import Coordinator
 
 
-class Transaction:
+class Transaction(ABC):
     """Made by `Store.transaction`. For one thread at a time.
 
     Attributes:
-        work: what it does in tables; None for a read-committed one.
-        start: the last timestamp that was issued when a read-committed one began; 0 for others.
-        is_open_reader: whether it is read-committed and has not ended.
+        is_open_reader: whether the transaction is read-committed and has not ended.
+        start: the last timestamp issued when a read-committed transaction began; 0 for a serializable one.
     """
 
-    def __init__(self, begun: Begun, work: TableWork | None, start: int = 0) -> None:
-        self._begun = begun
-        self._read_only_state = TransactionState.OPEN
+    def __init__(self, request: BeginRequest) -> None:
+        self.is_open_reader = False
+        self.start = 0
+        self._options = request.options
         self._aborted_here = False
-        self.work = work
-        self.start = start
-        self.is_open_reader = work is None
 
-    @classmethod
-    def begin(cls, connection: Connection, coordinator: Coordinator, begun: Begun) -> Transaction:
+    @staticmethod
+    def begin(connection: Connection, coordinator: Coordinator, request: BeginRequest) -> Transaction:
         """Begin as asked.
 
         Raises:
             InvalidValue, InvalidName
         """
-        if begun.options.isolation is TransactionIsolation.SERIALIZABLE:
-            from storage.client.work.write_set import TableWork
+        if request.options.isolation is not TransactionIsolation.SERIALIZABLE:
+            from storage.client.read_committed import ReadCommittedTransaction
 
-            return cls(begun, TableWork.begin(connection, coordinator, begun))
-        with connection.view() as view:
-            issued = connection.environment.read_cache.peek_issued(view.superblock)
-            return cls(begun, None, max(view.superblock.last_timestamp, issued))
+            return ReadCommittedTransaction(connection, request)
+        from storage.client.work.opening import begin_work
+
+        return SerializableTransaction(begin_work(connection, coordinator, request), request)
+
+    @property
+    @abstractmethod
+    def work(self) -> Work:
+        """The work of the transaction in this process.
+
+        Raises:
+            ReadOnlyTransaction: a read-committed transaction only reads.
+        """
 
     @property
     def id(self) -> TxnID:
-        """Its number, by which others may use it: what it kept in this process is written, nothing is kept after it.
+        """The number, for any process. The buffers are written, and nothing is buffered afterwards.
 
         Raises:
             ReadOnlyTransaction: a read-committed transaction has none.
             WriteTooOld, LostConflict, RequestTooOld, ProducerFenced, SequenceConflict: as `flush`
         """
-        work = work_of(self)
-        work.share()
-        return TxnID(work.txn_id)
+        return TxnID(self.work.share())
 
     @property
+    @abstractmethod
     def known_id(self) -> TxnID | None:
-        """Its number if it has one by now; nothing is written for the answer."""
-        return TxnID(self.work.txn_id) if self.work is not None and self.work.txn_id else None
+        """The number if the transaction has one by now; nothing is written for the answer."""
 
     @property
     def number(self) -> int:
-        """Its number for this process: what it has sent is written; its puts, and what comes, are still kept here.
+        """The number, for this process. Buffered messages are stored; puts stay buffered.
 
         Raises:
             ReadOnlyTransaction, and as `Producer.flush`
         """
-        return work_of(self).number()
+        return self.work.number()
 
     @property
     def isolation(self) -> TransactionIsolation:
-        return self._begun.options.isolation
+        return self._options.isolation
 
     @property
     def check(self) -> CheckMode | None:
-        """What its reads do on an intent; None for a serializable one, which pushes."""
-        return self._begun.options.check
+        """The treatment of an intent by a read; None for a serializable transaction, which pushes."""
+        return self._options.check
 
     @property
     def priority(self) -> Priority:
-        return self._begun.options.priority
+        return self._options.priority
 
     @property
     def timestamp(self) -> int:
-        """At which it reads tables, and the version of all that it writes.
+        """At which the transaction reads tables, and the version of all its writes.
 
         Raises:
             ReadOnlyTransaction: a read-committed transaction has none.
         """
-        return work_of(self).known_timestamp()
+        return self.work.known_timestamp()
 
     @property
     def message_bound(self) -> int | None:
-        """Messages are received for it only if they were there to be read at this timestamp; None: whichever."""
-        return work_of(self).message_bound
-
-    @property
-    def state(self) -> TransactionState:
-        """Its state now."""
-        return self._read_only_state if self.work is None else self.work.state
-
-    def flush(self) -> None:
-        """Write what it keeps in this process: its messages, and the intents of its puts. Conflicts show here.
+        """Only messages readable at this timestamp are received for the transaction; None: any message.
 
         Raises:
-            WriteTooOld, LostConflict, RequestTooOld, ProducerFenced: it is aborted.
-            SequenceConflict, ProducerBusy, TopicNotFound: nothing was written, and all is kept.
+            ReadOnlyTransaction
+        """
+        return self.work.message_bound
+
+    @property
+    @abstractmethod
+    def state(self) -> TransactionState:
+        """The state now."""
+
+    @abstractmethod
+    def table_reader(self, connection: Connection, check: CheckMode | None) -> Work | ReadCommitted:
+        """Reads tables in the transaction.
+
+        Raises:
+            InvalidValue: a check mode in a serializable transaction.
+            TransactionNotOpen: a read-committed transaction that has ended.
+        """
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Write the buffered messages, and the intents of the buffered puts. Conflicts show here.
+
+        Raises:
+            WriteTooOld, LostConflict, RequestTooOld, ProducerFenced: the transaction is aborted.
+            SequenceConflict, ProducerBusy, TopicNotFound: nothing was written, and all stays buffered.
             TransactionNotOpen, TransactionTimedOut, WriterBusy, StoreFull
         """
-        if self.work is not None:
-            self.work.flush()
 
     def commit(self) -> None:
         """Make everything visible at one instant; repeating it succeeds.
 
         Raises:
-            TransactionNotOpen: it was aborted; the message says when, why and by whom.
-            WriteTooOld, LostConflict, RequestTooOld: it lost a conflict over a table and is aborted; run it again.
-            ProducerFenced: a producer that has sent in it has lost its topic; it is aborted.
-            SequenceConflict, ProducerBusy, TopicNotFound: nothing was written, and it is open still.
+            TransactionNotOpen: the transaction was aborted; the message gives time, reason and process.
+            WriteTooOld, LostConflict, RequestTooOld: a conflict over a table was lost; run the transaction again.
+            ProducerFenced: a producer that has sent in the transaction has lost its topic; it is aborted.
+            SequenceConflict, ProducerBusy, TopicNotFound: nothing was written, and the transaction is open still.
             TransactionTimedOut, WriterBusy, StoreFull
         """
-        if self.work is not None:
-            self.work.commit()
-        else:
-            self._end_reader(TransactionState.COMMITTED, "committed")
+        self.commit_now()
+
+    @abstractmethod
+    def commit_now(self) -> bool:
+        """Commit, as `commit`; False if the transaction was committed before."""
 
     def abort(self, reason: str | None = None) -> None:
         """Drop everything; repeating it succeeds.
 
         Raises:
-            TransactionNotOpen: it was committed.
-            InvalidValue: the reason cannot be kept.
-            WriterBusy: it is open still, with all that was done in it; abort it again.
+            TransactionNotOpen: the transaction was committed.
+            InvalidValue: the reason cannot be recorded.
+            WriterBusy: the transaction is open still, with all that was done in it; abort it again.
         """
         check_reason(reason)
-        if self.work is not None:
-            self.work.abort(reason)
-        else:
-            self._end_reader(TransactionState.ABORTED, "aborted")
+        self._abort(reason)
         self._aborted_here = True
 
-    def _end_reader(self, asked: TransactionState, word: str) -> None:
-        """End a read-committed transaction: of this process alone, so that nothing is written."""
-        if self._read_only_state not in (TransactionState.OPEN, asked):
-            raise reader_not_open(word, self._read_only_state)
-        self._read_only_state, self.is_open_reader = asked, False
-
-    def __str__(self) -> str:
-        return "(read-committed)" if self.work is None else str(self.id)
+    @abstractmethod
+    def _abort(self, reason: str | None) -> None:
+        """Abort, with a reason that is checked."""
 
     def __enter__(self) -> Transaction:
         return self
@@ -180,7 +189,7 @@ class Transaction:
             self._commit_or_leave_nothing()
 
     def _commit_or_leave_nothing(self) -> None:
-        """Commit. One that is refused may be repeated; one that is interrupted leaves nothing open behind the block."""
+        """Commit. A refused commit may be repeated; an interrupted one leaves nothing open behind the block."""
         try:
             self.commit()
         except Exception:
@@ -190,28 +199,61 @@ class Transaction:
             raise
 
     def _give_up(self, kind: type[BaseException], where: str) -> None:
-        """Abort over an exception. An interrupt is raised as such also where the store is too busy to abort in."""
+        """Abort over an exception. An interrupt is raised as such even where the store is too busy to abort."""
         hidden = () if issubclass(kind, Exception) else (TxnctlError,)
         with suppress(*hidden):
             if self.state is TransactionState.OPEN:
                 self.abort(f"{kind.__name__} {where}")
 
 
+class SerializableTransaction(Transaction):
+    """Reads and writes tables, sends and acknowledges; see `Work`."""
+
+    def __init__(self, work: Work, request: BeginRequest) -> None:
+        super().__init__(request)
+        self._work = work
+
+    @property
+    def work(self) -> Work:
+        return self._work
+
+    @property
+    def known_id(self) -> TxnID | None:
+        return TxnID(self._work.txn_id) if self._work.txn_id else None
+
+    @property
+    def state(self) -> TransactionState:
+        return self._work.state
+
+    def table_reader(self, connection: Connection, check: CheckMode | None) -> Work:  # noqa: ARG002
+        if check is not None:
+            raise InvalidValue("a serializable transaction has no check mode")
+        return self._work
+
+    def flush(self) -> None:
+        self._work.flush()
+
+    def commit_now(self) -> bool:
+        ended = self._work.commit()
+        return ended is None or not ended.already
+
+    def _abort(self, reason: str | None) -> None:
+        self._work.abort(reason)
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
 def use(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> None:
     """See that a transaction is open, however it is named; see `Store.use_transaction`."""
     txn_id, owner = txn_number(txn), connection.owner
-    connection.write(lambda batch: records.save(batch, coordinator.use(batch, txn_id, owner)), naming=txn_id)
+    connection.write(lambda batch: coordinator.use(batch, txn_id, owner), naming=txn_id)
 
 
 def commit(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> bool:
     """Commit a transaction, however it is named; see `Store.commit`."""
     if isinstance(txn, Transaction):
-        if txn.work is None:
-            was_open = txn.is_open_reader
-            txn.commit()
-            return was_open
-        ended = txn.work.commit()
-        return ended is None or not ended.already
+        return txn.commit_now()
     from storage.table.write import commit_in
 
     txn_id, owner = txn_number(txn), connection.owner
@@ -220,28 +262,8 @@ def commit(connection: Connection, coordinator: Coordinator, txn: Transaction | 
     ).already
 
 
-def work_of(txn: Transaction) -> TableWork:
-    """What a transaction does, and keeps, in this process.
-
-    Raises:
-        ReadOnlyTransaction: a read-committed transaction only reads.
-    """
-    if txn.work is None:
-        raise read_only("(read-committed)")
-    return txn.work
-
-
-def reader_not_open(asked: str, state: TransactionState) -> TransactionNotOpen:
-    """The error for what only an open read-committed transaction of this process can do."""
-    return TransactionNotOpen(
-        f"this read-committed transaction cannot be {asked}: it was {state.value.lower()}",
-        hint="Begin a new one.",
-        state=state.value,
-    )
-
-
 def txn_number(txn: Transaction | TxnID | str) -> int:
-    """The number of a transaction however it is named.
+    """The number of a transaction, however the transaction is named.
 
     Raises:
         InvalidTxnId

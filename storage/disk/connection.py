@@ -86,6 +86,10 @@ class Connection:
         self.environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
         self.view = self.environment.view
 
+    def cap_lock_timeout(self, seconds: float) -> None:
+        """Wait at most this long for the writer gate from now on."""
+        self.lock_timeout_s = min(self.lock_timeout_s, seconds)
+
     @property
     def owner(self) -> ProcessIdentity:
         """The identity of this process, as records name it."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from storage.maintenance.compact import CompactResult
     from storage.maintenance.copy import Progress
     from storage.maintenance.gc import CollectResult
-    from storage.verify.run import Problem, Progress as VerifyProgress
+    from storage.verify.problem import Problem, Progress as VerifyProgress
 
 
 class Maintenance:

@@ -13,9 +13,10 @@ from storage.process.identity import ProcessIdentity
 from storage.process.locks import LockFile
 from storage.topic import catalogue as topics, state as topic_head
 from storage.topic.catalogue import Topic
-from storage.topic.producers import admission, errors, ownership, session as sessions
-from storage.topic.producers.access_mode import AccessMode, Answer, judge
+from storage.topic.producers import errors, ownership, session as sessions
+from storage.topic.producers.access_mode import AccessMode, Answer, judge_access
 from storage.topic.producers.errors import shown_epoch
+from storage.topic.producers.last_publish import last_publish_ms
 from storage.topic.producers.ownership import Ownership
 from storage.topic.producers.session import ProducerSession, Token
 from storage.topic.state import TopicState
@@ -134,7 +135,7 @@ def row_of(
         is_owner=session.is_owner and alive, is_waiting=session.is_waiting, place=None,
         owner=owner, pid=owner.pid, host=owner.host, user=owner.user, program=owner.program,
         state=state, alive=alive, connected_since_at_ms=session.connected_ms,
-        last_publish_at_ms=admission.last_publish_ms(head, session),
+        last_publish_at_ms=last_publish_ms(head, session),
         lease_ms=session.lease_ms or None, lease_ends_in_ms=ends_in_ms,
     )  # fmt: skip
 
@@ -190,14 +191,11 @@ def show_producers(connection: Connection, name: str) -> TopicProducers:
 def _admission(view: ReadView, locks: LockFile, topic: Topic, head: TopicState) -> list[AdmissionAnswer]:
     """The answer for each access mode."""
     living = sessions.living(view, topic.topic_id, locks)
-    connected = [session for session in living if not session.is_waiting]
     answers = []
     for mode in AccessMode:
-        answer = judge(
-            mode, epoch=head.epoch, brings=None, may_resume=None,
-            is_owned=any(session.is_owner for session in connected),
-            connected=len(connected), waiting=len(living) - len(connected),
-        )  # fmt: skip
+        answer = judge_access(
+            mode, epoch=head.epoch, brings=None, may_resume=None, occupancy=sessions.occupancy(living)
+        )
         why = None
         if answer in (Answer.BUSY, Answer.WAIT, Answer.TAKE_OVER):
             why = errors.busy(view, locks, topic.name, mode, living).message

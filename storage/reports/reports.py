@@ -14,7 +14,7 @@ from storage.subscription.isolation import IsolationLevel
 from storage.values.position import EARLIEST, Extreme, MessageId, Position
 
 if TYPE_CHECKING:
-    from storage.audit_trail import AuditRow
+    from storage.audit_trail import AuditRecord
     from storage.client.transaction import Transaction
     from storage.reports.attention import AttentionRow
     from storage.reports.browse import EntryRow
@@ -376,13 +376,13 @@ class Reports:
 
         return store_info.list_databases(self._connection)
 
-    def list_audit_records(self, limit: int | None = None) -> list[AuditRow]:
+    def list_audit_records(self, limit: int | None = None) -> list[AuditRecord]:
         """Changes by operators, the newest first."""
         from storage.reports import audit
 
         return audit.list_records(self._connection, _limit(limit))
 
-    def show_audit_record(self, number: int) -> AuditRow:
+    def show_audit_record(self, number: int) -> AuditRecord:
         """One audit record.
 
         Raises:

@@ -17,8 +17,9 @@ from storage.reports import backlog as backlogs, chain, producers, skipped
 from storage.reports.producers import ProducerRow
 from storage.reports.skipped import HeldBack
 from storage.subscription import catalogue as subscriptions, cursor as cursors, delivery as deliveries
-from storage.subscription.catalogue import AttachedConsumer, Subscription
+from storage.subscription.catalogue import AttachedConsumer
 from storage.subscription.cursor import Cursor
+from storage.subscription.subscription import Subscription
 from storage.topic import catalogue as topics, log, state as topic_head
 from storage.topic.catalogue import Topic
 from storage.topic.producers.errors import shown_epoch
@@ -210,7 +211,7 @@ def readable(view: ReadView, topic: Topic, head: TopicState) -> Readable:
 
     topic_id, last = topic.topic_id, head.last_confirmed
     below = log.messages_through(view, topic_id, head, head.max_read)
-    aborted_below = aborted.messages_between(view, topic_id, head, (0, -1), head.max_read)
+    aborted_below = aborted.messages_between(view, topic_id, head, Position(0, -1), head.max_read)
     beyond = head.messages - below - head.uncommitted
     beyond -= aborted.messages_between(view, topic_id, head, head.max_read, last)
     oldest = chain.oldest_blocked_ms(view, topic_id, head) if beyond else None

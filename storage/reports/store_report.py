@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from storage.audit_trail import AuditRow
+from storage.audit_trail import AuditRecord
 from storage.disk.schema import PART_SUBSCRIPTION
 from storage.disk.view import ReadView
 from storage.engine import Engine
@@ -49,7 +49,7 @@ class StoreReport(NamedTuple):
     open_transactions: list[Explanation]
     producer_sessions: list[ProducerRow]
     space: list[DatabaseRow]
-    audit: list[AuditRow]
+    audit: list[AuditRecord]
     ended: list[TransactionRow]
     conflicts: list[ConflictRow]
 

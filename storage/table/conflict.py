@@ -1,4 +1,4 @@
-"""Conflicts between transactions: recorded with the loser, and in a ring for operators; the errors they give."""
+"""Conflicts between transactions: recorded with the loser, and in a ring for operators; the errors of losers."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from storage.txn.record import TransactionRecord
 from storage.values.txn_id import TxnID
 
 PUSH, HELD, READ, VERSION, TOO_OLD = "push", "held", "read", "version", "too-old"
-"""What a transaction lost to: another one that wanted a key it held, or that held a key it wanted; a later read, a
-later version, the bounds of time."""
+"""Kinds of conflicts that a transaction loses: against a winner that wanted the loser's key, against a winner that held
+a key the loser wanted, against a later read, against a later version, against the bounds of time."""
 
 
-class Conflict:
-    """Why a transaction is doomed.
+class DoomCause:
+    """The conflict that dooms a transaction.
 
     Attributes:
-        winner, winner_version: the other transaction and its timestamp; 0 where it is not known.
-        table, key: over which; empty if over none.
+        winner, winner_version: the winning transaction and its timestamp; 0 where unknown.
+        table, key: the key of the conflict; empty if the conflict is over no key.
     """
 
     __slots__ = ("key", "kind", "table", "winner", "winner_version")
@@ -48,14 +48,14 @@ def _winner_text(txn: int, version: int) -> str:
     return f"the transaction of timestamp {version}" if version else "a later transaction"
 
 
-def note(batch: WriteBatch, loser: TransactionRecord, conflict: Conflict) -> None:
+def note(batch: WriteBatch, loser: TransactionRecord, conflict: DoomCause) -> None:
     """Remember a conflict for `tables history`; the oldest makes room."""
-    head = batch.superblock
-    head.last_conflict += 1
+    superblock = batch.superblock
+    superblock.last_conflict += 1
     fields = [batch.now_ms, *conflict.fields(), loser.txn_id, loser.timestamp]
-    batch.put(CONFLICTS, key1(head.last_conflict), pack(fields))
-    if head.last_conflict > CONFLICTS_MAX:
-        batch.delete(CONFLICTS, key1(head.last_conflict - CONFLICTS_MAX))
+    batch.put(CONFLICTS, key1(superblock.last_conflict), pack(fields))
+    if superblock.last_conflict > CONFLICTS_MAX:
+        batch.delete(CONFLICTS, key1(superblock.last_conflict - CONFLICTS_MAX))
 
 
 class ConflictRow(NamedTuple):
@@ -107,7 +107,7 @@ def doom_of(record: TransactionRecord) -> Doom | None:
     return Doom(kind, TxnID(winner) if winner else None, version or None, table or None, key or None)
 
 
-def _details(record: TransactionRecord, conflict: Conflict) -> dict[str, Any]:
+def _details(record: TransactionRecord, conflict: DoomCause) -> dict[str, Any]:
     return {
         "transaction": str(record.id), "state": "ABORTED", "table": conflict.table,
         "key": _shown_key(conflict.key), "winner": str(TxnID(conflict.winner)) if conflict.winner else None,
@@ -116,9 +116,9 @@ def _details(record: TransactionRecord, conflict: Conflict) -> dict[str, Any]:
 
 
 def lost(
-    view: ReadView, record: TransactionRecord, conflict: Conflict, holder: TransactionRecord
+    view: ReadView, record: TransactionRecord, conflict: DoomCause, holder: TransactionRecord
 ) -> LostConflict:
-    """The error of a transaction that has just met a key which another one holds and keeps."""
+    """The error of a transaction that wanted a key which a stronger transaction holds."""
     labels = " ".join([f"{name}={value}" for name, value in holder.labels.items()])
     idle_s = max(0, view.now_ns - holder.used_ns) // 1_000_000_000
     who = (
@@ -133,8 +133,8 @@ def lost(
     )
 
 
-def write_too_old(record: TransactionRecord, conflict: Conflict) -> WriteTooOld:
-    """The error for a write that would change what others rely on."""
+def write_too_old(record: TransactionRecord, conflict: DoomCause) -> WriteTooOld:
+    """The error for a write under a key that a later transaction has read or written."""
     what = "was read by" if conflict.kind == READ else "was written by"
     return WriteTooOld(
         f"key {_shown_key(conflict.key)} of table {conflict.table} {what} "
@@ -146,7 +146,7 @@ def write_too_old(record: TransactionRecord, conflict: Conflict) -> WriteTooOld:
 
 
 def too_old(record: TransactionRecord, why: str, hint: str) -> RequestTooOld:
-    """The error for a transaction that is behind what is kept, or behind what it consumed."""
+    """The error for a transaction older than the kept versions, or older than a message that it consumed."""
     return RequestTooOld(
         f"transaction {record.id} {why}: it is aborted",
         hint=hint,

@@ -1,4 +1,4 @@
-"""The protocol between the coordinator and the objects that take part in transactions: topics, subscriptions, tables.
+"""Participants of a transaction: the protocol by which the coordinator ends topics', subscriptions' and tables' parts.
 
 The coordinator knows its participants by this protocol alone; `engine.py` provides them. Each part of a transaction
 (TXN_PARTS) belongs to one participant by the kind in its key.

@@ -7,7 +7,7 @@ own part of the shipment; reading the receipt writes the buffer.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from storage.values.position import MessageId, Position
@@ -44,25 +44,17 @@ class Shipment:
         entries: the outcome of each entry; None while the messages are buffered.
     """
 
-    __slots__ = ("_write", "entries")
+    __slots__ = ("entries",)
 
-    def __init__(
-        self, entries: list[StoredEntry] | None = None, write: Callable[[], None] | None = None
-    ) -> None:
-        """Args:
-        write: writes the buffer, or raises why that is no longer possible.
-        """
+    def __init__(self, entries: list[StoredEntry] | None) -> None:
         self.entries = entries
-        self._write = write
 
     def look(self) -> list[StoredEntry]:
-        """The outcome of each entry, after writing the buffer if need be.
+        """The outcome of each entry. A shipment that is still buffered is written first.
 
         Raises:
             TxnctlError: the messages cannot be written.
         """
-        if self.entries is None and self._write is not None:
-            self._write()
         assert self.entries is not None, "the write of a buffer fills in the entries, or raises"
         return self.entries
 
@@ -81,7 +73,7 @@ class BatchReceipt:
         self._offered = offered
 
     @property
-    def is_kept(self) -> bool:
+    def is_buffered(self) -> bool:
         """Whether the batch is still buffered; reading any other property writes the buffer."""
         return self._shipment.entries is None
 

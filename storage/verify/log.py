@@ -1,50 +1,39 @@
-"""The log of one topic read from end to end, for checking: invariants 5, 9, 16 and the counts of 23."""
+"""The log of one topic, read from end to end: invariants 5, 9, 16 and the counts of 23."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from storage.disk.view import ReadView
 from storage.topic import log as managed_ledger
-from storage.topic.entry import MESSAGES
+from storage.topic.catalogue import Topic
+from storage.topic.entry import MESSAGES, Entry
 from storage.topic.state import TopicState
+from storage.values.position import Position
+from storage.verify.problem import Progress, Report
 
-Report = Callable[[int | None, str, str], None]
-Progress = Callable[[str, int], None]
 
+class LoggedEntry(NamedTuple):
+    """The header of an entry, with the producer's name; "" for a marker."""
 
-class LoggedEntry:
-    """The header of an entry, and who sent it; no one sends a marker."""
-
-    __slots__ = ("at", "count", "epoch", "kind", "messages_before", "producer", "txn")
-
-    def __init__(
-        self,
-        at: tuple[int, int],
-        kind: int,
-        count: int,
-        txn: int,
-        messages_before: int,
-        epoch: int,
-        producer: str,
-    ) -> None:
-        self.epoch = epoch
-        self.producer = producer
-        self.at = at
-        self.kind = kind
-        self.count = count
-        self.txn = txn
-        self.messages_before = messages_before
+    at: Position
+    kind: int
+    messages: int
+    txn: int
+    messages_before: int
+    epoch: int
+    producer: str
 
 
 class Log:
-    """What a walk over the whole log found.
+    """The result of a walk over the whole log.
 
     Attributes:
         entries: all headers, in order.
         by_txn: the message entries of each transaction, in order.
         markers: the markers of each transaction: position and kind.
-        sequences: per producer, ranges of sequence ids with the transaction (0: none) they were sent in.
+        sequences: per producer, ranges of sequence ids, each with its transaction (0: none).
     """
 
     __slots__ = ("by_txn", "entries", "markers", "sequences")
@@ -52,61 +41,80 @@ class Log:
     def __init__(self) -> None:
         self.entries: list[LoggedEntry] = []
         self.by_txn: dict[int, list[LoggedEntry]] = {}
-        self.markers: dict[int, list[tuple[tuple[int, int], int]]] = {}
+        self.markers: dict[int, list[tuple[Position, int]]] = {}
         self.sequences: dict[str, list[tuple[int, int, int]]] = {}
 
-
-def read_log(
-    view: ReadView, topic_id: int, head: TopicState, report: Report, name: str, progress: Progress | None
-) -> Log:
-    """Read it, and check what can be checked on the way."""
-    log, expected = Log(), None
-    messages, size = head.messages_trimmed, head.bytes_trimmed
-    timestamp, epoch, markers = 0, -1, 0
-    for entry in managed_ledger.scan(view, topic_id, (0, -1), head.last_confirmed):
-        entry.check()
-        at = (entry.ledger_id, entry.entry_id)
-        what = f"{name} {entry.position}"
-        if expected is not None and at not in (expected, (expected[0] + 1, 0)):
-            report(5, what, f"follows {expected[0]}:{expected[1] - 1}: positions are not dense")
-        if (entry.messages_before, entry.bytes_before) != (messages, size):
-            report(23, what, f"counts {entry.messages_before} messages before it; there are {messages}")
-        if entry.timestamp <= timestamp:
-            report(16, what, "its timestamp is not after the one before")
-        if entry.epoch < epoch:
-            report(9, what, f"its epoch {entry.epoch} is below {epoch} before it")
-        epoch = max(epoch, entry.epoch) if entry.kind == MESSAGES else epoch
-        expected, timestamp = (at[0], at[1] + 1), entry.timestamp
-        messages, size = messages + entry.count, size + entry.size
-        producer = entry.producer_name if entry.kind == MESSAGES else ""
+    def add(self, entry: Entry) -> None:
+        """Note one entry."""
+        at, is_message = entry.position, entry.kind == MESSAGES
+        producer = entry.producer_name if is_message else ""
         logged = LoggedEntry(
             at, entry.kind, entry.count, entry.txn, entry.messages_before, entry.epoch, producer
         )
-        log.entries.append(logged)
-        if progress is not None and len(log.entries) % 1000 == 0:
-            progress(name, 1000)
-        if entry.kind == MESSAGES:
-            if entry.txn:
-                log.by_txn.setdefault(entry.txn, []).append(logged)
-            _note_sequences(log, entry.producer_name, entry.sequence_ids, entry.txn)
+        self.entries.append(logged)
+        if not is_message:
+            self.markers.setdefault(entry.txn, []).append((at, entry.kind))
+            return
+        if entry.txn:
+            self.by_txn.setdefault(entry.txn, []).append(logged)
+        self._add_sequences(producer, entry.sequence_ids, entry.txn)
+
+    def _add_sequences(self, producer: str, ids: Iterable[int], txn: int) -> None:
+        ranges = self.sequences.setdefault(producer, [])
+        if isinstance(ids, range):
+            ranges.append((ids.start, ids.stop - 1, txn))
         else:
-            markers += 1
-            log.markers.setdefault(entry.txn, []).append((at, entry.kind))
+            ranges.extend((sequence_id, sequence_id, txn) for sequence_id in ids)
+
+
+class _Walk:
+    """The checks of each entry against the entries before."""
+
+    def __init__(self, topic: Topic, state: TopicState, report: Report) -> None:
+        self._name = topic.name
+        self._report = report
+        self._expected: Position | None = None
+        self._timestamp, self._epoch = 0, -1
+        self.messages, self.bytes = state.messages_trimmed, state.bytes_trimmed
+        self.markers = 0
+
+    def check(self, entry: Entry) -> None:
+        """Check position, counts, timestamp and epoch of the next entry."""
+        entry.check()
+        at, expected, report = entry.position, self._expected, self._report
+        label = f"{self._name} {entry.position}"
+        if expected is not None and at not in (expected, (expected[0] + 1, 0)):
+            report(5, label, f"follows {expected[0]}:{expected[1] - 1}: positions are not dense")
+        if (entry.messages_before, entry.bytes_before) != (self.messages, self.bytes):
+            report(23, label, f"counts {entry.messages_before} messages before it; there are {self.messages}")
+        if entry.timestamp <= self._timestamp:
+            report(16, label, "its timestamp is not after the timestamp of the entry before")
+        if entry.epoch < self._epoch:
+            report(9, label, f"its epoch {entry.epoch} is below {self._epoch} before it")
+        if entry.kind == MESSAGES:
+            self._epoch = max(self._epoch, entry.epoch)
+        else:
+            self.markers += 1
+        self._expected, self._timestamp = Position(at[0], at[1] + 1), entry.timestamp
+        self.messages, self.bytes = self.messages + entry.count, self.bytes + entry.size
+
+
+def read_log(
+    view: ReadView, topic: Topic, state: TopicState, report: Report, progress: Progress | None
+) -> Log:
+    """Read the whole log, and check each entry and the topic's counts on the way."""
+    log, walk = Log(), _Walk(topic, state, report)
+    for entry in managed_ledger.scan(view, topic.topic_id, Position(0, -1), state.last_confirmed):
+        walk.check(entry)
+        log.add(entry)
+        if progress is not None and len(log.entries) % 1000 == 0:
+            progress(topic.name, 1000)
     if progress is not None:
-        progress(name, len(log.entries) % 1000)
-    if (messages, size, markers) != (head.messages, head.bytes, head.markers):
-        report(23, name, f"its head counts {head.messages} messages, {head.bytes} bytes, {head.markers} markers; "
-                         f"the log has {messages}, {size}, {markers}")  # fmt: skip
-    if log.entries and log.entries[-1].at != head.last_confirmed:
-        report(
-            5, name, f"its last entry is {log.entries[-1].at}, not lastConfirmedEntry {head.last_confirmed}"
-        )
+        progress(topic.name, len(log.entries) % 1000)
+    if (walk.messages, walk.bytes, walk.markers) != (state.messages, state.bytes, state.markers):
+        report(23, topic.name, f"its state counts {state.messages} messages, {state.bytes} bytes, {state.markers} "
+                               f"markers; the log has {walk.messages}, {walk.bytes}, {walk.markers}")  # fmt: skip
+    if log.entries and log.entries[-1].at != state.last_confirmed:
+        last = log.entries[-1].at
+        report(5, topic.name, f"its last entry is {last}, not lastConfirmedEntry {state.last_confirmed}")
     return log
-
-
-def _note_sequences(log: Log, producer: str, ids: range | object, txn: int) -> None:
-    ranges = log.sequences.setdefault(producer, [])
-    if isinstance(ids, range):
-        ranges.append((ids.start, ids.stop - 1, txn))
-        return
-    ranges.extend((each, each, txn) for each in ids)  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""Checking that read-committed reads leave `data.mdb` byte-identical (invariant 13), by reading.
+"""Check that read-committed reads leave `data.mdb` byte-identical (invariant 13), by reading.
 
-The file is summed up before and after. That tells something only while nobody else writes: where others commit
-meanwhile it is tried again, and given up after a few times.
+The digest of the file is compared before and after. A commit by a different process makes the comparison void: the
+check tries again, and gives up after a few tries.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from storage.disk.connection import Connection
 from storage.disk.directory import DATA
 from storage.errors import NotFound
 from storage.txn.options import CheckMode
+from storage.verify.problem import Report
 
 if TYPE_CHECKING:
     from storage.client.table import Table
 
-Report = Callable[[int | None, str, str], None]
 OpenTable = Callable[[str], "Table"]
 
 _TABLES_MAX = 20
 _ROWS_MAX = 100
 _TRIES = 3
 _PAUSE_S = 0.05
-"""Long enough for a commit that was under way when the file was summed up."""
+"""Longer than a commit, which may be in progress during the digest."""
 _CHUNK = 1 << 20
 
 
 def check_reads(connection: Connection, names: Sequence[str], open_table: OpenTable, report: Report) -> bool:
-    """Read a sample of these tables in every check mode; whether it could be told that nothing changed.
+    """Read a sample of tables in every check mode; return whether the comparison had a result.
 
     Raises:
         CorruptStore
@@ -40,23 +40,23 @@ def check_reads(connection: Connection, names: Sequence[str], open_table: OpenTa
     environment, path = connection.environment, os.path.join(connection.path, DATA)
     is_unexplained = True
     for _ in range(_TRIES):
-        commit, before = environment.last_commit(), _sum(path)
+        commit, before = environment.last_commit(), _digest(path)
         for name in names[:_TABLES_MAX]:
             try:
                 _read(open_table(name))
             except NotFound:
-                continue  # deleted meanwhile, or damaged, which is told under another number
-        if _sum(path) == before:
+                continue  # deleted meanwhile, or damaged, which has an invariant of its own
+        if _digest(path) == before:
             return True
         connection.clock.sleep(_PAUSE_S)
         is_unexplained = is_unexplained and environment.last_commit() == commit
     if is_unexplained:
-        report(13, DATA, "changes while it is read at READ_COMMITTED, though nobody commits")
+        report(13, DATA, "changes during reads at READ_COMMITTED, without a commit")
     return is_unexplained
 
 
 def _read(table: Table) -> None:
-    """Keys that are there and one that is not, and ranges in both directions."""
+    """Read present keys and an absent key, and ranges in both directions."""
     for mode in CheckMode:
         keys = [row.key for row in table.scan(limit=_ROWS_MAX, check=mode)]
         for key in [*keys, b"\xff" * 8]:
@@ -65,9 +65,9 @@ def _read(table: Table) -> None:
             table.get_row(row.key, check=mode)
 
 
-def _sum(path: str) -> bytes:
-    found = blake2b()
+def _digest(path: str) -> bytes:
+    digest = blake2b()
     with open(path, "rb") as file:
         while chunk := file.read(_CHUNK):
-            found.update(chunk)
-    return found.digest()
+            digest.update(chunk)
+    return digest.digest()

@@ -1,16 +1,13 @@
-"""Checking a store: every checksum, and the invariants of docs/SEMANTICS.md recomputed from the log.
+"""Verify a store: every checksum, and the invariants of docs/SEMANTICS.md recomputed from the log.
 
     quick   structure and counters of topics, transactions and subscriptions, from their records
-    full    also every record's checksum, everything that can be recounted from the entries, and what is written in
-            tables; then it reads some of them, and looks whether the file is still the same
+    full    also the checksum of every record, every count recomputed from the entries, and the contents of tables; then
+            a sample of tables is read, and the data file compared before and after
 
-It holds one view, however long it takes: an old reader keeps pages from reuse, and `store readers` shows it.
+Verification holds one view throughout: a long-lived reader keeps pages from reuse, and is listed by `store readers`.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import NamedTuple
 
 from storage.disk.connection import Connection
 from storage.disk.schema import ALL, ENTRIES
@@ -18,38 +15,22 @@ from storage.disk.view import ReadView
 from storage.errors import CorruptStore, StoreClosed
 from storage.subscription import catalogue as subscriptions
 from storage.table import catalogue as tables
-from storage.topic import catalogue as topics, state
+from storage.topic import catalogue as topics, state as states
 from storage.verify.log import Log, read_log
 from storage.verify.order import check_order
-from storage.verify.producers import check_producers
+from storage.verify.problem import Checked, Problem, Progress, Report
+from storage.verify.producers import ProducersCheck
 from storage.verify.reads import OpenTable, check_reads
-from storage.verify.subscription import check_subscription
+from storage.verify.subscription import SubscriptionCheck
 from storage.verify.tables import check_tables
-from storage.verify.topic import check_topic
+from storage.verify.topic import TopicCheck
 from storage.verify.transactions import check_transactions
-
-Report = Callable[[int | None, str, str], None]
-"""(number of the invariant or None, object, what is wrong)"""
-
-Progress = Callable[[str, int], None]
-"""(what is being checked, how many more records or entries are done)"""
-
-
-Checked = Callable[[int], None]
-"""(number of an invariant that was checked to its end)"""
-
-
-class Problem(NamedTuple):
-    """A violated invariant, the object, and the message; the invariant is None for damaged records."""
-
-    invariant: int | None
-    object: str
-    message: str
-
 
 QUICK = (1, 6, 7, 9, 10, 11, 16, 23)
 FULL = (1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 17, 18, 19, 20, 23)
-"""The invariants that are checked, as far as records tell; 13 also, where nobody else writes meanwhile."""
+"""The invariants that records prove; 13 is checked too, unless another process commits meanwhile."""
+
+_READS = 13
 
 
 def run(
@@ -60,27 +41,28 @@ def run(
     progress: Progress | None = None,
     checked: Checked | None = None,
 ) -> list[Problem]:
-    """The problems of a store.
+    """Return the problems of a store.
 
     Args:
-        checked: told the number of each invariant that was checked, when all is done.
+        open_table: opens a table by name, for the sample of reads.
+        checked: called at the end with the number of each invariant that was checked completely.
     """
     problems: list[Problem] = []
 
-    def report(invariant: int | None, what: str, message: str) -> None:
-        problems.append(Problem(invariant, what, message))
+    def report(invariant: int | None, label: str, message: str) -> None:
+        problems.append(Problem(invariant, label, message))
 
     try:
         with connection.view() as view:
             if full:
                 _check_checksums(view, report, progress)
             _check_objects(view, report, full, progress)
-            names = [each.name for each in tables.every(view)]
-        found = set(FULL if full else QUICK)
+            names = [table.name for table in tables.every(view)]
+        invariants = set(FULL if full else QUICK)
         if full and names and check_reads(connection, names, open_table, report):
-            found.add(13)
+            invariants.add(_READS)
         if checked is not None:
-            for number in sorted(found):
+            for number in sorted(invariants):
                 checked(number)
     except StoreClosed:
         raise
@@ -89,17 +71,17 @@ def run(
             report(None, str(error.details.get("database", "store")), error.message)
     except AssertionError as error:
         report(None, "store", f"an assertion of the engine does not hold: {error}")
-    except Exception as error:  # noqa: BLE001 - whatever damaged bytes raise, what was found before is not lost
+    except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything; problems found so far must be returned
         report(None, "store", f"checking stopped at damaged data: {type(error).__name__}: {error}")
     return problems
 
 
 def _check_checksums(view: ReadView, report: Report, progress: Progress | None) -> None:
-    """Every record of every database, whether anything refers to it or not."""
+    """Check every record of every database, referenced or not."""
     for database in ALL:
         done = 0
         if database is ENTRIES:
-            continue  # its records are read, header and body, with the log of their topic
+            continue  # the log of each topic reads its entries, header and body
         try:
             for _ in view.scan(database):
                 done += 1
@@ -117,11 +99,11 @@ def _check_objects(view: ReadView, report: Report, full: bool, progress: Progres
         check_tables(view, report)
         check_order(view, report)
     for topic in topics.every(view):
-        head = state.load(view, topic.topic_id)
+        state = states.load(view, topic.topic_id)
         log: Log | None = None
         if full:
-            log = read_log(view, topic.topic_id, head, report, topic.name, progress)
-            check_topic(view, topic, head, log, report)
-        check_producers(view, topic, head, log, report)
+            log = read_log(view, topic, state, report, progress)
+            TopicCheck(view, topic, state, log, report).run()
+        ProducersCheck(view, topic, state, report).run(log)
         for subscription in subscriptions.every(view, topic.topic_id):
-            check_subscription(view, topic, head, subscription, log, report)
+            SubscriptionCheck(view, topic, state, subscription, report).run(log)

@@ -1,8 +1,8 @@
-"""Checking tables: invariants 6, 14, 16, 17, 18 and 23, recomputed from rows, versions and intents."""
+"""Check tables: invariants 6, 14, 16, 17, 18 and 23, recomputed from rows, versions and intents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from storage.disk.codec import U64, key1, part_key, unpack
 from storage.disk.schema import (
@@ -26,12 +26,11 @@ from storage.txn import record as records
 from storage.txn.record import TransactionRecord
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
-
-Report = Callable[[int | None, str, str], None]
+from storage.verify.problem import Report
 
 
 class _Tables:
-    """One check of all tables in one view."""
+    """The check of all tables in one view."""
 
     def __init__(self, view: ReadView, report: Report) -> None:
         self._view = view
@@ -46,13 +45,13 @@ class _Tables:
             self._check_table(table)
         purging = {U64.unpack(key)[0] for key in view.keys(TABLE_PURGES)}
         for table_id in known & purging:
-            self._report(6, f"table {table_id}", "is there, and is being removed")
+            self._report(6, f"table {table_id}", "exists, and is being removed")
         for database in (ROWS, VERSIONS):
             self._check_owners(database.name, view.keys(database), known | purging)
         for key in view.keys(HEADS, start=key1(1 << 63)):
             table_id = U64.unpack(key)[0] & ~(1 << 63)
             if table_id not in known or table_id > view.superblock.last_table:
-                self._report(6, f"table {table_id}", "has a head, and no name")
+                self._report(6, f"table {table_id}", "has a state, but no name")
         self._check_keys(purging)
         self._check_parts()
         self._check_doomed()
@@ -60,7 +59,7 @@ class _Tables:
             self._report(None, "conflicts", f"there are more than {CONFLICTS_MAX} of them")
 
     def _check_doomed(self) -> None:
-        """Who lost a conflict is aborted (invariant 17)."""
+        """The loser of a conflict is aborted (invariant 17)."""
         losers = {unpack(payload)[6] for _, payload in self._view.scan(CONFLICTS)}
         for key, _ in self._view.scan(TXNS):
             txn = U64.unpack(key)[0]
@@ -74,7 +73,7 @@ class _Tables:
         for key in keys:
             table_id = U64.unpack(key[:8])[0]
             if table_id not in known and table_id != last:
-                self._report(6, f"table {table_id}", f"is not there, and has records in {name}")
+                self._report(6, f"table {table_id}", f"does not exist, but has records in {name}")
             last = table_id
 
     def _record(self, txn: int) -> TransactionRecord | None:
@@ -99,17 +98,17 @@ class _Tables:
                 self._intents.add(key1(row.intent.txn) + stored)
                 self._check_intent(table, stored[8:], row.intent)
         self._check_versions(table, counted)
-        head = state.find(view, table.table_id)
-        if head is None:
-            self._report(23, f"table {table.name}", "has no head")
+        recorded = state.find(view, table.table_id)
+        if recorded is None:
+            self._report(23, f"table {table.name}", "has no state")
             return
         for name in TableState.__slots__:
-            stored_count, found = getattr(head, name), getattr(counted, name)
-            if stored_count != found:
-                self._report(23, f"table {table.name}", f"{name} is {stored_count}, recounted {found}")
+            stored_count, recount = getattr(recorded, name), getattr(counted, name)
+            if stored_count != recount:
+                self._report(23, f"table {table.name}", f"{name} is {stored_count}, recounted {recount}")
 
     def _check_versions(self, table: TableEntry, counted: TableState) -> None:
-        """Superseded versions are older than the one in the row, which is there."""
+        """Superseded versions are older than the version in the row, which exists."""
         key, above = b"", 0
         for stored, payload in self._view.scan(VERSIONS, key1(table.table_id)):
             counted.versions += 1
@@ -127,11 +126,11 @@ class _Tables:
 
     def _check_committed(self, table: TableEntry, key: bytes, version: Version) -> None:
         record = self._record(version.txn)
-        what = _named(table, key)
+        label = _named(table, key)
         if version.version > self._view.superblock.last_timestamp:
-            self._report(16, what, f"version {version.version} was never issued")
+            self._report(16, label, f"version {version.version} was never issued")
         if record is not None and (record.state_code != COMMITTED or record.timestamp != version.version):
-            self._report(14, what, f"version {version.version} is not one that {record.id} committed")
+            self._report(14, label, f"version {version.version} is not one that {record.id} committed")
 
     def _check_intent(self, table: TableEntry, key: bytes, intent: Version) -> None:
         record = self._record(intent.txn)
@@ -141,7 +140,7 @@ class _Tables:
             self._report(18, _named(table, key), f"has an intent that is not of {record.id}'s timestamp")
 
     def _check_keys(self, purging: set[int]) -> None:
-        """Intents are found both ways."""
+        """Intents are found both by key and by transaction."""
         for stored in self._view.keys(TXN_KEYS):
             if stored in self._intents:
                 self._intents.discard(stored)
@@ -153,7 +152,7 @@ class _Tables:
             self._report(18, f"transaction {txn}", f"has an intent on {stored[16:]!r}, found one way only")
 
     def _check_parts(self) -> None:
-        """An open transaction's count of keys is that of its intents; a decided one has no more than that."""
+        """An open transaction counts as many keys as it has intents; a decided transaction may have fewer intents."""
         counts: dict[bytes, int] = {}
         for stored in self._view.keys(TXN_KEYS):
             counts[stored[:16]] = counts.get(stored[:16], 0) + 1
@@ -162,11 +161,11 @@ class _Tables:
                 continue
             txn, table_id = U64.unpack(stored[:8])[0], stored[9:17]
             count, record = unpack(payload)[0], self._record(txn)
-            found = counts.pop(stored[:8] + table_id, 0)
+            recounted = counts.pop(stored[:8] + table_id, 0)
             is_open = record is not None and record.state_code == OPEN
-            if found > count or (is_open and found != count):
+            if recounted > count or (is_open and recounted != count):
                 self._report(
-                    23, f"transaction {TxnID(txn)}", f"has {count} keys in a table, recounted {found}"
+                    23, f"transaction {TxnID(txn)}", f"has {count} keys in a table, recounted {recounted}"
                 )
         for stored in counts:
             part = part_key(U64.unpack(stored[:8])[0], PART_TABLE, U64.unpack(stored[8:])[0])

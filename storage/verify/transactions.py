@@ -1,8 +1,6 @@
-"""Checking transactions and what is indexed of them: invariants 6, 16, 17."""
+"""Check transactions, their indexes and pending acknowledgements: invariants 6, 7 and 16."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from storage.disk.codec import U64X2, U64X4
 from storage.disk.schema import LEASE_TXNS, PENDING, TXN_DEADLINES, TXN_PENDING, TXNS
@@ -10,8 +8,7 @@ from storage.disk.view import ReadView
 from storage.txn import record as records
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
-
-Report = Callable[[int | None, str, str], None]
+from storage.verify.problem import Report
 
 
 def check_transactions(view: ReadView, report: Report) -> None:
@@ -21,29 +18,29 @@ def check_transactions(view: ReadView, report: Report) -> None:
     timestamps: set[int] = set()
     for key in view.keys(TXNS):
         record = records.get(view, int.from_bytes(key, "big"))
-        what = f"transaction {record.id}"
+        label = f"transaction {record.id}"
         is_open = record.state is TransactionState.OPEN
         if record.txn_id > view.superblock.last_txn:
-            report(16, what, f"its id is above the last one issued, {view.superblock.last_txn}")
+            report(16, label, f"its id is above the last one issued, {view.superblock.last_txn}")
         if deadlines.pop(record.txn_id, None) != (record.deadline_ns if is_open else None):
-            report(6, what, f"is {record.state.value}, which the index of deadlines does not say")
+            report(6, label, f"is {record.state.value}, but the index of deadlines says otherwise")
         if leases.pop(record.txn_id, 0) != (record.lease if is_open else 0):
-            report(6, what, f"is {record.state.value}, which the index of leases does not say")
+            report(6, label, f"is {record.state.value}, but the index of leases says otherwise")
         for timestamp in (record.timestamp, record.ended_timestamp):
             if timestamp is not None and (
                 timestamp in timestamps or timestamp > view.superblock.last_timestamp
             ):
-                report(16, what, f"timestamp {timestamp} was issued twice, or never")
+                report(16, label, f"timestamp {timestamp} was issued twice, or never")
             timestamps.add(timestamp or 0)
         if not is_open and next(view.keys(TXN_PENDING, key), None) is not None:
-            report(7, what, f"is {record.state.value}, and has acknowledgements pending")
+            report(7, label, f"is {record.state.value}, and has acknowledgements pending")
     for txn in {*deadlines, *leases}:
         report(6, f"transaction {TxnID(txn)}", "is indexed, and has no record")
     _check_pending(view, report)
 
 
 def _check_pending(view: ReadView, report: Report) -> None:
-    """Pending acknowledgements are found both ways, and of open transactions only."""
+    """Pending acknowledgements are indexed both by entry and by transaction."""
     by_txn = {U64X4.unpack(key) for key in view.keys(TXN_PENDING)}
     for key in view.keys(PENDING):
         subscription_id, ledger_id, entry_id, txn = U64X4.unpack(key)

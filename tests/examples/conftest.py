@@ -9,7 +9,6 @@ import pytest
 
 from storage import Store
 from tests.processes.child import Child
-from tests.row_json import row_json
 
 Start = Callable[..., Child]
 
@@ -21,7 +20,7 @@ def path(tmp_path: Path) -> Iterator[str]:
     Store.create(place)
     yield place
     with Store.open(place) as store:
-        assert row_json(store.maintenance.verify_store(full=True)) == []
+        assert store.maintenance.verify_store(full=True) == []
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield place
     if Path(place).exists():
         with Store.open(place) as store:
-            assert row_json(store.maintenance.verify_store(full=True)) == []
+            assert store.maintenance.verify_store(full=True) == []
 
 
 @pytest.fixture

@@ -152,7 +152,7 @@ class Machine:
         pwd.getpwuid = lambda _: user  # type: ignore[assignment]
 
     def _install_files(self) -> None:
-        really_open = builtins.open
+        really_open, really_list = builtins.open, os.listdir
 
         def open_file(file: Any, *arguments: Any, **options: Any) -> Any:
             if file == _BOOT_ID_FILE:
@@ -166,8 +166,20 @@ class Machine:
                     return io.BytesIO(_with_start(found.read(), pid))
             return really_open(file, *arguments, **options)
 
+        def list_directory(path: Any = ".") -> Any:
+            """Processes come in the order of the pids that are shown; this process stands under the shown pid."""
+            found = really_list(path)
+            if path != "/proc":
+                return found
+            own = next(real for real, fake in self.fake_of.items() if fake == self.pid)
+            pids = sorted(
+                (int(name) for name in found if name.isdigit()), key=lambda pid: self.fake_of.get(pid, pid)
+            )
+            return [str(self.pid if pid == own else pid) for pid in pids]
+
         blocks = (4096, 4096, 25_000_000, 20_000_000, 20_000_000, 1000, 900, 900, 0, 255)
         builtins.open = open_file
+        os.listdir = list_directory
         os.statvfs = lambda _: os.statvfs_result(blocks)  # type: ignore[assignment]
 
 

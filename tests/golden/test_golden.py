@@ -18,12 +18,12 @@ from tests.golden.masks import SENTENCE, Mask, difference
 CHECKOUT = Path(__file__).parents[2]
 
 NOT_PLAYED = {
-    "pipeline ingest": "starts a JVM; tests/spark has it",
-    "pipeline export": "starts a JVM; tests/spark has it",
-    "pipeline offload": "needs whole closed ledgers and PyArrow; tests/txnctl/test_pipeline_offload.py has it",
-    "pipeline monitor": "starts a JVM; tests/spark has it",
-    "pipeline settle": "starts a JVM; tests/spark has it",
-    "pipeline audit": "starts a JVM; tests/spark has it",
+    "pipeline ingest": "starts a JVM; tests/txnctl/spark has it",
+    "pipeline export": "starts a JVM; tests/txnctl/spark has it",
+    "pipeline offload": "needs whole closed ledgers and PyArrow; tests/txnctl/commands/pipeline/test_offload.py has it",
+    "pipeline monitor": "starts a JVM; tests/txnctl/spark has it",
+    "pipeline settle": "starts a JVM; tests/txnctl/spark has it",
+    "pipeline audit": "starts a JVM; tests/txnctl/spark has it",
 }
 """Commands with JSON of which only the names and types of the fields are in the golden file, and why."""
 

@@ -9,7 +9,6 @@ import pytest
 
 from storage import Store
 from tests.processes.child import Children
-from tests.row_json import row_json
 
 
 @pytest.fixture
@@ -19,7 +18,7 @@ def empty(tmp_path: Path) -> Iterator[str]:
     Store.create(place)
     yield place
     with Store.open(place) as store:
-        problems = row_json(store.maintenance.verify_store(full=True))
+        problems = store.maintenance.verify_store(full=True)
     assert problems == []
 
 

@@ -359,7 +359,7 @@ def check_others(lines: list[Line], path: str) -> None:
         assert os.path.exists(place) or not must, f"{name} was acknowledged and is lost (15)"
         if os.path.exists(place):
             with Store.open(place, read_only=True) as store:
-                assert row_json(store.maintenance.verify_store(full=True)) == []
+                assert store.maintenance.verify_store(full=True) == []
                 assert (store.topics() == []) is (name == "spare")
                 assert (
                     name != "restored"

@@ -107,8 +107,8 @@ def answers(path: str) -> dict[str, Any]:
             except TxnctlError as error:
                 found[name] = error
         try:
-            problems = row_json(store.maintenance.verify_store(full=True))
-            found["verify"] = problems[0]["message"] if problems else None
+            problems = store.maintenance.verify_store(full=True)
+            found["verify"] = problems[0].message if problems else None
         except TxnctlError as error:
             found["verify"] = error.message
     return found

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from storage import Store
-from tests.row_json import row_json
 
 _MEMORY = "/dev/shm"
 _ROOM_BYTES = 2 * 1024**3
@@ -36,4 +35,4 @@ def store_in_memory() -> Iterator[str]:
         Store.create(place)
         yield place
         with Store.open(place) as store:
-            assert row_json(store.maintenance.verify_store(full=True)) == []
+            assert store.maintenance.verify_store(full=True) == []

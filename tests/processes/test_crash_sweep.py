@@ -79,7 +79,7 @@ class Sweep:
                 assert [
                     row for row in row_json(store.reports.list_transactions()) if row["attached"]
                 ] == [], "orphans are reaped"
-            assert row_json(store.maintenance.verify_store(full=True)) == []
+            assert store.maintenance.verify_store(full=True) == []
             found = Found(store)
         found.check_levels()
         if self._last is not None:

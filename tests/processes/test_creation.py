@@ -12,7 +12,6 @@ import pytest
 from storage import Store, faults
 from storage.errors import AlreadyExists, NotAStore, StoreNotFound
 from tests.processes.child import Children
-from tests.row_json import row_json
 
 CREATE = """
     from storage import faults
@@ -31,7 +30,7 @@ def place(path: str) -> Path:
 def check_whole(place: Path) -> None:
     """That an empty, sound, usable store is at `place`, and what its modes are."""
     with Store.open(place) as store:
-        assert store.topics() == [] and row_json(store.maintenance.verify_store(full=True)) == []
+        assert store.topics() == [] and store.maintenance.verify_store(full=True) == []
         store.create_topic("t")
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     assert {each.name for each in place.iterdir()} == {"data.mdb", "lock.mdb", "store.lock"}
@@ -187,7 +186,7 @@ def test_a_killed_creation_in_an_empty_directory_leaves_all_or_nothing(
         with pytest.raises(AlreadyExists):
             Store.create(place)
         with Store.open(place) as store:
-            assert row_json(store.maintenance.verify_store(full=True)) == []
+            assert store.maintenance.verify_store(full=True) == []
         return
     assert "store.lock" in {each.name for each in place.iterdir()}
     with pytest.raises(NotAStore):

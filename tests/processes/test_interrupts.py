@@ -8,7 +8,6 @@ import time
 
 from storage import IsolationLevel, Store
 from tests.processes.child import Children
-from tests.row_json import row_json
 
 SECONDS = 2.0
 SEED = int(os.environ.get("CRASH_SEED", "1"))
@@ -73,4 +72,4 @@ def test_a_process_that_is_interrupted_again_and_again_goes_on(path: str, childr
         assert numbers
         assert [stored.count(number) for number in numbers] == [1] * len(numbers)
         assert stored[-2] == b"last"
-        assert row_json(store.maintenance.verify_store(full=True)) == []
+        assert store.maintenance.verify_store(full=True) == []

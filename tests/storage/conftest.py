@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 
-from storage import Store, TxnID
+from storage import Store, Table, TxnID
 from storage.disk.view import WriteBatch
+from storage.limits import FINALIZE_INLINE_MAX
 from storage.process.clock import ManualClock
-from tests.row_json import row_json
 
 T = TypeVar("T")
-
-MODEL_EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "0"))
-"""Examples of each property and rule machine, found anew at each run; 0 for the quick and repeatable form."""
-
-settings.register_profile(
-    "quick",
-    derandomize=True,
-    deadline=None,
-    print_blob=True,
-    report_multiple_bugs=False,
-    phases=[Phase.explicit, Phase.generate, Phase.shrink],
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile(
-    "deep", settings.get_profile("quick"), derandomize=False, max_examples=max(MODEL_EXAMPLES, 1)
-)
-settings.load_profile("deep" if MODEL_EXAMPLES else "quick")
 
 
 def check_whole(path: str, clock: ManualClock) -> None:
     """That the store at `path` is sound."""
     with Store.open(path, clock=clock) as store:
-        problems = row_json(store.maintenance.verify_store(full=True))
+        problems = store.maintenance.verify_store(full=True)
     assert problems == []
 
 
@@ -79,6 +60,26 @@ def known_answer(store: Store) -> Callable[[], tuple[TxnID, TxnID]]:
         second = store.begin_transaction()
         producer.send(b"txn2", txn=second)
         return first, second
+
+    return write
+
+
+@pytest.fixture
+def table(store: Store) -> Table:
+    """The table `accounts` of `store`, empty."""
+    store.create_table("accounts")
+    return store.table("accounts")
+
+
+@pytest.fixture
+def write_many(table: Table) -> Callable[[TxnID, dict[bytes, bytes]], None]:
+    """Writes intents for some keys and so many others that the commit leaves them all unfinalised."""
+
+    def write(txn: TxnID, values: dict[bytes, bytes]) -> None:
+        for key, value in values.items():
+            table.put(key, value, txn=txn)
+        for number in range(FINALIZE_INLINE_MAX):
+            table.put(b"~%d:%03d" % (txn.least, number), b"", txn=txn)
 
     return write
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from storage import Store
 from storage.disk.view import WriteBatch
-from tests.row_json import row_json
 
 Break = Callable[[WriteBatch], object]
 
@@ -14,10 +13,7 @@ Break = Callable[[WriteBatch], object]
 def damage(store: Store, change: Break) -> list[tuple[int | None, str]]:
     """Break the store; the problems that verify finds, as invariant and message."""
     store.connection.write(change)
-    return [
-        (problem["invariant"], problem["message"])
-        for problem in row_json(store.maintenance.verify_store(full=True))
-    ]
+    return [(problem.invariant, problem.message) for problem in store.maintenance.verify_store(full=True)]
 
 
 def broken_by(store: Store, change: Break) -> set[int | None]:

@@ -9,7 +9,6 @@ import tempfile
 from storage import Store
 from storage.process.clock import ManualClock
 from tests.processes.memory import directory_in_memory
-from tests.row_json import row_json
 
 
 class ModelledStore:
@@ -33,10 +32,10 @@ class ModelledStore:
     def finish(self) -> None:
         """Verify the store, open and opened again, and remove it."""
         try:
-            assert row_json(self.store.maintenance.verify_store(full=True)) == []
+            assert self.store.maintenance.verify_store(full=True) == []
             self.store.close()
             with Store.open(self.path, clock=self.clock) as store:
-                assert row_json(store.maintenance.verify_store(full=True)) == []
+                assert store.maintenance.verify_store(full=True) == []
         finally:
             self.store.close()
             shutil.rmtree(self._directory)

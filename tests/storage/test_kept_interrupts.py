@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from storage import Producer, Store, Table, TransactionState
-from storage.client.work import handle, outbox, send_work, write_set
+from storage.client.work import attempt, buffers, handle, outbox, work, write_behind, write_set
 from storage.process.clock import ManualClock
 
-FILES = {module.__file__ for module in (outbox, handle, send_work, write_set)}
+FILES = {module.__file__ for module in (attempt, buffers, handle, outbox, work, write_behind, write_set)}
 
 
 class Interrupt:

@@ -28,8 +28,8 @@ from storage import (
     faults,
 )
 from storage.errors import SequenceConflict
+from tests.model_runs import examples
 from tests.row_json import row_json
-from tests.storage.conftest import MODEL_EXAMPLES
 from tests.storage.modelled_store import ModelledStore
 
 OPEN, COMMITTED = TransactionState.OPEN, TransactionState.COMMITTED
@@ -214,7 +214,7 @@ class KeptMachine(ModelledStore, RuleBasedStateMachine):
             predict,
         )
         if is_done and txn is not None:
-            assert receipts[0].is_kept
+            assert receipts[0].is_buffered
             txn.receipts.append((receipts[0], batch))
         elif is_done:
             self._check_receipt(receipts[0], batch)
@@ -250,7 +250,7 @@ class KeptMachine(ModelledStore, RuleBasedStateMachine):
                 self._check_receipt(receipt, batch)
 
     def _look(self, txn: Txn, receipt: BatchReceipt) -> None:
-        if receipt.is_kept:
+        if receipt.is_buffered:
             self._write_kept(txn)
 
     def flush(self, data: st.DataObject) -> None:
@@ -368,5 +368,5 @@ def _first_kept(txn: Txn) -> int:
 def test_what_transactions_keep_is_what_the_model_says() -> None:
     """Every message stands once, in its order, at both levels, whatever became of the writes."""
     run_state_machine_as_test(
-        KeptMachine, settings=settings(max_examples=MODEL_EXAMPLES or 60, stateful_step_count=40)
+        KeptMachine, settings=settings(max_examples=examples(60), stateful_step_count=40)
     )

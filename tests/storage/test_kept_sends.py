@@ -189,7 +189,7 @@ class TestCost:
         with store.transaction() as txn:
             producer.send(b"first", txn=txn)
             receipt = producer.send_batch([large] * 3, txn=txn)
-            assert not receipt.is_kept
+            assert not receipt.is_buffered
             producer.send(b"last", txn=txn)
         assert values(store) == [b"first", large, large, large, b"last"]
 

@@ -15,9 +15,9 @@ from hypothesis import note, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from storage import DUPLICATE, EARLIEST, LATEST, MessageId, OnOpen, Position, SubscriptionType, TxnID
+from tests.model_runs import examples
 from tests.row_json import row_json
 from tests.storage.both import SECOND, Both, after_start, message_id, shown
-from tests.storage.conftest import MODEL_EXAMPLES
 from tests.storage.model import OPEN, RC, RU, ModelTopic, ModelTransaction, Slot
 from tests.storage.model_subscription import ModelConsumer, ModelSubscription, Problems
 
@@ -603,8 +603,8 @@ class SkippingMachine(KeySharedMachine):
 
 
 TestStore = StoreMachine.TestCase
-TestStore.settings = settings(stateful_step_count=50, max_examples=MODEL_EXAMPLES or 200)
+TestStore.settings = settings(stateful_step_count=50, max_examples=examples(200))
 TestKeyShared = KeySharedMachine.TestCase
-TestKeyShared.settings = settings(stateful_step_count=50, max_examples=MODEL_EXAMPLES or 100)
+TestKeyShared.settings = settings(stateful_step_count=50, max_examples=examples(100))
 TestSkipping = SkippingMachine.TestCase
-TestSkipping.settings = settings(stateful_step_count=50, max_examples=MODEL_EXAMPLES or 100)
+TestSkipping.settings = settings(stateful_step_count=50, max_examples=examples(100))

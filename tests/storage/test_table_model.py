@@ -32,8 +32,8 @@ from storage import (
 )
 from storage.process.background import KEPT_NS
 from storage.table import intent
+from tests.model_runs import examples
 from tests.row_json import row_json
-from tests.storage.conftest import MODEL_EXAMPLES
 from tests.storage.model_table import INLINE_MAX, OPEN, PRIORITIES, Message, Refused, TableModel, Txn, Value
 from tests.storage.modelled_store import ModelledStore
 
@@ -481,5 +481,5 @@ def _few_inline() -> Iterator[None]:
 def test_the_store_does_what_the_model_says() -> None:
     """Transactions over tables, topics and acknowledgements: every answer is that of the model."""
     run_state_machine_as_test(
-        TableMachine, settings=settings(max_examples=MODEL_EXAMPLES or 60, stateful_step_count=40)
+        TableMachine, settings=settings(max_examples=examples(60), stateful_step_count=40)
     )

@@ -27,6 +27,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from storage import EARLIEST, IsolationLevel, Store
+from tests.model_runs import examples
 from tests.row_json import row_json
 from tests.txnctl.processes import started, wait_for
 
@@ -80,9 +81,8 @@ class TestIdentity:
     """Rule 1."""
 
     @settings(
-        max_examples=60,
+        max_examples=examples(60),
         deadline=None,
-        derandomize=True,
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     )
     @given(messages=MESSAGES, in_batches=st.booleans())

@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, AccessMode, Store, SubscriptionType
-from tests.row_json import row_json
-from tests.txnctl.test_desk import an_hour_ago
+from tests.txnctl.an_hour_ago import an_hour_ago
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = CHECKOUT / "man" / "txnctl-transactions.7"
@@ -130,7 +129,7 @@ def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stuck]:
         process.kill()
         process.communicate(timeout=30)
     with Store.open(path) as store:
-        assert row_json(store.maintenance.verify_store(full=True)) == []
+        assert store.maintenance.verify_store(full=True) == []
 
 
 class Operator:

@@ -15,7 +15,7 @@ import pytest
 
 from storage import Store
 from storage.values.names import full_topic_name, short_topic_name
-from tests.spark.job_examples import TITLES
+from tests.txnctl.spark.job_examples import TITLES
 from txnctl.cli.declaration import Example
 from txnctl.generate.tree import examples
 

@@ -1,8 +1,8 @@
 """Declarations as click commands: built when used, with the help, the aliases and the options that all share.
 
-Click's own classes do the parsing. What differs: `-h` works everywhere, a bare group prints its help and succeeds,
-help says what a command does to the world and shows examples, and option texts are taken as they are (click runs
-each through `inspect.cleandoc`, and `inspect` is a sixth of its start-up).
+Click's own classes do the parsing. What differs: `-h` works everywhere, a bare group prints help and succeeds, help
+has the effect of a command and examples, and option texts are taken unchanged (click runs each through
+`inspect.cleandoc`, and `inspect` is a sixth of click's start-up).
 """
 
 # The signatures are click's.
@@ -28,7 +28,7 @@ _CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width":
 
 
 class Option(click.Option):
-    """An option whose help is one line already. `shared` ones, which many commands take, are listed last."""
+    """An option with a help text of one line. `shared` options, common to many commands, are listed last."""
 
     def __init__(self, names: list[str], *, help: str = "", shared: bool = False, **attributes: Any) -> None:
         super().__init__(names, **attributes)
@@ -45,12 +45,12 @@ class Argument(click.Argument):
 
 
 class _Helpful:
-    """What commands and groups share: the help option."""
+    """Common to commands and groups: the help option."""
 
     _help: Option | None = None
 
     def get_help_option(self, ctx: click.Context) -> Option | None:
-        """`-h` and `--help`; one object, as click compares it by identity."""
+        """`-h` and `--help`; one object, as click compares options by identity."""
         if self._help is None:
             self._help = Option(
                 ["-h", "--help", "help_wanted"],
@@ -66,10 +66,10 @@ class _Helpful:
     def make_parser(self, ctx: click.Context) -> Any:
         """Click's parser, told that `-o` is a name in full.
 
-        It looks for every word among the long names first; a miss makes it search the names for similar ones
-        (`difflib`) and translate an error message (`gettext`, `locale`), all thrown away when `-o` turns out to be
-        a short name: 2 ms, a fifth of a bare Python. `-ojson` still goes that way. Where click no longer keeps
-        these two tables, nothing is gained and nothing lost.
+        The parser looks for every word among the long names first; a miss starts a search for similar names
+        (`difflib`) and a translated error message (`gettext`, `locale`), all thrown away when `-o` turns out to be a
+        short name: 2 ms, a fifth of a bare Python. `-ojson` still goes that way. In a click without these two tables
+        nothing is gained and nothing lost.
         """
         parser = super().make_parser(ctx)  # type: ignore[misc]
         long_names, short_names = getattr(parser, "_long_opt", None), getattr(parser, "_short_opt", None)
@@ -86,13 +86,13 @@ def _show_help(ctx: click.Context, _parameter: click.Parameter, wanted: bool) ->
 
 
 class Command(_Helpful, click.Command):
-    """One command, from its declaration."""
+    """One command, built from a declaration."""
 
     def __init__(self, name: str, declaration: Declaration, params: list[click.Parameter]) -> None:
         super().__init__(
             name,
             params=params,
-            # Docstrings are raw where they hold backslashes; click's mark for "keep these lines" is the character.
+            # A docstring with backslashes is raw; click's mark to keep lines is the character.
             help=(declaration.body.__doc__ or "").replace("\\b\n", "\b\n"),
             short_help=summary_of(declaration.body),
             context_settings=dict(_CONTEXT_SETTINGS),
@@ -100,18 +100,19 @@ class Command(_Helpful, click.Command):
         self.declaration = declaration
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse; what belongs to a command that is passed on is not looked at."""
+        """Parse; arguments of a command to run are not parsed."""
         if self.declaration.passes_arguments:
             args = self._parted(ctx, args)
         if self.declaration.numbers_are_arguments and any(map(_is_negative, args)):
             args = self._sorted(ctx, args)
         if ctx.resilient_parsing and args and self._takes_value(ctx).get(args[-1]):
-            # Its value is being completed. Without one click drops all that stands before it, the topic too.
+            # The value of an option is being completed. Click drops every word before an option without a value, the
+            # topic too.
             args = args[:-1]
         return super().parse_args(ctx, args)
 
     def _parted(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The words with `--` before those that are passed on: `lead T --timeout 5s CMD -x` is `... -- CMD -x`."""
+        """Insert `--` before the command to run: `lead T --timeout 5s CMD -x` is `... -- CMD -x`."""
         takes_value = self._takes_value(ctx)
         own = sum(isinstance(each, Argument) and each.nargs == 1 for each in self.params)
         at = 0
@@ -125,7 +126,7 @@ class Command(_Helpful, click.Command):
         return args
 
     def _sorted(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The options, then the arguments after `--`: what looks like a negative number is an argument."""
+        """The options, then the arguments after `--`: a word like a negative number is an argument."""
         takes_value = self._takes_value(ctx)
         options: list[str] = []
         arguments: list[str] = []
@@ -142,12 +143,12 @@ class Command(_Helpful, click.Command):
         return [*options, "--", *arguments]
 
     def _takes_value(self, ctx: click.Context) -> dict[str, bool]:
-        """Of each name of an option whether a value follows it."""
+        """For each name of an option, whether a value follows."""
         options = [each for each in self.get_params(ctx) if isinstance(each, Option)]
         return {name: not each.is_flag for each in options for name in each.opts}
 
     def invoke(self, ctx: click.Context) -> object:
-        """Open what the command needs, run it, close."""
+        """Open the store as declared, run the command, close."""
         from txnctl.cli.context import Context
 
         with Context(ctx, self.declaration) as context:
@@ -155,12 +156,12 @@ class Command(_Helpful, click.Command):
 
     @property
     def effect(self) -> str:
-        """The sentence that says what the command does to the world."""
+        """The effect of the command in a sentence."""
         return EFFECTS[self.declaration.effect]
 
     @property
     def examples(self) -> list[Example]:
-        """What a user can type."""
+        """Examples to type."""
         return self.declaration.examples
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -184,7 +185,7 @@ class Command(_Helpful, click.Command):
 
 
 class GroupCommand(_Helpful, click.Group):
-    """A group, whose commands are found and built when they are invoked."""
+    """A group. A command is found and built when invoked."""
 
     def __init__(self, group: Group, params: list[click.Parameter], **attributes: Any) -> None:
         super().__init__(
@@ -193,7 +194,7 @@ class GroupCommand(_Helpful, click.Group):
         self.table = group
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse; alone, a group prints its help and that is all that was asked for."""
+        """Parse; alone, a group prints help and succeeds."""
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help(), color=ctx.color)
             ctx.exit()
@@ -214,7 +215,7 @@ class GroupCommand(_Helpful, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command under its full name; an unknown one is told which names are near."""
+        """The command under the full name; an unknown one is told which names are near."""
         name = self._full_name(args[0])
         found = self.get_command(ctx, name)
         if found is None and not ctx.resilient_parsing:

@@ -1,4 +1,4 @@
-"""Commands of the top level by name. Names of modules are text here: a module is loaded when its command runs."""
+"""Commands of the top level by name. Names of modules are text here: a module is loaded when the command runs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ COMMANDS = {
         "txnctl.commands.transactions.group:transactions",
         "Begin, commit, abort and watch transactions.",
     ),
-    "produce": ("txnctl.commands.produce.command:produce", "Append messages to a topic."),
+    "produce": (
+        "txnctl.commands.produce.command:produce",
+        "Append messages to a topic.",
+    ),
     "consume": (
         "txnctl.commands.consume.command:consume",
-        "Read a topic, or take messages from a subscription of it.",
+        "Read a topic, or receive messages of a subscription.",
     ),
     "tables": (
         "txnctl.commands.tables.group:tables",
@@ -30,14 +33,17 @@ COMMANDS = {
         "txnctl.commands.pipeline.group:pipeline",
         "Jobs on Apache Spark: files in and out, settling, watching, auditing.",
     ),
-    "status": ("txnctl.commands.health.status:status", "Show the health of the store on one screen."),
+    "status": (
+        "txnctl.commands.health.status:status",
+        "Show the health of the store on one screen.",
+    ),
     "doctor": (
         "txnctl.commands.health.doctor:doctor",
-        "Say in plain words what is wrong, why, and what to type next.",
+        "List problems in plain words, with the reason and the next command.",
     ),
     "check": (
         "txnctl.commands.health.check:check",
-        "Measure the store for monitoring, and judge it by thresholds.",
+        "Measure the store for monitoring, and compare with thresholds.",
     ),
     "report": (
         "txnctl.commands.report:report",
@@ -45,12 +51,18 @@ COMMANDS = {
     ),
     "demo": (
         "txnctl.commands.demo:demo",
-        "Tell the bank's story in a store of its own, and check every balance.",
+        "Tell the bank's story in a new store, and check every balance.",
     ),
     "audit": ("txnctl.commands.audit:audit", "Who changed what, when, and why."),
     "config": ("txnctl.commands.config:config", "Show what options and environment variables add up to."),
     "errors": ("txnctl.commands.errors:errors", "List the error codes, explain one."),
-    "completion": ("txnctl.commands.completion:completion", "Print the completion script of a shell."),
-    "version": ("txnctl.commands.version:version", "Print the version of txnctl and of what it runs on."),
+    "completion": (
+        "txnctl.commands.completion:completion",
+        "Print the completion script of a shell.",
+    ),
+    "version": (
+        "txnctl.commands.version:version",
+        "Print the versions of txnctl, Python and the libraries.",
+    ),
 }
 """Name -> (module and attribute, summary in `txnctl --help`)."""

@@ -1,14 +1,14 @@
 """Completion in the shell: the scripts, and the names that only the store knows.
 
-Nothing here may fail, wait, or create anything: a store that is not there, busy or broken completes to nothing.
-Bash splits words at colons, so the `0:42` of a transaction would reach click as three words; its script here hands
-over the line as typed and takes back only what follows the last colon.
+Nothing here may fail, wait, or create anything: a store that is not there, busy or broken completes to nothing. Bash
+splits words at colons, so the `0:42` of a transaction would reach click as three words; the script here passes the
+typed line on and replaces only the text after the last colon.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from click.shell_completion import (
     BashComplete,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import click
 
     from storage import Store
+    from txnctl.output.row import Row
 
 VARIABLE = "_TXNCTL_COMPLETE"
 
@@ -96,7 +97,7 @@ class _Bash(BashComplete):
 
 
 class _Fish(FishComplete):
-    """Fish, with helps that hold commas: click's script ends them at the first."""
+    """Fish, with helps that hold commas: click's script ends a help text at the first comma."""
 
     source_template = FishComplete.source_template.replace('(string split ","', '(string split -m 1 ","')
 
@@ -112,7 +113,7 @@ def script(shell: str) -> str:
 
 
 def answer(tree: click.Command, variable: str, instruction: str) -> int:
-    """What a completion script asks for."""
+    """Answer a completion script."""
     from click.shell_completion import shell_complete
 
     _class_of("bash")
@@ -142,7 +143,7 @@ def subscriptions(context: click.Context, incomplete: str) -> list[CompletionIte
         return []
 
     def find(store: Store) -> list[CompletionItem]:
-        found: dict[str, Any] = to_json(store.reports.topic_stats(topic))["subscriptions"]
+        found: Row = to_json(store.reports.topic_stats(topic))["subscriptions"]
         return [
             CompletionItem(name, help=f"{each.get('type')}, {each.get('subscriptionIsolationLevel')}")
             for name, each in found.items()
@@ -183,7 +184,7 @@ def sessions(context: click.Context, incomplete: str) -> list[CompletionItem]:
     return _looked_up(context, find, incomplete)
 
 
-def _token(store: Store, row: dict[str, Any]) -> str | None:
+def _token(store: Store, row: Row) -> str | None:
     """The token of a session, which reports do not show; None if it has gone meanwhile."""
     from storage.topic import catalogue as topics
     from storage.topic.producers import session as sessions
@@ -194,13 +195,13 @@ def _token(store: Store, row: dict[str, Any]) -> str | None:
         return None if found is None else found.token
 
 
-def _name_and_owner(row: dict[str, Any]) -> str:
+def _name_and_owner(row: Row) -> str:
     from txnctl.fields.producer import alive
 
     return ", ".join([row["producerName"], row["name"], alive(row), str(row["owner"]).partition(" (")[0]])
 
 
-def _age_and_owner(row: dict[str, Any]) -> str:
+def _age_and_owner(row: Row) -> str:
     from txnctl.output.human import duration
 
     age, owner = row.get("ageMs"), row.get("owner")

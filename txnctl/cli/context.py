@@ -1,7 +1,8 @@
-"""One run of one command: its store, its streams, and the answers to the options that all commands share.
+"""One run of one command: the store, the streams, and the values of the shared options.
 
-A command gets it as its first argument. It opens the store before the command's body and closes it after, whatever
-happens; results go to standard output through `show`, `show_list` or `out`, everything else to standard error.
+The context is the first argument of a command. The store is opened before the command's body and closed after, also
+after an error. Results go to standard output through `show`, `show_list` or `out`, notes and warnings to standard
+error.
 """
 
 from __future__ import annotations
@@ -25,21 +26,20 @@ if TYPE_CHECKING:
     from txnctl.cli.declaration import Declaration
     from txnctl.output.field import Field
     from txnctl.output.progress import Progress
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SHARED = "shared_"
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
 class Context:
-    """What a command may use besides its own arguments.
+    """Store, output and shared options of one run.
 
     Attributes:
         arguments: the command's own arguments and options by name, converted.
         store_path: the path that `--store`, TXNCTL_STORE or the default gives.
-        output: the format of the result: `table`, `json`, `ndjson`, `name`, or another the command declares.
-        dry_run: show what would change, change nothing.
+        output: the format of the result: `table`, `json`, `ndjson`, `name`, or a format that the command declares.
+        dry_run: show the changes, change nothing.
         reason: why, for the audit trail; None if not said.
         yes: do not ask.
         force: override the command's safety check.
@@ -102,11 +102,11 @@ class Context:
 
     @property
     def program(self) -> str:
-        """The command as it is recorded with what it owns: `txnctl transactions begin`."""
+        """The name of the command in records of owners: `txnctl transactions begin`."""
         return self._click.command_path
 
     def open_store(self, path: str, *, read_only: bool) -> Store:
-        """Open a store other than the declared one; the caller closes it."""
+        """Open a further store, for a `with` statement."""
         from storage import Store
 
         return Store.open(
@@ -134,8 +134,8 @@ class Context:
     def show(self, row: Row, *, table: Callable[[Row], str | Iterable[str]] | None = None) -> None:
         """Print one named thing, in the format asked for.
 
-        `table` lays it out for people, as text or lines; the row that it gets is a copy whose texts are harmless on
-        a terminal. Without it there is one line a field.
+        `table` lays the row out for people, as text or lines, from a copy with texts that are harmless on a terminal.
+        Without `table` the output has a line a field.
         """
         from txnctl.output import render
 
@@ -161,10 +161,9 @@ class Context:
         indent: int = 0,
         folds: bool = True,
     ) -> str:
-        """These rows as aligned columns, for a section inside a larger report; "" where there are no rows.
+        """Rows in aligned columns, for a section inside a larger report; "" where there are no rows.
 
-        `indent` columns are left free for who puts something before each line; `folds` is off for who needs a line
-        a row.
+        `indent` columns are left free for a prefix of each line; with `folds` off, a row is one line.
         """
         from txnctl.output.table import list_table
 
@@ -181,7 +180,7 @@ class Context:
         assert self._declaration.output is not None, "the command declares no output"
         return self._declaration.output
 
-    # -- everything else, on standard error
+    # -- notes and questions, on standard error
 
     def note(self, text: str) -> None:
         """Say something that is not the result."""
@@ -201,7 +200,7 @@ class Context:
         return Progress(label, total, unit, watched=watched)
 
     def confirm(self, question: str, plan: Sequence[str] = ()) -> None:
-        """Go on only if the user wants it: `--yes`, or `y` on a terminal. A dry run changes nothing and is not asked.
+        """Ask for confirmation: `--yes`, or `y` on a terminal. A dry run changes nothing and is not asked.
 
         Raises:
             NeedsConfirmation: there is no terminal to ask on, or the answer was no.
@@ -234,7 +233,7 @@ class Context:
 
 
 def shared(click_context: click.Context, name: str) -> Any:
-    """The value of a shared option as typed nearest to the end of the line; None if it was not typed."""
+    """The value of a shared option as typed nearest to the end of the line; None if not typed."""
     at: click.Context | None = click_context
     while at is not None:
         value = at.params.get(_SHARED + name)

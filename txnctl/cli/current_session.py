@@ -1,4 +1,4 @@
-"""The session that a command line means when it names none: the one in TXNCTL_SESSION, on its own topic only."""
+"""The session of a command line without --session: TXNCTL_SESSION, on the topic of that session only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def of_environment() -> str | None:
 
 
 def named_or_current(named: str | None) -> str:
-    """The token on the command line, else that of TXNCTL_SESSION.
+    """The token on the command line, else TXNCTL_SESSION.
 
     Raises:
         InvalidValue: neither names one.
@@ -47,12 +47,11 @@ def named_or_current(named: str | None) -> str:
 
 
 def of_environment_on(store: Store, topic: str) -> str | None:
-    """The token in TXNCTL_SESSION if its session is one of this topic.
+    """The token in TXNCTL_SESSION, if the session belongs to this topic.
 
     Raises:
-        InvalidValue: what stands there is no token.
-        ProducerFenced: the topic of that session is no more. It may have been this one: then whoever led it must
-            not go on here as if nothing had happened.
+        InvalidValue: what stands there is no token. ProducerFenced: the topic of that session is no more. The lost
+        topic may be this topic: a former leader must get the error, and not go on as a Shared producer.
     """
     token = of_environment()
     if token is None:

@@ -1,4 +1,4 @@
-"""The transaction that a command line means when it names none: the one in TXNCTL_TXN."""
+"""The transaction of a command line without an id: the one in TXNCTL_TXN."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def named_or_current(named: TxnID | None) -> TxnID:
-    """The transaction named on the command line, else that of TXNCTL_TXN.
+    """The transaction on the command line, else TXNCTL_TXN.
 
     Raises:
         InvalidValue, InvalidTxnId: neither names one.

@@ -1,8 +1,8 @@
-"""What a command is, written down beside its function and built into click objects only when it is used.
+"""Declarations of commands, noted on the function and built into click objects only on use.
 
-A module of commands is mostly options, and making click's objects for ten commands costs more than running one.
-So the decorators of `options` only note, in a `Declaration` kept on the function, what the command takes, opens,
-prints and does; `command.build` turns the one that was asked for into a click command. `Group` is the same for a
+A module of commands is mostly options, and making click's objects for ten commands costs more than running one. So the
+decorators of `decorators` only note parameters, store, output and effect in a `Declaration` on the function;
+`click_commands.build` turns the declaration of the invoked command into a click command. `Group` is the same for a
 group: a table of names. The man pages, docs/CLI.md and the completions come from the same tree.
 """
 
@@ -30,7 +30,7 @@ EFFECTS = {
 
 
 class Output:
-    """How a command prints: its fields, the formats it knows, and which of them is the default."""
+    """How a command prints: fields, formats, and the default format."""
 
     __slots__ = ("default", "default_piped", "fields", "formats", "name_field")
 
@@ -51,7 +51,7 @@ class Output:
 
 
 class Example:
-    """Lines that a user can type, and those that must have run before for them to work."""
+    """Lines to type, and the lines of setup before."""
 
     __slots__ = ("exit_code", "lines", "setup")
 
@@ -62,7 +62,7 @@ class Example:
 
 
 class Declaration:
-    """Everything about one command but its name."""
+    """Everything about one command except the name."""
 
     __slots__ = (
         "administrative",
@@ -92,7 +92,7 @@ class Declaration:
 
 
 def declaration_of(function: Body) -> Declaration:
-    """The declaration of this function, begun now if it has none yet."""
+    """The declaration of this function, created on first use."""
     declaration = function.__dict__.get("declaration")
     if declaration is None:
         declaration = function.__dict__["declaration"] = Declaration(function)
@@ -101,16 +101,16 @@ def declaration_of(function: Body) -> Declaration:
 
 
 def summary_of(function: Body) -> str:
-    """The first line of the function's docstring: what the list of commands says of it."""
+    """The first line of the function's docstring: the summary in the list of commands."""
     lines = (function.__doc__ or "").strip().splitlines()
     return lines[0] if lines else ""
 
 
 class Group:
-    """A group of commands: `topics` with `list`, `create` and so on, in the order they are listed.
+    """A group of commands: `topics` with `list`, `create` and so on, in the order of the list.
 
-    `elsewhere` names commands that live in other modules, loaded when invoked, as
-    `name: ("package.module:attribute", "the summary that the list of commands shows")`.
+    `elsewhere` names commands in modules that are loaded when invoked, as `name: ("package.module:attribute", "the
+    summary that the list of commands shows")`.
     """
 
     __slots__ = ("elsewhere", "help", "members", "name")
@@ -135,11 +135,11 @@ class Group:
         return put
 
     def names(self) -> list[str]:
-        """The names of all commands, in the order in which the list shows them."""
+        """The names of all commands, in the order of the list."""
         return [*self.members, *self.elsewhere]
 
     def find(self, name: str) -> Body | Group | None:
-        """The command or group of that name, its module loaded, or None."""
+        """The command or group of that name, with the module loaded, or None."""
         if name in self.members:
             return self.members[name]
         if name not in self.elsewhere:
@@ -149,13 +149,13 @@ class Group:
         return found
 
     def summary(self, name: str) -> str:
-        """What the list of commands says of this one; loads nothing."""
+        """The summary in the list of commands; loads nothing."""
         if name in self.members:
             return summary_of(self.members[name])
         return self.elsewhere[name][1]
 
 
 def command(function: F) -> F:
-    """Make the decorated function a command of the top level; `commands.COMMANDS` gives its name."""
+    """Make the decorated function a command of the top level; `command_table.COMMANDS` has the name."""
     declaration_of(function)
     return function

@@ -1,6 +1,5 @@
-"""The decorators that declare a command: what it takes, opens, prints and does.
+"""The decorators that declare a command: parameters, store, output and effect.
 
-    @topics.command("delete")
     @argument("topic", type=TOPIC, help="The topic.")
     @changes_store(effect="destroys")
     @administrative
@@ -9,8 +8,8 @@
     @example("txnctl topics delete old --yes", setup="txnctl topics create old")
     def delete(context: Context, topic: str) -> None:
 
-The function gets the `Context` and its own arguments and options by name; what the decorators below add
-(`--store`, `-o`, `--dry-run`, ...) is found on the context.
+The function gets the `Context` and the declared arguments and options by name; the shared options (`--store`, `-o`,
+`--dry-run`, ...) are attributes of the context.
 """
 
 from __future__ import annotations
@@ -34,7 +33,9 @@ FORMATS = ("table", "json", "ndjson", "name")
 
 
 def option(*names: str, **attributes: Any) -> Callable[[F], F]:
-    """An option, as click's decorator of that name takes it (`type`, `help`, `is_flag`, `multiple`, ...)."""
+    """An option, with the attributes of click's decorator of that name (`type`, `help`, `is_flag`, `multiple`,
+    ...).
+    """
 
     def declare(function: F) -> F:
         declaration_of(function).parameters.append(("option", names, attributes))
@@ -44,7 +45,7 @@ def option(*names: str, **attributes: Any) -> Callable[[F], F]:
 
 
 def argument(name: str, **attributes: Any) -> Callable[[F], F]:
-    """An argument, as click's decorator of that name takes it; `help` says what it is."""
+    """An argument, with the attributes of click's decorator of that name, and `help`."""
 
     def declare(function: F) -> F:
         declaration_of(function).parameters.append(("argument", (name,), attributes))
@@ -54,7 +55,7 @@ def argument(name: str, **attributes: Any) -> Callable[[F], F]:
 
 
 def passes_arguments(function: F) -> F:
-    """Leave everything after the first argument to another command: `transactions run CMD -x`, with or without `--`."""
+    """Pass every word after the first argument on to a command: `transactions run CMD -x`, with or without `--`."""
     declaration_of(function).passes_arguments = True
     return function
 
@@ -66,7 +67,7 @@ def numbers_are_arguments(function: F) -> F:
 
 
 def effect(name: str) -> Callable[[F], F]:
-    """Say what a command does to the world that opens no store: `reads`, `writes` or `destroys`."""
+    """The effect of a command that opens no store: `reads`, `writes` or `destroys`."""
     assert name in EFFECTS, name
 
     def declare(function: F) -> F:
@@ -98,7 +99,7 @@ def changes_store(*, effect: str = "writes") -> Callable[[F], F]:
 
 
 def names_store(*, effect: str) -> Callable[[F], F]:
-    """Take `--store` as `context.store_path` and leave opening it to the command (`store init`, `demo`)."""
+    """Take `--store` as `context.store_path` and leave opening to the command (`store init`, `demo`)."""
     assert effect in EFFECTS, effect
 
     def declare(function: F) -> F:
@@ -117,7 +118,7 @@ def administrative(function: F) -> F:
 
 
 def forcible(overrides: str) -> Callable[[F], F]:
-    """Take `--force`, as `context.force`; `overrides` is its help: the safety check that it overrides."""
+    """Take `--force`, as `context.force`; `overrides` is the help text: the safety check to override."""
 
     def declare(function: F) -> F:
         declaration_of(function).force_help = overrides
@@ -136,7 +137,7 @@ def output(
 ) -> Callable[[F], F]:
     """Take `-o`: the result has these fields, and `-o name` prints `name_field` alone.
 
-    `default_piped` is the format when standard output is no terminal, where it differs.
+    `default_piped` is the format when standard output is no terminal, where different.
     """
 
     def declare(function: F) -> F:
@@ -153,9 +154,9 @@ def output(
 
 
 def example(*lines: str, setup: str | tuple[str, ...] = (), exit_code: int = 0) -> Callable[[F], F]:
-    """Show these lines under "Examples". Tests run them in a shell, after `store init` and the lines of `setup`.
+    """Show these lines under "Examples". Tests run the lines in a shell, after `store init` and the lines of `setup`.
 
-    `exit_code` is what the last line must end with.
+    `exit_code` is the expected status of the last line.
     """
 
     def declare(function: F) -> F:

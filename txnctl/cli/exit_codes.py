@@ -1,7 +1,8 @@
-"""What the exit status of `txnctl` tells, and the error codes that are the command line's own.
+"""The exit codes of `txnctl`, and the error codes of the command line alone.
 
-An error of the engine brings its exit code along (`storage.errors`); the numbers here are for the commands
-that end with one on purpose, and for what only a command line can meet.
+Three modules deal with exit codes. An error of the engine carries a code (`storage.errors`); the numbers here are for
+commands that end with a code on purpose, and for errors of the command line; `failure` reports an error and returns
+the code; `txnctl errors` (commands/errors) prints the list.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """How a command that failed ends: one line on standard error, a hint, and an exit code that tells scripts apart.
 
-With `-o json` or `ndjson` it is one JSON object instead. The program is looked at as the user typed it, since a
-command line that cannot be parsed must be reported in the format that it asks for.
+With `-o json` or `ndjson` the report is one JSON object instead. The format is read from the typed words, since a
+command line that cannot be parsed must be reported in the format asked for.
 """
 
 from __future__ import annotations
 
 import sys
 from os import environ
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,9 +20,11 @@ from txnctl.output.escape import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from txnctl.output.row import Row
+
 
 class Terminated(BaseException):
-    """SIGTERM came; like KeyboardInterrupt, it passes every `except Exception`."""
+    """SIGTERM came; like KeyboardInterrupt, passes every `except Exception`."""
 
 
 class HungUp(Terminated):
@@ -30,7 +32,7 @@ class HungUp(Terminated):
 
 
 class EndsWith(Exception):
-    """Raised from an error that ends the command with another code than its own, such as one that monitoring reads."""
+    """An error that ends the command with a different exit code, such as a code for monitoring."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__(exit_code)
@@ -38,7 +40,7 @@ class EndsWith(Exception):
 
 
 class Failure:
-    """What is said about an error."""
+    """The report of an error."""
 
     __slots__ = ("code", "details", "exit_code", "hint", "message", "retryable")
 
@@ -50,7 +52,7 @@ class Failure:
         *,
         hint: str | None = None,
         retryable: bool = False,
-        details: dict[str, Any] | None = None,
+        details: Row | None = None,
     ) -> None:
         self.code = code
         self.exit_code = exit_code
@@ -59,7 +61,7 @@ class Failure:
         self.retryable = retryable
         self.details = details or {}
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """The object that `-o json` prints."""
         return {
             "code": self.code,
@@ -79,7 +81,7 @@ class Failure:
             return json_text.one_line(self.row()) + "\n"
 
     def lines(self) -> str:
-        """What people read: what is wrong, and what to do."""
+        """What people read: message and hint."""
         hint = f"txnctl: hint: {printable(self.hint)}\n" if self.hint else ""
         return f"txnctl: error: {printable(self.message)}\n{hint}"
 
@@ -125,7 +127,7 @@ def _usage(error: click.ClickException) -> Failure:
 
 
 def report(error: BaseException, arguments: Sequence[str]) -> int:
-    """Say what went wrong, once, and return the exit code."""
+    """Report the error once, and return the exit code."""
     failure = of(error)
     if "--debug" in _before_dashes(arguments):
         import traceback
@@ -139,7 +141,7 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
             sys.stderr.write(text)
             sys.stderr.flush()
     except (OSError, ValueError):
-        # Nobody can be told; the exit code still tells.
+        # Standard error is closed; the exit code still tells.
         pass
     return failure.exit_code
 
@@ -159,5 +161,5 @@ def output_typed(arguments: Sequence[str]) -> str | None:
 
 
 def _before_dashes(arguments: Sequence[str]) -> Sequence[str]:
-    """What belongs to txnctl itself: all before a lone `--`."""
+    """An error of txnctl: all before a lone `--`."""
     return arguments[: arguments.index("--")] if "--" in arguments else arguments

@@ -1,8 +1,8 @@
-"""The command `txnctl`: its tree, and its one way in and out.
+"""The command `txnctl`: the tree, and the one way in and out.
 
-`main` runs one command line and returns an exit code, whatever happens; nothing below it ends the process, prints a
-traceback or swallows an error. The tree is a table of names (`commands.COMMANDS`): no command's module is loaded
-before it is invoked, and `txnctl --help` loads none.
+`main` runs one command line and always returns an exit code; no code below ends the process, prints a traceback or
+swallows an error. The tree is a table of names (`command_table.COMMANDS`): no module of a command is loaded before the
+command is invoked, and `txnctl --help` loads none.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from types import FrameType
 else:
     try:
-        # The functions alone: the module around them makes enumerations of all signals first, for half a millisecond.
+        # The functions alone: the module `signal` builds enumerations of all signals first, for half a millisecond.
         import _signal as signal
-    except ImportError:  # an interpreter other than CPython
+    except ImportError:  # no CPython
         import signal
 
 _COMPLETE_VARIABLE = "_TXNCTL_COMPLETE"
@@ -47,7 +47,7 @@ def root() -> GroupCommand:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line; return its exit code."""
+    """Run one command line; return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         _listen_to_signals()
@@ -79,9 +79,9 @@ def _run(words: list[str]) -> int:
 
 
 def _failed(error: BaseException, words: Sequence[str]) -> int:
-    """Let out what was already printed, then say what went wrong.
+    """Flush the printed output, then report the error.
 
-    After Ctrl-C nothing more is let out: the reader of a full pipe, a pager mostly, would keep us here.
+    After Ctrl-C the output is dropped: a full pipe, mostly a pager, would block the end.
     """
     if isinstance(error, Exception):
         OutputStream().flush_if_possible()
@@ -91,13 +91,13 @@ def _failed(error: BaseException, words: Sequence[str]) -> int:
 
 
 def _listen_to_signals() -> None:
-    """Make SIGTERM and SIGHUP exceptions, so that the store is closed on the way out. Ignored ones stay ignored."""
+    """Make SIGTERM and SIGHUP exceptions, so that the store is closed on the way out. Ignored signals stay ignored."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_DFL:
             try:
                 signal.signal(number, _end)
             except ValueError:
-                # Not the main thread: whoever runs this thread decides.
+                # Not the main thread: the owner of this thread decides.
                 return
 
 

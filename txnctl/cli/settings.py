@@ -1,6 +1,6 @@
-"""What options, environment variables and defaults add up to: the value of each setting, and where it came from.
+"""Settings from options, environment variables and defaults: the value of each setting, and the source.
 
-An option counts before its environment variable, and that before the default. An empty variable is an unset one.
+An option counts before the environment variable, the variable before the default. An empty variable is an unset one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALL_FORMATS = ("table", "json", "ndjson", "name", "value")
 
 
 class Setting:
-    """One value and its origin: `option --store`, `environment TXNCTL_STORE`, `default`."""
+    """A value and the source: `option --store`, `environment TXNCTL_STORE`, `default`."""
 
     __slots__ = ("name", "source", "value", "variable")
 
@@ -33,7 +33,7 @@ class Setting:
 
 
 def resolve(name: str, option: str, typed: str | None, variable: str, default: str | None) -> Setting:
-    """The setting as the nearest of the three gives it."""
+    """The setting from the first of the three sources."""
     if typed is not None:
         return Setting(name, typed, f"option {option}", variable)
     from_environment = environ.get(variable)
@@ -70,7 +70,7 @@ def lock_timeout(typed: float | None) -> float:
 
 
 def output_format(typed: str | None, formats: Sequence[str], default: str) -> str:
-    """The format to print in. TXNCTL_OUTPUT speaks to all commands: one that lacks that format uses its default."""
+    """The format to print in. TXNCTL_OUTPUT speaks to all commands: a command without that format uses the default."""
     if typed is not None:
         return typed
     text = environ.get("TXNCTL_OUTPUT") or default
@@ -84,7 +84,7 @@ def output_format(typed: str | None, formats: Sequence[str], default: str) -> st
 
 
 def colored(typed: str | None, terminal: bool) -> bool:
-    """Whether to colour what goes to a stream that is, or is not, a terminal."""
+    """Whether to colour output to a stream, a terminal or not."""
     if typed in ("always", "never"):
         return typed == "always"
     return terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"

@@ -1,9 +1,9 @@
 """The options that many commands take: `--store`, `-o`, `--lock-timeout`, `--yes`, `--dry-run` and their like.
 
-Their values reach the command through its `Context`, never as arguments: names that start with `shared_` are theirs.
+The values reach the command through the `Context`, never as arguments, under names that start with `shared_`.
 `--store`, `--color` and `--debug` are taken before the verb as well; the one nearest to the end of the line counts.
-Environment variables are not click's business here: one that stands in for an option of the root must not
-override what was typed after the verb.
+Environment variables are not click's business here: a variable in place of an option of the root must not override an
+option typed after the verb.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from txnctl.cli.click_commands import Option
+from txnctl import __version__
+from txnctl.cli.click_commands import Command, Option
 from txnctl.cli.value_types import DURATION
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ COLORS = ("auto", "always", "never")
 
 
 def of_root() -> list[click.Parameter]:
-    """What stands before the verb."""
+    """Options before the verb."""
     version = Option(
         ["--version", "shared_version"],
         is_flag=True,
@@ -39,12 +40,12 @@ def of_root() -> list[click.Parameter]:
 
 
 def of_group() -> list[click.Parameter]:
-    """What stands between a group and its verb."""
+    """Options between a group and the verb."""
     return [_store(), _color(), _debug()]
 
 
 def of_command(declaration: Declaration) -> list[click.Parameter]:
-    """What a command of this kind takes besides its own options."""
+    """The shared options of a command of this kind."""
     options: list[click.Parameter] = []
     if declaration.administrative:
         options.append(_flag("dry-run", "Show what would change, and change nothing."))
@@ -128,7 +129,6 @@ def _debug() -> Option:
 
 def _explain_fields(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     if value == "help" and not ctx.resilient_parsing:
-        from txnctl.cli.click_commands import Command
         from txnctl.output.field import KINDS
         from txnctl.output.stream import OutputStream
         from txnctl.output.table import aligned, folded
@@ -147,8 +147,6 @@ def _explain_fields(ctx: click.Context, _parameter: click.Parameter, value: str 
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from txnctl import __version__
-
         click.echo(f"txnctl {__version__}")
         ctx.exit()
 

@@ -1,12 +1,12 @@
-r"""A command of the user's as our child: it gets the signals meant for it, and learns of our death.
+r"""A command of the user's as our child: signals are passed on to the child, and the death of this process too.
 
-Signals are taken one at a time while the command runs, never in the middle of something. What the terminal sends
-(Ctrl-C, Ctrl-\, a hang-up) reaches the whole foreground group, so the command has it already, and what it makes of
-it decides. What another process sends to us alone is passed on. If we are killed outright, Linux sends the command
-SIGTERM (the parent-death signal); other systems have no such thing.
+Signals are taken one at a time while the command runs, never in the middle of something. A signal of the terminal
+(Ctrl-C, Ctrl-\, a hang-up) reaches the whole foreground group, so the command has the signal already, and decides. A
+signal from a process to txnctl alone is passed on. If we are killed outright, Linux sends the command SIGTERM (the
+parent-death signal); no such thing exists elsewhere.
 
-Meanwhile the caller may look at the world once a second, on Linux, and have the command told of what it finds, and all
-that the command has started.
+Meanwhile the caller may check a condition once a second, on Linux, and send a signal to the command and every process
+started by the command.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _TOLD = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 _PR_SET_PDEATHSIG = 1
-# `si_code` of what the kernel itself sends: here, the terminal's driver.
+# `si_code` of a signal by the kernel: here, the terminal's driver.
 _SI_KERNEL = 0x80
 
 _LOOK_S = 1.0
@@ -42,8 +42,8 @@ class Ending:
     """How the command ended.
 
     Attributes:
-        status: as a shell reports it: its exit code, or 128 and the number of the signal that ended it.
-        told: the signal that somebody sent us to end it all; None if it ended by itself.
+        status: as a shell reports: the exit code, or 128 plus the number of the signal.
+        told: the signal to txnctl that ended the run; None without such a signal.
     """
 
     __slots__ = ("status", "told")
@@ -54,7 +54,7 @@ class Ending:
 
 
 def check(words: Sequence[str]) -> None:
-    """See that there is such a command, for a caller that has to wait before it may run it.
+    """Check that the command exists, for a caller that waits before running the command.
 
     Raises:
         ProgramMissing
@@ -68,13 +68,13 @@ def check(words: Sequence[str]) -> None:
 
 
 def run(words: Sequence[str], environment: Mapping[str, str], look: Look | None = None) -> Ending:
-    """Run the command with our standard streams, to its end, holding neither the writer gate nor a view of the store.
+    """Run the command with our standard streams to the end, holding neither the writer gate nor a view of the store.
 
     Args:
-        look: called once a second; the command and what it has started get the signal that it returns, if any.
+        look: called once a second; the returned signal, if any, goes to the command and every descendant.
 
     Raises:
-        ProgramMissing: it cannot be started, with the exit code that shells have for it.
+        ProgramMissing: the command cannot be started; the exit code is that of shells.
     """
     try:
         return _run(words, environment, look)
@@ -102,8 +102,8 @@ def _run(words: Sequence[str], environment: Mapping[str, str], look: Look | None
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
-        # The store's descriptors are close-on-exec; the user's own (3<file) are meant for the command. A process
-        # that does nothing but this has no other threads.
+        # The store's descriptors are close-on-exec; the user's own (3<file) are meant for the command. A process with
+        # this task alone has no further threads.
         prepare = _preparation(told, mask)
         child = subprocess.Popen(words, env=environment, close_fds=False, preexec_fn=prepare)  # noqa: PLW1509
         return _follow(child, watched, look)
@@ -112,16 +112,16 @@ def _run(words: Sequence[str], environment: Mapping[str, str], look: Look | None
 
 
 def _preparation(told: Sequence[signal.Signals], mask: set[int | signal.Signals]) -> Callable[[], None]:
-    """What the child does between fork and exec."""
+    """Run in the child between fork and exec."""
     parent, ask_for_death_signal = os.getpid(), _death_signal()
 
     def prepare() -> None:
-        # Until exec our handlers, which only note a signal for an interpreter that is about to go, are its own.
+        # Until exec the child has our handlers, which only note a signal for an interpreter about to be replaced.
         for number in told:
             signal.signal(number, signal.SIG_DFL)
         ask_for_death_signal()
         if os.getppid() != parent:
-            # We died before it asked.
+            # This process died before the call.
             os.kill(os.getpid(), signal.SIGTERM)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
@@ -129,7 +129,7 @@ def _preparation(told: Sequence[signal.Signals], mask: set[int | signal.Signals]
 
 
 def _death_signal() -> Callable[[], None]:
-    """A function that asks the kernel for SIGTERM when the parent dies; it does nothing where there is none."""
+    """A function that asks the kernel for SIGTERM when the parent dies; nothing on systems without."""
     if sys.platform != "linux":
         return lambda: None
     try:
@@ -145,7 +145,7 @@ def _death_signal() -> Callable[[], None]:
 def _follow(child: subprocess.Popen[bytes], watched: set[signal.Signals], look: Look | None) -> Ending:
     told = None
     while True:
-        # Where the process has another thread, which does not block it, SIGCHLD may be lost on that one.
+        # A second thread that does not block SIGCHLD may take the signal.
         found = _next_signal(watched, _LOOK_S)
         status = child.poll()
         if status is not None:
@@ -168,7 +168,7 @@ def _tell(pid: int, number: signal.Signals) -> None:
 
 
 def _descendants(pid: int) -> list[int]:
-    """What a process has started, and what that has: a shell that ends leaves behind what it runs."""
+    """Every descendant of a process: a shell that ends leaves children behind."""
     children: dict[int, list[int]] = {}
     for name in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc/self") else ()):
         with suppress(OSError, IndexError, ValueError), open(f"/proc/{name}/stat", "rb") as file:
@@ -181,7 +181,7 @@ def _descendants(pid: int) -> list[int]:
 
 
 def _next_signal(watched: set[signal.Signals], wait_s: float) -> tuple[signal.Signals, bool] | None:
-    """The next signal, and whether the terminal sent it to the command as well; None if none came in time."""
+    """The next signal, and whether the terminal sent the signal to the command as well; None if none came in time."""
     if sys.platform == "linux":
         found = signal.sigtimedwait(watched, wait_s)
         if found is None:

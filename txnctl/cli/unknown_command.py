@@ -1,4 +1,4 @@
-"""What is said of a command that there is not: the ones that were perhaps meant. Loaded for this error alone."""
+"""The error for an unknown command, with similar names. Loaded for this error alone."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _SPELLED = 3
 def unknown_command(ctx: click.Context, name: str, table: Group) -> click.UsageError:
     """The error.
 
-    At the top level the name may be that of a command of some groups, without the group: then that was meant, and
-    no name that is merely like it.
+    At the top level the name may be that of a command of some groups, without the group: a command of that name in a
+    group wins over similar names.
     """
     meant = _in_groups(ctx, name, table) if ctx.parent is None else ""
     meant = meant or " or ".join(_near(name, table.names()))

@@ -1,7 +1,7 @@
-"""The kinds of value that options and arguments take, each with one grammar wherever it appears.
+"""The kinds of value of options and arguments, each with one grammar everywhere.
 
-What does not fit is bad input (exit 2): the message names the option, the hint says what was expected. Where a value
-is a value of the engine (a position, a transaction id, a named constant), the engine's own parser decides.
+A text outside the grammar is bad input (exit 2): the message names the option, the hint the expected form. Where a
+value is a value of the engine (a position, a transaction id, a named constant), the engine's own parser decides.
 """
 
 # The signatures are click's.
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storage.errors import BadInput, InvalidPosition, InvalidValue
+from storage.errors import ALL, BadInput, InvalidPosition, InvalidValue
+from txnctl.cli.at_time import AtTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,16 +38,16 @@ _MILLISECOND_DIGITS = 15
 
 
 class Grammar(click.ParamType, ABC):  # type: ignore[type-arg]
-    """A kind of value: how to read it, and how to say what was expected."""
+    """A kind of value: how to parse, and the expected form in words."""
 
     expected = ""
 
     @abstractmethod
     def read(self, text: str) -> Any:
-        """The value of `text`; None, or an error of the engine, where it is not of this kind."""
+        """The value of `text`; None, or an error of the engine, for a text of a different kind."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value that was typed; defaults that are values already stay as they are."""
+        """The value that was typed; a default that is a value already stays unchanged."""
         if not isinstance(value, str):
             return value
         place = "" if param is None else param.get_error_hint(ctx).replace("'", "") + ": "
@@ -64,7 +65,7 @@ class Grammar(click.ParamType, ABC):  # type: ignore[type-arg]
         return found
 
     def hint(self) -> str:
-        """What was expected, as a sentence."""
+        """The expected form, as a sentence."""
         return f"Expected: {self.expected}."
 
 
@@ -117,7 +118,7 @@ class PositionGrammar(Grammar):
             self.expected += ", or @TIME, such as @2024-05-01T10:00:00Z"
 
     def read(self, text: str) -> Position | MessageId | Extreme | AtTime:
-        """The position, as the engine reads it."""
+        """Parse by the rules of the engine, or as `@TIME`."""
         if self._times and text.startswith("@"):
             return AtTime.parse(text)
         from storage.values.position import parse_start
@@ -133,42 +134,6 @@ class PositionGrammar(Grammar):
     ) -> list[CompletionItem]:
         """The two words."""
         return _words(("earliest", "latest"), incomplete)
-
-
-class AtTime:
-    """`@TIME`: the first message published at or after that time."""
-
-    __slots__ = ("time_ms",)
-
-    def __init__(self, time_ms: int) -> None:
-        self.time_ms = time_ms
-
-    @classmethod
-    def parse(cls, text: str) -> AtTime:
-        """The time after the `@`.
-
-        Raises:
-            InvalidPosition: what follows is no time.
-        """
-        from txnctl.output.timestamp import milliseconds
-
-        time_ms = milliseconds(text[1:])
-        if time_ms is None:
-            raise InvalidPosition(
-                f"{text[:80]!r} is not a time",
-                hint="Write RFC 3339 with a zone (@2024-05-01T10:00:00Z), a date, or milliseconds since 1970.",
-                position=text[:80],
-            )
-        return cls(time_ms)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AtTime) and other.time_ms == self.time_ms
-
-    def __hash__(self) -> int:
-        return hash(self.time_ms)
-
-    def __repr__(self) -> str:
-        return f"AtTime({self.time_ms})"
 
 
 class MessageRange:
@@ -220,7 +185,7 @@ class TransactionGrammar(Grammar):
     expected = "a transaction id: 0:42, (0,42) or 42"
 
     def read(self, text: str) -> TxnID:
-        """The id, as the engine reads it."""
+        """Parse by the rules of the engine."""
         from storage.values.txn_id import TxnID
 
         return TxnID.parse(text)
@@ -286,7 +251,7 @@ class TopicName(Grammar):
 
 
 class SubscriptionName(Grammar):
-    """The name of a subscription of the topic named before it."""
+    """The name of a subscription of the topic earlier on the line."""
 
     name = "subscription"
 
@@ -322,12 +287,12 @@ class TableName(Grammar):
 
 
 class SessionToken(Grammar):
-    """The token of a producer's session, as `producers open` prints it."""
+    """The token of a producer's session, printed by `producers open`."""
 
     name = "session"
 
     def read(self, text: str) -> str:
-        """The token as it is; that it can be one is the engine's to say."""
+        """Parse by the rules of the engine."""
         from storage.topic.producers.session import Token
 
         return Token(text).text
@@ -347,15 +312,13 @@ class ErrorCode(Grammar):
     name = "code"
 
     def read(self, text: str) -> str:
-        """The code as it is."""
+        """The code, unchanged."""
         return text
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """All codes."""
-        from storage.errors import ALL
-
         return _words(list(ALL), incomplete)
 
 
@@ -385,7 +348,7 @@ class Time(Grammar):
 
 
 class AgeOrTime(Grammar):
-    """A point in time, said as one or as how long ago it was; as milliseconds."""
+    """A point in time, absolute or as an age; as milliseconds."""
 
     name = "time"
     expected = f"a duration such as 2h, {Time.expected}"
@@ -400,7 +363,7 @@ class AgeOrTime(Grammar):
 
 
 class Moment(Grammar):
-    """A point in the history of tables: a time, up to the end of its millisecond, or the version of a row."""
+    """A point in the history of tables: a time, up to the end of the millisecond, or the version of a row."""
 
     name = "time"
     expected = f"{Time.expected}, or a version as `tables scan` shows it"

@@ -1,4 +1,4 @@
-"""`txnctl audit`: who changed what, when, and why."""
+"""`txnctl audit`: administrative changes with author, time and reason."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 audit = Group("audit", "Who changed what, when, and why.")
 
@@ -44,11 +45,11 @@ SETUP = ("txnctl topics create orders", "txnctl topics delete orders --yes --rea
 @output(CHANGES, name_field="number")
 @example("txnctl audit list -n 20", setup=SETUP)
 def list_(context: Context, count: int | None) -> None:
-    """List what was changed by administrative commands, and which transactions expired, the newest first.
+    """List administrative changes and expired transactions, the newest first.
 
-    A transaction expires when its deadline passes or its owner dies; the next writer ends it. A record is part of the
-    change itself: there is never one without the other. Changes are kept for the next 100,000 records, expiries for
-    the next 10,000.
+    A transaction expires at the deadline or with the death of the owner; the next writer aborts an expired
+    transaction. A record is part of the change itself: neither exists without the record. Changes are kept for the
+    next 100,000 records, expiries for the next 10,000.
     """
     context.show_list(to_json(context.store.reports.list_audit_records(count)))
 
@@ -59,11 +60,11 @@ def list_(context: Context, count: int | None) -> None:
 @output(CHANGES, name_field="number")
 @example("txnctl audit show 1", setup=SETUP)
 def show(context: Context, number: int) -> None:
-    """Show one change with everything that it did."""
+    """Show a change with every effect."""
     context.show(to_json(context.store.reports.show_audit_record(number)), table=_lines)
 
 
-def _lines(row: dict[str, Any]) -> Iterator[str]:
+def _lines(row: Row) -> Iterator[str]:
     """One line a fact, then one line an effect."""
     for field in CHANGES:
         if field.heading:
@@ -72,8 +73,8 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
     yield from _effects(row["effects"], 2)
 
 
-def _effects(found: dict[str, Any], indent: int) -> Iterator[str]:
-    """One line a fact; what consists of several comes below its name, further in."""
+def _effects(found: Row, indent: int) -> Iterator[str]:
+    """One line a fact; nested values below the name, indented."""
     for name, value in found.items():
         if name.endswith("Ms") and f"{name[:-2]}At" in found:
             continue
@@ -87,7 +88,7 @@ def _effects(found: dict[str, Any], indent: int) -> Iterator[str]:
 
 
 def _fact(name: str, value: Any) -> str:
-    """A value; the name of a topic as people write it."""
+    """A value; the short name of a topic."""
     if isinstance(value, str) and name == "topic":
         from storage.values.names import short_topic_name
 

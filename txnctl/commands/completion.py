@@ -25,7 +25,7 @@ def completion(context: Context, shell: str) -> None:
     fish  txnctl completion fish > ~/.config/fish/completions/txnctl.fish
 
     An installation with pip brings the scripts along, under share/ of its prefix. Completing looks into the store
-    without waiting and changes nothing; where it cannot, it offers nothing.
+    without waiting and changes nothing; a store that cannot be read offers nothing.
     """
     from txnctl.cli.complete import script
 

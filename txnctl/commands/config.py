@@ -1,4 +1,4 @@
-"""`txnctl config`: what options, environment variables and defaults add up to."""
+"""`txnctl config`: the settings in force, from options, environment variables and defaults."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ FIELDS = (
 @example("txnctl config show")
 @example("TXNCTL_LOCK_TIMEOUT=30s txnctl config show -o json")
 def show(context: Context) -> None:
-    """Show every setting, its value, and where the value came from.
+    """Show every setting with value and source.
 
-    An option counts before its environment variable, and that before the default. The store is not opened.
+    An option counts before the environment variable, the variable before the default. The store is not opened.
     """
     context.show_list(
         [

@@ -1,8 +1,8 @@
-"""An E in a process of its own, which is killed in the middle of its work.
+"""An E in a separate process, which is killed in the middle of its work.
 
-`python -m txnctl.demo.casualty STORE` receives one batch of requests, books and acknowledges it in a transaction,
-writes that much to the store, prints one line of JSON that says so, and waits with the transaction open. Whoever
-started it then kills it: nothing of that transaction may ever show.
+`python -m txnctl.demo.casualty STORE` receives one batch of requests, books and acknowledges the batch in a
+transaction, writes that much to the store, prints one line of JSON, and waits with the transaction open. The parent
+process then kills E: none of the transaction may ever show.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 
 def start_and_kill(store_path: str) -> dict[str, object]:
-    """Run the E of this module, kill it (SIGKILL) before its commit, and give what it said it had done."""
+    """Run the E of this module, kill the process (SIGKILL) before the commit, and return the printed facts."""
     import json
     import subprocess
 
@@ -36,10 +36,10 @@ def _work_until_killed(store_path: str) -> None:
 
     with Store.open(store_path) as store:
         business = BusinessE(store)
-        messages = business.take()
+        messages = business.receive_unprocessed()
         txn = store.transaction()
         accounts = business.book(messages, txn)
-        business.flush(txn)
+        business.flush_writes(txn)
         facts = {
             "pid": os.getpid(),
             "transaction": str(txn.id),

@@ -1,4 +1,4 @@
-"""Processes that run this very installation of txnctl, beside the one that tells the story."""
+"""Child processes of the story, run from this installation of txnctl."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _ERROR = "txnctl: error: "
 
 
 def start(module: str, *words: str, stdin: IO[bytes] | int) -> subprocess.Popen[bytes]:
-    """Start a module as a process of its own; its output and its errors are pipes.
+    """Start a module in a separate process, with pipes for output and errors.
 
-    No TXNCTL_ variable of the caller reaches it: what it works on is said in its words alone.
+    TXNCTL_ variables of the caller are not inherited: the arguments alone select store and settings.
     """
     root = os.path.dirname(os.path.dirname(os.path.abspath(txnctl.__file__)))
     variables = {name: value for name, value in os.environ.items() if not name.startswith("TXNCTL_")}
@@ -30,11 +30,13 @@ def start(module: str, *words: str, stdin: IO[bytes] | int) -> subprocess.Popen[
     )
 
 
-def failure(who: str, process: subprocess.Popen[bytes]) -> TxnctlError:
-    """Give the error of a process that did not do what it was started for."""
+def failure(actor: str, process: subprocess.Popen[bytes]) -> TxnctlError:
+    """Return the error of a process that failed."""
     assert process.stderr is not None
-    said = process.stderr.read().decode(errors="replace").strip()
-    # A command's error has a line of its own, before its hint; of a traceback it is the last.
-    errors = [line for line in said.splitlines() if line.startswith(_ERROR)]
-    complaint = (errors or said.splitlines() or ["it said nothing"])[-1].removeprefix(_ERROR)
-    return TxnctlError(f"{who}, a process of its own, failed: {complaint}", status=process.wait(), said=said)
+    output = process.stderr.read().decode(errors="replace").strip()
+    # A command prints the error on a separate line, before the hint; a traceback has the error on the last line.
+    errors = [line for line in output.splitlines() if line.startswith(_ERROR)]
+    complaint = (errors or output.splitlines() or ["no output"])[-1].removeprefix(_ERROR)
+    return TxnctlError(
+        f"{actor}, a process of its own, failed: {complaint}", status=process.wait(), output=output
+    )

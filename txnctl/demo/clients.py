@@ -1,11 +1,11 @@
-"""Who acts in the story of PIP-298: clients A1 and A2, the monitoring D and the business processing E.
+"""The actors of the story of PIP-298: clients A1 and A2, the monitoring D and the business processing E.
 
-A1 sends deposits and withdrawals, each plain; it is a process of its own, `txnctl produce`. A2 sends remittances, each
-two requests in one transaction. D watches all requests at once and may see what is never committed: READ_UNCOMMITTED,
-acknowledging as it goes. E books: READ_COMMITTED, and exactly once. It receives requests, puts each account's new
-balance into the table `accounts`, tells of every booking on the topic `balances` and acknowledges the requests, all in
-one serializable transaction; so the three are there together or not at all, and an E that starts anew finds in the
-table where the one before it stopped.
+A1 sends deposits and withdrawals, each plain; A1 is a process of its own, `txnctl produce`. A2 sends remittances, each
+two requests in one transaction. D watches all requests at once and may see requests that are never committed:
+READ_UNCOMMITTED, acknowledged at once. E books: READ_COMMITTED, and exactly once. E receives requests, puts each
+account's new balance into the table `accounts`, sends every booking to the topic `balances` and acknowledges the
+requests, all in one serializable transaction. All three effects are committed together or not at all, and a new E finds
+in the table where the previous E stopped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tempfile import TemporaryFile
 
 from storage import EARLIEST, IsolationLevel, Message, Store, SubscriptionType, Transaction
 from txnctl.demo import child
-from txnctl.demo.request import Request, is_settlement, read_request, requests_of
+from txnctl.demo.request import BalanceChange, is_settlement, read_request, requests_of
 from txnctl.demo.transaction import BankTransaction
 from txnctl.pipelines.hellers import format_hellers, parse_hellers
 
@@ -27,20 +27,20 @@ BALANCES = "balances"
 BUSINESS = "business-E"
 MONITOR = "monitor-D"
 BATCH = 500
-"""Messages that are received, or sent, at once."""
+"""Messages received, or sent, at once."""
 
 _NO_WAIT = 0.0
 _OPEN_S = 3600.0
 
 
 class ClientA1:
-    """Sends deposits, withdrawals and all else that changes one account alone, while it is entered as a context.
+    """Sends every change of a single account, such as deposits, while entered as a context.
 
     A process of its own, fed NDJSON: `txnctl produce requests --input ndjson`. Leaving the context waits for its end.
     """
 
     def __init__(self, store_path: str, lines: list[BankTransaction]) -> None:
-        words = (
+        arguments = (
             "produce",
             REQUESTS,
             "--input",
@@ -55,7 +55,7 @@ class ClientA1:
             for line in lines:
                 ndjson.writelines(_as_ndjson(request) for request in requests_of(line))
             ndjson.seek(0)
-            self._process = child.start("txnctl", *words, "--store", store_path, stdin=ndjson)
+            self._process = child.start("txnctl", *arguments, "--store", store_path, stdin=ndjson)
 
     def __enter__(self) -> ClientA1:
         return self
@@ -66,7 +66,7 @@ class ClientA1:
                 raise child.failure("client A1", process)
 
 
-def _as_ndjson(request: Request) -> bytes:
+def _as_ndjson(request: BalanceChange) -> bytes:
     fields = {"key": request.key, "value": request.value.decode(), "eventTimeMs": request.event_time}
     return json.dumps(fields).encode() + b"\n"
 
@@ -79,12 +79,12 @@ class ClientA2:
         self._producer = store.create_producer(REQUESTS, producer_name="client-A2")
 
     def remit(self, line: BankTransaction) -> int:
-        """Send a remittance and commit it; give the number of its requests."""
+        """Send a remittance and commit; return the number of its requests."""
         with self._store.transaction() as txn:
             return self._send(line, txn)
 
     def leave_open(self, line: BankTransaction) -> Transaction:
-        """Send a remittance and do not commit it; its deadline leaves an audience time to look."""
+        """Send a remittance without a commit; the long timeout leaves an audience time to look."""
         txn = self._store.transaction(timeout=_OPEN_S)
         self._send(line, txn)
         self._producer.flush()
@@ -106,7 +106,7 @@ class ClientA2:
 
 
 class MonitorD:
-    """Watches every request as soon as it is written, and keeps a running total of the customers' money."""
+    """Watches every request as soon as it is written, and sums up the customers' money."""
 
     def __init__(self, store: Store) -> None:
         self._consumer = store.subscribe(
@@ -117,22 +117,22 @@ class MonitorD:
             initial_position=EARLIEST,
         )
         self.seen: Counter[str] = Counter()
-        """How often each message id came."""
+        """How often each message id was received."""
         self.by_state: Counter[str] = Counter()
-        """Messages by the state of their transaction when they came; `plain` for none."""
+        """Messages by the state of their transaction when received; `plain` without a transaction."""
         self.customers_money = 0
 
     def watch(self) -> int:
-        """Receive all there is now, at once; give its number."""
+        """Receive all present messages without waiting; return their number."""
         count = 0
         while messages := self._consumer.receive_batch(BATCH, timeout=_NO_WAIT):
             for message in messages:
-                self._note(message)
+                self._count_message(message)
             self._consumer.acknowledge_cumulative(messages[-1])
             count += len(messages)
         return count
 
-    def _note(self, message: Message) -> None:
+    def _count_message(self, message: Message) -> None:
         key, _, delta = read_request(message.key, message.value)
         self.seen[str(message.message_id)] += 1
         self.by_state[message.txn_state.name if message.txn_state is not None else "plain"] += 1
@@ -145,7 +145,7 @@ class MonitorD:
 
 
 class BusinessE:
-    """Books every committed request exactly once. It remembers nothing: balances are in the table."""
+    """Books every committed request exactly once. E has no state of its own: balances are in the table."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -159,21 +159,21 @@ class BusinessE:
         self._accounts = store.table(ACCOUNTS)
         self._producer = store.create_producer(BALANCES, producer_name=BUSINESS)
         self.received: Counter[str] = Counter()
-        """How often each message id came to this E."""
+        """How often this E received each message id."""
 
     def work(self, *, wait: float = _NO_WAIT) -> int:
-        """Book all there is, waiting `wait` seconds for the first; give the number of requests."""
+        """Book all present requests, waiting `wait` seconds for the first; return their number."""
         count = 0
         while messages := self.consumer.receive_batch(BATCH, timeout=wait):
             wait = _NO_WAIT
-            # It begins when it has received: a transaction that uses tables may consume what is older than itself.
+            # The transaction begins after the receive: with tables it may consume only messages older than itself.
             with self._store.transaction() as txn:
                 self.book(messages, txn)
             count += len(messages)
         return count
 
     def book(self, messages: Sequence[Message], txn: Transaction) -> int:
-        """Book requests in a transaction, which counts once it is committed; give how many accounts that changes."""
+        """Book requests in a transaction, effective with its commit; return how many accounts change."""
         changed: dict[str, int] = {}
         keys: list[str] = []
         values: list[bytes | None] = []
@@ -191,12 +191,12 @@ class BusinessE:
         self.consumer.acknowledge_cumulative(messages[-1], txn=txn)
         return len(changed)
 
-    def take(self) -> Sequence[Message]:
-        """Receive one batch and do nothing with it."""
+    def receive_unprocessed(self) -> Sequence[Message]:
+        """Receive one batch without processing."""
         return self.consumer.receive_batch(BATCH, timeout=_NO_WAIT)
 
-    def flush(self, txn: Transaction) -> None:
-        """Write to the store what was put and sent so far."""
+    def flush_writes(self, txn: Transaction) -> None:
+        """Write buffered puts and sends to the store."""
         self._producer.flush()
         txn.flush()
 
@@ -207,17 +207,17 @@ class BusinessE:
 
 
 def balances(store: Store) -> dict[str, int]:
-    """Read every balance that is committed from the table."""
+    """Read every committed balance from the table."""
     return {row.key.decode(): _money(row.value) for row in store.table(ACCOUNTS).scan()}
 
 
 def _money(value: bytes | None) -> int:
-    """An account that is not there yet has nothing."""
+    """Parse a balance; a missing account has nothing."""
     return 0 if value is None else parse_hellers(value.decode())
 
 
 class Booking:
-    """What E made of a request: a message of the topic `balances`."""
+    """E's record of a request: a message of the topic `balances`."""
 
     __slots__ = ("balance", "delta", "key", "trans_id")
 
@@ -234,13 +234,13 @@ def _booking(trans_id: int, delta: int, balance: int) -> bytes:
 
 
 def bookings(store: Store) -> list[Booking]:
-    """Read all bookings that are committed, in their order."""
-    found = []
+    """Read all committed bookings, in their order."""
+    committed = []
     reader = store.reader(BALANCES, start=EARLIEST, isolation_level=IsolationLevel.READ_COMMITTED)
     while messages := reader.read_batch(BATCH):
         for message in messages:
             key = (message.key or b"").decode()
             facts = json.loads(message.value or b"")
             delta, balance = parse_hellers(facts["delta"]), parse_hellers(facts["balance"])
-            found.append(Booking(key, facts["id"], delta, balance))
-    return found
+            committed.append(Booking(key, facts["id"], delta, balance))
+    return committed

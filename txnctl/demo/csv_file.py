@@ -1,8 +1,8 @@
 """Bank transactions from a CSV file, plain or gzip, every line checked.
 
-A line is refused, by its number, when a column is missing or is not what it should be, when its `trans_id`
-stood on an earlier line, and when its balance is not the account's balance before it plus `delta`. So a file
-that was read to its end agrees with itself, and a balance that comes out differently later is not its fault.
+A line is rejected, by number, when a column is missing or malformed, when the `trans_id` appeared on an earlier line,
+and when the balance is not the account's previous balance plus `delta`. So a file read to the end is consistent, and a
+later difference of a balance is not the fault of the file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FIRST_DATE = "1970-01-01"
 
 
 def read_bank_csv(path: str) -> Iterator[BankTransaction]:
-    """Read the transactions of a file in its order. BadLine names the first line that is wrong."""
+    """Read the transactions of a file in its order. BadLine names the first invalid line."""
     try:
         with open(path, "rb") as raw:
             if raw.peek(2)[:2] == _GZIP_MAGIC:
@@ -47,19 +47,19 @@ def read_bank_csv(path: str) -> Iterator[BankTransaction]:
 def _transactions(file: BufferedReader | GzipFile, path: str) -> Iterator[BankTransaction]:
     records = _records(csv.reader(_text_lines(file, path), strict=True), path)
     _, names = next(records, (1, []))
-    places = _header(names, path)
+    column_indexes = _header(names, path)
     history = _History()
     for number, fields in records:
         try:
-            transaction = _transaction(fields, places)
-            history.take(transaction)
+            transaction = _transaction(fields, column_indexes)
+            history.add_line(transaction)
         except ValueError as error:
             raise _bad_line(path, number, str(error)) from error
         yield transaction
 
 
 def _text_lines(file: BufferedReader | GzipFile, path: str) -> Iterator[str]:
-    """Give the lines as text, each of a bounded length, and know the number of one that cannot be had."""
+    """Decode the lines, each of a bounded length; errors name the line."""
     number = 1
     while True:
         try:
@@ -80,7 +80,7 @@ def _text_lines(file: BufferedReader | GzipFile, path: str) -> Iterator[str]:
 
 
 def _records(lines: CsvReader, path: str) -> Iterator[tuple[int, list[str]]]:
-    """Give the fields of each line that is not empty, with the number of the line on which they begin."""
+    """Return the fields of each non-empty line, with the number of the line on which the fields begin."""
     while True:
         number = lines.line_num + 1
         try:
@@ -93,12 +93,12 @@ def _records(lines: CsvReader, path: str) -> Iterator[tuple[int, list[str]]]:
             yield number, fields
 
 
-def _bad_line(path: str, number: int, what: str) -> BadLine:
-    return BadLine(f"{path}: line {number:,}: {what}", path=path, lineNumber=number)
+def _bad_line(path: str, number: int, problem: str) -> BadLine:
+    return BadLine(f"{path}: line {number:,}: {problem}", path=path, lineNumber=number)
 
 
 def _header(names: list[str], path: str) -> list[int]:
-    """Find in which place each of COLUMNS stands; further columns are ignored."""
+    """Return the index of each of COLUMNS; further columns are ignored."""
     missing = [column for column in COLUMNS if column not in names]
     if missing:
         error = _bad_line(path, 1, f"no column {', '.join(missing)}")
@@ -107,11 +107,11 @@ def _header(names: list[str], path: str) -> list[int]:
     return [names.index(column) for column in COLUMNS]
 
 
-def _transaction(fields: list[str], places: list[int]) -> BankTransaction:
-    if len(fields) <= max(places):
-        raise ValueError(f"{len(fields)} fields, the header names {max(places) + 1}")
+def _transaction(fields: list[str], column_indexes: list[int]) -> BankTransaction:
+    if len(fields) <= max(column_indexes):
+        raise ValueError(f"{len(fields)} fields, the header names {max(column_indexes) + 1}")
     (trans_id, account_id, day, side, operation, amount, balance, symbol, bank, account, seq, delta, src) = (
-        fields[place] for place in places
+        fields[index] for index in column_indexes
     )
     if side not in TYPES:
         raise ValueError(f"type {side!r} is none of {', '.join(sorted(TYPES))}")
@@ -164,7 +164,7 @@ def _date(text: str) -> str:
 
 
 class _History:
-    """What was read so far, as far as a later line can contradict it."""
+    """The part of the read lines that a later line could contradict."""
 
     __slots__ = ("_balances", "_ids")
 
@@ -172,7 +172,7 @@ class _History:
         self._balances: dict[int, int] = {}
         self._ids: set[int] = set()
 
-    def take(self, transaction: BankTransaction) -> None:
+    def add_line(self, transaction: BankTransaction) -> None:
         if transaction.trans_id in self._ids:
             raise ValueError(f"trans_id {transaction.trans_id} stands on an earlier line too")
         before = self._balances.get(transaction.account_id, 0)

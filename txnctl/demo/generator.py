@@ -1,14 +1,14 @@
 """Bank transactions from a seed, in the shape of the Czech bank data: whole histories of `accounts` accounts.
 
-What is like the real data: its columns and words; accounts opened with cash, from 0, in the course of two and
-a half years and followed for one to two; about six lines a month and account; the shares of the operations;
-the size of the amounts; standing orders to the same partner each month; interest and fees on the last day of a
-month; a few accounts that are overdrawn now and then and pay penalty interest.
+The generated data resembles the real data in: columns and words; accounts opened with cash, from 0, in the course of
+two and a half years and followed for one to two; about six lines a month and account; the shares of the operations; the
+size of the amounts; standing orders to the same partner each month; interest and fees on the last day of a month; a few
+accounts that are overdrawn now and then and pay penalty interest.
 
-Invariants: lines come sorted by date, then account, then order in the account; the running sum of `delta` of
-an account is its `balance` on every line. The same seed gives the same lines everywhere: of the random
-generator only `random()` is used, whose sequence Python guarantees, and amounts come from it by plus and
-times alone. What an account does depends on the seed and its number, not on how many accounts there are.
+Invariants: lines come sorted by date, then account, then order in the account; the running sum of `delta` of an account
+is its `balance` on every line. The same seed gives the same lines everywhere: of the random generator only `random()`
+is used, whose sequence Python guarantees, and amounts are computed by plus and times alone. The lines of an account
+depend on the seed and its number, not on the number of accounts.
 
 Lines are made a month at a time, so memory grows with the accounts, not with the lines.
 """
@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 from random import Random
+from typing import NamedTuple
 
 from txnctl.demo.transaction import (
     CARD,
@@ -33,7 +34,7 @@ from txnctl.demo.transaction import (
 )
 
 ACCOUNTS_DEFAULT = 160
-"""Give about 20,000 lines."""
+"""About 20,000 lines."""
 
 SEED_DEFAULT = 298
 
@@ -43,7 +44,7 @@ _MONTHS = 45
 _OPENING_MONTHS = 28
 _BANKS = ("AB", "CD", "EF", "GH", "IJ", "KL", "MN", "OP", "QR", "ST", "UV", "WX", "YZ")
 _SOURCE = "G"
-"""The `src` column: generated, and never to be taken for the real data."""
+"""The `src` column: marks generated lines, never to be taken for the real data."""
 
 _CROWN = 100
 """Hellers."""
@@ -60,17 +61,17 @@ _ORDER_CROWNS = {
     "POJISTNE": (2, 16, 120, 480, 990, 3_900, 7_800),
 }
 _ORDER_SYMBOLS = ("SIPO", " ", "POJISTNE", " ")
-"""What an account's first, second, third and fourth standing order is for."""
+"""The purposes of an account's first, second, third and fourth standing order."""
 
 _ORDERS_BELOW = (0.35, 0.60, 0.80, 0.92)
-"""The shares of accounts with no standing order, with at most one, two, three."""
+"""The shares of accounts without a standing order, with at most one, two, three."""
 
 _FEE = 1_460
 _OVERDRAFT_MAX = 17_000 * _CROWN
 
 
 def generate(accounts: int = ACCOUNTS_DEFAULT, seed: int = SEED_DEFAULT) -> Iterator[BankTransaction]:
-    """Make the histories of `accounts` accounts; about 125 lines an account, in file order."""
+    """Generate the histories of `accounts` accounts, about 125 lines each, in file order."""
     if accounts < 1:
         raise ValueError("at least one account is needed")
     open_accounts = [_Account(number, seed) for number in range(accounts)]
@@ -80,7 +81,7 @@ def generate(accounts: int = ACCOUNTS_DEFAULT, seed: int = SEED_DEFAULT) -> Iter
         lines: list[BankTransaction] = []
         for account in open_accounts:
             if account.first_month <= month <= account.last_month:
-                lines += account.month(month, first, last)
+                lines += account.lines_of_month(month, first, last)
         lines.sort(key=_file_order)
         for line in lines:
             trans_id += 1
@@ -93,14 +94,14 @@ def _file_order(line: BankTransaction) -> tuple[str, int, int]:
 
 
 def _days(month: int) -> tuple[int, int]:
-    """Give the first and the last day of a month, as ordinals; month 0 is January of the first year."""
+    """Return the first and the last day of a month, as ordinals; month 0 is January of the first year."""
     year, index = divmod(month, 12)
     next_year, next_index = divmod(month + 1, 12)
     first = date(FIRST_YEAR + year, index + 1, 1)
     return first.toordinal(), date(FIRST_YEAR + next_year, next_index + 1, 1).toordinal() - 1
 
 
-class _Order:
+class _StandingOrder:
     """A standing order: the same amount to the same partner each month."""
 
     __slots__ = ("account", "amount", "bank", "day", "symbol")
@@ -112,8 +113,19 @@ class _Order:
         self.bank, self.account = _partner(random)
 
 
+class _Movement(NamedTuple):
+    """Money that comes in or goes out; the columns of its line."""
+
+    side: str
+    operation: str
+    amount: int
+    k_symbol: str = ""
+    bank: str = ""
+    account: str = ""
+
+
 class _Account:
-    """An account: its habits, fixed when it is opened, and its state, which each line moves on."""
+    """An account: its habits, fixed when opened, and its state, which each line advances."""
 
     __slots__ = (
         "account_id",
@@ -144,7 +156,7 @@ class _Account:
         self.comfort = _whole(random, 15_000, 65_000) * _CROWN
         share = random.random()
         count = sum(share > below for below in _ORDERS_BELOW)
-        self.orders = [_Order(random, symbol) for symbol in _ORDER_SYMBOLS[:count]]
+        self.orders = [_StandingOrder(random, symbol) for symbol in _ORDER_SYMBOLS[:count]]
         self.orders_from = self.first_month + _whole(random, 1, 6)
         self.overdraws = random.random() < 0.04
         self.has_card = random.random() < 0.06
@@ -152,19 +164,19 @@ class _Account:
         self.seq = 0
         self.lines: list[BankTransaction] = []
 
-    def month(self, month: int, first: int, last: int) -> list[BankTransaction]:
-        """Make the lines of one month, whose first and last day are given."""
+    def lines_of_month(self, lines_of_month: int, first: int, last: int) -> list[BankTransaction]:
+        """Generate the lines of one month, given its first and last day."""
         self.lines = []
         start = first
-        if month == self.first_month:
+        if lines_of_month == self.first_month:
             start = first + _whole(self.random, 0, 19)
-            self._line(start, CREDIT, CASH_IN, _whole(self.random, 2, 11) * 100 * _CROWN)
+            self._line(start, _Movement(CREDIT, CASH_IN, _whole(self.random, 2, 11) * 100 * _CROWN))
         plan = self._income(start, last) + self._spending(start, last)
-        if month >= self.orders_from:
+        if lines_of_month >= self.orders_from:
             plan += [(min(first + order.day, last), 1, order) for order in self.orders]
-        for day, _, what in sorted(plan, key=_by_day):
-            self._act(day, what)
-        self._close_month(month, last)
+        for day, _, action in sorted(plan, key=_by_day):
+            self._act(day, action)
+        self._close_month(lines_of_month, last)
         return self.lines
 
     def _income(self, first: int, last: int) -> list[tuple[int, int, object]]:
@@ -188,83 +200,68 @@ class _Account:
             plan.append((_whole(random, first, last), 4, CARD))
         return plan
 
-    def _act(self, day: int, what: object) -> None:
-        """Do one planned thing, as far as the balance allows it."""
+    def _act(self, day: int, action: object) -> None:
+        """Perform one planned action, as far as the balance allows."""
         random = self.random
-        if isinstance(what, _Order):
-            if self._can_spend(what.amount):
-                self._line(day, DEBIT, REMITTANCE, what.amount, what.symbol, what.bank, what.account)
-        elif what == COLLECTION:
+        if isinstance(action, _StandingOrder):
+            if self._can_spend(action.amount):
+                partner = (action.bank, action.account)
+                self._line(day, _Movement(DEBIT, REMITTANCE, action.amount, action.symbol, *partner))
+        elif action == COLLECTION:
             extra = self.salary // 200 * _CROWN if random.random() < 0.08 else 0
-            self._line(day, CREDIT, COLLECTION, self.salary + extra, "", *self.employer)
-        elif what == CASH_IN:
-            self._line(day, CREDIT, CASH_IN, _drawn(random, _CASH_IN_CROWNS))
-        elif what == CARD:
-            self._spend(day, DEBIT, CARD, _drawn(random, _CARD_CROWNS), "0")
-        elif what == CASH_OUT:
-            self._spend(day, DEBIT, CASH_OUT, self._cash_wanted())
+            self._line(day, _Movement(CREDIT, COLLECTION, self.salary + extra, "", *self.employer))
+        elif action == CASH_IN:
+            self._line(day, _Movement(CREDIT, CASH_IN, _drawn(random, _CASH_IN_CROWNS)))
+        elif action == CARD:
+            self._spend(day, _Movement(DEBIT, CARD, _drawn(random, _CARD_CROWNS), account="0"))
+        elif action == CASH_OUT:
+            self._spend(day, _Movement(DEBIT, CASH_OUT, self._withdrawal_amount()))
         else:
-            self._spend(day, CASH_DEBIT, CASH_OUT, _drawn(random, _LARGE_CASH_CROWNS))
+            self._spend(day, _Movement(CASH_DEBIT, CASH_OUT, _drawn(random, _LARGE_CASH_CROWNS)))
 
-    def _cash_wanted(self) -> int:
-        """Take what is above the comfortable balance in two or three goes, else a little; whole hundreds."""
+    def _withdrawal_amount(self) -> int:
+        """Choose an amount that brings the balance to the comfortable level in two or three withdrawals, else a little.
+
+        Whole hundreds of crowns.
+        """
         excess = self.balance - self.comfort
         part = excess if excess > 0 else self.balance if self.balance > 0 else 0
         weight = 0.25 + 0.5 * self.random.random() if excess > 0 else 0.04 + 0.20 * self.random.random()
-        wanted = int(part * weight)
+        withdrawal = int(part * weight)
         if self.overdraws and self.random.random() < 0.15:
-            wanted = max(self.balance, 0) + int(self.random.random() * _OVERDRAFT_MAX / 4)
-        return max(2, wanted // (100 * _CROWN)) * 100 * _CROWN
+            withdrawal = max(self.balance, 0) + int(self.random.random() * _OVERDRAFT_MAX / 4)
+        return max(2, withdrawal // (100 * _CROWN)) * 100 * _CROWN
 
     def _can_spend(self, amount: int) -> bool:
         return self.balance - amount >= (-_OVERDRAFT_MAX if self.overdraws else 100 * _CROWN)
 
-    def _spend(self, day: int, side: str, operation: str, amount: int, partner: str = "") -> None:
-        if self._can_spend(amount):
-            self._line(day, side, operation, amount, "", "", partner)
+    def _spend(self, day: int, movement: _Movement) -> None:
+        if self._can_spend(movement.amount):
+            self._line(day, movement)
 
-    def _close_month(self, month: int, last: int) -> None:
-        """Interest on the balance, of 4.3 % a year, or penalty interest; after the first months a fee."""
+    def _close_month(self, lines_of_month: int, last: int) -> None:
+        """Add interest on the balance, of 4.3 % a year, or penalty interest; after the first months a fee."""
         interest = abs(self.balance) * 43 // 12_000
         if self.balance < 0:
-            self._line(last, DEBIT, CASH_OUT, max(10, interest), "SANKC. UROK")
+            self._line(last, _Movement(DEBIT, CASH_OUT, max(10, interest), "SANKC. UROK"))
         elif interest:
-            self._line(last, CREDIT, INTEREST, interest, "UROK")
-        if month > self.first_month + 4 and self.balance > _FEE:
+            self._line(last, _Movement(CREDIT, INTEREST, interest, "UROK"))
+        if lines_of_month > self.first_month + 4 and self.balance > _FEE:
             fee = _FEE if self.random.random() < 0.85 else 30 * _CROWN
-            self._line(last, DEBIT, CASH_OUT, fee, "SLUZBY")
+            self._line(last, _Movement(DEBIT, CASH_OUT, fee, "SLUZBY"))
 
-    def _line(
-        self,
-        day: int,
-        side: str,
-        operation: str,
-        amount: int,
-        k_symbol: str = "",
-        bank: str = "",
-        account: str = "",
-    ) -> None:
+    def _line(self, day: int, movement: _Movement) -> None:
+        side, operation, amount, k_symbol, bank, account = movement
         delta = amount if side == CREDIT else -amount
         self.balance += delta
         self.seq += 1
         text = date.fromordinal(day).isoformat()
         self.lines.append(
             BankTransaction(
-                0,
-                self.account_id,
-                text,
-                side,
-                operation,
-                amount,
-                self.balance,
-                k_symbol,
-                bank,
-                account,
-                self.seq,
-                delta,
-                _SOURCE,
+                0, self.account_id, text, side, operation, amount, self.balance, k_symbol, bank, account, self.seq,
+                delta, _SOURCE,
             )
-        )
+        )  # fmt: skip
 
 
 def _by_day(planned: tuple[int, int, object]) -> tuple[int, int]:
@@ -282,7 +279,7 @@ def _partner(random: Random) -> tuple[str, str]:
 
 
 def _drawn(random: Random, crowns: tuple[int, ...]) -> int:
-    """Draw an amount of whole crowns, in hellers, from a table of what is reached at each of `_SHARES`."""
+    """Draw an amount of whole crowns, in hellers, from a table of the quantiles at `_SHARES`."""
     share = random.random()
     upper = 1
     while share > _SHARES[upper]:

@@ -1,7 +1,7 @@
-"""How the story is told: numbered acts, short sentences, commands to try, small tables, checks.
+"""Output of the story: numbered acts, short sentences, commands to try, small tables, checks.
 
-Told to a pair of functions, so that it can also be kept silent (`-o json`): what is told and what happens never
-depend on each other. Every check is kept, told or not.
+Output goes through a pair of functions, so that a narrator can be silent (`-o json`): the events never depend on the
+output. Every check is recorded, printed or not.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WIDTH = 96
 
 
 class Check:
-    """Something that must hold, and whether it did."""
+    """A condition of the story, with its expected and actual values."""
 
     __slots__ = ("actual", "expected", "name", "ok")
 
@@ -28,11 +28,11 @@ class Check:
         self.ok = expected == actual
 
     def as_dict(self) -> dict[str, object]:
-        """The check as facts."""
+        """Return the check as facts."""
         return {"name": self.name, "ok": self.ok, "expected": self.expected, "actual": self.actual}
 
 
-def _plain(text: str, style: str) -> str:  # noqa: ARG001 - the signature is that of a real one
+def _plain(text: str, style: str) -> str:  # noqa: ARG001 - the signature of a real style function
     return text
 
 
@@ -41,7 +41,7 @@ def _unwatched(total: int) -> Progress:
 
 
 class Narrator:
-    """Tells the story, or keeps silent when it is given nothing to write with."""
+    """Prints the story, or stays silent without a function to write with."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Narrator:
         self.checks: list[Check] = []
 
     def line(self, text: str = "") -> None:
-        """Write one line as it is; of several empty ones together only one."""
+        """Write one line unchanged; several empty lines collapse into one."""
         if self._write is not None and (text or self._last):
             self._write(text)
             self._last = text
@@ -72,7 +72,7 @@ class Narrator:
         self.line(self._style(f"{self._acts}. {title}", "title"))
 
     def say(self, text: str) -> None:
-        """Tell some sentences, wrapped."""
+        """Print some sentences, wrapped."""
         words, line = printable(text).split(), "  "
         for word in words:
             if len(line) + len(word) > _WIDTH and line.strip():
@@ -86,30 +86,30 @@ class Narrator:
         self.line("    " + self._style(f"$ {printable(text)}", "command"))
 
     def table(self, headings: list[str], rows: list[list[object]]) -> None:
-        """Show a small table; numbers stand to the right."""
+        """Show a small table; numbers are aligned to the right."""
         cells = [[_cell(value) for value in row] for row in rows]
         alignment = ["right" if isinstance(value, int) else "left" for value in rows[0]]
-        first, *others = aligned(headings, cells, alignment).splitlines()
+        first, *body = aligned(headings, cells, alignment).splitlines()
         self.line()
         self.line("    " + self._style(first, "headings"))
-        for line in others:
+        for line in body:
             self.line("    " + line)
         self.line()
 
-    def check(self, name: str, expected: object, actual: object) -> bool:
-        """Hold what was expected against what came, and tell it."""
-        check = Check(name, expected, actual)
-        self.checks.append(check)
-        if check.ok:
+    def check_equal(self, name: str, expected: object, actual: object) -> bool:
+        """Compare the expected with the actual value, and print the result."""
+        check_equal = Check(name, expected, actual)
+        self.checks.append(check_equal)
+        if check_equal.ok:
             self.line(f"  {self._style('ok', 'ok')}    {name}: {_cell(actual)}")
         else:
             self.line(
                 f"  {self._style('FAILED', 'failed')} {name}: expected {_cell(expected)}, got {_cell(actual)}"
             )
-        return check.ok
+        return check_equal.ok
 
     def progress(self, total: int) -> Progress:
-        """Begin to count something that may take long, up to `total`."""
+        """Begin a progress line up to `total`."""
         return self._progress(total)
 
     def pause(self, *commands: str) -> None:

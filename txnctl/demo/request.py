@@ -1,9 +1,9 @@
 """A bank transaction as messages of the request topic, and back.
 
-Key: whose balance changes. It is the account's number, or `bank:IJ`, a partner bank's settlement account.
-Value: JSON of one line, readable in `txnctl consume`; `delta` is exact decimal text. Event time: the date, at
-midnight UTC. A remittance is two requests, the account minus and the partner bank's settlement account plus.
-The two belong together, so they are sent in one transaction. No two requests share both `id` and key.
+Key: the account whose balance changes, as its number, or `bank:IJ`, a partner bank's settlement account. Value: JSON on
+one line, readable in `txnctl consume`; `delta` is exact decimal text. Event time: the date, at midnight UTC. A
+remittance is two requests, the account minus and the partner bank's settlement account plus, sent in one transaction.
+No two requests share both `id` and key.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _DAY_MS = 86_400_000
 _SETTLEMENT = "bank:"
 
 
-class Request:
-    """One change of one balance that is asked for: the message to be sent."""
+class BalanceChange:
+    """The request to change one balance: the message to be sent."""
 
     __slots__ = ("delta", "event_time", "key", "trans_id", "value")
 
@@ -33,24 +33,24 @@ class Request:
 
 
 def settlement_key(bank: str) -> str:
-    """Name the settlement account of a partner bank."""
+    """Return the key of a partner bank's settlement account."""
     return _SETTLEMENT + bank
 
 
 def is_settlement(key: str) -> bool:
-    """Whether a key is a partner bank's, and not an account's."""
+    """Report whether a key is a partner bank's, and not an account's."""
     return key.startswith(_SETTLEMENT)
 
 
-def requests_of(transaction: BankTransaction) -> list[Request]:
-    """Give the messages of a bank transaction: two for a remittance, one for all others."""
-    asked = [_request(transaction, str(transaction.account_id), transaction.delta)]
+def requests_of(transaction: BankTransaction) -> list[BalanceChange]:
+    """Return the messages of a bank transaction: two for a remittance, else one."""
+    changes = [_request(transaction, str(transaction.account_id), transaction.delta)]
     if transaction.is_remittance:
-        asked.append(_request(transaction, settlement_key(transaction.bank), -transaction.delta))
-    return asked
+        changes.append(_request(transaction, settlement_key(transaction.bank), -transaction.delta))
+    return changes
 
 
-def _request(transaction: BankTransaction, key: str, delta: int) -> Request:
+def _request(transaction: BankTransaction, key: str, delta: int) -> BalanceChange:
     facts = {
         "id": transaction.trans_id,
         "date": transaction.date,
@@ -66,11 +66,11 @@ def _request(transaction: BankTransaction, key: str, delta: int) -> Request:
         facts["symbol"] = symbol
     event_time = (date.fromisoformat(transaction.date).toordinal() - _EPOCH) * _DAY_MS
     value = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
-    return Request(key, transaction.trans_id, delta, event_time, value)
+    return BalanceChange(key, transaction.trans_id, delta, event_time, value)
 
 
 def read_request(key: bytes | None, value: bytes | None) -> tuple[str, int, int]:
-    """Read whose balance changes, the id and the change from a message; ValueError if it is no request."""
+    """Parse account, id and change from a message; ValueError if the message is not a request."""
     try:
         facts = json.loads(value or b"")
         return (key or b"").decode(), int(facts["id"]), parse_hellers(facts["delta"])

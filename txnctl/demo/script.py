@@ -1,12 +1,12 @@
-"""The bank's lines, divided into what happens before, during and after the transfer that stays open.
+"""The bank's lines, divided into those before, during and after the transfer that stays open.
 
     opening      ordinary business
     transfer     the remittance that is left open in its transaction
-    meanwhile    what arrives while it is open
-    closing      what comes after it
+    meanwhile    lines that arrive while the transfer is open
+    closing      lines after the transfer
 
-The parts are the lines in their order, none left out. So at the end of each part every account's balance is known:
-it is the balance column of the account's last line so far.
+The parts are the lines in their order, none left out. So at the end of each part every account's balance is known: the
+balance column of the account's last line so far.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from txnctl.demo.transaction import BankTransaction
 
 _OPENING_SHARE = 0.4
 _NEAR_SHARE = 0.01
-"""From the first remittance after the opening on, the largest among so many lines is taken."""
+"""The largest remittance is chosen among this share of the lines, from the first remittance after the opening on."""
 
 _MEANWHILE_SHARE_OF_REST = 2 / 3
 
 
 class Script:
-    """Lines and where they are divided."""
+    """Lines and their division."""
 
     __slots__ = ("_meanwhile_end", "_transfer_at", "lines")
 
     def __init__(self, lines: list[BankTransaction]) -> None:
-        wanted = int(len(lines) * _OPENING_SHARE)
-        remittances = [place for place, line in enumerate(lines) if line.is_remittance]
+        opening_lines = int(len(lines) * _OPENING_SHARE)
+        remittances = [index for index, line in enumerate(lines) if line.is_remittance]
         if not remittances:
             raise InvalidValue(
                 "there is no remittance (PREVOD NA UCET) among the transactions",
-                hint="the demo leaves one open; take more accounts, or another file",
+                hint="The demo leaves a remittance open; take more accounts, or another file.",
             )
         self.lines = lines
         # Standing orders come on a few days of a month: hundreds of lines may lie between two remittances.
-        first = next((place for place in remittances if place >= wanted), remittances[-1])
-        near = [place for place in remittances if first <= place <= first + len(lines) * _NEAR_SHARE]
-        self._transfer_at = max(near, key=lambda place: lines[place].amount)
+        first = next((index for index in remittances if index >= opening_lines), remittances[-1])
+        near = [index for index in remittances if first <= index <= first + len(lines) * _NEAR_SHARE]
+        self._transfer_at = max(near, key=lambda index: lines[index].amount)
         rest = len(lines) - self._transfer_at - 1
         self._meanwhile_end = self._transfer_at + 1 + int(rest * _MEANWHILE_SHARE_OF_REST)
 
@@ -63,25 +63,25 @@ class Script:
         return self.lines[self._meanwhile_end :]
 
     def balances_before_transfer(self) -> dict[str, int]:
-        """Give every account's balance as the data has it before the transfer."""
+        """Return every account's balance before the transfer, by the data."""
         return _balances(self.opening)
 
     def balances_after_meanwhile(self) -> dict[str, int]:
-        """Give every account's balance as the data has it when the transfer and what waited for it are done."""
+        """Return every account's balance after the transfer and the lines behind it, by the data."""
         return _balances(self.lines[: self._meanwhile_end])
 
     def balances_at_end(self) -> dict[str, int]:
-        """Give every account's last balance."""
+        """Return every account's last balance."""
         return _balances(self.lines)
 
 
 def messages_of(lines: list[BankTransaction]) -> int:
-    """Count the requests: one a line, and one more for each remittance."""
+    """Count the requests: one for each line, two for a remittance."""
     return len(lines) + sum(line.is_remittance for line in lines)
 
 
 def remitted_by_bank(lines: list[BankTransaction]) -> dict[str, int]:
-    """Sum up what went to each partner bank."""
+    """Sum up the remittances to each partner bank."""
     totals: dict[str, int] = {}
     for line in lines:
         if line.is_remittance:

@@ -7,8 +7,8 @@
     5  abort               a transfer that monitor saw, and settle never applies
     6  the audit           `txnctl pipeline audit`, every balance against the data's own
 
-`python -m txnctl.demo.spark_story [--accounts N] [--seed N] [--data FILE]` tells it, in a store of its own that is
-removed at the end. Exit code 1 if a check failed.
+`python -m txnctl.demo.spark_story [--accounts N] [--seed N] [--data FILE]` plays the story in a store of its own that
+is removed at the end. Exit code 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from txnctl.demo.clients import ACCOUNTS, REQUESTS, ClientA1, ClientA2, balances
 from txnctl.demo.generator import SEED_DEFAULT, generate
 from txnctl.demo.narrator import Narrator
 from txnctl.demo.script import Script, messages_of
-from txnctl.demo.spark_watch import Driver
+from txnctl.demo.spark_watch import SparkDriver
 from txnctl.demo.transaction import COLUMNS, DEBIT, REMITTANCE, BankTransaction
 from txnctl.pipelines.hellers import format_hellers
-from txnctl.spark.runtime.scratch import scratch
+from txnctl.spark.runtime.scratch import scratch_directory
 
 ACCOUNTS_OF_STORY = 40
 _BATCHES = 25
@@ -41,8 +41,8 @@ _FALSE_TRANSFER_HELLERS = 1_000_000_00
 _MONEY = ("amount", "balance", "delta")
 
 
-class Stage:
-    """The store, who sends, who drives, and what was sent so far."""
+class SparkStage:
+    """The store, the clients, the driver, and the count of sent requests."""
 
     def __init__(self, store: Store, directory: str, script: Script, narrator: Narrator) -> None:
         self.store = store
@@ -50,41 +50,41 @@ class Stage:
         self.script = script
         self.narrator = narrator
         self.sent = 0
-        """Requests sent, whatever became of their transaction."""
+        """Requests sent, whatever the outcome of their transaction."""
         store.create_topic(REQUESTS)
         store.create_table(ACCOUNTS)
         self.a2 = ClientA2(store)
-        # Few in a micro-batch, so that catching up has a middle to be killed in.
-        self.driver = Driver(store, directory, messages=len(script.lines) // _BATCHES + 1)
+        # Micro-batches are small, so that the driver can be killed between two of them.
+        self.driver = SparkDriver(store, directory, messages=len(script.lines) // _BATCHES + 1)
 
     def send(self, lines: list[BankTransaction]) -> int:
-        """Let A1 and A2 send lines, both at the same time; give the number of requests."""
+        """Let A1 and A2 send lines, both at the same time; return the number of requests."""
         remittances = [line for line in lines if line.is_remittance]
-        others = [line for line in lines if not line.is_remittance]
-        with ClientA1(self.store.path, others):
+        plain_lines = [line for line in lines if not line.is_remittance]
+        with ClientA1(self.store.path, plain_lines):
             for line in remittances:
                 self.a2.remit(line)
         self.sent += messages_of(lines)
         return messages_of(lines)
 
     def leave_open(self, line: BankTransaction) -> Transaction:
-        """Let A2 send a remittance and not commit it."""
+        """Let A2 send a remittance without a commit."""
         self.sent += _TRANSFER_MESSAGES
         return self.a2.leave_open(line)
 
-    def check_settled(self, what: str, expected: dict[str, int]) -> None:
-        """Hold the table against the data."""
-        check_balances(what, balances(self.store), expected, self.narrator)
+    def check_settled(self, name: str, expected: dict[str, int]) -> None:
+        """Compare the table with the data."""
+        check_balances(name, balances(self.store), expected, self.narrator)
 
     def close(self) -> None:
-        """Let everybody go."""
+        """Stop the driver and close the clients."""
         self.driver.stop()
         self.a2.close()
 
 
 def play(store: Store, directory: str, script: Script, narrator: Narrator) -> None:
-    """Play all acts. Whether every check held is in `narrator.checks`."""
-    stage = Stage(store, directory, script, narrator)
+    """Play all acts. The results of all checks are in `narrator.checks`."""
+    stage = SparkStage(store, directory, script, narrator)
     try:
         _the_bank(stage)
         _ordinary_business(stage)
@@ -96,7 +96,7 @@ def play(store: Store, directory: str, script: Script, narrator: Narrator) -> No
     _audit(stage)
 
 
-def _the_bank(stage: Stage) -> None:
+def _the_bank(stage: SparkStage) -> None:
     tell, lines = stage.narrator, stage.script.lines
     tell.act("The bank, on Spark")
     tell.say(
@@ -114,21 +114,21 @@ def _the_bank(stage: Stage) -> None:
     tell.say(f"The driver is process {stage.driver.pid}, its JVM process {stage.driver.jvm}.")
 
 
-def _ordinary_business(stage: Stage) -> None:
+def _ordinary_business(stage: SparkStage) -> None:
     tell = stage.narrator
     tell.act("Ordinary business")
     sent = stage.send(stage.script.opening)
     stage.driver.wait_until_settled()
     stage.driver.wait_until_seen(stage.sent)
     tell.say(f"A1 and A2 send {sent:,} requests, while both queries run.")
-    tell.check("messages monitor saw", stage.sent, stage.driver.seen)
+    tell.check_equal("messages monitor saw", stage.sent, stage.driver.seen)
     stage.check_settled("settle agrees with the data so far", stage.script.balances_before_transfer())
 
 
-def _a_transfer_is_open(stage: Stage) -> tuple[Transaction, str, int]:
+def _a_transfer_is_open(stage: SparkStage) -> tuple[Transaction, str, int]:
     tell, line = stage.narrator, stage.script.transfer
     tell.act("A transfer stays open: settle stands still, monitor goes on")
-    bound = stage.driver.through()
+    bound = stage.driver.settled_through()
     dirty = stage.driver.uncommitted
     txn = stage.leave_open(line)
     behind = stage.send(stage.script.meanwhile)
@@ -140,31 +140,35 @@ def _a_transfer_is_open(stage: Stage) -> tuple[Transaction, str, int]:
         f"READ_COMMITTED: its micro-batches end at maxReadPosition, before the first message of {txn.id}. monitor "
         f"reads on; its reserves are {format_hellers(stage.driver.reserves, grouped=True)}."
     )
-    tell.check("messages monitor saw, those of the open transfer included", stage.sent, stage.driver.seen)
-    tell.check(
+    tell.check_equal(
+        "messages monitor saw, those of the open transfer included", stage.sent, stage.driver.seen
+    )
+    tell.check_equal(
         "of them uncommitted when it saw them", True, stage.driver.uncommitted - dirty >= _TRANSFER_MESSAGES
     )
-    tell.check("the last message that is settled, the same as before", bound, stage.driver.through())
-    tell.check("requests blocked for settle, all behind the transfer", behind, lag["blocked"])
+    tell.check_equal(
+        "the last message that is settled, the same as before", bound, stage.driver.settled_through()
+    )
+    tell.check_equal("requests blocked for settle, all behind the transfer", behind, lag["blocked"])
     stage.check_settled("settle still has the balances from before", stage.script.balances_before_transfer())
     return txn, bound, behind
 
 
-def _commit(stage: Stage, txn: Transaction, bound: str, behind: int) -> None:
+def _commit(stage: SparkStage, txn: Transaction, bound: str, behind: int) -> None:
     tell, driver = stage.narrator, stage.driver
     tell.act("Commit; the driver is killed in the middle of catching up")
     txn.commit()
     waiting = behind + _TRANSFER_MESSAGES
     driver.wait_until_moved(bound)
     killed = driver.kill()
-    middle = driver.through()
+    middle = driver.settled_through()
     tell.say(
         f"{txn.id} is committed, and {waiting:,} requests are free at once. settle takes them in micro-batches, each "
         f"of which is one transaction. The driver, process {killed}, is killed (SIGKILL), and its JVM with it; settled "
         f"is what stands in the store, through {middle}."
     )
     last = str(stage.store.reports.last_message_id(REQUESTS, IsolationLevel.READ_COMMITTED))
-    tell.check("the driver was killed in the middle", True, bound != middle != last)
+    tell.check_equal("the driver was killed in the middle", True, bound != middle != last)
     driver.start()
     driver.wait_until_settled()
     driver.wait_until_seen(stage.sent)
@@ -172,11 +176,11 @@ def _commit(stage: Stage, txn: Transaction, bound: str, behind: int) -> None:
         f"A new driver, process {driver.pid}, starts from the same checkpoints. A micro-batch that its predecessor had "
         "applied and not reported to Spark comes again, and is found applied."
     )
-    tell.check("messages monitor saw over both drivers", stage.sent, driver.seen)
+    tell.check_equal("messages monitor saw over both drivers", stage.sent, driver.seen)
     stage.check_settled("settle agrees with the data again", stage.script.balances_after_meanwhile())
 
 
-def _abort(stage: Stage) -> None:
+def _abort(stage: SparkStage) -> None:
     tell = stage.narrator
     tell.act("A transfer is aborted")
     txn = stage.leave_open(false := _false_transfer(stage.script))
@@ -189,11 +193,11 @@ def _abort(stage: Stage) -> None:
         f"{sent:,} requests follow, and A2 aborts it: the customer has recalled it. monitor had counted it; settle "
         "applies what is behind it and never learns of it."
     )
-    tell.check("messages monitor saw, the aborted ones included", stage.sent, stage.driver.seen)
+    tell.check_equal("messages monitor saw, the aborted ones included", stage.sent, stage.driver.seen)
     stage.check_settled("settle agrees with the data to the end", stage.script.balances_at_end())
 
 
-def _audit(stage: Stage) -> None:
+def _audit(stage: SparkStage) -> None:
     tell = stage.narrator
     tell.act("The audit")
     data = os.path.join(stage.directory, "bank.csv")
@@ -201,16 +205,16 @@ def _audit(stage: Stage) -> None:
     words = ["pipeline", "audit", REQUESTS, "--table", ACCOUNTS, "--data", data, "-o", "json"]
     with child.start("txnctl", *words, "--store", stage.store.path, stdin=PIPE) as process:
         assert process.stdout is not None
-        said = process.stdout.read()
+        output = process.stdout.read()
         if process.wait() != 0:
             raise child.failure("the audit", process)
-    found = json.loads(said)
+    report = json.loads(output)
     tell.say(
         "txnctl pipeline audit adds up the committed topic anew, and holds it against the table and the data."
     )
-    tell.check("accounts whose balances differ anywhere", 0, found["differing"])
-    tell.check("messages that are no requests", 0, found["skipped"])
-    tell.check(
+    tell.check_equal("accounts whose balances differ anywhere", 0, report["differing"])
+    tell.check_equal("messages that are no requests", 0, report["skipped"])
+    tell.check_equal(
         "problems that the full verification of the store finds",
         0,
         len(to_json(stage.store.maintenance.verify_store())),
@@ -218,7 +222,7 @@ def _audit(stage: Stage) -> None:
 
 
 def write_csv(lines: list[BankTransaction], path: str) -> None:
-    """Write lines as the file that they could have come from."""
+    """Write lines as a CSV file of bank data."""
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
@@ -230,7 +234,7 @@ def write_csv(lines: list[BankTransaction], path: str) -> None:
 def _false_transfer(script: Script) -> BankTransaction:
     """Make up a transfer that is not in the data."""
     line, last = script.transfer, script.lines[-1]
-    number = max(each.trans_id for each in script.lines) + 1
+    number = max(bank_line.trans_id for bank_line in script.lines) + 1
     amount = _FALSE_TRANSFER_HELLERS
     return BankTransaction(
         number, line.account_id, last.date, DEBIT, REMITTANCE, amount, 0, "", line.bank, line.account, 0, -amount, ""
@@ -246,7 +250,7 @@ def _lines(arguments: argparse.Namespace) -> list[BankTransaction]:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Tell the story; 0 if every check held."""
+    """Play the story; return 0 if every check held."""
     parser = argparse.ArgumentParser(
         prog="python -m txnctl.demo.spark_story", description="The bank's story on Spark."
     )
@@ -256,7 +260,7 @@ def main(words: list[str] | None = None) -> int:
     arguments = parser.parse_args(words)
     narrator = Narrator(lambda text: print(text, flush=True))
     try:
-        with scratch() as directory:
+        with scratch_directory() as directory:
             Store.create(path := os.path.join(directory, "store"))
             with Store.open(path, program="demo on Spark") as store:
                 play(store, directory, Script(_lines(arguments)), narrator)

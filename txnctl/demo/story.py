@@ -2,15 +2,15 @@
 
     1  the bank            topics, a table, and two subscriptions with different isolation levels
     2  ordinary business   A1 and A2 send; E books; D watches
-    3  a transfer is open  A2 does not commit one; thousands of requests arrive behind it
+    3  a transfer is open  A2 does not commit a transfer; thousands of requests arrive behind it
     4  E stands still      and why; D sees everything
-    5  commit              E goes on; it is killed in the middle of its work; another E takes over
+    5  commit              E goes on, and is killed in the middle of the work; a second E takes over
     6  abort               a transfer that D saw and E never does
     7  the audit           every balance against the data's own
 
-Each act tells what it does, checks what it claims and gives its numbers as facts. It builds on what the act before
-left in the store. Everything happens through the public interfaces: client A1 is a process of its own, `txnctl
-produce`, and so is the E that is killed; A2, D and the other E are this process.
+Each act describes the actions, checks the claims and returns the numbers as facts. An act builds on the store as the
+previous act left it. Everything happens through the public interfaces: client A1 is a separate process, `txnctl
+produce`, and so is the E that is killed; A2, D and the second E are this process.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _STAND_STILL_S = 0.25
 """How long E is watched standing still."""
 
 _RELEASE_S = 5.0
-"""How long a new E waits for what a dead one had; it takes a moment at most."""
+"""How long a new E waits for the messages of a dead E; usually they are free at once."""
 
 _TRANSFER_MESSAGES = 2
 _FALSE_TRANSFER_HELLERS = 1_000_000_00
 
 
-class Stage:
-    """The store, who acts on it, and what was sent so far."""
+class StoryStage:
+    """The store, the actors, and the count of sent requests."""
 
     def __init__(self, store: Store, path: str, script: Script, narrator: Narrator) -> None:
         self.store = store
@@ -61,7 +61,7 @@ class Stage:
         self.script = script
         self.narrator = narrator
         self.sent = 0
-        """Requests sent, whatever became of their transaction."""
+        """Requests sent, whatever the outcome of their transaction."""
         store.create_topic(REQUESTS)
         store.create_topic(BALANCES)
         store.create_table(ACCOUNTS)
@@ -70,37 +70,37 @@ class Stage:
         self.business = BusinessE(store)
 
     def send(self, lines: list[BankTransaction]) -> int:
-        """Let A1 and A2 send lines, both at the same time; give the number of requests."""
+        """Let A1 and A2 send lines, both at the same time; return the number of requests."""
         remittances = [line for line in lines if line.is_remittance]
-        others = [line for line in lines if not line.is_remittance]
-        sent = len(others)
+        plain_lines = [line for line in lines if not line.is_remittance]
+        sent = len(plain_lines)
         with self.narrator.progress(len(lines)) as progress:
-            with ClientA1(self.path, others):
+            with ClientA1(self.path, plain_lines):
                 for line in remittances:
                     sent += self.a2.remit(line)
                     progress.advance()
-            progress.advance(len(others))
+            progress.advance(len(plain_lines))
         self.sent += sent
         return sent
 
     def leave_open(self, line: BankTransaction) -> Transaction:
-        """Let A2 send a remittance and not commit it."""
+        """Let A2 send a remittance without a commit."""
         self.sent += _TRANSFER_MESSAGES
         return self.a2.leave_open(line)
 
     def bounds(self) -> tuple[str, str]:
-        """Give maxReadPosition and lastConfirmedEntry of the requests, from one moment."""
+        """Return maxReadPosition and lastConfirmedEntry of the requests, from one read."""
         stats = to_json(self.store.reports.topic_stats(REQUESTS))
         return str(stats["maxReadPosition"]), str(stats["lastConfirmedEntry"])
 
     def close(self) -> None:
-        """Let everybody go."""
+        """Close all actors."""
         for actor in (self.a2, self.monitor, self.business):
             actor.close()
 
 
 class OpenTransfer:
-    """A remittance in a transaction that is open, and what the topic's maxReadPosition was before it."""
+    """A remittance in an open transaction, and the topic's maxReadPosition before the remittance."""
 
     __slots__ = ("behind", "bound", "txn")
 
@@ -108,12 +108,12 @@ class OpenTransfer:
         self.txn = txn
         self.bound = bound
         self.behind = behind
-        """Requests that were sent after it, and count."""
+        """How many requests were sent after the remittance."""
 
 
 def play(store: Store, path: str, script: Script, narrator: Narrator) -> dict[str, object]:
-    """Play all acts; give their facts. Whether every check held is in `narrator.checks`."""
-    stage = Stage(store, path, script, narrator)
+    """Play all acts; return their facts. The results of all checks are in `narrator.checks`."""
+    stage = StoryStage(store, path, script, narrator)
     _the_bank(stage)
     facts: dict[str, object] = {"ordinary": _ordinary_business(stage)}
     transfer = _a_transfer_is_open(stage)
@@ -126,7 +126,7 @@ def play(store: Store, path: str, script: Script, narrator: Narrator) -> dict[st
     return facts
 
 
-def _the_bank(stage: Stage) -> None:
+def _the_bank(stage: StoryStage) -> None:
     tell, lines = stage.narrator, stage.script.lines
     tell.act("The bank")
     tell.say(
@@ -151,7 +151,7 @@ def _the_bank(stage: Stage) -> None:
     )
 
 
-def _ordinary_business(stage: Stage) -> dict[str, object]:
+def _ordinary_business(stage: StoryStage) -> dict[str, object]:
     tell, lines = stage.narrator, stage.script.opening
     tell.act("Ordinary business")
     sent = stage.send(lines)
@@ -168,13 +168,13 @@ def _ordinary_business(stage: Stage) -> dict[str, object]:
         f"on topic {BALANCES} and acknowledges the request: none of the three is ever there without the others. D "
         f"sees {watched:,}."
     )
-    tell.check("requests E booked", sent, booked)
-    tell.check("messages D saw", sent, watched)
+    tell.check_equal("requests E booked", sent, booked)
+    tell.check_equal("messages D saw", sent, watched)
     _check_e(stage, "E agrees with the data so far", stage.script.balances_before_transfer())
     return {"lines": len(lines), "messages": sent, "remittances": remittances, "booked": booked}
 
 
-def _a_transfer_is_open(stage: Stage) -> OpenTransfer:
+def _a_transfer_is_open(stage: StoryStage) -> OpenTransfer:
     tell, line = stage.narrator, stage.script.transfer
     tell.act("A transfer stays open")
     bound, _ = stage.bounds()
@@ -190,7 +190,7 @@ def _a_transfer_is_open(stage: Stage) -> OpenTransfer:
     return OpenTransfer(txn, bound, behind)
 
 
-def _e_stands_still(stage: Stage, transfer: OpenTransfer) -> dict[str, object]:
+def _e_stands_still(stage: StoryStage, transfer: OpenTransfer) -> dict[str, object]:
     tell = stage.narrator
     tell.act("E stands still, D sees everything")
     watched = stage.monitor.watch()
@@ -214,15 +214,17 @@ def _e_stands_still(stage: Stage, transfer: OpenTransfer) -> dict[str, object]:
         f"of the customers' money is up to date: {format_hellers(stage.monitor.customers_money, grouped=True)}."
     )
     lag = lags[BUSINESS]
-    tell.check("requests E was handed while the transfer is open", 0, booked)
-    tell.check("maxReadPosition, the same as before the transfer", transfer.bound, bound)
-    tell.check(
+    tell.check_equal("requests E was handed while the transfer is open", 0, booked)
+    tell.check_equal("maxReadPosition, the same as before the transfer", transfer.bound, bound)
+    tell.check_equal(
         "requests blocked for E, all that were sent behind the transfer", transfer.behind, lag["blocked"]
     )
-    tell.check("uncommitted requests, those of the transfer", _TRANSFER_MESSAGES, lag["uncommitted"])
-    tell.check("the transaction E is told it waits for", str(transfer.txn.id), _blocking(stage.business))
-    tell.check("messages D saw", transfer.behind + _TRANSFER_MESSAGES, watched)
-    tell.check("of them uncommitted at that moment", _TRANSFER_MESSAGES, stage.monitor.by_state["OPEN"])
+    tell.check_equal("uncommitted requests, those of the transfer", _TRANSFER_MESSAGES, lag["uncommitted"])
+    tell.check_equal(
+        "the transaction E is told it waits for", str(transfer.txn.id), _blocking(stage.business)
+    )
+    tell.check_equal("messages D saw", transfer.behind + _TRANSFER_MESSAGES, watched)
+    tell.check_equal("of them uncommitted at that moment", _TRANSFER_MESSAGES, stage.monitor.by_state["OPEN"])
     _check_e(stage, "E still has the balances from before", stage.script.balances_before_transfer())
     tell.pause(
         f"txnctl subscriptions lag {REQUESTS} --store {shlex.quote(stage.path)}",
@@ -239,7 +241,7 @@ def _e_stands_still(stage: Stage, transfer: OpenTransfer) -> dict[str, object]:
     }
 
 
-def _commit(stage: Stage, transfer: OpenTransfer) -> dict[str, object]:
+def _commit(stage: StoryStage, transfer: OpenTransfer) -> dict[str, object]:
     tell = stage.narrator
     tell.act("Commit; E is killed in the middle of its work, and nothing is booked twice")
     transfer.txn.commit()
@@ -248,7 +250,7 @@ def _commit(stage: Stage, transfer: OpenTransfer) -> dict[str, object]:
         f"The other bank answers, and A2 commits {transfer.txn.id}. At that instant maxReadPosition moves from "
         f"{transfer.bound} to {bound}."
     )
-    tell.check("maxReadPosition, now the last entry written", last, bound)
+    tell.check_equal("maxReadPosition, now the last entry written", last, bound)
     killed = _kill_an_e(stage, min(BATCH, transfer.behind + _TRANSFER_MESSAGES))
     began = perf_counter()
     stage.business = BusinessE(stage.store)
@@ -259,16 +261,18 @@ def _commit(stage: Stage, transfer: OpenTransfer) -> dict[str, object]:
         f"{ACCOUNTS}. It books {plural(caught_up, 'request')} in {milliseconds / 1000:.1f} s."
     )
     state = to_json(stage.store.reports.show_transaction(str(killed["transaction"])))["state"]
-    tell.check("what became of the killed E's transaction", "ABORTED", state)
-    tell.check("requests the new E booked, the transfer and all behind it", transfer.behind + 2, caught_up)
+    tell.check_equal("what became of the killed E's transaction", "ABORTED", state)
+    tell.check_equal(
+        "requests the new E booked, the transfer and all behind it", transfer.behind + 2, caught_up
+    )
     twice = sum(times > 1 for times in stage.business.received.values())
-    tell.check("requests that came to the new E twice", 0, twice)
+    tell.check_equal("requests that came to the new E twice", 0, twice)
     _check_e(stage, "E agrees with the data again", stage.script.balances_after_meanwhile())
     return {"maxReadPosition": bound, "caughtUp": caught_up, "caughtUpMs": milliseconds, "killed": killed}
 
 
-def _kill_an_e(stage: Stage, in_hand: int) -> dict[str, object]:
-    """Let an E that is a process of its own die with its work undone; nothing of it may show."""
+def _kill_an_e(stage: StoryStage, in_hand: int) -> dict[str, object]:
+    """Kill an E in a separate process before the commit; none of its work may show."""
     tell = stage.narrator
     stage.business.close()
     before, had = len(bookings(stage.store)), balances(stage.store)
@@ -278,16 +282,16 @@ def _kill_an_e(stage: Stage, in_hand: int) -> dict[str, object]:
         f"{killed['accounts']:,} accounts and acknowledges them in transaction {killed['transaction']}, and is killed "
         "(SIGKILL) before it commits."
     )
-    tell.check("requests the killed E had in hand", in_hand, killed["requests"])
+    tell.check_equal("requests the killed E had in hand", in_hand, killed["requests"])
     left = len(to_json(stage.store.reports.list_intents(ACCOUNTS)))
-    tell.check("balances the killed E had written, not committed", killed["accounts"], left)
-    tell.check("bookings of the killed E that can be seen", 0, len(bookings(stage.store)) - before)
+    tell.check_equal("balances the killed E had written, not committed", killed["accounts"], left)
+    tell.check_equal("bookings of the killed E that can be seen", 0, len(bookings(stage.store)) - before)
     seen = sum(had.get(key) != balance for key, balance in balances(stage.store).items())
-    tell.check("balances of the killed E that can be seen", 0, seen)
+    tell.check_equal("balances of the killed E that can be seen", 0, seen)
     return killed
 
 
-def _abort(stage: Stage) -> dict[str, object]:
+def _abort(stage: StoryStage) -> dict[str, object]:
     tell, lines = stage.narrator, stage.script.closing
     tell.act("A transfer is aborted")
     aborted_before = stage.monitor.by_state["OPEN"]
@@ -303,11 +307,13 @@ def _abort(stage: Stage) -> dict[str, object]:
         f"recalled the transfer. D had seen it the moment it was written. E books the {booked:,} behind it and never "
         "learns of it."
     )
-    tell.check("requests E was handed before the abort", 0, while_open)
-    tell.check("messages D saw, the two of the aborted transfer included", sent + _TRANSFER_MESSAGES, watched)
+    tell.check_equal("requests E was handed before the abort", 0, while_open)
+    tell.check_equal(
+        "messages D saw, the two of the aborted transfer included", sent + _TRANSFER_MESSAGES, watched
+    )
     seen_open = stage.monitor.by_state["OPEN"] - aborted_before
-    tell.check("of them uncommitted at that moment", _TRANSFER_MESSAGES, seen_open)
-    tell.check("requests E booked, all but the aborted two", sent, booked)
+    tell.check_equal("of them uncommitted at that moment", _TRANSFER_MESSAGES, seen_open)
+    tell.check_equal("requests E booked, all but the aborted two", sent, booked)
     _check_e(stage, "E agrees with the data to the end", stage.script.balances_at_end())
     return {"transaction": str(txn.id), "messages": sent, "monitorSaw": watched, "booked": booked}
 
@@ -337,5 +343,5 @@ def _blocking(business: BusinessE) -> str | None:
     return None if blocked is None else str(blocked.txn_id)
 
 
-def _check_e(stage: Stage, what: str, expected: dict[str, int]) -> None:
-    check_balances(what, balances(stage.store), expected, stage.narrator)
+def _check_e(stage: StoryStage, name: str, expected: dict[str, int]) -> None:
+    check_balances(name, balances(stage.store), expected, stage.narrator)

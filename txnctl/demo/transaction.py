@@ -1,14 +1,16 @@
 """One bank transaction: a line in the history of an account.
 
-The names and the words in the columns are those of the Czech bank data (PKDD'99 Discovery Challenge), so that
-a file of it and the generator's lines are one thing to everybody else.
+Column names and values are those of the Czech bank data (PKDD'99 Discovery Challenge), so that a file of that data and
+generated lines can be used alike.
 
-Invariant, of a whole history in its order: the balance of a line is the balance on the account's line before
-(0 before the first) plus `delta`. Money is in hellers; `amount` is what was asked for, `delta` the signed
-change of the balance.
+Invariant, of a whole history in its order: the balance of a line is the balance on the account's line before (0 before
+the first) plus `delta`. Money is in hellers; `amount` is the requested amount, `delta` the signed change of the
+balance.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, fields
 
 CREDIT = "PRIJEM"
 DEBIT = "VYDAJ"
@@ -29,71 +31,31 @@ KINDS = {
     COLLECTION: "collection",
     INTEREST: "interest",
 }
-"""What each operation is called in English. Interest is the operation with no name."""
-
-COLUMNS = (
-    "trans_id",
-    "account_id",
-    "date",
-    "type",
-    "operation",
-    "amount",
-    "balance",
-    "k_symbol",
-    "bank",
-    "account",
-    "acct_seq",
-    "delta",
-    "src",
-)
+"""English names of the operations. Interest is the operation with no name."""
 
 
+@dataclass(slots=True)
 class BankTransaction:
-    """A line of an account's history; one attribute a column."""
+    """A line of an account's history; a field for each column of the file, in order."""
 
-    __slots__ = COLUMNS
-
-    def __init__(
-        self,
-        trans_id: int,
-        account_id: int,
-        date: str,
-        side: str,
-        operation: str,
-        amount: int,
-        balance: int,
-        k_symbol: str,
-        bank: str,
-        account: str,
-        acct_seq: int,
-        delta: int,
-        src: str,
-    ) -> None:
-        self.trans_id = trans_id
-        self.account_id = account_id
-        self.date = date
-        self.type = side
-        self.operation = operation
-        self.amount = amount
-        self.balance = balance
-        self.k_symbol = k_symbol
-        self.bank = bank
-        self.account = account
-        self.acct_seq = acct_seq
-        self.delta = delta
-        self.src = src
-
-    def __repr__(self) -> str:
-        return f"BankTransaction({', '.join(f'{name}={getattr(self, name)!r}' for name in COLUMNS)})"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, BankTransaction):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in COLUMNS)
-
-    __hash__ = None  # type: ignore[assignment]
+    trans_id: int
+    account_id: int
+    date: str
+    type: str
+    operation: str
+    amount: int
+    balance: int
+    k_symbol: str
+    bank: str
+    account: str
+    acct_seq: int
+    delta: int
+    src: str
 
     @property
     def is_remittance(self) -> bool:
         """Whether the money goes to an account at another bank."""
         return self.operation == REMITTANCE
+
+
+COLUMNS = tuple(field.name for field in fields(BankTransaction))

@@ -1,16 +1,14 @@
-"""What is told of an open transaction that holds a topic: the fields of `blocked`, `explain` and `timeline`."""
+"""Fields of an open transaction that holds back a topic, for `blocked`, `explain` and `timeline`."""
 
 from __future__ import annotations
 
 from txnctl.fields.owner import alive, deadline
 from txnctl.output.field import Field
-from txnctl.output.human import duration
+from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 HOLDER = (
     Field("txnId", "id", "The transaction's id.", heading="TXN"),
@@ -73,12 +71,12 @@ COLUMNS = (
 
 
 def cells(row: Row) -> Row:
-    """The row with what the columns show in words."""
+    """The row with the words of the columns."""
     return {**row, "alive": alive(row), "deadline": deadline(row), "who": who(row)}
 
 
 def who(row: Row) -> str:
-    """`job=loader, anna@db-2:48211`: what it was labelled, and who began it."""
+    """`job=loader, anna@db-2:48211`: labels and owner."""
     labels = " ".join([f"{name}={value}" for name, value in row["labels"].items()])
     owner = str(row["owner"]).partition(" (")[0]
     return f"{labels}, {owner}" if labels else owner
@@ -91,8 +89,6 @@ def waiting(unblocks: Row) -> str:
 
 def held_up(row: Row) -> str:
     """`1,200 messages blocked, the oldest for 46m58s`."""
-    from txnctl.output.human import plural
-
     text = f"{plural(row['blockedMessages'], 'message')} blocked"
     if row["oldestBlockedMs"] is not None:
         text += f", the oldest for {duration(max(0, row['asOfMs'] - row['oldestBlockedMs']))}"
@@ -100,7 +96,7 @@ def held_up(row: Row) -> str:
 
 
 def then(each: Row) -> str:
-    """Who comes before it, or who blocks when it has ended."""
+    """The transaction before this one, or the transaction that blocks next."""
     if each["place"] > 1:
         yet = (
             f"only {each['freesWhereSkipped']:,} where it is skipped"

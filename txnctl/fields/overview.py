@@ -1,14 +1,13 @@
-"""The fields of what `txnctl status` and `doctor` print, and the verdict in words, which `report` has too."""
+"""Fields of `txnctl status` and `doctor`, and the verdict in words, for `report` too."""
 
 from __future__ import annotations
 
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 AS_OF = (
     Field("asOfAt", "time", "The moment of which the report speaks."),
@@ -39,9 +38,7 @@ OVERVIEW = (
 
 
 def verdict_text(row: Row) -> str:
-    """`WARNING: 3 findings, 1 note`: what only informs is a note, with which nothing is wrong."""
-    from txnctl.output.human import plural
-
+    """`WARNING: 3 findings, 1 note`: a finding that only informs is a note, not a problem."""
     notes = sum(each["severity"] == "info" for each in row["findings"])
     count = len(row["findings"]) - notes
     text = f"{row['verdict'].upper()}: {plural(count, 'finding')}" if count else "ok"

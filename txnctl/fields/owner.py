@@ -7,9 +7,8 @@ from txnctl.output.human import duration
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _USUAL_PRIORITY = "medium"
 
@@ -25,7 +24,7 @@ EVIDENCE = {
 
 
 def alive(row: Row) -> str:
-    """One word about the process that owns it."""
+    """One word about the owning process."""
     if row["orphaned"]:
         return "ORPHANED"
     state = str(row["ownerState"])
@@ -40,13 +39,13 @@ def deadline(row: Row) -> str:
 
 
 def mode(row: Row) -> str:
-    """Its isolation, and its priority where that is not the usual one: `SERIALIZABLE, high`."""
+    """The isolation, and the priority where not medium: `SERIALIZABLE, high`."""
     isolation, priority = str(row["isolation"]), str(row["priority"])
     return isolation if priority == _USUAL_PRIORITY else f"{isolation}, {priority}"
 
 
 def beside_the_lock(row: Row) -> Iterator[str]:
-    """What the process table says beside the lock, where that might mislead."""
+    """The process table contradicts the lock: a line that explains, where this might mislead."""
     evidence, pid = row["evidence"], row["ownerDetails"]["pid"]
     if evidence is None:
         return

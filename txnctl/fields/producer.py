@@ -1,4 +1,4 @@
-"""What is told of a producer, and the ways in which its tables say it."""
+"""Fields of a producer, and the words of tables about producers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from txnctl.output.row import Row
     from txnctl.output.screen import Screen
-
-    Row = dict[str, Any]
 
 NAMES = (
     Field("topic", "id", "The topic's full name.", heading=""),
@@ -77,7 +76,7 @@ _WORDS = {"alive": "yes", "dead": "DEAD", "rebooted": "DEAD", "unknown-host": "u
 
 
 def alive(row: Mapping[str, Any]) -> str:
-    """One word on whether it is still there; of a lease, how long."""
+    """One word on whether the producer is alive; for a lease, the time left."""
     if row["state"] == "leased":
         return f"lease {duration(row['leaseEndsInMs'])}"
     return _WORDS.get(row["state"], str(row["state"]))
@@ -90,7 +89,7 @@ def where(row: Mapping[str, Any]) -> str:
 
 
 def cells(row: Row, now_ms: int) -> Row:
-    """The row with the words that tables have for it."""
+    """The row with the words of tables."""
     return {
         **row,
         "who": where(row),
@@ -101,12 +100,12 @@ def cells(row: Row, now_ms: int) -> Row:
 
 
 def ago(at_ms: int | None, now_ms: int) -> str:
-    """`46m58s`; what never was is `-`."""
+    """`46m58s`; `-` for never."""
     return UNKNOWN if at_ms is None else duration(max(0, now_ms - at_ms))
 
 
 def table(screen: Screen, rows: Sequence[Row], columns: Sequence[Field]) -> str:
-    """A table, what needs attention in colour."""
+    """A table, alarming words in colour."""
     text = screen.table_of(rows, columns)
     # Coloured when the columns are in line: within a cell the codes would be escaped.
     for word, *styles in ALARMS:

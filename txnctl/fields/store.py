@@ -1,4 +1,4 @@
-"""Fields of a store: where it is, which format it has, which store it is."""
+"""Fields of a store: path, format, id; and the parts that take space."""
 
 from __future__ import annotations
 

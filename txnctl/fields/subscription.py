@@ -1,4 +1,4 @@
-"""What is told of a subscription, and the ways in which its tables say it."""
+"""Fields of a subscription, and the words of tables about subscriptions."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 NAMES = (
     Field("topic", "id", "The topic's full name.", heading=""),
@@ -103,7 +101,7 @@ STATS = (*ROW, *ENDS, BLOCKED_BY)
 
 
 def short_topic(row: Row) -> str:
-    """The topic as people write it."""
+    """The topic under the short name."""
     from storage.values.names import short_topic_name
 
     return short_topic_name(row["topic"])
@@ -120,11 +118,11 @@ def name_of(row: Row) -> str:
 
 
 def mode_of(row: Row) -> str:
-    """`Shared, READ_COMMITTED`, and `on-open skip` where it is not `block`."""
+    """`Shared, READ_COMMITTED`, with `on-open skip` where set."""
     return f"{row['type']}, {level_of(row)}"
 
 
 def level_of(row: Row) -> str:
-    """The isolation level as tables say it: on-open skip is part of it."""
+    """The isolation level in tables, with on-open skip."""
     level = str(row["subscriptionIsolationLevel"])
     return f"{level}, on-open skip" if row["onOpen"] == "skip" else level

@@ -1,4 +1,4 @@
-"""What is told of tables and their rows: the fields that several commands share, and rows out of the engine's."""
+"""Fields of tables and rows, and rows of the engine as output."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from storage.client.table import Row as TableRow
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 NAME = Field("table", "id", "The table.")
 
@@ -94,19 +93,19 @@ def row_of(found: TableRow) -> Row:
 
 
 def name_of(key: bytes) -> Row:
-    """A key for `-o name`: one line each, whatever its bytes are."""
+    """A key for `-o name`: one line each, for any bytes."""
     return {"key": printable_bytes(key)}
 
 
 def version_of(version: int) -> Row:
-    """A version as text, and as the time that it is."""
-    from txnctl.output.timestamp import both
+    """A version as text and as a time."""
+    from storage.values.timestamps import both
 
     return {"version": str(version), **both("version", version // _NS_PER_MS)}
 
 
 def with_bytes(row: Mapping[str, Any], *names: str) -> Row:
-    """A row of the engine with these bytes as text, or as Base64, each in its place."""
+    """A row of the engine with these bytes as text or Base64, in the same order."""
     found: Row = {}
     for name, value in row.items():
         if name in names:

@@ -1,4 +1,4 @@
-"""Fields of a topic: its names, counts and limits in every report about topics."""
+"""Fields of a topic: names, counts and limits in every report about topics."""
 
 from __future__ import annotations
 

@@ -7,22 +7,21 @@ from txnctl.output.human import UNKNOWN, plural
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 _RUNS_SHOWN = 8
 _KEYS_SHOWN = 8
 
 
 def short_names(row: Row) -> list[str]:
-    """Its topics as people write them."""
+    """The topics under short names."""
     from storage.values.names import short_topic_name
 
     return [short_topic_name(str(each)) for each in row["topics"]]
 
 
 def touched_parts(row: Row, is_open: bool) -> Iterator[Row]:
-    """What it touched, as rows of `what`, `count`, `where`."""
+    """The touched objects, as rows of `what`, `count`, `where`."""
     for part in row["parts"]:
         if part["kind"] == "table":
             yield _table_part(part, str(row["state"]))
@@ -44,7 +43,7 @@ def touched_parts(row: Row, is_open: bool) -> Iterator[Row]:
 
 
 def _table_part(part: Row, state: str) -> Row:
-    """What it wrote in a table, with the first keys."""
+    """The keys written in a table, the first by name."""
     from txnctl.output.bytes_field import bytes_cell
 
     keys = [bytes_cell(each, "key") for each in part["keyList"][:_KEYS_SHOWN]]

@@ -1,4 +1,4 @@
-"""What is told of a transaction: the fields of `begin`, `list`, `show`, `commit`, `wait` and `reap`."""
+"""Fields of a transaction, for `begin`, `list`, `show`, `commit`, `wait` and `reap`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 ROW = (
     Field("txnId", "id", "The transaction's id.", heading="TXN"),
@@ -77,7 +75,7 @@ FIELDS = (
 
 
 def with_keys(row: Row) -> Row:
-    """The row of one transaction, with the keys in it as text, or as Base64 where they are not UTF-8."""
+    """The row of one transaction, with keys as text, or as Base64 where not UTF-8."""
     conflict = row["conflict"]
     if conflict is not None:
         others = {name: value for name, value in conflict.items() if name != "key"}

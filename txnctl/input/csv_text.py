@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def csv_text(blocks: Iterable[Block], line_bytes_max: int, at_pause: Callable[[], None]) -> Iterator[str]:
-    """The lines of these blocks, which keep their CR.
+    """The lines of the blocks, with CR.
 
     Args:
         line_bytes_max: for the error about a line that is longer.
@@ -26,7 +26,7 @@ def csv_text(blocks: Iterable[Block], line_bytes_max: int, at_pause: Callable[[]
             yield line.decode("utf-8", "surrogateescape") + "\n"
         at_pause()
         if block.too_long is not None:
-            # It may stand inside quotes, and then all that follows is another thing than it seems.
+            # The line may stand inside quotes, and the lines after would be misread.
             raise BadLine(
                 f"line {block.too_long} is longer than {line_bytes_max:,} bytes",
                 hint="Is a closing quote missing?",

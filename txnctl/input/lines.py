@@ -1,4 +1,4 @@
-"""Lines of a source in blocks: large blocks from a file, whatever has arrived from a pipe.
+"""Lines of a source in blocks: large blocks from a file, the bytes at hand from a pipe.
 
 Memory is bounded: no line longer than the limit is ever held.
 """
@@ -24,7 +24,7 @@ class Block:
 
     Attributes:
         first: the number of the first line.
-        too_long: the number of the line after them, where that one is too long to be held.
+        too_long: the number of the next line, if too long to be held.
     """
 
     __slots__ = ("first", "lines", "too_long")
@@ -36,9 +36,9 @@ class Block:
 
 
 class LineReader:
-    """The lines of a source, in blocks, none of them longer than `line_bytes_max`.
+    """The lines of a source, in blocks, no line longer than `line_bytes_max`.
 
-    A line ends with LF; a CR before it belongs to the line's end, unless `keeps_cr`.
+    A line ends with LF; a CR before LF belongs to the end, unless `keeps_cr`.
     """
 
     def __init__(self, source: Source, line_bytes_max: int, *, keeps_cr: bool = False) -> None:
@@ -90,7 +90,7 @@ class LineReader:
             self._since = monotonic()
 
     def _cut(self, *, overlong: bool = False) -> Block:
-        """All whole lines; what follows them stays."""
+        """All whole lines; the rest stays buffered."""
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         end = data.rfind(b"\n")
         rest = data[end + 1 :]
@@ -115,7 +115,7 @@ class LineReader:
             yield block
 
     def _drop_line(self) -> bool:
-        """Pass over the rest of a line; False if the input ended with it."""
+        """Pass over the rest of a line; False at the end of the input."""
         self._pieces, self._size, self._tail = [], 0, 0
         while (data := self._source.read(None)) != b"":
             end = -1 if data is None else data.find(b"\n")

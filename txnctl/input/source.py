@@ -18,12 +18,12 @@ BLOCK_BYTES = 4 * 1024 * 1024
 
 
 class Source:
-    """Bytes as they come.
+    """Bytes as soon as available.
 
     Attributes:
         name: for messages: the file's name.
         size: bytes there are, where that is known.
-        limit_s: how long it may wait for more, for ever if None; asked before each wait, and free to raise.
+        limit_s: the longest wait for more, without limit if None; asked before each wait, and free to raise.
     """
 
     __slots__ = ("_descriptor", "_passed", "_stream", "_waits", "is_terminal", "limit_s", "name", "size")
@@ -86,7 +86,7 @@ class Source:
                     return None
                 data = os.read(self._descriptor, BLOCK_BYTES)
         except BlockingIOError:
-            # Whoever shares the pipe made it non-blocking, and was quicker.
+            # A process that shares the pipe made the pipe non-blocking, and was quicker.
             return None
         except OSError as error:
             raise _unreadable(self.name, error) from error

@@ -1,4 +1,4 @@
-"""A line of NDJSON as an object, and the bytes in it: the inverse of `bytes_field` and `json_text`."""
+"""A line of NDJSON as an object, and the bytes inside: the inverse of `bytes_field` and `json_text`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from json import JSONDecodeError, JSONDecoder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from txnctl.output.row import Row
 
 _scan = JSONDecoder().raw_decode
 
 
 class Unreadable(Exception):
-    """What is wrong with a line."""
+    """The reason why a line is no object."""
 
 
-def read_object(line: bytes) -> dict[str, Any] | None:
+def read_object(line: bytes) -> Row | None:
     """The object on a line; None where the line is empty."""
     try:
         text = line.decode().strip(" \t\r\n")
@@ -38,7 +38,7 @@ def read_object(line: bytes) -> dict[str, Any] | None:
     return found
 
 
-def read_bytes(found: dict[str, Any], name: str, *, needed: bool = False) -> bytes | None:
+def read_bytes(found: Row, name: str, *, needed: bool = False) -> bytes | None:
     """The bytes of `value` or `key`, given as text or as Base64."""
     encoded = found.get(f"{name}Base64")
     if encoded is None:

@@ -1,4 +1,4 @@
-"""Reports for people: the heading with its time, sections, the colours of verdicts, the mark of a dry run."""
+"""Reports for people: the heading with the time, sections, the colours of verdicts, the mark of a dry run."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def verdict_section(screen: Screen, rows: Sequence[Mapping[str, Any]], table: st
 
 
 def verdict(screen: Screen, word: str) -> str:
-    """A verdict in its colour."""
+    """A verdict in colour."""
     return screen.style(word, *VERDICT_STYLES.get(word, ()))
 
 
@@ -76,7 +76,7 @@ def next_command(screen: Screen, command: str) -> str:
 
 
 def dry_run_heading(screen: Screen, row: Mapping[str, Any]) -> Iterator[str]:
-    """The mark of a dry run above its report; nothing above a change."""
+    """The mark of a dry run above a report; nothing above a change."""
     if row["dryRun"]:
         yield screen.style("DRY RUN: nothing was changed.", "bold")
         yield ""

@@ -1,6 +1,7 @@
-"""The drawing of a topic's positions, for a terminal: a line each for ledgers, what is readable, transactions, cursors.
+"""The drawing of a topic's positions, for a terminal: a line each for ledgers, readable messages, transactions,
+cursors.
 
-It draws the model of `Store.timeline`, which the report draws as well. Pure: text in, text out.
+Draws the model of `Store.timeline`, like the report. Pure: text in, text out.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from txnctl.output.human import UNKNOWN, duration, plural
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _NAME_MAX = 20
 _COLUMNS_MIN = 20
@@ -57,7 +57,7 @@ class Drawing:
         self._axis = Axis(model["ledgers"], columns, focus)
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """What each line is of, to be styled, and the line."""
+        """The kind of each line, for the style, and the line."""
         yield "ledgers", self._line("ledgers", self._ledgers())
         yield "readable", self._line("readable", self._readable())
         for each in self._open:
@@ -74,7 +74,7 @@ class Drawing:
         yield "mark", self._line("", self._mark())
 
     def legend(self) -> str:
-        """What the signs mean; within an entry the spaces are those at which no line is broken."""
+        """The legend; spaces inside an entry are no-break spaces."""
         signs = self._signs
         words = [f"{signs['readable']} readable"]
         if self._open:
@@ -99,14 +99,14 @@ class Drawing:
         return f"  {name:{self._label}}  {drawn}".rstrip()
 
     def _stretch(self, *parts: tuple[str, int]) -> str:
-        """Signs one after the other, each up to its column; the rest is blank."""
+        """A row of signs, each up to a column; the rest is blank."""
         drawn = ""
         for sign, end in parts:
             drawn += (self._signs.get(sign, " ")) * (end - len(drawn))
         return drawn.ljust(self._axis.columns)
 
     def _ledgers(self) -> str:
-        """`├12────├13──`; a ledger that begins where another one's name stands has none."""
+        """`├12────├13──`; a ledger below the name of an earlier ledger has no name."""
         drawn = list(self._signs["rule"] * self._axis.columns)
         free = 0
         for each in self._model["ledgers"]:

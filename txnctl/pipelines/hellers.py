@@ -1,6 +1,6 @@
 """Money: an integer of hellers (hundredths of a crown), so that sums are exact.
 
-In text an amount has exactly two decimals ("-2692.00"); read, it may have fewer, never more.
+An amount is written with exactly two decimals ("-2692.00"); fewer are accepted when read, never more.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _AMOUNT = re.compile(r"(-?)([0-9]{1,15})(?:\.([0-9]{1,2}))?")
 
 
 def parse_hellers(text: str) -> int:
-    """Read a decimal amount; ValueError if it is not one."""
+    """Parse a decimal amount; ValueError for other text."""
     match = _AMOUNT.fullmatch(text)
     if match is None:
         raise ValueError(f"not an amount: {text!r}")
@@ -21,7 +21,7 @@ def parse_hellers(text: str) -> int:
 
 
 def format_hellers(hellers: int, *, grouped: bool = False) -> str:
-    """Write an amount with two decimals, for people with thousands apart ("-2,692.00")."""
+    """Format an amount with two decimals; `grouped` separates thousands ("-2,692.00")."""
     crowns, hundredths = divmod(abs(hellers), 100)
     sign = "-" if hellers < 0 else ""
     return f"{sign}{crowns:,}.{hundredths:02d}" if grouped else f"{sign}{crowns}.{hundredths:02d}"

@@ -1,11 +1,11 @@
-"""A serializable transaction as its process holds it: begun without a commit, given a record when something needs it.
+"""A serializable transaction in its process: number, timestamp, lock, end, and the outcome of each batch.
 
-Its timestamp comes from the shared page of read_cache.py, below a mark that is durably reserved; in a store without
-tables it has none before its record. That is written when its number is asked for, when a message, an acknowledgement
-or an intent names it, when it meets another transaction, or when it commits something (docs/decisions/0015, 0017).
+The record is written with the first batch that needs one: when the number is asked for, when a message, an
+acknowledgement or an intent names the transaction, when the transaction meets a second one, or when a commit has
+something to write (docs/decisions/0015, 0017).
 
-The lock keeps the thread that uses the transaction and the watch over what is kept (flusher.py) out of each other's
-way. It is taken before the writer gate, and nobody holds those of two transactions.
+The lock keeps the thread that uses the transaction and the watch over buffered messages out of each other's way. The
+lock is taken before the writer gate, and no thread holds the locks of two transactions.
 """
 
 from __future__ import annotations
@@ -13,310 +13,292 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Self, TypeVar
+from typing import TypeVar
 
+from storage.client.work.attempt import Attempt
+from storage.client.work.beginning import Beginning
 from storage.disk.connection import Connection
-from storage.disk.schema import TABLES
-from storage.disk.view import ReadView, WriteBatch
+from storage.disk.view import WriteBatch
 from storage.errors import TxnctlError
-from storage.limits import TIMESTAMP_RESERVE_NS
 from storage.table.write import begin_use
 from storage.txn import record as records
-from storage.txn.begin import Started, check_begin
-from storage.txn.coordinator import Coordinator
-from storage.txn.options import SERIALIZABLE, TransactionOptions
+from storage.txn.coordinator import Coordinator, Ended
 from storage.txn.record import TransactionRecord
-from storage.values.txn_state import TransactionState
+from storage.values.txn_state import AbortReason, TransactionState
 
 T = TypeVar("T")
 
 
-class Unready(Exception):
-    """Something has to be written before this read can be recorded."""
+def _no_change(batch: WriteBatch, record: TransactionRecord) -> None:
+    """The use of the transaction alone."""
 
 
-class Begun:
-    """How a transaction was asked for; see `Store.transaction`."""
-
-    __slots__ = ("attached", "labels", "options", "timeout_ms")
-
-    def __init__(
-        self,
-        timeout_ms: int,
-        labels: dict[str, str] | None,
-        options: TransactionOptions = SERIALIZABLE,
-        attached: bool = True,
-    ) -> None:
-        self.timeout_ms = timeout_ms
-        self.labels = labels
-        self.options = options
-        self.attached = attached
+def _nothing() -> None:
+    """The default of a callback."""
 
 
-class LazyTransaction:
+class TransactionHandle:
     """See the module. For one thread at a time.
 
     Attributes:
-        txn_id: the transaction's number; 0 as long as it has no record.
-        timestamp: 0 as long as it is not known.
+        txn_id: the transaction's number; 0 as long as there is no record.
+        timestamp: 0 as long as none is issued.
+        uses_tables: whether this process has used a table in the transaction; the next batch marks the record.
+        on_discard: called when the transaction is found to have ended without the content buffered in this process.
     """
 
     def __init__(
-        self,
-        connection: Connection,
-        coordinator: Coordinator,
-        begun: Begun,
-        txn_id: int = 0,
-        started: Started | None = None,
+        self, connection: Connection, coordinator: Coordinator, beginning: Beginning, txn_id: int = 0
     ) -> None:
-        self._connection = connection
-        self._coordinator = coordinator
-        self._begun = begun
-        self._started = started
-        self._lock = threading.RLock()
-        self._uses_tables = self._is_marked = False
-        self._tried: TransactionRecord | None = None
-        self._ended: TransactionState | None = None
-        self._boot_deadline_ns = connection.clock.boot_ns() + begun.timeout_ms * 1_000_000
+        self.connection = connection
+        self.coordinator = coordinator
+        self.lock = threading.RLock()
+        self.beginning = beginning
         self.txn_id = txn_id
-        self.timestamp = started.timestamp if started is not None else 0
-        self._keep_nothing()
+        self.timestamp = beginning.started.timestamp if beginning.started is not None else 0
+        self.uses_tables = False
+        self.on_discard: Callable[[], None] = _nothing
+        self._is_marked = False
+        self._attempt: Attempt | None = None
+        self._ended: TransactionState | None = None
 
-    def _keep_nothing(self) -> None:
-        """What it begins with: each class that builds on this one says what it keeps in the process."""
-
-    # Beginning
-
-    @classmethod
-    def begin(cls, connection: Connection, coordinator: Coordinator, begun: Begun) -> Self:
-        """Begin attached, without a commit if a timestamp can be had so.
-
-        Raises:
-            InvalidValue, InvalidName
-        """
-        check_begin(begun.timeout_ms, begun.labels)
-        cache, clock, started = connection.environment.read_cache, connection.clock, []
-        connection.check_writable()
-
-        if not cache.is_attached:
-            with connection.view() as view:
-                if not view.count(TABLES):
-                    return cls(connection, coordinator, begun, 0, Started(0, clock.wall_ms(), view.now_ns))
-
-        def issue(view: ReadView) -> None:
-            if not cache.is_valid(view.superblock):
-                raise Unready
-            timestamp = max(clock.wall_ns(), max(cache.issued, view.superblock.last_timestamp) + 1)
-            if timestamp > view.superblock.timestamp_mark:
-                raise Unready
-            cache.note_issued(timestamp)
-            started.append(Started(timestamp, clock.wall_ms(), view.now_ns))
-
-        # Whoever is about to write a key is refused over the read of a newer transaction: it had better commit first.
-        connection.environment.lock_file.gate.back_off(connection.lock_timeout_s)
-        for is_prepared in (False, True):
-            with suppress(Unready), connection.recorded_view(issue):
-                return cls(connection, coordinator, begun, 0, started[0])
-            if not is_prepared:
-                # A record would stay, also of a transaction that comes to nothing; reserved timestamps are no trace.
-                connection.write(_prepare)
-        return cls._begin_durably(connection, coordinator, begun)
-
-    @classmethod
-    def _begin_durably(cls, connection: Connection, coordinator: Coordinator, begun: Begun) -> Self:
-        work = cls(connection, coordinator, begun)
-        work.materialize()
-        return work
-
-    def known_timestamp(self) -> int:
-        """Its timestamp; in a store without tables it is issued now if it was not yet."""
-        if not self.timestamp:
-            self.materialize()
-        return self.timestamp
-
-    def materialize(self) -> None:
-        """Give the transaction a record if it has none yet."""
-        with self._lock:
-            if not self.txn_id:
-                make = self._make_record if self._ended is None else self._make_ended
-                self._adopt(self._in_doubt(lambda: self._connection.write(make)))
-
-    def _make_record(self, batch: WriteBatch, *, ends_here: bool = False) -> TransactionRecord:
-        begun, owner = self._begun, self._connection.owner
-        if batch.count(TABLES):
-            _prepare(batch)
-        started = self._started
-        if started is not None and self._ended is not None:
-            # It ended in time: it is not the deadline that ends it now.
-            started = Started(started.timestamp, started.wall_ms, batch.now_ns)
-        lease = self._connection.lease(batch) if begun.attached and not ends_here else 0
-        record = self._coordinator.begin(
-            batch,
-            owner,
-            lease,
-            begun.timeout_ms,
-            begun.labels,
-            begun.options,
-            started,
-            ends_here,
-        )
-        self._tried = record
-        if self._uses_tables:
-            record.uses_tables = True
-            if not ends_here:
-                records.save(batch, record)
-        return record
-
-    def _adopt(self, record: TransactionRecord) -> None:
-        # The number comes last: who knows it knows the rest.
-        self.timestamp, self._is_marked = record.timestamp, record.uses_tables
-        self.txn_id = record.txn_id
-
-    def _make_ended(self, batch: WriteBatch) -> TransactionRecord:
-        """A transaction that ended without a record is given one: it ends there too, in the same store transaction."""
-        owner, txn_id = self._connection.owner, self._make_record(batch).txn_id
-        if self._ended is TransactionState.COMMITTED:
-            return self._coordinator.commit(batch, txn_id, owner).record
-        return self._coordinator.abort(batch, txn_id, owner).record
-
-    def _write(
-        self, change: Callable[[WriteBatch, TransactionRecord], T], timeout_s: float | None = None
-    ) -> T:
-        """Run a change on a batch with the open transaction's record, which is made if need be."""
-
-        def whole(batch: WriteBatch) -> tuple[TransactionRecord, T]:
-            record = self._record_in(batch)
-            return record, change(batch, record)
-
-        write = self._connection.write
-        record, result = self._in_doubt(lambda: write(whole, naming=self.txn_id, timeout_s=timeout_s))
-        self._adopt(record)
-        return result
-
-    def _record_in(self, batch: WriteBatch) -> TransactionRecord:
-        """The record of the open transaction, which says by now whether it has used a table. The caller saves it.
-
-        Raises:
-            TransactionNotOpen, TransactionTimedOut, LostConflict, ReadOnlyTransaction
-        """
-        txn_id, owner = self.txn_id or self._make_record(batch).txn_id, self._connection.owner
-        record = self._coordinator.use(batch, txn_id, owner)
-        if self._uses_tables:
-            begin_use(batch, self._coordinator, record, owner)
-        return record
-
-    def _in_doubt(self, write: Callable[[], T]) -> T:
-        """Run a write of the transaction; if it fails, look what is in the store by now."""
-        self._find_tried()
-        try:
-            return write()
-        except BaseException:
-            # A refusal that was durable, or an interrupt after the commit.
-            with suppress(TxnctlError):
-                self._find_tried()
-            raise
-
-    def _find_tried(self) -> None:
-        """Look whether the transaction has a record by now, if a write that was to make it came to no end."""
-        tried = self._tried
-        if self.txn_id or tried is None:
-            return
-        with self._connection.view() as view:
-            record = records.find(view, tried.txn_id)
-        if record is not None and (record.timestamp, record.owner_fields, record.deadline_ns) == (
-            tried.timestamp,
-            tried.owner_fields,
-            tried.deadline_ns,
-        ):
-            self._adopt(record)
-        self._tried = None
-
-    def see_usable(self) -> None:
-        """Raises:
-        TransactionNotOpen, TransactionTimedOut, LostConflict: it is not open, or overdue.
-        """
-        if self._is_unusable():
-            self._write(_nothing)
-
-    def within(self, action: Callable[[WriteBatch, int], T]) -> T:
-        """Run an action of others that names the transaction, in a store transaction that gives it a record if need be.
-
-        Raises:
-            TransactionNotOpen, TransactionTimedOut, RequestTooOld, and what `action` raises.
-        """
-
-        def whole(batch: WriteBatch, record: TransactionRecord) -> T:
-            records.save(batch, record)
-            return action(batch, record.txn_id)
-
-        with self._lock:
-            self._enter()
-            return self._write(whole)
-
-    def _enter(self) -> None:
-        """What every operation begins with.
-
-        Raises:
-            TransactionNotOpen
-            StoreClosed, StoreInvalid: of the handle
-        """
-        self._connection.check_writable()
-        self._check_not_ended()
-
-    def _check_not_ended(self) -> None:
-        """A transaction that ended without a record is given one, so that the error names it."""
-        if self._ended is not None:
-            self.materialize()
-            self._write(_nothing)
-
-    def _is_unusable(self) -> bool:
-        """Whether it is not open, or overdue: then an operation of the coordinator says why."""
-        if not self.txn_id:
-            return self._connection.clock.boot_ns() >= self._boot_deadline_ns
-        with self._connection.view() as view:
-            record = records.get(view, self.txn_id)
-            return record.state is not TransactionState.OPEN or record.is_overdue(view.now_ns)
-
-    def forked(self) -> None:
-        """This is the child of a fork: whoever held the lock is not here."""
-        self._lock = threading.RLock()
+    # What is known
 
     @property
     def state(self) -> TransactionState:
         """The transaction's state now."""
         if self._ended is not None:
             return self._ended
-        if not self.txn_id and self._tried is not None:
-            with self._lock:
-                self._find_tried()
+        if not self.txn_id and self._attempt is not None:
+            with self.lock:
+                self.resolve()
         if not self.txn_id:
             return TransactionState.OPEN
-        with self._connection.view() as view:
+        with self.connection.view() as view:
             return records.state_of(view, self.txn_id)
 
     @property
-    def message_bound(self) -> int | None:
-        """Its timestamp, if it has used a table, here or by its number elsewhere."""
-        if self.txn_id and not self._uses_tables:
-            with self._connection.view() as view:
-                return self.timestamp if records.get(view, self.txn_id).uses_tables else None
-        return self.timestamp if self._uses_tables else None
+    def is_mark_due(self) -> bool:
+        """Whether there is a record, which does not say yet that the transaction uses tables."""
+        return bool(self.txn_id) and self.uses_tables and not self._is_marked
 
-    def _deadline_ns(self) -> int:
-        assert self._started is not None, "a transaction without a record knows when it began"
-        return self._started.now_ns + self._begun.timeout_ms * 1_000_000
+    def check_usable(self) -> None:
+        """See that no batch is in doubt, and that the transaction may still be used from this process.
 
+        Raises:
+            TransactionNotOpen: the transaction ended without a record; one is made, so that the error has a number.
+            StoreClosed, StoreInvalid
+        """
+        self.connection.check_writable()
+        self.resolve()
+        if self._ended is not None:
+            self.run(_no_change)
 
-def _nothing(_batch: WriteBatch, _record: TransactionRecord) -> None:
-    """Only see that the transaction is open."""
+    def check_open(self) -> None:
+        """See that the transaction is open and in time.
 
+        Raises:
+            TransactionNotOpen, TransactionTimedOut, LostConflict
+        """
+        if not self.txn_id:
+            is_open = not self.beginning.is_overdue
+        else:
+            with self.connection.view() as view:
+                record = records.get(view, self.txn_id)
+                is_open = record.state is TransactionState.OPEN and not record.is_overdue(view.now_ns)
+        if not is_open:
+            self.run(_no_change)
 
-def _prepare(batch: WriteBatch) -> None:
-    """See that timestamps can be issued without a commit: a valid file to issue them from, and a mark ahead of them."""
-    head = batch.superblock
-    if not batch.read_cache.is_valid(head):
-        batch.read_cache.start_anew(head)
-    reserved = max(head.last_timestamp, batch.clock.wall_ns()) + TIMESTAMP_RESERVE_NS
-    if reserved > head.timestamp_mark:
-        head.timestamp_mark = reserved
-        head.changes += 1
+    # Batches
+
+    def run(
+        self,
+        change: Callable[[WriteBatch, TransactionRecord], T],
+        settle: Callable[[], None] = _nothing,
+        timeout_s: float | None = None,
+    ) -> T:
+        """Run one batch. After an exception, resolve once whether it committed, by the count of writes in the record.
+
+        Args:
+            change: given the open record of the open transaction, made if there was none.
+            settle: called when the batch is committed, even if that shows only later.
+            timeout_s: how long to wait for the writer gate, if not as long as the connection does.
+
+        Raises:
+            TransactionNotOpen, TransactionTimedOut, LostConflict, RequestTooOld
+            WriterBusy, StoreFull, and what `change` raises.
+        """
+        if self._ended is not None:
+            self.materialise()
+        attempt = Attempt(settle, ends=False)
+
+        def whole(batch: WriteBatch) -> tuple[TransactionRecord, T]:
+            record = self._open_record(batch, attempt)
+            result = change(batch, record)
+            attempt.note_end(record)
+            return record, result
+
+        return self._write(attempt, whole, timeout_s)
+
+    def commit(
+        self, prepare: Callable[[WriteBatch, TransactionRecord], None], settle: Callable[[], None]
+    ) -> Ended:
+        """Commit the transaction in one batch. Repeating a commit succeeds.
+
+        Args:
+            prepare: does the last of the work, once the transaction is known to be open and in time.
+            settle: as in `run`.
+
+        Raises:
+            TransactionNotOpen, TransactionTimedOut, ProducerFenced, and what `prepare` raises.
+            WriterBusy, StoreFull
+        """
+        if self._ended is not None:
+            self.materialise()
+        coordinator, owner, attempt = self.coordinator, self.connection.owner, Attempt(settle, ends=True)
+
+        def whole(batch: WriteBatch) -> tuple[TransactionRecord, Ended]:
+            made, txn_id = None, self.txn_id
+            if not txn_id:
+                # Committed or refused, the transaction is decided in this batch.
+                made = self.beginning.make_record(batch, uses_tables=self.uses_tables, ends_here=True)
+                attempt.note_start(made)
+                txn_id = made.txn_id
+
+            def prepare_marked(record: TransactionRecord) -> None:
+                if self.uses_tables:
+                    begin_use(batch, coordinator, record, owner)
+                prepare(batch, record)
+
+            ended = coordinator.commit(batch, txn_id, owner, prepare_marked, made)
+            if ended.already:
+                # Committed by its number elsewhere, without the content buffered here.
+                attempt.settle = self.on_discard
+            attempt.note_end(ended.record)
+            return ended.record, ended
+
+        return self._write(attempt, whole)
+
+    def commit_without_record(self) -> bool:
+        """Commit a transaction that has nothing to write; False if the end has to be written, or is refused."""
+        if self.txn_id or self.beginning.started is None:
+            return False
+        if self._ended is None and self.beginning.is_in_time():
+            self._ended = TransactionState.COMMITTED
+        return self._ended is TransactionState.COMMITTED
+
+    def abort(self, reason: str | None) -> None:
+        """Abort the transaction; one without a record leaves nothing. A refused abort drops nothing.
+
+        Raises:
+            TransactionNotOpen: the transaction was committed.
+            StoreClosed, StoreInvalid, WriterBusy
+        """
+        self.connection.check_writable()
+        self.resolve()
+        if not self.txn_id:
+            if self._ended is not TransactionState.COMMITTED:
+                self._ended = TransactionState.ABORTED
+                self.on_discard()
+                return
+            self.materialise()
+        txn_id, owner, attempt = self.txn_id, self.connection.owner, Attempt(self.on_discard, ends=True)
+
+        def whole(batch: WriteBatch) -> tuple[TransactionRecord, None]:
+            ended = self.coordinator.abort(batch, txn_id, owner, AbortReason.ASKED, reason)
+            attempt.note_end(ended.record)
+            return ended.record, None
+
+        self._write(attempt, whole)
+
+    def materialise(self) -> None:
+        """Give the transaction a record if there is none yet; after an end without a record, one that says so.
+
+        Raises:
+            WriterBusy, StoreFull
+        """
+        with self.lock:
+            self.resolve()
+            if self.txn_id:
+                return
+            ended, coordinator, owner = self._ended, self.coordinator, self.connection.owner
+            attempt = Attempt(_nothing, ends=ended is not None)
+
+            def whole(batch: WriteBatch) -> tuple[TransactionRecord, None]:
+                make, has_ended = self.beginning.make_record, ended is not None
+                record = make(batch, uses_tables=self.uses_tables, has_ended=has_ended)
+                attempt.note_start(record)
+                if ended is TransactionState.COMMITTED:
+                    record = coordinator.commit(batch, record.txn_id, owner).record
+                elif ended is not None:
+                    record = coordinator.abort(batch, record.txn_id, owner).record
+                attempt.note_end(record)
+                return record, None
+
+            self._write(attempt, whole)
+
+    def _open_record(self, batch: WriteBatch, attempt: Attempt) -> TransactionRecord:
+        """The record of the open transaction, with one more write counted, and marked if tables are used."""
+        txn_id, owner = self.txn_id, self.connection.owner
+        if not txn_id:
+            made = self.beginning.make_record(batch, uses_tables=self.uses_tables)
+            attempt.note_start(made)
+            txn_id = made.txn_id
+        record = self.coordinator.use(batch, txn_id, owner)
+        attempt.note_start(record)
+        if self.uses_tables:
+            begin_use(batch, self.coordinator, record, owner)
+        return record
+
+    # Doubt
+
+    def _write(
+        self,
+        attempt: Attempt,
+        whole: Callable[[WriteBatch], tuple[TransactionRecord, T]],
+        timeout_s: float | None = None,
+    ) -> T:
+        """Write one batch and settle its outcome, even after an exception."""
+        self.resolve()
+        self._attempt = attempt
+        try:
+            record, result = self.connection.write(whole, naming=self.txn_id, timeout_s=timeout_s)
+            self._adopt(record)
+            attempt.settle()
+            self._attempt = None
+        except BaseException:
+            with suppress(TxnctlError):
+                self.resolve()
+            raise
+        return result
+
+    def resolve(self) -> None:
+        """Find out whether the batch in doubt is committed, if there is one; settle or discard its content.
+
+        The batch stays in doubt if the store cannot be read, or if an interrupt comes in between.
+
+        Raises:
+            StoreClosed, CorruptStore
+        """
+        attempt = self._attempt
+        if attempt is None:
+            return
+        with self.connection.view() as view:
+            found = attempt.find_record(view, self.txn_id)
+        if found is not None:
+            self._adopt(found)
+            if attempt.is_committed(found):
+                attempt.settle()
+            elif found.state is not TransactionState.OPEN:
+                self.on_discard()
+        self._attempt = None
+
+    def _adopt(self, record: TransactionRecord) -> None:
+        # The number comes last: a thread that reads the number may rely on the rest.
+        self.timestamp, self._is_marked = record.timestamp, record.uses_tables
+        self.txn_id = record.txn_id
+
+    def forked(self) -> None:
+        """Forget the thread that held the lock: this is the child of a fork, which has no such thread."""
+        self.lock = threading.RLock()
+        self._attempt = None

@@ -1,191 +1,181 @@
-"""What a transaction has sent and keeps in its process, in order over all producers and topics.
+"""The messages that a transaction has sent and that are not stored yet, in order over all producers and topics.
 
-Consecutive sends of one producer are one shipment: they become one entry as far as the bounds of an entry allow.
+Consecutive sends of one producer are one batch, cut into as few entries as the bounds of an entry allow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 from storage import faults
-from storage.client.append import Appender, Progress
+from storage.client.append import Appender, BatchAppend, Outgoing
 from storage.disk.view import WriteBatch
 from storage.errors import ProducerFenced
-from storage.limits import MESSAGE_OVERHEAD_BYTES
+from storage.limits import MESSAGE_OVERHEAD_BYTES, WRITE_BYTES_TARGET
 from storage.topic.batching import commits_of
 from storage.topic.entry import Columns
 from storage.txn.record import TransactionRecord
 from storage.values.receipt import BatchReceipt, Shipment, StoredEntry
 
-T = TypeVar("T")
+Locate = Callable[["BufferedBatch"], None]
 
 
-class _Part:
-    """What one call has sent: messages `start` and following of its shipment."""
+class BufferedBatch(Shipment):
+    """Consecutive sends of one producer, until the messages are stored.
 
-    __slots__ = ("columns", "ids", "sizes", "start")
-
-    def __init__(self, columns: Columns, sizes: Sequence[int], ids: Sequence[int] | None, start: int) -> None:
-        self.columns = columns
-        self.sizes = sizes
-        self.ids = ids
-        self.start = start
-
-
-class KeptShipment(Shipment):
-    """Consecutive sends of one producer, until they are stored.
-
-    An interrupt leaves out a call or takes it, whole: it is one step to add one.
+    Adding a call is one step, so that an interrupt leaves a call out or takes the whole.
     """
 
-    __slots__ = ("_parts", "appender")
+    __slots__ = ("_calls", "_locate", "appender")
 
-    def __init__(self, appender: Appender, write: Callable[[], None]) -> None:
-        super().__init__(None, write)
+    def __init__(self, appender: Appender, locate: Locate) -> None:
+        super().__init__(None)
         self.appender = appender
-        self._parts: list[_Part] = []
+        self._locate = locate
+        self._calls: list[tuple[int, Outgoing]] = []
 
-    def takes(self, appender: Appender, gives_ids: bool) -> bool:
-        """Whether the next messages may go with these."""
-        return self.appender is appender and (self._parts[0].ids is not None) is gives_ids
+    def look(self) -> list[StoredEntry]:
+        """The entries; the messages are stored now if they are still buffered.
 
-    def add(self, columns: Columns, sizes: Sequence[int], ids: Sequence[int] | None) -> BatchReceipt:
-        """Take messages on; the receipt is theirs alone."""
-        last = self._parts[-1] if self._parts else None
-        start = last.start + len(last.sizes) if last is not None else 0
-        self._parts.append(_Part(columns, sizes, ids, start))
-        return BatchReceipt(self, start, len(sizes))
+        Raises:
+            TxnctlError: the messages cannot be stored.
+        """
+        if self.entries is None:
+            self._locate(self)
+        return super().look()
 
-    def append(self, batch: WriteBatch, progress: Progress, txn: int) -> list[StoredEntry]:
-        """Append all of them.
+    def takes(self, appender: Appender, outgoing: Outgoing) -> bool:
+        """Whether the messages may join the batch: same producer, and sequence ids given in both or in neither."""
+        are_numbered = self._calls[0][1].sequence_ids is not None
+        return self.appender is appender and are_numbered is (outgoing.sequence_ids is not None)
+
+    def add(self, outgoing: Outgoing) -> BatchReceipt:
+        """Take the messages of one call; the receipt covers these messages alone."""
+        start = 0
+        if self._calls:
+            before, latest = self._calls[-1]
+            start = before + len(latest.sizes)
+        self._calls.append((start, outgoing))
+        return BatchReceipt(self, start, len(outgoing.sizes))
+
+    def append(self, batch_append: BatchAppend) -> list[StoredEntry]:
+        """Append all messages.
 
         Raises:
             SequenceConflict, ProducerBusy
         """
-        parts = self._parts
-        columns = parts[0].columns if len(parts) == 1 else Columns.joined([each.columns for each in parts])
-        sizes = [size for each in parts for size in each.sizes]
+        calls = [outgoing for _, outgoing in self._calls]
+        columns = calls[0].columns if len(calls) == 1 else Columns.joined([call.columns for call in calls])
+        sizes = [size for call in calls for size in call.sizes]
         stops = [stop for _, stops in commits_of(sizes) for stop in stops]
-        ids = [used for each in parts for used in each.ids or ()] if parts[0].ids is not None else None
-        checked = self.appender.check(batch, progress)
-        return self.appender.append(batch, checked, progress, columns, 0, stops, ids, txn)
+        are_numbered = calls[0].sequence_ids is not None
+        ids = [used for call in calls for used in call.sequence_ids or ()] if are_numbered else None
+        batch_append.check()
+        return batch_append.append(columns, 0, stops, ids)
 
     def settle(self, entries: list[StoredEntry]) -> None:
-        """They are stored, and kept no longer."""
+        """Tell the receipts where the messages are, and drop the messages."""
         self.entries = entries
-        self._parts = []
+        self._calls = []
 
 
-class KeptSends:
-    """See the module.
+class Outbox:
+    """A part of a transaction; see the module and `Part`.
 
     Attributes:
-        bytes: of all that is kept, with what a message takes beside its own bytes.
-        since_ns: of the first of them, on the boot clock.
+        since_ns: when the oldest message was sent, on the boot clock.
     """
 
-    __slots__ = ("_shipments", "bytes", "since_ns")
+    __slots__ = ("_appends", "_batches", "_bytes", "_bytes_max", "_entries", "_fenced", "since_ns")
 
-    def __init__(self) -> None:
-        self._shipments: list[KeptShipment] = []
-        self.bytes = 0
+    def __init__(self, bytes_max: int = WRITE_BYTES_TARGET) -> None:
+        """Args:
+        bytes_max: the capacity; an outbox of 0 bytes takes nothing, so that every message is stored at once.
+        """
+        self._bytes_max = bytes_max
+        self._batches: list[BufferedBatch] = []
+        self._bytes = 0
+        self._appends: dict[Appender, BatchAppend] = {}
+        self._entries: list[list[StoredEntry]] = []
+        self._fenced: tuple[Appender, ProducerFenced] | None = None
         self.since_ns = 0
 
-    def __bool__(self) -> bool:
-        return bool(self._shipments)
+    @property
+    def is_empty(self) -> bool:
+        return not self._batches
 
-    def add(
-        self,
-        appender: Appender,
-        columns: Columns,
-        sizes: Sequence[int],
-        ids: Sequence[int] | None,
-        write: Callable[[], None],
-    ) -> BatchReceipt:
-        """Keep messages that were checked.
+    def has_room(self, outgoing: Outgoing) -> bool:
+        """Whether the messages fit beside those buffered already."""
+        return self._bytes + buffered_bytes(outgoing.sizes) <= self._bytes_max
+
+    def add(self, appender: Appender, outgoing: Outgoing, locate: Locate) -> BatchReceipt:
+        """Buffer checked messages.
 
         Args:
-            write: has everything written that is kept here.
+            locate: has a batch stored whose receipt is looked at, or raises the reason why that is impossible.
         """
-        shipments = self._shipments
-        self.bytes += kept_bytes(sizes)
-        if shipments and shipments[-1].takes(appender, ids is not None):
-            return shipments[-1].add(columns, sizes, ids)
-        shipment = KeptShipment(appender, write)
-        receipt = shipment.add(columns, sizes, ids)
-        shipments.append(shipment)
+        batches = self._batches
+        self._bytes += buffered_bytes(outgoing.sizes)
+        if batches and batches[-1].takes(appender, outgoing):
+            return batches[-1].add(outgoing)
+        buffered = BufferedBatch(appender, locate)
+        receipt = buffered.add(outgoing)
+        batches.append(buffered)
         return receipt
 
-    def begin(self, batch: WriteBatch, record: TransactionRecord) -> WritingSends:
-        """To write all of them within a batch, in which `record` is the transaction's."""
-        return WritingSends(batch, record, self._shipments)
-
-    def forget(self) -> None:
-        """Nothing is kept any more: it was stored, or never will be."""
-        self._shipments = []
-        self.bytes = 0
-
-
-class WritingSends:
-    """Kept sends on their way into the store, within one batch that may come to nothing.
-
-    Attributes:
-        total: messages that the transaction has stored then; -1 before it is known.
-    """
-
-    __slots__ = ("_batch", "_entries", "_fenced", "_progress", "_record", "_shipments", "total")
-
-    def __init__(self, batch: WriteBatch, record: TransactionRecord, shipments: list[KeptShipment]) -> None:
-        self._batch = batch
-        self._record = record
-        self._shipments = shipments
-        self._entries: list[list[StoredEntry]] = []
-        self._progress = {each.appender: each.appender.progress.copy() for each in shipments}
-        self._fenced: Appender | None = None
-        self.total = -1
-
-    def check(self) -> None:
-        """See that every producer may publish, before anything is written.
+    def check(self, batch: WriteBatch, record: TransactionRecord) -> None:
+        """See that every producer may publish.
 
         Raises:
-            ProducerFenced: one may not; the transaction is doomed, durably.
+            ProducerFenced: one producer may not; the transaction is doomed, durably.
             ProducerBusy, TopicNotFound
         """
-        for appender, progress in self._progress.items():
+        self._entries, self._fenced = [], None
+        self._appends = {
+            buffered.appender: BatchAppend(buffered.appender, batch, record.txn_id)
+            for buffered in self._batches
+        }
+        for appender, batch_append in self._appends.items():
             try:
-                appender.check(self._batch, progress)
+                batch_append.check()
             except ProducerFenced as error:
-                self._fenced = appender
-                raise appender.refusal(self._batch, self._record, error) from None
+                self._fenced = appender, error
+                raise appender.refusal(batch, record, error) from None
 
-    def append(self) -> None:
-        """Append everything, and count it in the record, which the caller saves.
+    def apply(self, batch: WriteBatch, record: TransactionRecord, *, commits: bool) -> None:  # noqa: ARG002
+        """Append all messages, and count them in the record.
 
         Raises:
-            SequenceConflict
+            SequenceConflict: nothing of the batch is kept.
         """
-        for shipment in self._shipments:
-            progress = self._progress[shipment.appender]
-            entries = shipment.append(self._batch, progress, self._record.txn_id)
-            self._record.messages += sum(len(entry.fresh) for entry in entries)
+        for buffered in self._batches:
+            entries = buffered.append(self._appends[buffered.appender])
+            record.messages += sum(len(entry.fresh) for entry in entries)
             self._entries.append(entries)
             faults.reach("txn.between_kept_sends")
-        self.total = self._record.messages
 
     def settle(self) -> None:
-        """The batch is committed: producers and receipts learn what it came to."""
-        for shipment, entries in zip(self._shipments, self._entries, strict=True):
-            shipment.settle(entries)
-        for appender, progress in self._progress.items():
-            appender.progress = progress
+        """Tell producers and receipts where the messages are, and drop the messages."""
+        # A settlement that was interrupted is repeated, maybe with the messages gone.
+        for buffered, entries in zip(self._batches, self._entries, strict=False):
+            buffered.settle(entries)
+        for appender, batch_append in self._appends.items():
+            appender.progress = batch_append.progress
+        self._drop()
 
-    def note(self, error: BaseException) -> None:
-        """The batch came to nothing, or dooms the transaction. A producer that is fenced learns of it."""
-        if self._fenced is not None and isinstance(error, ProducerFenced):
-            self._fenced.fenced = error
+    def discard(self) -> None:
+        """Drop the messages. A producer that was fenced learns of it, so that its next send fails at once."""
+        if self._fenced is not None:
+            appender, error = self._fenced
+            appender.fenced = error
+        self._drop()
+
+    def _drop(self) -> None:
+        # The messages go first, so that an interrupt in between never stores a message again.
+        self._batches = []
+        self._appends, self._entries, self._fenced, self._bytes = {}, [], None, 0
 
 
-def kept_bytes(sizes: Sequence[int]) -> int:
-    """What messages of these sizes take."""
+def buffered_bytes(sizes: Sequence[int]) -> int:
+    """The bytes that messages of these sizes take in an outbox."""
     return sum(sizes) + len(sizes) * MESSAGE_OVERHEAD_BYTES

@@ -1,225 +1,123 @@
-"""What one serializable transaction does in tables, as its process holds it: its writes, and how it ends.
+"""The puts and deletions that a transaction has made in tables and that are not written yet, by table and key.
 
-A transaction of one shell command after the other writes an intent with each put. One that is attached to a process
-keeps its puts there, reads them back from there, and applies them with all checks in the one store transaction of its
-commit, with the messages that it keeps: no intents, one fsync.
+A flush writes intents. The commit writes committed versions with all checks, and needs no intent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
-from storage.client.work.read_set import RecordedReads
+from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.limits import BUFFER_BYTES_MAX, BUFFER_KEYS_MAX
-from storage.table import retention
-from storage.table.catalogue import TableEntry
-from storage.table.visibility import OPEN
-from storage.table.write import Write, Writing, begin_use, check_tables, check_window
-from storage.txn import record as records
-from storage.txn.coordinator import Ended
+from storage.table.key_range import KeyRange
+from storage.table.visibility import Version
+from storage.table.write import Write, Writing, begin_use, check_tables
+from storage.txn.coordinator import Coordinator
 from storage.txn.record import TransactionRecord
-from storage.values.txn_state import AbortReason, TransactionState
+
+Rows = list[tuple[bytes, Version]]
 
 
-class TableWork(RecordedReads):
-    """See the module. For one thread at a time, beside the watch over what is kept."""
+class WriteSet:
+    """A part of a transaction; see the module and `Part`."""
 
-    def share(self) -> None:
-        """Let others use the transaction by its number: nothing of it is kept in this process from now on.
+    __slots__ = ("_bytes", "_connection", "_coordinator", "_keys_max", "_writes", "_writing")
 
-        Raises:
-            as `flush`
+    def __init__(
+        self, connection: Connection, coordinator: Coordinator, keys_max: int = BUFFER_KEYS_MAX
+    ) -> None:
+        """Args:
+        keys_max: the capacity; a write set of 0 keys takes nothing, so that every write is placed at once.
         """
-        with self._lock:
-            if (self._buffer or self._sends) and self.state is TransactionState.OPEN:
-                self.flush()
-            self.number()
-            self._forget()
-            self._is_shared = True
+        self._connection = connection
+        self._coordinator = coordinator
+        self._keys_max = keys_max
+        self._writes: dict[tuple[int, bytes], Write] = {}
+        self._bytes = 0
+        self._writing: Writing | None = None
 
-    # Writing
+    @property
+    def is_empty(self) -> bool:
+        return not self._writes
 
-    def write(self, table: TableEntry, key: bytes, value: bytes | None) -> int:
-        """Write a key, or with None delete it; the version it gets.
+    @property
+    def is_immediate(self) -> bool:
+        """Whether the set takes nothing."""
+        return not self._keys_max
 
-        Raises:
-            WriteTooOld, and as `read`
-        """
-        with self._lock:
-            self._enter()
-            written = Write(table.table_id, table.name, key, value)
-            if self._is_shared:
-                self._write(lambda batch, record: self._place(batch, record, [written]))
-                self._uses_tables = True
-                return self.timestamp
-            if self._is_unready_to_write():
-                self._write(self._make_ready)
-            self._uses_tables = True
-            self._buffer_write(key, written)
-            return self.timestamp
+    def has_room(self, write: Write) -> bool:
+        """Whether a write fits. A value above the bound is buffered alone."""
+        if len(self._writes) >= self._keys_max:
+            return False
+        return not self._writes or self._bytes + _size(write) <= BUFFER_BYTES_MAX
 
-    def _is_unready_to_write(self) -> bool:
-        """Whether a batch has to say first that it cannot go on, or that it uses tables."""
-        if not self.txn_id:
-            return not self.timestamp or self._is_unusable()
-        with self._connection.view() as view:
-            record = records.get(view, self.txn_id)
-            self.timestamp = record.timestamp
-            is_over = record.state_code != OPEN or record.is_overdue(view.now_ns)
-            return is_over or not self._may_use_tables(record)
-
-    def _buffer_write(self, key: bytes, written: Write) -> None:
-        """Keep a write; where there is no room for it, what is kept is written first: a refused put is not kept."""
-        table_id = written.table_id
-        is_full = (
-            len(self._buffer) >= BUFFER_KEYS_MAX or self._buffered_bytes + _size(written) > BUFFER_BYTES_MAX
-        )
-        if is_full and self._buffer:
-            self.flush()
-        before = self._buffer.pop((table_id, key), None)
+    def add(self, write: Write) -> None:
+        """Buffer a write in place of an earlier one of its key."""
+        before = self._writes.pop((write.table_id, write.key), None)
         if before is not None:
-            self._buffered_bytes -= _size(before)
-        self._buffer[table_id, key] = written
-        self._buffered_bytes += _size(written)
+            self._bytes -= _size(before)
+        self._writes[write.table_id, write.key] = write
+        self._bytes += _size(write)
 
-    def write_many(self, table: TableEntry, found: Iterable[tuple[bytes, bytes | None]]) -> int:
-        """Write many keys, in store transactions of a bounded size; how many.
+    def find(self, table_id: int, key: bytes) -> Write | None:
+        """The buffered write of a key, or None."""
+        return self._writes.get((table_id, key))
+
+    def merged(
+        self, table_id: int, rows: Rows, part: KeyRange, rest: KeyRange | None, version: tuple[int, int]
+    ) -> Rows:
+        """A page of rows with the buffered writes among them.
+
+        Args:
+            part: the range that was asked for.
+            rest: the part of the range behind the page; None if the page reaches the end.
+            version: timestamp and number of the transaction.
+        """
+        own = {
+            key: write.value
+            for (table, key), write in self._writes.items()
+            if table == table_id and part.has(key) and (rest is None or not rest.has(key))
+        }
+        if not own:
+            return rows
+        merged = {key: row for key, row in rows if key not in own}
+        for key, value in own.items():
+            if value is not None:
+                merged[key] = Version(*version, value)
+        return sorted(merged.items(), reverse=part.reverse)
+
+    def check(self, batch: WriteBatch, record: TransactionRecord) -> None:
+        """See that every key may be written.
 
         Raises:
-            as `write`
+            WriteTooOld, LostConflict, RequestTooOld: the transaction is doomed, durably.
+            TableNotFound
         """
-        count, was_shared = 0, self._is_shared
-        # Intents are placed a buffer at a time, also where nothing is kept beyond this call.
-        self._is_shared = False
-        try:
-            for key, value in found:
-                self.write(table, key, value)
-                count += 1
-            if was_shared:
-                self.flush()
-        finally:
-            if was_shared:
-                self._forget()
-            self._is_shared = was_shared
-        return count
-
-    def flush(self) -> None:
-        """Write the intents of what is buffered, and the messages that are kept, in one store transaction.
-
-        Raises:
-            as `write`, and as `write_sends`
-        """
-        with self._lock:
-            self._enter()
-            writes = list(self._buffer.values())
-            if writes:
-                self._write(lambda batch, record: self._place(batch, record, writes))
-                self._forget()
-            elif self._sends:
-                self._store()
-
-    def _place(self, batch: WriteBatch, record: TransactionRecord, writes: list[Write]) -> None:
-        coordinator, owner = self._coordinator, self._connection.owner
-        self._begin_sends(batch, record)
-        check_tables(batch, writes)
-        begin_use(batch, coordinator, record, owner)
-        Writing(batch, coordinator, record, owner, self._between()).place(writes)
-        records.save(batch, record)
-
-    def _between(self) -> Callable[[], None] | None:
-        """What is written once all puts have passed, and before they are."""
-        return self._append_sends if self._sends else None
-
-    def _forget(self) -> None:
-        """What was kept of puts and messages is written, or dropped."""
-        self._buffer.clear()
-        self._buffered_bytes = 0
-        self._settle_sends()
-
-    # Ending
-
-    def commit(self) -> Ended | None:
-        """Commit, with what is kept, in one store transaction; None if there was nothing to write.
-
-        Raises:
-            WriteTooOld, LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, and as `write_sends`
-        """
-        with self._lock:
-            self._raise_failure()
-            self._find_tried()
-            if self._ended is not None and not self.txn_id:
-                if self._ended is TransactionState.ABORTED:
-                    self.materialize()
-                else:
-                    return None
-            has_nothing = not (self.txn_id or self._buffer or self._sends) and self._started is not None
-            if has_nothing and self._is_in_time():
-                self._ended = TransactionState.COMMITTED
-                return None
-            connection, writes = self._connection, list(self._buffer.values())
-            ended = self._in_doubt(
-                lambda: connection.write(lambda batch: self._commit_in(batch, writes), naming=self.txn_id)
+        self._writing = None
+        if self._writes:
+            writes, coordinator, owner = (
+                list(self._writes.values()),
+                self._coordinator,
+                self._connection.owner,
             )
-            self._adopt(ended.record)
-            self._forget()
-            return ended
+            check_tables(batch, writes)
+            begin_use(batch, coordinator, record, owner)
+            self._writing = Writing(batch, coordinator, record, owner, writes)
+            self._writing.check()
 
-    def _commit_in(self, batch: WriteBatch, writes: list[Write]) -> Ended:
-        coordinator, owner = self._coordinator, self._connection.owner
-        # Whether it commits or is refused: the transaction is decided in this batch.
-        made = None if self.txn_id else self._make_record(batch, ends_here=True)
+    def apply(self, batch: WriteBatch, record: TransactionRecord, *, commits: bool) -> None:  # noqa: ARG002
+        """Write committed versions if the transaction commits in this batch, else intents."""
+        if self._writing is not None:
+            if commits:
+                self._writing.commit()
+            else:
+                self._writing.place()
 
-        def prepare(record: TransactionRecord) -> None:
-            self._begin_sends(batch, record)
-            if writes:
-                check_tables(batch, writes)
-            if writes or self._uses_tables:
-                begin_use(batch, coordinator, record, owner)
-            if writes:
-                Writing(batch, coordinator, record, owner, self._between()).commit(writes)
-                return
-            if record.uses_tables:
-                check_window(batch, coordinator, record, owner)
-            self._append_sends()
+    def settle(self) -> None:
+        """Drop the writes, which are committed, or stand in the store as intents."""
+        self._writes = {}
+        self._bytes, self._writing = 0, None
 
-        return coordinator.commit(batch, made.txn_id if made else self.txn_id, owner, prepare, made)
-
-    def _is_in_time(self) -> bool:
-        with self._connection.view() as view:
-            is_in_window = not self.timestamp or self.timestamp >= retention.window_start(view)
-            return view.now_ns < self._deadline_ns() and is_in_window
-
-    def abort(self, reason: str | None) -> None:
-        """Abort; a transaction without a record leaves nothing.
-
-        If that is refused, all is kept that was: what is committed later is the whole of it.
-
-        Raises:
-            TransactionNotOpen: it was committed.
-            WriterBusy
-        """
-        with self._lock:
-            self._connection.check_writable()
-            self._find_tried()
-            if not self.txn_id:
-                if self._ended is not TransactionState.COMMITTED:
-                    self._drop()
-                    self._ended = TransactionState.ABORTED
-                    return
-                self.materialize()
-            txn_id, owner = self.txn_id, self._connection.owner
-            self._connection.write(
-                lambda batch: self._coordinator.abort(batch, txn_id, owner, AbortReason.ASKED, reason),
-                naming=txn_id,
-            )
-            self._drop()
-
-    def _drop(self) -> None:
-        """What is kept is never written, and what failed of it is of no interest any more."""
-        self._failure = None
-        self._forget_sends()
-        self._forget()
+    discard = settle
 
 
 def _size(write: Write) -> int:

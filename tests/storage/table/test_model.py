@@ -18,8 +18,9 @@ from storage import CheckMode, Store, TxnID
 from storage.errors import LostConflict, TransactionNotOpen, WriteTooOld
 from storage.process.clock import ManualClock
 from storage.table import intent as intents
+from tests.model_runs import examples
 from tests.row_json import row_json
-from tests.storage.conftest import MODEL_EXAMPLES, check_whole
+from tests.storage.conftest import check_whole
 
 KEYS = st.sampled_from([b"a", b"b", b"c", b"d"])
 VALUES = st.one_of(st.none(), st.sampled_from([b"1", b"2", b"3"]))
@@ -239,5 +240,5 @@ def test_the_engine_follows_the_rules_of_k2(monkeypatch: pytest.MonkeyPatch, inl
 
     Case.inline = inline
     run_state_machine_as_test(
-        Case, settings=settings(max_examples=MODEL_EXAMPLES or 25, stateful_step_count=40, deadline=None)
+        Case, settings=settings(max_examples=examples(25), stateful_step_count=40, deadline=None)
     )

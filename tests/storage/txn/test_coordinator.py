@@ -1,4 +1,4 @@
-"""Begin, use, commit, abort: states, deadlines, idempotence (semantics section 3)."""
+"""Coordinator: `storage/txn/coordinator.py`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ import pytest
 
 from storage import EARLIEST, Store, TransactionState, TxnID
 from storage.errors import (
-    BadInput,
-    InvalidTxnId,
     InvalidValue,
     ObjectHeld,
     TransactionChanged,
-    TransactionNotFound,
     TransactionNotOpen,
     TransactionTimedOut,
     TxnctlError,
@@ -21,86 +18,7 @@ from storage.errors import (
 from storage.process.clock import ManualClock
 from tests.row_json import row_json
 from tests.storage.ending import end_transaction
-
-MISSING = TxnID(99)
-Use = Callable[[Store, TxnID], object]
-
-
-def produce(store: Store, txn: TxnID) -> object:
-    with store.create_producer("t") as producer:
-        return producer.send(b"x", txn=txn)
-
-
-def acknowledge(store: Store, txn: TxnID) -> object:
-    consumer = store.subscribe("t", "a", initial_position=EARLIEST)
-    with consumer:
-        return consumer.acknowledge(consumer.receive(timeout=1), txn=txn)
-
-
-USES: list[Use] = [produce, acknowledge]
-
-
-@pytest.fixture
-def txn(store: Store) -> TxnID:
-    """An open transaction with a deadline in a minute; topic `t` has a message."""
-    store.create_producer("t").send(b"plain")
-    return store.begin_transaction(timeout=60)
-
-
-class TestIds:
-    """`0:n`, in order, never reused."""
-
-    def test_ids_are_issued_in_order(self, store: Store) -> None:
-        """Attached and detached transactions count on in one sequence."""
-        assert [str(store.begin_transaction()), str(store.transaction()), str(store.begin_transaction())] == [
-            "0:1",
-            "0:2",
-            "0:3",
-        ]
-
-    def test_an_id_is_not_reused_after_its_end(self, store: Store, path: str, clock: ManualClock) -> None:
-        """Neither an end nor a new opening of the store frees an id (invariant 16)."""
-        store.commit_transaction(store.begin_transaction())
-        store.close()
-        with Store.open(path, clock=clock) as again:
-            assert str(again.begin_transaction()) == "0:2"
-
-    @pytest.mark.parametrize("form", [lambda t: t, str, lambda t: f"(0,{t.least})", lambda t: str(t.least)])
-    def test_every_form_of_an_id_names_the_transaction(
-        self, store: Store, txn: TxnID, form: Callable[[TxnID], TxnID | str]
-    ) -> None:
-        """A TxnID and the three texts are accepted alike."""
-        store.create_producer("t").send(b"x", txn=form(txn))
-        assert store.commit_transaction(form(txn))
-
-    @pytest.mark.parametrize("wrong", [TxnID(0), TxnID(-1), TxnID(1, 7), "0:0", "nonsense", "", 1, None])
-    def test_what_is_no_id_is_refused(self, store: Store, wrong: object) -> None:
-        """Nothing else names a transaction; least of all is a message published plainly instead."""
-        for call in (
-            store.commit_transaction,
-            store.admin.transactions.abort_transaction,
-            store.reports.show_transaction,
-        ):
-            with pytest.raises(InvalidTxnId):
-                call(wrong)  # type: ignore[arg-type]
-        if wrong is not None:
-            with pytest.raises(InvalidTxnId):
-                store.create_producer("t").send(b"x", txn=wrong)  # type: ignore[arg-type]
-        assert list(row_json(store.reports.topic_log("t"))) == []
-
-    def test_an_unknown_transaction_is_not_found(self, store: Store, txn: TxnID) -> None:
-        """Every use of an id that was never issued says so."""
-        for call in (
-            store.commit_transaction,
-            store.admin.transactions.abort_transaction,
-            store.reports.show_transaction,
-            store.reports.wait_for_transaction,
-        ):
-            with pytest.raises(TransactionNotFound):
-                call(MISSING)
-        for use in USES:
-            with pytest.raises(TransactionNotFound):
-                use(store, MISSING)
+from tests.storage.txn.coordinator_steps import USES, Use, acknowledge, produce
 
 
 class TestEnd:
@@ -357,27 +275,6 @@ class TestDeadline:
             assert row_json(again.reports.list_transactions())[0]["overdue"] is True
             with pytest.raises(TransactionTimedOut):
                 again.commit_transaction(txn)
-
-
-class TestLabels:
-    """What a transaction is called by its owner."""
-
-    def test_they_are_kept(self, store: Store) -> None:
-        """Labels are shown with the transaction, open or ended."""
-        txn = store.begin_transaction(labels={"batch": "7", "job": "näch=tlich"})
-        store.commit_transaction(txn)
-        assert row_json(store.reports.show_transaction(txn))["labels"] == {"batch": "7", "job": "näch=tlich"}
-
-    @pytest.mark.parametrize(
-        "labels",
-        [{"a b": "1"}, {"": "1"}, {"a": "x" * 1025}, {f"l{i}": "" for i in range(33)}, {"a": "\udcff"}, {"a": 1},
-         {1: "a"}, {"a": None}],
-    )  # fmt: skip
-    def test_bad_ones_are_refused(self, store: Store, labels: dict[str, str]) -> None:
-        """Names, lengths, number and text of labels have bounds."""
-        with pytest.raises(BadInput):
-            store.begin_transaction(labels=labels)
-        assert row_json(store.reports.list_transactions()) == []
 
 
 class TestRefusals:

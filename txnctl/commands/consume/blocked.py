@@ -1,4 +1,6 @@
-"""What an open transaction hides from `consume`, said on standard error: at the end, and once while it waits."""
+"""Messages hidden from `consume` by an open transaction, noted on standard error: once during the wait, and at the
+end.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _SETTLED_S = 1.5
 
 
 class Hidden:
-    """Says what `blocked_by` tells."""
+    """Note the blocker that `blocked_by` returns."""
 
     def __init__(self, context: Context, topic: str, blocked_by: Callable[[], Blocked | None]) -> None:
         self._context = context
@@ -24,7 +26,7 @@ class Hidden:
         self._told = ""
 
     def at_end(self) -> None:
-        """Reading has come to the end of what is visible."""
+        """Reading has come to the end of the visible messages."""
         self._say(self._blocked_by(), f"stopped before the end of {self._topic}")
 
     def while_waiting(self, patience: Patience) -> None:

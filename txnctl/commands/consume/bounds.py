@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
-from storage.values.position import EARLIEST, LATEST, Extreme, MessageId, Position
-from txnctl.cli.value_types import AtTime
+from storage.values.position import EARLIEST, Extreme, MessageId, Position
+from txnctl.cli.at_time import AtTime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from storage import Store
     from storage.topic.entry import Entry
 
     Place = Position | MessageId | Extreme
-
-
-def start_at(store: Store, topic: str, wanted: Place | AtTime) -> Place:
-    """Where to begin; a time is the first entry stored then or later."""
-    if not isinstance(wanted, AtTime):
-        return wanted
-    from storage import IsolationLevel
-
-    ledgers = to_json(store.reports.topic_stats_internal(topic))["ledgers"]
-    # A ledger closed before that time holds nothing of it.
-    first = next(each for each in ledgers if each["closedMs"] is None or each["closedMs"] >= wanted.time_ms)
-    start = Position(first["ledgerId"], 0)
-    with store.reader(topic, start=start, isolation_level=IsolationLevel.READ_UNCOMMITTED) as reader:
-        for entry in reader.entries():
-            if entry.publish_time >= wanted.time_ms:
-                return entry.position
-    return LATEST
 
 
 class End:

@@ -1,9 +1,10 @@
-"""`txnctl consume`: read a topic, or take messages from a subscription of it."""
+"""`txnctl consume`: read a topic, or receive messages of a subscription."""
 
 from __future__ import annotations
 
 import click
 
+from storage.errors import InvalidValue
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import argument, example, names_store, option, output
 from txnctl.cli.value_types import (
@@ -123,29 +124,30 @@ def consume(
     timeout: float | None,
     **how: Any,
 ) -> None:
-    """Read a topic, or take messages from a subscription of it.
+    """Read a topic, or receive messages of a subscription.
 
-    Without -s it only reads, and changes nothing. Values come as text, or as Base64 where they are not UTF-8;
-    -o value prints them as they are, each with a line end.
+    Without -s the command only reads, and changes nothing. A value is printed as text, or as Base64 where not UTF-8;
+    -o value prints the bytes, and a line end after each value.
 
-    With -s it writes: the messages are the subscription's. A missing one is created at --from. A message is
-    acknowledged when its line has been written and flushed (--ack auto), or never (--ack none). What was not
-    acknowledged comes again, at once if this process is killed: a line may come twice, none is lost. With --txn the
-    acknowledgement counts when that transaction commits; TXNCTL_TXN stands for it inside `transactions run`.
+    With -s the command acknowledges messages of the subscription. A missing subscription is created at --from. A
+    message is acknowledged when the line has been written and flushed (--ack auto), or never (--ack none).
+    Unacknowledged messages are delivered again, at once if this process is killed: a line may come twice, none is
+    lost. With --txn the acknowledgement counts when that transaction commits; inside `transactions run`, TXNCTL_TXN
+    names the transaction.
 
-    --on-open skip, for shared and key-shared subscriptions, does not stop at an open transaction, and shows nothing
-    of it: what is committed behind it comes at once, its own messages when it commits; on key-shared, later messages
-    of their keys wait with them. A committed transaction may then come in parts, and the order of a producer is not
-    kept. Like the level it belongs to the subscription, and can change while nobody is attached.
+    --on-open skip, for shared and key-shared subscriptions, passes open transactions: committed messages behind come
+    at once, messages of the transaction after the commit; on key-shared, later messages with the same keys wait as
+    well. A committed transaction may then come in parts, and the order of a producer is not kept. The mode belongs to
+    the subscription, like the level, and can change while no consumer is attached.
 
-    It ends at the end of what is visible, unless -f or --timeout has it wait. Where an open transaction hides more,
-    standard error says how much and which transaction.
+    The command ends at the last visible message, unless -f or --timeout waits for more. Where an open transaction
+    hides more, standard error says how much and which transaction.
 
-    --exec runs CMD once a message and acknowledges it when CMD exits 0. CMD finds in its environment
-    TXNCTL_MESSAGE_ID, _TOPIC, _KEY (or _KEY_BASE64), _PROPERTIES (JSON), _EVENT_TIME_MS, _PUBLISH_TIME_MS,
-    _PRODUCER, _SEQUENCE_ID and _REDELIVERY_COUNT; TXNCTL_MESSAGE_NULL=1 for a tombstone; TXNCTL_STORE, and with
-    --txn TXNCTL_TXN. When CMD fails the message is given back and this ends with CMD's exit code; with --on-error
-    retry it goes on, and the message comes again after --retry-delay, to whoever is there.
+    --exec runs CMD once a message and acknowledges the message when CMD exits 0. The environment of CMD has
+    TXNCTL_MESSAGE_ID, _TOPIC, _KEY (or _KEY_BASE64), _PROPERTIES (JSON), _EVENT_TIME_MS, _PUBLISH_TIME_MS, _PRODUCER,
+    _SEQUENCE_ID and _REDELIVERY_COUNT; TXNCTL_MESSAGE_NULL=1 for a tombstone; TXNCTL_STORE, and with --txn TXNCTL_TXN.
+    When CMD fails the message is given back and this ends with CMD's exit code; with --on-error retry the command goes
+    on, and the message is delivered again after --retry-delay, to any consumer.
     """
     from txnctl.commands.consume.output import Lines
     from txnctl.commands.consume.patience import Patience
@@ -164,13 +166,11 @@ def consume(
 
 
 def _check(context: Context, subscription: str | None, patience: Any, how: dict[str, Any]) -> None:
-    """Refuse options that contradict each other.
+    """Refuse options that contradict.
 
     Raises:
         InvalidValue
     """
-    from storage.errors import InvalidValue
-
     if context.output == "json" and patience.is_endless:
         raise InvalidValue(
             "-o json is one document, and --follow has no end", hint="Use -o ndjson, or give -n."

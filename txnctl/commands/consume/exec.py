@@ -1,4 +1,4 @@
-"""`consume --exec`: a command for each message, whose exit code decides what becomes of it."""
+"""`consume --exec`: a command for each message; the exit code acknowledges the message or gives the message back."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 from binascii import b2a_base64
 
 from storage.errors import TxnctlError
+from txnctl.output import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _FAREWELL_S = 2.0
 
 
 class CommandFailed(TxnctlError):
-    """The command of `consume --exec` failed; the exit code is its own. Its message was given back."""
+    """The command of `consume --exec` failed; the exit code is that of the command. The message was given back."""
 
     code = "command-failed"
 
@@ -54,10 +55,10 @@ class Commands:
         self._done = self._failed = self._status = 0
 
     def handle(self, messages: Sequence[Message]) -> None:
-        """Run it once a message.
+        """Run the command once a message.
 
         Raises:
-            CommandFailed: it failed, and is not to be retried.
+            CommandFailed: the command failed, without --on-error retry.
         """
         for message in messages:
             status = self._run(message)
@@ -94,9 +95,9 @@ class Commands:
         return f"{plural(self._done, 'message')} done, {self._failed:,} failed"
 
     def _run(self, message: Message) -> int:
-        """The exit code, as a shell reports it. The command never outlives us, however we are ended but by SIGKILL."""
+        """The exit code, as reported by a shell. The command never outlives this process, except after SIGKILL."""
         environment = self._environment(message)
-        # Between its start and our knowing of it no signal may end us: the command would go on without us.
+        # Between fork and return no signal may end this process: the command would go on alone.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
 
         def release() -> None:
@@ -125,8 +126,6 @@ class Commands:
         return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
     def _environment(self, message: Message) -> dict[str, str]:
-        from txnctl.output import json_text
-
         facts: dict[str, str | None] = {
             "ID": str(message.message_id),
             "TOPIC": message.topic,
@@ -139,7 +138,7 @@ class Commands:
             "REDELIVERY_COUNT": str(message.redelivery_count),
             "NULL": "1" if message.value is None else None,
         }
-        # What an outer --exec left there speaks of another message.
+        # Variables of an outer --exec belong to a different message.
         found = {name: value for name, value in os.environ.items() if not name.startswith("TXNCTL_MESSAGE_")}
         for name, text in facts.items():
             if text is not None and len(os.fsencode(text)) <= _VARIABLE_BYTES_MAX:
@@ -151,7 +150,7 @@ class Commands:
 
 
 def _key(key: bytes | None) -> dict[str, str | None]:
-    """The key as text, or as Base64 where it is no text that a variable can hold."""
+    """The key as text, or as Base64 where no variable can hold the text."""
     if key is None:
         return {}
     try:

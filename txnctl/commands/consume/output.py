@@ -1,4 +1,4 @@
-"""Messages as `consume` prints them, entry by entry or as a subscription hands them out.
+"""Output of `consume`: messages by entry, or as delivered by a subscription.
 
 `-o json` is written at the end, whole or not at all. A table comes in pages, as the messages come: a column appears
 under new headings when a message first has something to say there.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 
+from storage.values.timestamps import rfc3339
 from txnctl.output.bytes_field import CELL_MAX, shown_bytes
 from txnctl.output.escape import printable, printable_bytes
 from txnctl.output.messages import entry_lines, message_lines
 from txnctl.output.paged_table import PAGE_ROWS, PagedTable
-from txnctl.output.timestamp import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Lines:
             return b"\n".join([*[value or b"" for value in values], b""])
 
     def flush(self) -> None:
-        """Hand what was printed to the kernel."""
+        """Flush the printed lines to the kernel."""
         self._print_page()
         if not self.is_held_back:
             self._out.flush()
@@ -101,7 +101,7 @@ class Lines:
         self._out.flush()
 
     def check_reader(self) -> None:
-        """While nothing is written: notice that nobody reads any more.
+        """While nothing is written: notice that the reader of the pipe is gone.
 
         Raises:
             BrokenPipeError
@@ -121,7 +121,7 @@ class Lines:
 
 
 def _cells(message: Message) -> dict[str, str]:
-    """What a table says of a message, harmless on a terminal; "" is nothing. The value comes last, unaligned."""
+    """Table cells of a message, harmless on a terminal; "" is nothing. The value comes last, unaligned."""
     value = message.value
     return {
         "MESSAGE ID": str(message.message_id),

@@ -1,4 +1,4 @@
-"""How long `consume` goes on: until the end, until so many messages have come, or for as long as somebody waits."""
+"""How long `consume` goes on: until the end, for a number of messages, or without end."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Patience:
 
     Attributes:
         left: messages that may still come.
-        waits: whether the end of what is visible is not the end.
-        is_endless: whether nothing but a signal ends it.
+        waits: whether to wait after the last visible message.
+        is_endless: whether only a signal ends the command.
     """
 
     __slots__ = ("_came", "_limit", "_since", "_timeout", "_topic", "is_endless", "left", "waits")
@@ -44,7 +44,7 @@ class Patience:
         return monotonic() - self._since
 
     def slice_s(self) -> float:
-        """How long to wait before looking around; 0 if nobody waits, or the time is over."""
+        """How long to wait before looking around; 0 without a wait, or after the time limit."""
         if not self.waits:
             return 0.0
         return _LOOK_S if self._timeout is None else max(0.0, min(_LOOK_S, self._timeout - self.idle_s))
@@ -53,7 +53,7 @@ class Patience:
         """Whether to end, now that nothing more is there.
 
         Raises:
-            WaitTimeout: what was waited for did not come.
+            WaitTimeout: too few messages came in time.
         """
         if not self.waits:
             return True

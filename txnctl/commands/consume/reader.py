@@ -1,19 +1,20 @@
-"""`consume` without a subscription: it reads, and leaves nothing behind."""
+"""`consume` without a subscription: reads, and leaves nothing behind."""
 
 from __future__ import annotations
 
 from time import sleep
 
 from storage.errors import WaitTimeout
+from txnctl.cli.at_time import position_of
 from txnctl.commands.consume.blocked import Hidden
-from txnctl.commands.consume.bounds import End, start_at
+from txnctl.commands.consume.bounds import End
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage import IsolationLevel, Reader
     from storage.values.position import MessageId
+    from txnctl.cli.at_time import AtTime
     from txnctl.cli.context import Context
-    from txnctl.cli.value_types import AtTime
     from txnctl.commands.consume.bounds import Place
     from txnctl.commands.consume.output import Lines
     from txnctl.commands.consume.patience import Patience
@@ -32,11 +33,11 @@ def read(
     end: Place | AtTime | None,
     level: IsolationLevel | None,
 ) -> None:
-    """Print what is visible, from `start` to `end`, and wait for more if that was asked for."""
+    """Print the visible messages from `start` to `end`, then wait for more where asked."""
     from storage import EARLIEST, IsolationLevel
 
     with context.open_store(context.store_path, read_only=True) as store:
-        begin = EARLIEST if start is None else start_at(store, topic, start)
+        begin = EARLIEST if start is None else position_of(store, topic, start)
         reader = store.reader(topic, start=begin, isolation_level=level or IsolationLevel.READ_COMMITTED)
         hidden = Hidden(context, topic, reader.blocked_by)
         try:
@@ -50,7 +51,7 @@ def read(
 
 
 def _print(reader: Reader, lines: Lines, patience: Patience, start: Place, end: End, hidden: Hidden) -> bool:
-    """Print until it is over; whether everything that was asked for has come."""
+    """Print until the end; whether everything that was asked for has come."""
     from storage import MessageId
 
     inside = start if isinstance(start, MessageId) else None
@@ -68,7 +69,7 @@ def _print(reader: Reader, lines: Lines, patience: Patience, start: Place, end: 
 def _print_visible(
     reader: Reader, lines: Lines, patience: Patience, inside: MessageId | None, end: End
 ) -> bool:
-    """Print what is visible now; whether that was all that was asked for."""
+    """Print the messages visible now; whether that was all that was asked for."""
     for entry in reader.entries():
         first = 0
         if inside is not None and entry.position == inside.position:

@@ -7,8 +7,9 @@ from time import sleep
 
 from storage.errors import SubscriptionNotFound, TxnctlError, WaitTimeout
 from storage.json_form import to_json
+from txnctl.cli.at_time import position_of
+from txnctl.cli.leaving import leave_soon
 from txnctl.commands.consume.blocked import Hidden
-from txnctl.commands.consume.bounds import start_at
 from txnctl.commands.subscriptions.start import note_if_beyond
 
 TYPE_CHECKING = False
@@ -26,14 +27,11 @@ if TYPE_CHECKING:
 WINDOW = 1000
 """Messages handed out, written and acknowledged at a time."""
 
-_LEAVE_S = 1.0
-"""How long an interrupted command waits for the writer gate, to leave the subscription on the way out."""
-
 
 def take(
     context: Context, topic: str, name: str, lines: Lines, patience: Patience, how: dict[str, Any]
 ) -> None:
-    """Attach to the subscription, print or run what it hands out, leave."""
+    """Attach to the subscription, print or run a command for each message, close the consumer."""
     txn = how["txn"] or _txn_of_environment()
     with context.open_store(context.store_path, read_only=False) as store:
         if txn is not None:
@@ -55,7 +53,7 @@ def take(
 
 
 def _txn_of_environment() -> TxnID | None:
-    """TXNCTL_TXN, which is nobody's business who only reads: `consume` without -s must not stumble over it."""
+    """TXNCTL_TXN, read only with -s: `consume` without -s must not fail over a bad value."""
     text = environ.get("TXNCTL_TXN")
     if not text:
         return None
@@ -67,12 +65,12 @@ def _txn_of_environment() -> TxnID | None:
 def _subscribe(
     context: Context, store: Store, topic: str, name: str, patience: Patience, how: dict[str, Any]
 ) -> Consumer:
-    """A consumer; stderr is told what became of a subscription that was not there, or of --from for one that was."""
+    """A consumer; a note on stderr names a new subscription, a changed mode, or an unused --from."""
     from storage import LATEST
 
     before = _mode_before(store, topic, name)
     is_new = before is None
-    start = LATEST if how["start"] is None or not is_new else start_at(store, topic, how["start"])
+    start = LATEST if how["start"] is None or not is_new else position_of(store, topic, how["start"])
     consumer = store.subscribe(
         topic,
         name,
@@ -81,7 +79,7 @@ def _subscribe(
         on_open=how["on_open"],
         initial_position=start,
         consumer_name=how["consumer_name"],
-        # A command takes its time over a message: nobody shall wait for the rest of a window.
+        # A command may take long over a message: the queue of one message leaves the rest to further consumers.
         receiver_queue_size=1 if how["run"] is not None else min(WINDOW, patience.left),
         dead_letter_topic=how["dead_letter_topic"],
         max_redeliver_count=how["max_redeliver_count"],
@@ -118,7 +116,7 @@ def _mode(type_: str, level: str, on_open: str) -> str:
 
 
 def _mode_before(store: Store, topic: str, name: str) -> str | None:
-    """Type, isolation level and on-open of a subscription in words; None if it is not there."""
+    """Type, isolation level and on-open of a subscription in words; None for a missing subscription."""
     try:
         stats = to_json(store.reports.subscription_stats(topic, name))
     except SubscriptionNotFound:
@@ -127,7 +125,7 @@ def _mode_before(store: Store, topic: str, name: str) -> str | None:
 
 
 def _newer(context: Context, consumer: Consumer, txn: TxnID | None) -> Callable[[], bool]:
-    """Tells whether the next message is too new for the transaction; the first time that it is, stderr is told."""
+    """Tells whether the next message is too new for the transaction; the first time, with a note on stderr."""
     told = False
 
     def is_newer() -> bool:
@@ -146,7 +144,7 @@ def _newer(context: Context, consumer: Consumer, txn: TxnID | None) -> Callable[
 
 
 class _Taking:
-    """Receives messages and has them handled, until it is over."""
+    """Receive and handle messages until the end."""
 
     def __init__(
         self,
@@ -165,10 +163,10 @@ class _Taking:
         self._is_newer = is_newer
 
     def run(self, window: int, handle: Handle) -> None:
-        """Go on until it is over, and say what is hidden where it stopped.
+        """Receive until the end, then note messages hidden behind.
 
         Raises:
-            WaitTimeout: what was waited for did not come.
+            WaitTimeout: too few messages came in time.
         """
         patience = self._patience
         while patience.left > 0:
@@ -182,7 +180,7 @@ class _Taking:
             if self._is_over():
                 return
             if is_newer:
-                # Nothing was waited for: it stays so, and what is asked for can only time out.
+                # The receive returned at once: wait here, as only the time limit can end this.
                 sleep(wait_s)
 
     def _is_over(self) -> bool:
@@ -200,7 +198,7 @@ class _Taking:
 
 
 class _Writer:
-    """Writes lines, then acknowledges them."""
+    """Write lines, then acknowledge the messages."""
 
     def __init__(self, consumer: Consumer, lines: Lines, *, acknowledges: bool, txn: TxnID | None) -> None:
         self._consumer = consumer
@@ -218,7 +216,7 @@ class _Writer:
         self._acknowledge(messages)
 
     def finish(self) -> None:
-        """Nothing more comes: write what was held back, and acknowledge that."""
+        """Nothing more comes: write and acknowledge the lines held back."""
         self._lines.finish()
         for start in range(0, len(self._held), WINDOW):
             self._acknowledge(self._held[start : start + WINDOW])
@@ -229,7 +227,7 @@ class _Writer:
 
 
 def _run(context: Context, store: Store, taking: _Taking, txn: TxnID | None, how: dict[str, Any]) -> None:
-    """Run a command for each message; say at the end how it went."""
+    """Run a command for each message; note the counts at the end."""
     from txnctl.commands.consume.command import RETRY_DELAY_S
     from txnctl.commands.consume.exec import Commands
 
@@ -245,11 +243,10 @@ def _run(context: Context, store: Store, taking: _Taking, txn: TxnID | None, how
 
 
 def _leave(store: Store, consumer: Consumer) -> None:
-    """Give back what is in flight, if the writer gate is free; else our death does."""
-    connection = store.connection
-    connection.lock_timeout_s = min(connection.lock_timeout_s, _LEAVE_S)
+    """Give back messages in flight, if the writer gate is free; otherwise the end of this process does."""
+    leave_soon(store)
     try:
         consumer.close()
     except TxnctlError:
-        # The error that brought us here is the one to tell; the kernel tells everybody that we are gone.
+        # The first error is the one to report; the kernel releases the lease of this process.
         return

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import InvalidValue, TxnctlError
 from storage.json_form import to_json
+from txnctl.cli import exit_codes, failure
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option
+from txnctl.output.json_text import indented
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
     from storage.errors import TxnctlError
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 FORMATS = ("nagios", "prometheus", "json")
 
@@ -34,7 +36,7 @@ FORMATS = ("nagios", "prometheus", "json")
 def check(
     context: Context, format: str, warn: tuple[str, ...], critical: tuple[str, ...], exit_code: bool
 ) -> None:
-    r"""Measure the store for monitoring, and judge it by thresholds.
+    r"""Measure the store for monitoring, and compare with thresholds.
 
     \b
     gate         1 while a stopped process holds the writer gate     critical 0
@@ -49,16 +51,15 @@ def check(
     space        what the disk has left; less is worse               warn 1G   critical 128M
     readers      places for readers that are taken, of 512           warn 400  critical 500
 
-    `stopped` and `held` are as `doctor` finds them: nobody is at work in a transaction whose process is gone or
-    stopped, or that was not used for a minute. What is blocked `doctor` and `status` show at once.
+    `stopped` and `held` agree with `doctor`: a transaction is idle if the process is gone or stopped, or after a
+    minute without use. `doctor` and `status` show blocked messages at once.
 
     A measure is beyond a threshold when it is greater (space: less), as monitoring plugins read one. `nagios` ends
     with 0 OK, 1 WARNING, 2 CRITICAL or 3 UNKNOWN, and brings performance data. `prometheus` is the text format, for
-    the textfile collector of node_exporter, say; every topic, subscription (with its subscriptionIsolationLevel) and
-    table has its gauges. A store that cannot be opened is CRITICAL where it is broken or full, UNKNOWN where it is not
-    there, not permitted or being compacted; for Prometheus it is txnctl_up 0.
+    the textfile collector of node_exporter, say; every topic, subscription (with subscriptionIsolationLevel) and table
+    has gauges. A store that cannot be opened is CRITICAL where it is broken or full, UNKNOWN where missing, not
+    permitted or being compacted; for Prometheus that is txnctl_up 0.
     """
-    from storage.errors import TxnctlError
     from txnctl.commands.health.check_formats import state_without_store
     from txnctl.commands.health.check_measures import judge, worst
 
@@ -83,7 +84,6 @@ def _limits(
     context: Context, format: str, warn: tuple[str, ...], critical: tuple[str, ...]
 ) -> tuple[dict[str, int], dict[str, int]]:
     """The thresholds; for a plugin of Nagios a wrong one is UNKNOWN, as 2 would say CRITICAL."""
-    from storage.errors import InvalidValue
     from txnctl.commands.health.check_formats import nagios_without_store
     from txnctl.commands.health.check_measures import thresholds
 
@@ -123,16 +123,13 @@ def _without_store(format: str, error: TxnctlError) -> Iterable[str]:
 
 
 def _json(state: str, found: Row, measures: list[Row], error: TxnctlError | None) -> Iterable[str]:
-    from txnctl.output.json_text import indented
-
     told = None if error is None else {"code": error.code, "message": error.message, "hint": error.hint}
     row = {"state": state, "asOfAt": found["asOfAt"], "asOfMs": found["asOfMs"], "measures": measures}
     return [indented({**row, "findings": found.get("findings", []), "error": told})]
 
 
 def _end_unknown(context: Context, error: Exception) -> NoReturn:
-    """A bug is no WARNING, which its exit code would say: nothing is known of the store."""
-    from txnctl.cli import failure
+    """A bug must not end with the exit code of WARNING: nothing is known of the store."""
     from txnctl.commands.health.check_formats import nagios_without_store
     from txnctl.commands.health.check_measures import STATES
 
@@ -143,7 +140,6 @@ def _end_unknown(context: Context, error: Exception) -> NoReturn:
 
 def _end(context: Context, format: str, state: str, exit_code: bool) -> NoReturn:
     """With the code that the format wants."""
-    from txnctl.cli import exit_codes
     from txnctl.commands.health.check_measures import STATES
 
     if format == "nagios":

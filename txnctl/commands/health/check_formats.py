@@ -9,25 +9,25 @@ from txnctl.output.prometheus import Metric
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from storage.errors import TxnctlError
     from txnctl.cli.failure import Failure
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _BY_NAME = {each.name: each for each in MEASURES}
 _LESS_IS_WORSE = {each.name for each in MEASURES if each.less_is_worse}
 
 
 def state_without_store(error: TxnctlError) -> str:
-    """CRITICAL where the store is broken or full; UNKNOWN where it was only not to be looked at from here and now."""
+    """CRITICAL where the store is broken or full; UNKNOWN where the store could not be read from here at this
+    moment.
+    """
     unseen = ("store-not-found", "not-permitted", "store-in-use", "platform-unsupported")
     return "UNKNOWN" if error.code in unseen or error.exit_code == 2 else "CRITICAL"
 
 
 def nagios(measures: Sequence[Row]) -> Iterator[str]:
-    """One line with the state and performance data, then a line for each measure that is beyond its threshold."""
+    """One line with the state and performance data, then a line for each measure beyond a threshold."""
     bad = sorted(
         (row for row in measures if row["state"] != "OK"), key=lambda row: -STATES.index(row["state"])
     )
@@ -45,7 +45,7 @@ def nagios(measures: Sequence[Row]) -> Iterator[str]:
 
 
 def nagios_without_store(error: TxnctlError | Failure, state: str) -> Iterator[str]:
-    """What is known: that it could not be looked at."""
+    """What is known: the store could not be read."""
     yield f"TXNCTL {state} - {_plain(error.message)}"
     if error.hint:
         yield _plain(error.hint)
@@ -56,7 +56,7 @@ def _value(row: Row) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without what ends the text for a monitoring system."""
+    """Without characters that end the text for a monitoring system."""
     return printable(text).replace("|", "/")
 
 
@@ -81,7 +81,7 @@ def prometheus(row: Row, measures: Sequence[Row]) -> Iterator[str]:
 
 
 def prometheus_without_store() -> Iterator[str]:
-    """Only that it could not be looked at."""
+    """Only the failure to read the store."""
     yield from _up(0).lines()
 
 

@@ -1,27 +1,27 @@
-"""What `txnctl check` measures, and how it is judged against thresholds: pure functions of the overview.
+"""Measures of `txnctl check`, and the comparison with thresholds: pure functions of the overview.
 
-A measure is beyond its threshold when it is greater; space, when it is less. That is how monitoring plugins read a
-threshold, so that the performance data they are given says the same.
+A measure is beyond a threshold when greater; space, when less. Monitoring plugins read thresholds in the same way, so
+the performance data agrees.
 """
 
 from __future__ import annotations
 
 from storage.errors import InvalidValue
+from txnctl.cli.value_types import Duration, Size
 from txnctl.output.human import count, duration, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 STATES = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 """In the order of their exit codes."""
 
 
 class Measure:
-    """One thing that is measured: its name, its unit (`` for a number, ms, bytes), and its thresholds by default."""
+    """One thing that is measured: name, unit (`` for a number, ms, bytes), and default thresholds."""
 
     __slots__ = ("critical", "less_is_worse", "name", "of", "unit", "warn", "what")
 
@@ -49,13 +49,11 @@ class Measure:
         return value < limit if self.less_is_worse else value > limit
 
     def read(self, text: str) -> int:
-        """A threshold as it is typed: a number, a duration or a size, as the unit is.
+        """A threshold in the form of an option: a number, a duration or a size, as the unit is.
 
         Raises:
             InvalidValue
         """
-        from txnctl.cli.value_types import Duration, Size
-
         found: float | int | None
         if not self.unit:
             found, expected = (int(text) if text.isdecimal() and text.isascii() else None), "a whole number"
@@ -75,7 +73,7 @@ def _late(row: Row) -> tuple[int, str | None]:
 
 
 def _blocked_age(row: Row) -> tuple[int, str | None]:
-    """Where the oldest blocked message is too far to be looked for, the age of its blocker, which is no less."""
+    """Where the oldest blocked message is too far away to search, the age of the blocker, which is no less."""
     ages = [
         (
             each["blockedByAgeMs"]
@@ -97,12 +95,12 @@ def _lag(row: Row) -> tuple[int, str | None]:
 
 
 def _stopped(row: Row) -> tuple[int, str | None]:
-    """Processes that hold what others wait for, as doctor finds them."""
+    """Stopped processes in the way of others, the findings of `doctor`."""
     return _found(row, "owner-stopped", "consumer-stopped", "producers-waiting")
 
 
 def _held(row: Row) -> tuple[int, str | None]:
-    """Subscriptions and tables, as doctor finds them."""
+    """Subscriptions and tables held by idle transactions, the findings of `doctor`."""
     return _found(row, "acknowledgements-held", "intents-held")
 
 
@@ -161,7 +159,7 @@ def thresholds(typed: Sequence[str], option: str) -> dict[str, int]:
 
 
 def judge(row: Row, warn: dict[str, int], critical: dict[str, int]) -> list[Row]:
-    """Every measure: name, value, unit, thresholds, state and where it was found, as rows."""
+    """Every measure: name, value, unit, thresholds, state and place, as rows."""
     found = []
     for each in MEASURES:
         value, where = each.of(row)

@@ -1,23 +1,24 @@
-"""`txnctl doctor`: what is wrong, why, and the command to type next."""
+"""`txnctl doctor`: findings with the reason and the command to type next."""
 
 from __future__ import annotations
 
+from storage.errors import Busy, StoreInvalid
 from storage.json_form import to_json
+from txnctl.cli import exit_codes
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option, output
 from txnctl.fields.overview import AS_OF, FINDINGS, VERDICT
 from txnctl.output.field import Field
+from txnctl.output.human import sentence
 from txnctl.output.screen import WIDTH, next_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from storage.errors import TxnctlError
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 DIAGNOSIS = (
     VERDICT,
@@ -45,23 +46,21 @@ _SETUP = (
 @example("txnctl doctor --exit-code", setup=_SETUP, exit_code=8)
 @example("txnctl doctor -o json", setup=_SETUP)
 def doctor(context: Context, exit_code: bool, programs: bool) -> None:
-    """Say in plain words what is wrong, why, and what to type next.
+    """List problems in plain words, with the reason and the next command.
 
-    It looks whether the store can be opened and is private, at the writer gate, late and orphaned transactions, what is
-    blocked and by whom, stopped owners, consumers and producers, and acknowledgements and keys of tables that are held
-    by transactions in which nobody is at work: their process is gone or stopped, or they were not used for a minute.
-    Then at the disk (less than 1 GiB and 5 % left), LMDB's readers (90 % taken, or 1,000 commits behind), versions that
-    gc would remove (100,000), and clocks that disagree by more than a minute. Of the commands that it names, those that
-    change something tell with --dry-run what that would be.
+    Checks that the store can be opened and is private; the writer gate; late and orphaned transactions; blocked
+    messages and the blocking transactions; stopped owners, consumers and producers; and acknowledgements and keys of
+    tables held by idle transactions: the process is gone or stopped, or the last use is a minute ago. Then at the disk
+    (less than 1 GiB and 5 % left), LMDB's readers (90 % taken, or 1,000 commits behind), versions that gc would remove
+    (100,000), and clocks that disagree by more than a minute. A suggested command that changes the store shows the
+    change with --dry-run.
 
-    What is marked `i` is good to know, and nothing is wrong with it: messages that no consumer is there for. `check`
-    has the same as measures, with thresholds.
+    A finding marked `i` is information, not a problem: messages that no consumer is there for. `check` has the same as
+    measures, with thresholds.
 
-    A store that cannot be opened is a finding too, after which the command fails as every other does: with 6 where
-    there is none. Java and PySpark, which only `pipeline` needs, are no findings.
+    A store that cannot be opened is a finding too, after which the command fails as usual: with 6 where there is none.
+    Java and PySpark, which only `pipeline` needs, are no findings.
     """
-    from storage.errors import Busy, StoreInvalid
-
     try:
         found = _diagnosis(context)
     except (Busy, StoreInvalid) as error:
@@ -69,15 +68,15 @@ def doctor(context: Context, exit_code: bool, programs: bool) -> None:
         raise
     _show(context, found, programs)
     if exit_code and found["verdict"] != "ok":
-        from txnctl.cli import exit_codes
-
         context.exit(exit_codes.CONDITION_FOUND)
 
 
 def _show(context: Context, found: Row, programs: bool) -> None:
+    from dataclasses import asdict
+
     from txnctl.spark.runtime import requirements
 
-    row = {**found, "programs": requirements.describe()}
+    row = {**found, "programs": [asdict(program) for program in requirements.check_all()]}
     wanted = programs or not all(each["ok"] for each in row["programs"])
     context.show(row, table=lambda shown: _report(context, shown, shows_programs=wanted))
 
@@ -127,11 +126,10 @@ def _report(context: Context, row: Row, *, shows_programs: bool) -> Iterator[str
 
 
 def _finding(context: Context, found: Row) -> Iterator[str]:
-    """What, why, and the command, which stays in one piece."""
+    """Problem, reason and command; the command stays on one line."""
     from textwrap import wrap
 
     from txnctl.commands.health.status_screen import VERDICT_STYLES
-    from txnctl.output.human import sentence
 
     style = VERDICT_STYLES[found["severity"]]
     first, *rest = wrap(sentence(found["what"]), WIDTH - 2, break_on_hyphens=False)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from storage.json_form import to_json
+from txnctl.cli import exit_codes
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, option, output, reads_store
 from txnctl.cli.value_types import DURATION
 from txnctl.fields.overview import OVERVIEW
+from txnctl.output.stream import drop_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
 
 _REDRAW = "\x1b[H\x1b[2J"
 _EVERY = "2s"
@@ -45,9 +43,9 @@ _SETUP = (
 def status(context: Context, watch: float | None) -> None:
     """Show the health of the store on one screen.
 
-    What is wrong comes first; `txnctl doctor` says of each why, and what to type. Then space, who writes and reads,
-    transactions, topics with what is BLOCKED and UNCOMMITTED, LAG (the most that a subscription could be handed now),
-    producers that WAIT, and tables. Nothing that is blocked is read for it, and no view is held between two looks.
+    Problems come first; `txnctl doctor` has the reason for each, and the next command. Then space, writer and readers,
+    transactions, topics with BLOCKED and UNCOMMITTED messages, LAG (the most visible messages of a subscription),
+    producers that WAIT, and tables. No blocked message is read, and no view is held between two screens.
     """
     _show(context)
     if watch is None:
@@ -62,9 +60,6 @@ def status(context: Context, watch: float | None) -> None:
             context.out.write(_REDRAW)
             _show(context)
     except KeyboardInterrupt:
-        from txnctl.cli import exit_codes
-        from txnctl.output.stream import drop_output
-
         drop_output()
         context.exit(exit_codes.INTERRUPTED)
 

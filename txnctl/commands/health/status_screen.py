@@ -1,4 +1,4 @@
-"""How `txnctl status` is laid out: what is wrong, then one line for each part of the store, then topics and tables."""
+"""How `txnctl status` is laid out: problems, then a line for each part of the store, then topics and tables."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from txnctl.output.screen import heading, next_command, section
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 VERDICT_STYLES = {
     "ok": ("green",),
@@ -66,7 +64,7 @@ def lines(context: Context, row: Row) -> Iterator[str]:
 
 
 def headline(context: Context, path: str, row: Row) -> str:
-    """The store, its verdict, and the moment."""
+    """Store, verdict and time."""
     text = verdict_text(row)
     line = heading(context, basename(path) or path, text, row["asOfMs"])
     before, _, after = line.rpartition(text)
@@ -125,7 +123,7 @@ def _interest(topic: Row) -> tuple[int, ...]:
 def _section(
     context: Context, rows: Sequence[Row], fields: Sequence[Field], limit: int, command: str
 ) -> Iterator[str]:
-    """A table of the first rows, and where the others are."""
+    """A table of the first rows, and the command for the rest."""
     if not rows:
         return
     yield ""

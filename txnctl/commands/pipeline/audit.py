@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, example, names_store, option, output
+from txnctl.cli.exit_codes import CONDITION_FOUND
 from txnctl.cli.value_types import TABLE, TOPIC
-from txnctl.commands.pipeline.session import reaches_offloaded, uses_spark
+from txnctl.commands.pipeline.session import options_of, reaches_offloaded, session, uses_spark, watched_tasks
 from txnctl.output.field import Field
+from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
     from txnctl.pipelines.audit import Findings
 
 FIELDS = (
@@ -79,15 +83,14 @@ def audit(context: Context, topic: str, table: str, **how: Any) -> None:
 
     The committed requests of the topic (see `pipeline settle`) are added up for each account and held against the
     table of balances; with --data also against the balance column of the bank's own lines, of which each account's
-    last one counts. Settlement accounts of partner banks, whose names begin with bank:, are not in the data.
+    last one counts. Settlement accounts of partner banks, named bank:..., are not in the data.
 
-    The topic is read up to maxReadPosition, the table as it is committed: what is settled meanwhile may show as a
+    The topic is read up to maxReadPosition, the table as committed: requests settled meanwhile may show as a
     difference.
     """
     from time import perf_counter
 
     from storage.values.names import full_topic_name
-    from txnctl.commands.pipeline.session import options_of, session, watched_tasks
 
     began = perf_counter()
     with context.open_store(context.store_path, read_only=True) as store:
@@ -99,11 +102,9 @@ def audit(context: Context, topic: str, table: str, **how: Any) -> None:
         from txnctl.pipelines import audit as job
 
         with watched_tasks(context, "Audit", spark):
-            found = job.run(
+            found = job.audit_balances(
                 spark,
-                of_topic,
-                of_table,
-                how["data"],
+                job.AuditSources(of_topic, of_table, how["data"]),
                 amount=how["amount"],
                 with_days=how["plot"] is not None,
             )
@@ -122,14 +123,10 @@ def audit(context: Context, topic: str, table: str, **how: Any) -> None:
     }
     context.show(row, table=lambda shown: _report(context, shown))
     if how["exit_code"] and found.differing:
-        from txnctl.cli.exit_codes import CONDITION_FOUND
-
         context.exit(CONDITION_FOUND)
 
 
-def _report(context: Context, row: dict[str, Any]) -> list[str]:
-    from txnctl.output.human import duration, plural
-
+def _report(context: Context, row: Row) -> list[str]:
     agree = row["accounts"] - row["differing"]
     lines = [f"{agree:,} of {plural(row['accounts'], 'account')} agree. {duration(row['elapsedMs'])}."]
     if row["skipped"]:
@@ -149,7 +146,6 @@ def _plot(found: Findings, path: str) -> None:
     Raises:
         InvalidValue: the file cannot be written.
     """
-    from storage.errors import InvalidValue
     from txnctl.pipelines.chart import Series, line_chart
 
     series = [Series("added up from the topic", [day.topic / 100 for day in found.days])]

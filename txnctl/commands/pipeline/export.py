@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, example, names_store, option, output
 from txnctl.cli.value_types import CHECK_MODE, ISOLATION_LEVEL, TABLE, TOPIC, NamedConstant
-from txnctl.commands.pipeline.session import reaches_offloaded, uses_spark
+from txnctl.commands.pipeline.session import options_of, reaches_offloaded, session, uses_spark, watched_tasks
 from txnctl.output.field import Field
+from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 FIELDS = (
     Field("source", "text", "The full name of the topic, or the table."),
@@ -53,21 +56,19 @@ def export(context: Context, topic: str, destination: str | None, table: str | N
 
     \b
     parquet  The columns of docs/SPARK.md: key and value are bytes.
-    json     An object a line, as `consume -o ndjson` and `tables export` print them,
-             to be read back by `produce --input ndjson` and `tables import`.
-    csv      A first line with names; key and value as text, or where they are not
-             UTF-8 as Base64 in the columns keyBase64 and valueBase64.
+    json     An object a line in the form of `consume -o ndjson` and `tables export`,
+             for `produce --input ndjson` and `tables import`.
+    csv      A first line with names; key and value as text, or where not UTF-8
+             as Base64 in the columns keyBase64 and valueBase64.
 
-    At read-committed the messages up to maxReadPosition without the aborted ones, at read-uncommitted all that is
-    written, each with the state of its transaction. What is read is fixed when the job begins.
+    At read-committed the messages up to maxReadPosition without the aborted ones, at read-uncommitted every written
+    message, with the state of the transaction. The range is fixed when the job begins.
 
-    DEST is a directory of files. On this machine it appears when it is whole.
+    DEST is a directory of files. On this machine the directory appears when complete.
     """
     from time import perf_counter
 
-    from storage.errors import InvalidValue
     from storage.values.names import full_topic_name
-    from txnctl.commands.pipeline.session import session, watched_tasks
 
     began = perf_counter()
     if table is not None:
@@ -82,17 +83,17 @@ def export(context: Context, topic: str, destination: str | None, table: str | N
     from txnctl.pipelines import files
 
     if not how["overwrite"]:
-        files.check_free(destination)
+        files.check_absent(destination)
     with session("export", how["master"], how["conf"]) as spark:
         from txnctl.pipelines import export as job
 
         with watched_tasks(context, "Export", spark):
-            rows = job.run(
+            rows = job.export_rows(
                 job.read_topic(spark, options),
                 destination,
                 how["format_"],
                 overwrite=how["overwrite"],
-                parts=how["files"],
+                max_files=how["files"],
             )
     row = {
         "source": table if table is not None else full_topic_name(topic),
@@ -105,14 +106,11 @@ def export(context: Context, topic: str, destination: str | None, table: str | N
 
 
 def _options(context: Context, topic: str | None, table: str | None, how: dict[str, Any]) -> dict[str, str]:
-    """What is to be read, found to be there before Spark is started.
+    """Options of the source; a missing topic or table is an error before Spark starts.
 
     Raises:
         TopicNotFound, TableNotFound, InvalidValue
     """
-    from storage.errors import InvalidValue
-    from txnctl.commands.pipeline.session import options_of
-
     of_topic, of_table = ("isolation_level", "from_", "to"), ("check", "at")
     for name in of_topic if table is not None else of_table:
         if how[name] is not None:
@@ -138,7 +136,5 @@ def _options(context: Context, topic: str | None, table: str | None, how: dict[s
     )
 
 
-def _sentence(row: dict[str, Any]) -> str:
-    from txnctl.output.human import duration, plural
-
+def _sentence(row: Row) -> str:
     return f"Wrote {plural(row['rows'], 'row')} to {row['destination']}. {duration(row['elapsedMs'])}."

@@ -1,4 +1,6 @@
-"""`txnctl pipeline`: jobs on Apache Spark. A module a job; none of them is loaded, nor Spark, before it is invoked."""
+"""`txnctl pipeline`: jobs on Apache Spark. A module a job; neither the module nor Spark is loaded before the job is
+invoked.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ They run in this process on all its cores, unless --master names a cluster.
         ),
         "monitor": (
             "txnctl.commands.pipeline.monitor:monitor",
-            "Watch the money of a topic as it is written, final or not.",
+            "Watch the money of a topic as soon as written, final or not.",
         ),
         "settle": (
             "txnctl.commands.pipeline.settle:settle",
@@ -36,9 +38,6 @@ They run in this process on all its cores, unless --master names a cluster.
             "txnctl.commands.pipeline.audit:audit",
             "Recompute all balances from a topic, and compare.",
         ),
-        "run": (
-            "txnctl.commands.pipeline.run:run",
-            "Run a Python program of yours with a Spark session.",
-        ),
+        "run": ("txnctl.commands.pipeline.run:run", "Run a Python program of yours with a Spark session."),
     },
 )

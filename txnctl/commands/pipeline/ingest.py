@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, example, names_store, option, output
 from txnctl.cli.value_types import TOPIC, NamedConstant
-from txnctl.commands.pipeline.session import reaches_staging, uses_spark
+from txnctl.commands.pipeline.session import (
+    options_of,
+    reaches_staging,
+    refuse_transaction,
+    session,
+    uses_spark,
+    watched_tasks,
+)
 from txnctl.output.field import Field
+from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 FIELDS = (
     Field("topic", "id", "The full name of the topic."),
@@ -58,20 +67,19 @@ def ingest(context: Context, file: Sequence[str], topic: str, create: bool, **ho
 
     \b
     csv      A first line with names; every value is text.
-    json     An object a line. It is stored as it stands, to the last digit.
+    json     An object a line. The text is stored unchanged, to the last digit.
     parquet  Rows become JSON; dates and times in UTC.
 
-    All of it is one transaction: nobody sees a part of it, and where it fails nothing is stored. Files are stored in
-    the order in which they are named, each in the order of its rows.
+    The whole input is one transaction: no reader sees a part, and after a failure nothing is stored. Files are stored
+    in the order of the arguments, rows in the order of the file.
 
-    A row that cannot be a message ends the job with the file and the number of the row: another number of columns than
-    the header, no JSON, a time that is none. With --write-id a script may be run again without a second thought: what
-    is stored under the id already is not stored twice, and `messages` says how many rows there were.
+    A row that cannot be a message ends the job with the file and the number of the row: a wrong number of columns, no
+    JSON, a malformed time. With --write-id a script may be run again without a second thought: rows stored under the
+    id already are not stored twice, and `messages` counts the rows of the input.
     """
     from time import perf_counter
 
     from storage.values.names import full_topic_name
-    from txnctl.commands.pipeline.session import options_of, refuse_transaction, session, watched_tasks
 
     began = perf_counter()
     refuse_transaction("pipeline ingest")
@@ -82,17 +90,10 @@ def ingest(context: Context, file: Sequence[str], topic: str, create: bool, **ho
     with session("ingest", how["master"], how["conf"]) as spark:
         from txnctl.pipelines import ingest as job
 
-        columns = job.Columns(how["value"], how["key"], how["event_time"])
+        columns = job.MessageColumns(how["value"], how["key"], how["event_time"])
         with watched_tasks(context, "Ingest", spark):
-            done = job.run(
-                spark,
-                list(file),
-                options,
-                columns,
-                format_=how["format_"],
-                multi_line=how["multi_line"],
-                skip=how["on_error"] == "skip",
-            )
+            input_options = job.InputOptions(how["format_"], how["multi_line"], how["on_error"] == "skip")
+            done = job.ingest_files(spark, file, options, columns, input_options)
     row = {
         "topic": options["topic"],
         "messages": done.messages,
@@ -103,7 +104,7 @@ def ingest(context: Context, file: Sequence[str], topic: str, create: bool, **ho
 
 
 def _see_to_topic(context: Context, topic: str, create: bool) -> None:
-    """See that the topic is there before Spark is started; create it if that is wanted.
+    """See that the topic is there before Spark is started; create the topic with --create.
 
     Raises:
         TopicNotFound
@@ -114,9 +115,8 @@ def _see_to_topic(context: Context, topic: str, create: bool) -> None:
         store.reports.topic_stats(topic)
 
 
-def _sentence(row: dict[str, Any]) -> str:
+def _sentence(row: Row) -> str:
     from storage.values.names import short_topic_name
-    from txnctl.output.human import duration, plural
 
     left_out = f"; left out {plural(row['skipped'], 'row')}" if row["skipped"] else ""
     stored = f"Stored {plural(row['messages'], 'message')} in {short_topic_name(row['topic'])}"

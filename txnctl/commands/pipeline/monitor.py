@@ -1,12 +1,13 @@
-"""`txnctl pipeline monitor`: the money of a topic as it is written, final or not."""
+"""`txnctl pipeline monitor`: the money of a topic as soon as written, final or not."""
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, example, names_store, option, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC, NamedConstant
-from txnctl.commands.pipeline.monitor_view import FIELDS
-from txnctl.commands.pipeline.session import reaches_offloaded, uses_spark
-from txnctl.commands.pipeline.stream import streams
+from txnctl.commands.pipeline.monitor_view import FIELDS, live, report, row_of
+from txnctl.commands.pipeline.session import options_of, reaches_offloaded, session, uses_spark
+from txnctl.commands.pipeline.stream import check_topic, checkpoint, streams, timing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,22 +56,19 @@ _SETUP = (
 @output(FIELDS, name_field="topic")
 @example("txnctl pipeline monitor requests --once", setup=_SETUP)
 def monitor(context: Context, topic: str, **how: Any) -> None:
-    """Watch the money of a topic as it is written, final or not.
+    """Watch the money of a topic as soon as written, final or not.
 
-    The topic is read at READ_UNCOMMITTED: nothing waits for an open transaction, and what is aborted later was counted.
-    Messages are requests as for `pipeline settle`. Shown are the reserves (what all customers have together), in- and
-    outflow by period, accounts that are overdrawn, and single amounts that are out of the ordinary.
+    The topic is read at READ_UNCOMMITTED: nothing waits for an open transaction, and messages aborted later were
+    counted. Messages are requests as for `pipeline settle`. Shown are the reserves (the sum over all customers), in-
+    and outflow by period, accounts that are overdrawn, and single amounts that are out of the ordinary.
 
     On a terminal the view changes as the topic grows, until Ctrl-C; the result is printed at the end of --once or
-    --for. --to keeps it all as Parquet: DIR/sums and DIR/unusual with a directory for each micro-batch. With
-    --checkpoint the next run goes on where this one ended, otherwise it begins at --from again.
+    --for. --to keeps every batch as Parquet: DIR/sums and DIR/unusual with a directory for each micro-batch. With
+    --checkpoint the next run goes on where this run ended, otherwise at --from again.
     """
     from time import perf_counter
 
     from storage.values.names import full_topic_name
-    from txnctl.commands.pipeline.monitor_view import live, report, row_of
-    from txnctl.commands.pipeline.session import options_of, session
-    from txnctl.commands.pipeline.stream import check_topic, checkpoint, timing
 
     began = perf_counter()
     every, seconds = timing(how)
@@ -91,10 +89,10 @@ def monitor(context: Context, topic: str, **how: Any) -> None:
     ):
         from txnctl.pipelines import monitor as job
 
-        watch = job.Watch(how["period"], how["time_"], outsized, overdraft, how["amount"])
+        watch = job.MonitorOptions(how["period"], how["time_"], outsized, overdraft, how["amount"])
         with live(context, name) as told:
             taking = job.Monitor(watch, how["to"], told)
-            job.run(spark, taking, watch, options, place, every=every).wait(seconds)
+            job.start_monitoring(spark, taking, options, place, interval_s=every).wait(seconds)
     row = {
         **row_of(name, taking.view, goes_on=how["checkpoint"] is not None),
         "elapsedMs": int((perf_counter() - began) * 1000),
@@ -108,7 +106,6 @@ def _hellers(text: str, name: str) -> int:
     Raises:
         InvalidValue
     """
-    from storage.errors import InvalidValue
     from txnctl.pipelines.hellers import parse_hellers
 
     try:

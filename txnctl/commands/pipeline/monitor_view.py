@@ -1,21 +1,20 @@
-"""What `pipeline monitor` shows: its result as a row, as a report for people, and live on a terminal."""
+"""What `pipeline monitor` shows: the result as a row, as a report for people, and live on a terminal."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 
+from txnctl.output.escape import printable_row
 from txnctl.output.field import Field
 from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-    from txnctl.pipelines.monitor import View
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
+    from txnctl.pipelines.monitor import GroupSums, View
 
 FIELDS = (
     Field("topic", "id", "The full name of the topic."),
@@ -60,23 +59,24 @@ _COUNTS = ("messages", "uncommitted", "aborted", "skipped")
 
 
 def row_of(topic: str, view: View, *, goes_on: bool = False) -> Row:
-    """The result: what is known after the last micro-batch.
+    """The result: the sums after the last micro-batch.
 
     Args:
-        goes_on: an earlier run has counted too; before the first micro-batch of this one its sums are not known.
+        goes_on: an earlier run has counted too; before the first micro-batch of this run the sums are unknown.
     """
     from txnctl.pipelines.hellers import format_hellers
+    from txnctl.pipelines.monitor import TOTAL, GroupSums
 
-    known = {**dict.fromkeys((*_COUNTS, "inflow", "outflow"), 0), **view.total}
+    known = view.total or GroupSums(TOTAL, "")
     row: Row = {
         "topic": topic,
         "batches": view.batches,
-        **{name: known[name] for name in _COUNTS},
+        **{name: getattr(known, name) for name in _COUNTS},
         "reserves": format_hellers(view.reserves),
-        "inflow": format_hellers(known["inflow"]),
-        "outflow": format_hellers(known["outflow"]),
+        "inflow": format_hellers(known.inflow),
+        "outflow": format_hellers(known.outflow),
     }
-    if goes_on and not view.total:
+    if goes_on and view.total is None:
         row |= dict.fromkeys((*_COUNTS, "reserves", "inflow", "outflow"))
     return {
         **row,
@@ -85,17 +85,16 @@ def row_of(topic: str, view: View, *, goes_on: bool = False) -> Row:
     }
 
 
-def _period(sums: Row) -> Row:
+def _period(sums: GroupSums) -> Row:
     from txnctl.pipelines.hellers import format_hellers
 
-    inflow, outflow = sums["inflow"], sums["outflow"]
     return {
-        "period": sums["name"],
-        "inflow": format_hellers(inflow),
-        "outflow": format_hellers(outflow),
-        "net": format_hellers(inflow - outflow),
-        "messages": sums["messages"],
-        "uncommitted": sums["uncommitted"],
+        "period": sums.name,
+        "inflow": format_hellers(sums.inflow),
+        "outflow": format_hellers(sums.outflow),
+        "net": format_hellers(sums.net),
+        "messages": sums.messages,
+        "uncommitted": sums.uncommitted,
     }
 
 
@@ -109,10 +108,10 @@ def _anomalies(view: View) -> list[Row]:
     outsized = [
         {
             "kind": "outsized",
-            "account": sums["account"],
-            "amount": format_hellers(sums["inflow"] - sums["outflow"]),
+            "account": sums.account,
+            "amount": format_hellers(sums.net),
             "messageId": name,
-            "txnId": sums["txnId"],
+            "txnId": sums.txn_id,
         }
         for name, sums in view.outsized.items()
     ]
@@ -140,10 +139,9 @@ def report(context: Context, row: Row) -> list[str]:
 
 @contextmanager
 def live(context: Context, topic: str) -> Iterator[Callable[[View], None]]:
-    """A function that shows a view in the place of the one before it: on standard error, and only on a terminal.
+    """A function that replaces the previous view on the terminal: on standard error, and only on a terminal.
 
-    It shows no more than fits there. The last view is wiped when the block ends, and stays when it is left by an error
-    or Ctrl-C.
+    The view is cut to the screen. The last view is wiped at the end of the block, and stays after an error or Ctrl-C.
     """
     import sys
     from os import environ, get_terminal_size
@@ -151,8 +149,6 @@ def live(context: Context, topic: str) -> Iterator[Callable[[View], None]]:
     if not sys.stderr.isatty() or environ.get("TERM") == "dumb":
         yield lambda _view: None
         return
-    from txnctl.output.escape import printable_row
-
     shown = 0
 
     def wipe() -> str:

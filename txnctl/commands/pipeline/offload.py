@@ -11,12 +11,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Self
 
     from txnctl.cli.context import Context
     from txnctl.output.progress import Progress
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
+    from txnctl.pipelines.offload import OffloadReport
 
 OFFLOADED = (
     Field("topic", "text", "The topic's full name."),
@@ -82,29 +82,40 @@ class Counting:
 def offload(context: Context, topic: str, destination: str, verify: bool, keep: int) -> None:
     """Write the closed ledgers of a topic to Parquet files.
 
-    Clusters read them in place of the store, which only its own machine can open: --offload-path of the other jobs,
-    and the option offloadPath of format("txnctl"). A ledger is offloaded when it is closed and every transaction in it
-    has ended. DEST may be on any file system that PyArrow reaches. It needs neither Java nor Spark.
+    Clusters read the files in place of the store, which only the local machine can open: --offload-path of the jobs,
+    and the option offloadPath of format("txnctl"). A ledger is offloaded once closed, when every transaction inside
+    has ended. DEST may be on any file system that PyArrow reaches. Needs neither Java nor Spark.
 
-    It changes nothing in the store, may run at any time, several at once too, and goes on where the last run stopped:
-    a manifest names the files that are complete.
+    Changes nothing in the store, may run at any time, several at once too, and continues after the last run: a
+    manifest names the files that are complete.
     """
     from txnctl.spark.runtime import requirements
 
-    requirements.check_package("pyarrow")
+    requirements.require_package("pyarrow")
     from txnctl.pipelines import offload as job
 
+    options = job.OffloadOptions(destination, verify, retain_ms=keep)
     with Counting(context, "Offload") as offloaded, Counting(context, "Verify") as verified:
-        row = job.run(
-            context.store,
-            topic,
-            destination,
-            is_verified=verify,
-            keep_ms=keep,
-            offloaded=offloaded,
-            verified=verified,
-        )
-    context.show(row, table=_offloaded)
+        report = job.offload_topic(context.store, topic, options, offloaded, verified)
+    context.show(_row(report), table=_offloaded)
+
+
+def _row(report: OffloadReport) -> Row:
+    return {
+        "topic": report.topic,
+        "place": report.place,
+        "ledgers": report.ledgers,
+        "messages": report.messages,
+        "bytes": report.bytes,
+        "allLedgers": report.all_ledgers,
+        "allMessages": report.all_messages,
+        "allBytes": report.all_bytes,
+        "files": report.files,
+        "through": None if report.through is None else str(report.through),
+        "undecidedLedgers": report.undecided_ledgers,
+        "verified": report.verified,
+        "removedFiles": report.removed_files,
+    }
 
 
 def _offloaded(row: Row) -> Iterator[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import TxnctlError
 from txnctl.cli.decorators import argument, example, names_store, passes_arguments
-from txnctl.commands.pipeline.session import uses_spark
+from txnctl.commands.pipeline.session import session, uses_spark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,11 +38,9 @@ def run(
     """Run a Python program of yours with a Spark session.
 
     The program finds the session as `spark`, the path of the store as `store` and in TXNCTL_STORE, and the format
-    txnctl ready to use (docs/SPARK.md). It ends with the exit code of its own, 1 where it raises.
+    txnctl ready to use (docs/SPARK.md). The exit code is that of the program, 1 after an exception.
     """
     import os
-
-    from txnctl.commands.pipeline.session import session
 
     path = os.path.abspath(context.store_path)
     os.environ["TXNCTL_STORE"] = path
@@ -54,14 +53,12 @@ def _run(file: str, arguments: list[str], names: dict[str, object]) -> int:
     """Run the program; its exit code.
 
     Raises:
-        TxnctlError: what the program let through, with the line of it.
+        TxnctlError: an exception of the program, with the line.
     """
     import runpy
     import sys
 
     from pyspark.errors import PySparkException
-
-    from storage.errors import TxnctlError
 
     sys.argv = [file, *arguments]
     try:
@@ -79,16 +76,14 @@ def _run(file: str, arguments: list[str], names: dict[str, object]) -> int:
 
 
 def _status(code: object) -> int:
-    """What `sys.exit(code)` comes to; a text is an error's."""
-    from storage.errors import TxnctlError
-
+    """The exit code of `sys.exit(code)`; a text is an error's."""
     if code is None or isinstance(code, int):
         return code or 0
     raise TxnctlError(str(code))
 
 
 def _line(error: Exception, file: str) -> str:
-    """Where in the program it was raised, or what it called."""
+    """The line of the program that raised, or that called the raising function."""
     from traceback import extract_tb
 
     lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]

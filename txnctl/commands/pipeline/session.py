@@ -1,10 +1,11 @@
-"""What the jobs on Spark share on the command line: --master, --conf, a session, and progress while Spark works."""
+"""Shared pieces of the Spark jobs on the command line: --master, --conf, a session, and progress while Spark works."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
+from storage.errors import NestedTransaction
 from txnctl.cli.decorators import option
 from txnctl.cli.value_types import KEY_VALUE
 
@@ -55,12 +56,12 @@ def reaches_staging(function: F) -> F:
 
 @contextmanager
 def session(job: str, master: str | None, conf: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
-    """A session of this job, while the block runs; what Spark raises in it is raised as errors of txnctl.
+    """A session of this job, while the block runs; errors of Spark are raised as errors of txnctl.
 
     Raises:
         ProgramMissing, InvalidValue
     """
-    from txnctl.spark.runtime.job_errors import told_as_ours
+    from txnctl.spark.runtime.job_errors import as_txnctl_errors
     from txnctl.spark.runtime.session import MASTER_DEFAULT, spark_session
 
     with ExitStack() as stack:
@@ -68,7 +69,7 @@ def session(job: str, master: str | None, conf: Sequence[tuple[str, str]]) -> It
             spark = stack.enter_context(
                 spark_session(f"txnctl {job}", master=master or MASTER_DEFAULT, conf=conf)
             )
-        stack.enter_context(told_as_ours())
+        stack.enter_context(as_txnctl_errors())
         yield spark
 
 
@@ -133,7 +134,7 @@ def _tasks_done(spark: SparkSession) -> int:
 
 
 def refuse_transaction(what: str) -> None:
-    """A job commits by itself: inside another transaction it would do so too early.
+    """Refuse a job inside a transaction: the job commits alone, and would commit too early.
 
     Raises:
         NestedTransaction
@@ -142,8 +143,6 @@ def refuse_transaction(what: str) -> None:
 
     current = environ.get("TXNCTL_TXN")
     if current:
-        from storage.errors import NestedTransaction
-
         raise NestedTransaction(
             f"{what} commits by itself, and this is inside transaction {current} (TXNCTL_TXN)",
             hint="Run it before or after that transaction, or: unset TXNCTL_TXN.",
@@ -152,7 +151,7 @@ def refuse_transaction(what: str) -> None:
 
 
 def options_of(context: Context, **given: Any) -> dict[str, str]:
-    """Options of `format("txnctl")`: those that are given, and the path of the store, which has to be one.
+    """Options of `format("txnctl")`: the given options, and the path of the store, which must exist.
 
     Raises:
         StoreInvalid

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, example, names_store, option, output
 from txnctl.cli.value_types import SUBSCRIPTION, TABLE, TOPIC, NamedConstant
-from txnctl.commands.pipeline.session import reaches_offloaded, uses_spark
-from txnctl.commands.pipeline.stream import streams
+from txnctl.commands.pipeline.session import (
+    options_of,
+    reaches_offloaded,
+    refuse_transaction,
+    session,
+    uses_spark,
+)
+from txnctl.commands.pipeline.stream import check_topic, checkpoint, streams, timing
 from txnctl.output.field import Field
+from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
     from txnctl.pipelines.settle import Settlement
 
 FIELDS = (
@@ -64,22 +72,20 @@ _SETUP = (
 def settle(context: Context, topic: str, table: str, **how: Any) -> None:
     """Apply committed requests to a table of balances, exactly once.
 
-    A request is a message whose key names an account and whose value is JSON with an amount, decimal with at most two
-    digits after the point: {"delta": "-20.50"}. Balances stand in the table as such text; an account that is not
-    there has 0.00.
+    A request is a message with an account as key and JSON with an amount as value, decimal with at most two digits
+    after the point: {"delta": "-20.50"}. Balances stand in the table as such text; an account that is not there has
+    0.00.
 
-    The topic is read at READ_COMMITTED: behind an open transaction it waits. Each micro-batch is one serializable
+    The topic is read at READ_COMMITTED: behind an open transaction the job waits. Each micro-batch is one serializable
     transaction over the balances and a note, in the table txnctl-sinks, of how far the topic is settled. So a request
-    counts once however often this is killed, started again, or started twice; it needs no checkpoint for that.
+    counts once however often this is killed, started again, or started twice; no checkpoint is needed for that.
 
-    It goes on until Ctrl-C, or for the time of --for; with --once until what is there is settled.
+    The job runs until Ctrl-C, or for the time of --for; with --once until the requests of this moment are settled.
     """
     from time import perf_counter
 
     from storage import Store
     from storage.values.names import full_topic_name
-    from txnctl.commands.pipeline.session import options_of, refuse_transaction, session
-    from txnctl.commands.pipeline.stream import check_topic, checkpoint, timing
 
     began = perf_counter()
     refuse_transaction("pipeline settle")
@@ -108,10 +114,9 @@ def settle(context: Context, topic: str, table: str, **how: Any) -> None:
             def told(done: Settlement) -> None:
                 bar.advance(done.requests)
 
-            settler = job.Settler(
-                store, name, table, amount=how["amount"], skip=how["on_error"] == "skip", told=told
-            )
-            job.run(spark, settler, options, place, every=every).wait(seconds)
+            settle_options = job.SettleOptions(how["amount"], how["on_error"] == "skip")
+            settler = job.Settler(store, name, table, settle_options, told)
+            job.start_settling(spark, settler, options, place, interval_s=every).wait(seconds)
     done = settler.total
     row = {
         "topic": name,
@@ -126,9 +131,7 @@ def settle(context: Context, topic: str, table: str, **how: Any) -> None:
     context.show(row, table=_sentence)
 
 
-def _sentence(row: dict[str, Any]) -> str:
-    from txnctl.output.human import duration, plural
-
+def _sentence(row: Row) -> str:
     through = f"; settled through {row['through']}" if row["through"] else ""
     return (
         f"Applied {plural(row['requests'], 'request')} to {row['table']} in "

@@ -1,4 +1,4 @@
-"""What the streaming jobs share on the command line: where they begin, how long they run, where Spark's notes are."""
+"""Shared options of the streaming jobs: start, duration, checkpoint."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import click
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import option
 from txnctl.cli.value_types import DURATION
 
@@ -47,13 +48,11 @@ def streams(function: F) -> F:
 
 
 def timing(how: dict[str, Any]) -> tuple[float | None, float | None]:
-    """Seconds between two looks, None to take what is there; seconds to run, None for as long as it may.
+    """Seconds between two micro-batches, None for a single batch; seconds to run, None without a limit.
 
     Raises:
         InvalidValue
     """
-    from storage.errors import InvalidValue
-
     if not how["once"]:
         return how["every"] or EVERY_DEFAULT_S, how["for_"]
     if how["every"] is not None:
@@ -65,13 +64,13 @@ def timing(how: dict[str, Any]) -> tuple[float | None, float | None]:
 def checkpoint(path: str | None) -> Iterator[str]:
     """The directory for Spark's notes; without a path one that is removed at the end."""
     from txnctl.pipelines import files
-    from txnctl.spark.runtime.scratch import scratch
+    from txnctl.spark.runtime.scratch import scratch_directory
 
     if path is not None:
-        yield files.to_write(path)
+        yield files.uri_to_write(path)
         return
-    with scratch() as place:
-        yield files.to_write(place)
+    with scratch_directory() as place:
+        yield files.uri_to_write(place)
 
 
 def check_topic(context: Context, topic: str) -> None:

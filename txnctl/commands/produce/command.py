@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import InvalidValue, NestedTransaction
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import ACCESS_MODE, DURATION, KEY_VALUE, SESSION, TIME, TOPIC, TXN_ID
@@ -146,14 +147,15 @@ def produce(
     r"""Append messages to a topic.
 
     Each -m is a message. Without one the messages are read from FILE or standard input, and each commit is durable
-    before the next begins. From a pipe, what has come is stored when it pauses, and at the latest after a second.
+    before the next begins. From a pipe, messages are stored at every pause of the input, and at the latest after a
+    second.
 
     \b
-    lines   A line is a message, without its LF or CRLF; an empty one is an
+    lines   A line is a message, without LF or CRLF; an empty one is an
             empty message. The last line needs no line end.
     ndjson  An object a line, as `consume -o ndjson` prints it: value or
-            valueBase64; key or keyBase64, properties and eventTimeMs may be
-            there too. A null value is a tombstone. Other names are ignored.
+            valueBase64; key or keyBase64, properties and eventTimeMs may be there too. A null value is a tombstone.
+            Further names are ignored.
     csv     RFC 4180 under a header that names the columns: value, and where
             wanted key, eventTime, and properties.NAME for each property. A
             field in quotes may hold commas, line ends and doubled quotes. CSV
@@ -161,23 +163,24 @@ def produce(
             value is an empty message.
     raw     The whole input is one message.
 
-    --on-error stop keeps what stands before the bad line, ends with exit code 2 and names that line and the last one
-    stored; with --atomic nothing is stored. With --producer and --sequence-id the same input may be sent again, after
-    whatever went wrong: each line is stored once.
+    --on-error stop stores the lines before the bad line, ends with exit code 2 and names the bad line and the last
+    line stored; with --atomic nothing is stored. With --producer and --sequence-id the same input may be sent again
+    after any failure: each line is stored once.
 
-    While the transaction of --atomic is open, readers at READ_COMMITTED wait behind it: hence its --timeout, after
-    which it is aborted and the command ends with exit code 4.
+    While the transaction of --atomic is open, readers at READ_COMMITTED wait behind the transaction: hence a
+    --timeout, after which the transaction is aborted and the command ends with exit code 4.
 
     Ctrl-C leaves whole commits behind; with --atomic, nothing.
 
-    Shared producers publish side by side. An Exclusive one has the topic for itself as long as the command runs, and
-    is refused while anybody is there; WaitForExclusive waits for its turn; ExclusiveWithFencing evicts all who are
-    there. A producer that loses its topic is told so at its next commit, with exit code 4 and the last line stored.
+    Shared producers publish side by side. An Exclusive producer has the topic alone as long as the command runs, and
+    is refused while any producer is connected; WaitForExclusive waits in the queue; ExclusiveWithFencing evicts every
+    producer, waiting ones too. A producer that loses the topic fails at the next commit, with exit code 4 and the last
+    line stored.
     """
     given = texts or tombstone
     _check(given=bool(given), tombstone=tombstone, texts=texts, file=file, format_=format_, how=how)
     if not given:
-        # A terminal is told before it is waited for; a file that is not there creates no topic.
+        # The source comes first: a note before the wait for a terminal, and no new topic for a missing file.
         source = _source(context, file)
     from txnctl.commands.produce import connection
     from txnctl.commands.producers.waiting import Leaving
@@ -201,12 +204,11 @@ def _check(
     format_: str | None,
     how: dict[str, Any],
 ) -> None:
-    """Refuse options that contradict each other.
+    """Refuse options that contradict.
 
     Raises:
         InvalidValue, NestedTransaction
     """
-    from storage.errors import InvalidValue, NestedTransaction
     from txnctl.commands.produce import connection
 
     connection.check(how)
@@ -241,7 +243,7 @@ def _source(context: Context, file: str | None) -> Any:
 
 
 def _sending(context: Context, producer: Producer, prints_ids: bool, how: dict[str, Any]) -> Sending:
-    """The sending, and what all messages have in common."""
+    """The sending, with defaults for every message."""
     from storage.limits import TRANSACTION_TIMEOUT_MS
     from txnctl.commands.produce.sending import Common, Sending
 

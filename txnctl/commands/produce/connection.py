@@ -1,6 +1,8 @@
-"""How `produce` is connected to its topic: through a session that is there, or by itself in an access mode."""
+"""Connecting `produce` to a topic: through an open session, or in an access mode."""
 
 from __future__ import annotations
+
+from storage.errors import InvalidValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,12 +16,11 @@ _OF_CONNECTING = {"access_mode": "--access-mode", "epoch": "--epoch", "timeout":
 
 
 def check(how: dict[str, Any]) -> None:
-    """Refuse options about connecting that contradict each other.
+    """Refuse contradicting options about connecting.
 
     Raises:
         InvalidValue
     """
-    from storage.errors import InvalidValue
     from txnctl.commands.producers.waiting import check_timeout
 
     mode = _mode(how)
@@ -59,7 +60,7 @@ def connect(context: Context, topic: str, how: dict[str, Any], *, create: bool, 
     mode = _mode(how)
     timeout = how["timeout"] if mode is AccessMode.WAIT_FOR_EXCLUSIVE else None
     if how["txn"] is not None and mode.is_exclusive:
-        # A transaction that is over must not cost others the topic.
+        # Check the transaction first: an ended transaction must not evict producers.
         store.use_transaction(how["txn"])
     return store.create_producer(
         topic,
@@ -88,7 +89,7 @@ def _said_of_connecting(how: dict[str, Any]) -> list[str]:
 
 
 def _token(context: Context, topic: str, how: dict[str, Any]) -> str | None:
-    """The session to publish through. What is typed counts before TXNCTL_SESSION."""
+    """The session to publish through. Options count before TXNCTL_SESSION."""
     if how["session"] is not None:
         return str(how["session"])
     if how["access_mode"] is not None or how["epoch"] is not None:
@@ -105,8 +106,6 @@ def _check_name(producer: Producer, wanted: str | None) -> None:
         InvalidValue
     """
     if wanted not in (None, producer.producer_name):
-        from storage.errors import InvalidValue
-
         raise InvalidValue(
             f"--producer {wanted}: the session is that of producer {producer.producer_name}",
             hint="Leave out --producer, or open a session under that name.",

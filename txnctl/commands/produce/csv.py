@@ -1,4 +1,4 @@
-"""CSV as `produce` reads it: RFC 4180 under a header; a record may span lines, its number is that of its first."""
+"""CSV input of `produce`: RFC 4180 under a header; a record may span lines, numbered by the first line."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Columns:
 
 
 class CsvReader:
-    """Records into batches. What is complete is handed on before more input is waited for."""
+    """Records into batches. Complete records are passed on before a wait for more input."""
 
     def __init__(self, source: Source, take: Callable[[Batch], None]) -> None:
         self._lines = LineReader(source, _LINE_BYTES_MAX, keeps_cr=True)
@@ -99,7 +99,7 @@ class CsvReader:
             if not fields:
                 continue
             if self._columns is None:
-                # What a spreadsheet puts in front of UTF-8 is no part of the first name.
+                # The byte order mark of a spreadsheet is no part of the first name.
                 self._columns = Columns([fields[0].removeprefix("\ufeff"), *fields[1:]])
                 continue
             self._add(fields, self._columns)

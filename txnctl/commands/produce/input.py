@@ -1,6 +1,7 @@
-"""The formats that `produce` reads: lines, NDJSON, CSV, raw. Each turns its input into batches and hands them on.
+"""The formats that `produce` reads: lines, NDJSON, CSV, raw. Each reader turns input into batches and passes each
+batch on.
 
-A reader never ends at a line it cannot use: it names it in the batch, and whoever takes the batch decides.
+A reader goes on after a bad line: the batch carries the error, and the receiver of the batch decides.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def read_csv(source: Source, take: Take, *, skips: bool) -> None:  # noqa: ARG00
 
 
 def read_raw(source: Source, take: Take, *, skips: bool) -> None:  # noqa: ARG001  all readers are called alike
-    """All of it is one message."""
+    """The whole input is one message."""
     pieces: list[bytes] = []
     size = 0
     while (data := source.read(None)) != b"":
@@ -88,7 +89,7 @@ def _too_large(what: str, number: int) -> MessageTooLarge:
 
 
 def _without_impossible(batch: Batch) -> Batch:
-    """Leave out what is well-formed and yet no message, with an error for each."""
+    """Leave out well-formed lines that cannot be a message, with an error for each."""
     errors: list[BadInput] = []
     for index, time in enumerate(batch.event_times or ()):
         if time is not None and not 0 <= time <= _EVENT_TIME_MAX:

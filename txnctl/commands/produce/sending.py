@@ -1,7 +1,7 @@
-"""Messages on their way into a topic: sent batch by batch, counted, their ids printed, bad ones dealt with.
+"""Sending messages to a topic: batch by batch, with counts, printed ids and errors by line.
 
-A line that cannot be sent is named, and so is the last one that was stored. What comes before it is stored first:
-then, whoever mends the line can go on from there.
+An error names the bad line and the last line stored. Lines before the bad line are stored first, so that a mended
+input can go on from the bad line.
 """
 
 from __future__ import annotations
@@ -9,22 +9,20 @@ from __future__ import annotations
 from time import monotonic, sleep
 
 from storage.errors import BadInput, MessageTooLarge, TransactionNotOpen, TransactionTimedOut, TxnctlError
+from txnctl.cli.leaving import leave_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
     from storage import Transaction, TxnID
     from storage.client.producer import Producer
     from storage.values.receipt import BatchReceipt
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 _LOOK_S = 0.01
 """Two clocks may differ about a deadline by this much; then it is looked at again."""
-
-_LEAVE_S = 1.0
-"""How long an interrupted command waits for the writer gate, to abort its transaction on the way out."""
 
 
 class Batch:
@@ -32,9 +30,9 @@ class Batch:
 
     Attributes:
         values: bytes, or None for a tombstone, each.
-        numbers: where each came from: the number of its line.
+        numbers: the number of the line of each message.
         keys, properties, event_times: as long as `values`, or None where no message has any.
-        errors: what is wrong with lines among them; each has the detail `lineNumber`.
+        errors: errors of bad lines, each with the detail `lineNumber`.
         unit: what `numbers` count: lines or messages.
     """
 
@@ -71,7 +69,7 @@ class Batch:
 
 
 class Common:
-    """What every message gets that does not bring its own."""
+    """Key, properties and event time for messages without."""
 
     __slots__ = ("event_time", "key", "properties")
 
@@ -133,7 +131,7 @@ class Sending:
         self._told = False
 
     def run(self, send: Callable[[], None]) -> None:
-        """Have `send` send all there is; with --atomic, commit it or abort it."""
+        """Run `send` to the end of the input; with --atomic, commit or abort the transaction."""
         try:
             send()
             if self._atomic is not None:
@@ -175,7 +173,7 @@ class Sending:
         """Send a batch, in commits of at most --batch messages.
 
         Raises:
-            BadInput: a line of it cannot be sent; what stands before it was.
+            BadInput: a line cannot be sent; the lines before are stored.
         """
         failure: BadInput | None = None
         self._unit = batch.unit
@@ -189,7 +187,7 @@ class Sending:
             self._fail(failure)
 
     def _cut(self, batch: Batch) -> tuple[Batch, BadInput | None]:
-        """The batch up to its first error, with that; or all of it, when errors are skipped."""
+        """The batch up to the first error, and that error; or the whole batch, where errors are skipped."""
         errors = sorted(batch.errors, key=lambda error: error.details["lineNumber"])
         if self.skips:
             for error in errors:
@@ -216,21 +214,21 @@ class Sending:
                 txn=self._txn,
             )
         except MessageTooLarge as error:
-            # The engine looks at all sizes before it stores anything of a call.
+            # The engine checks every size before storing any message of a call.
             bad = start + int(error.details["index"])
             if bad > start:
                 self._send(batch, start, bad)
             self._fail(_too_large(error, batch.unit, batch.numbers[bad]))
             return bad + 1
         if self._atomic is not None:
-            # Looking at it would have the transaction written before its end.
+            # Reading the receipt now would write the transaction before the commit.
             self._unseen.append((receipt, part.numbers[-1]))
         else:
             self._note(receipt, part.numbers[-1])
         return stop
 
     def _note_all(self) -> None:
-        """The transaction of --atomic is committed: all that it kept is stored."""
+        """The transaction of --atomic is committed: all buffered messages are stored."""
         for receipt, number in self._unseen:
             self._note(receipt, number)
 
@@ -250,7 +248,7 @@ class Sending:
                 self._print_ids()
 
     def _print_ids(self) -> None:
-        """Print them, unless they are part of an object that comes at the end."""
+        """Print the ids, unless a JSON object at the end has the ids."""
         if self._ids and self._context.output not in ("json", "ndjson"):
             self._context.out.write("\n".join([*self._ids, ""]))
             self._context.out.flush()
@@ -284,12 +282,11 @@ class Sending:
         return f"{plural(self._count, 'message')} {are} {where}, the last one from {self._unit} {self._last_number}"
 
     def _abort(self, txn: Transaction, error: BaseException) -> None:
-        """Take everything back. Whatever becomes of this: uncommitted, it never shows."""
+        """Abort the transaction. Even if the abort fails, uncommitted messages never appear."""
         context, why = self._context, type(error).__name__
         named = f"transaction {txn.known_id}" if txn.known_id is not None else "the transaction"
         if not isinstance(error, Exception):
-            connection = context.store.connection
-            connection.lock_timeout_s = min(connection.lock_timeout_s, _LEAVE_S)
+            leave_soon(context.store)
         try:
             txn.abort(f"{why} in produce --atomic")
         except TransactionNotOpen:
@@ -310,7 +307,7 @@ class Sending:
             reason="timed-out",
         )
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """The result as a row."""
         from storage.values.names import full_topic_name, short_topic_name
 
@@ -354,7 +351,7 @@ class Sending:
 
 
 def _is_too_late(error: BaseException) -> bool:
-    """Whether the deadline ended the transaction: found here, or by another process that reaped it."""
+    """Whether the deadline ended the transaction: found here, or by a process that reaped the transaction."""
     return isinstance(error, TransactionTimedOut) or (
         isinstance(error, TransactionNotOpen) and error.details.get("reason") == "timed-out"
     )

@@ -1,4 +1,4 @@
-"""`txnctl producers close`: end a session before its lease does."""
+"""`txnctl producers close`: end a session before the lease runs out."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from txnctl.output.screen import dry_run_heading
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 CLOSED = (
     *ROW,
@@ -36,7 +34,7 @@ CLOSED = (
 def close(context: Context, session: str | None) -> None:
     """Close a session: the topic is free for the next.
 
-    Nobody can use its token any more. It is not found (exit code 3) if it was closed, or lost the topic, before.
+    The token is invalid from now on. A session that was closed, or lost the topic, is not found (exit code 3).
     """
     from txnctl.cli.current_session import named_or_current
 

@@ -1,22 +1,21 @@
-"""`txnctl producers fence`: what it would do, and doing it."""
+"""`txnctl producers fence`: evict the connected producers of a topic."""
 
 from __future__ import annotations
 
 from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
 from txnctl.cli.value_types import TOPIC
-from txnctl.fields.producer import NAMES
+from txnctl.fields.producer import NAMES, alive
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 FENCED = (
     *NAMES,
@@ -46,12 +45,13 @@ _SETUP = ("txnctl topics create orders", "txnctl producers open orders --produce
 @example("txnctl producers fence orders --dry-run", setup=_SETUP)
 @example("txnctl producers fence orders --yes --reason 'the loader hangs'", setup=_SETUP)
 def fence(context: Context, topic: str, waiting: bool) -> None:
-    """Evict the producers that are connected to a topic: none of them ever publishes there again.
+    """Evict the connected producers of a topic, and raise the topic epoch.
 
-    For one that hangs or is stopped, or of which nobody knows where it runs. It is as if an owner left at once: the
-    epoch grows by one, the open transactions with messages of older epochs are aborted, and the topic goes to the
-    first that waits for it. Who was evicted learns of it at its next publish (`producer-fenced`), and has to connect
-    anew. Those that wait keep their place, a stopped one too; with --waiting they are evicted as well.
+    For a producer that hangs, is stopped, or runs on an unknown machine. The effect is that of an owner leaving at
+    once: the epoch grows by one, open transactions with messages of older epochs are aborted, and the first waiting
+    producer gets the topic. An evicted producer fails at the next publish (`producer-fenced`) and never publishes on
+    the topic again without connecting anew. Waiting producers stay in the queue, stopped ones too; --waiting evicts
+    the queue as well.
     """
     fence_producers = context.store.admin.producers.fence_producers
     if not context.yes and not context.dry_run:
@@ -74,9 +74,7 @@ def _report(context: Context, row: Row, option: str) -> Iterator[str]:
 
 
 def _lines(row: Row, *, done: bool) -> Iterator[str]:
-    """What happens, one kind a line."""
-    from txnctl.output.human import plural
-
+    """The effects, a kind a line."""
     before = "none" if row["topicEpochBefore"] is None else row["topicEpochBefore"]
     yield f"  {'raised' if done else 'raises':8}  the epoch {before} -> {row['topicEpoch']}"
     evicts = "evicted" if done else "evicts"
@@ -103,8 +101,6 @@ def _lines(row: Row, *, done: bool) -> Iterator[str]:
 
 def _described(each: Row) -> str:
     """`loader (Exclusive, anna@db-2:48211, stopped)`."""
-    from txnctl.fields.producer import alive
-
     waits = ", waiting" if each["isWaiting"] else ""
     is_there = alive(each)
     word = "alive" if is_there == "yes" else is_there
@@ -113,7 +109,7 @@ def _described(each: Row) -> str:
 
 
 def _next(each: Row) -> str:
-    """Who has the topic then, and what keeps it from it."""
+    """The next owner of the topic, and the command for a stopped one."""
     if each["state"] == "stopped":
         return (
             f"{each['producerName']}, once it is continued: kill -CONT {each['pid']}; or --waiting evicts it"

@@ -8,13 +8,10 @@ producers = Group(
     "producers",
     "Producers: who may produce to a topic, who waits, and leader election.",
     elsewhere={
-        "list": (
-            "txnctl.commands.producers.list:list_",
-            "List the producers that are connected, or wait for their turn.",
-        ),
+        "list": ("txnctl.commands.producers.list:list_", "List connected and waiting producers."),
         "open": (
             "txnctl.commands.producers.open:open_",
-            "Open a session, for one shell command after the other, and print its token, alone.",
+            "Open a session for a sequence of shell commands, and print the token, alone.",
         ),
         "close": (
             "txnctl.commands.producers.close:close",
@@ -22,15 +19,15 @@ producers = Group(
         ),
         "show": (
             "txnctl.commands.producers.show:show",
-            "Show who has a topic, who waits, who had it, and what a new producer would meet.",
+            "Show the owner of a topic, the queue, past owners, and the outcome for a new producer.",
         ),
         "fence": (
             "txnctl.commands.producers.fence:fence",
-            "Evict the producers that are connected to a topic: none of them ever publishes there again.",
+            "Evict the connected producers of a topic, and raise the topic epoch.",
         ),
         "lead": (
             "txnctl.commands.producers.lead:lead",
-            "Wait for exclusive ownership of a topic, run a command as its leader, release it.",
+            "Wait for exclusive ownership of a topic, run a command as the leader, release the topic.",
         ),
     },
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import ProducerBusy, ProducerFenced, SessionNotFound
 from storage.json_form import to_json
 from txnctl.cli.decorators import argument, changes_store, example, option, passes_arguments
 from txnctl.cli.value_types import DURATION, EXCLUSIVE_MODE, TOPIC, TXN_ID
@@ -63,17 +64,16 @@ def lead(
     on_fenced: str,
     txn: TxnID | None,
 ) -> None:
-    """Wait for exclusive ownership of a topic, run a command as its leader, release it.
+    """Wait for exclusive ownership of a topic, run a command as the leader, release the topic.
 
-    Of all who lead a topic one runs its command at a time, first come first served. The command finds its session in
-    TXNCTL_SESSION and the store in TXNCTL_STORE: what every txnctl in it produces to the topic is the leader's, and
-    nobody else can produce there. When the command ends, or this process dies by whatever means, the next one leads.
-    The exit code is the command's own; 128 and the signal's number if a signal ended it, 127 if there is no such
-    command.
+    One leader of a topic runs a command at a time, first come first served. The environment of the command has the
+    session in TXNCTL_SESSION and the store in TXNCTL_STORE: every txnctl inside produces to the topic as the leader,
+    and no other producer can. When the command ends, or this process dies by any means, the next leader follows. The
+    exit code is that of the command; 128 plus the signal's number after a signal, 127 for a missing command.
 
-    If the topic is lost meanwhile (fenced by an operator, or by ExclusiveWithFencing), the command gets SIGTERM within
-    a second, and so does what it has started; nothing that they still try to publish there is stored. SIGTERM and its
-    like are passed on; Ctrl-C goes to the command. If this process is killed outright, the command gets SIGTERM.
+    If the topic is lost meanwhile (fenced by an operator, or by ExclusiveWithFencing), the command and its children
+    get SIGTERM within a second; a later publish of the command to the topic fails. SIGTERM, SIGHUP and the like are
+    passed on; Ctrl-C goes to the command. If this process is killed outright, the command gets SIGTERM.
     """
     from txnctl.cli import supervise
     from txnctl.commands.producers.waiting import Leaving, WaitNote, check_timeout
@@ -101,7 +101,6 @@ def _refuse_nesting(context: Context, topic: str) -> None:
     Raises:
         ProducerBusy
     """
-    from storage.errors import ProducerBusy, ProducerFenced, SessionNotFound
     from txnctl.cli.current_session import of_environment_on
 
     try:
@@ -110,7 +109,7 @@ def _refuse_nesting(context: Context, topic: str) -> None:
             return
         row = to_json(context.store.reports.show_session(token))
     except (ProducerFenced, SessionNotFound):
-        # What led here lost the topic: this is another's turn.
+        # The session of the environment lost the topic: this is another's turn.
         return
     raise ProducerBusy(
         f"this runs under the session of {row['producerName']} on {row['name']} already (TXNCTL_SESSION)",
@@ -121,7 +120,7 @@ def _refuse_nesting(context: Context, topic: str) -> None:
 
 
 def _run(context: Context, producer: Producer, command: Sequence[str], *, tells: bool) -> int:
-    """Run the command as the leader; its status as a shell reports it."""
+    """Run the command as the leader; the exit status as a shell reports it."""
     from os import environ
 
     from txnctl.cli import supervise

@@ -5,17 +5,15 @@ from __future__ import annotations
 from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.fields.producer import AS_OF, ROW
+from txnctl.fields.producer import AS_OF, ROW, cells, table
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 LISTED = (*ROW, *AS_OF)
 
@@ -42,14 +40,14 @@ _COLUMNS = (
 )
 @example("txnctl producers list -o json")
 def list_(context: Context, topic: str | None) -> None:
-    """List the producers that are connected, or wait for their turn.
+    """List connected and waiting producers.
 
-    ROLE is `owner` (it has the topic for itself), `was owner` (it is dead), `shared`, or `waiting` with its place, 1 is
-    next. ALIVE says what is proven of it: `yes`; `stopped` (SIGSTOP), which counts as alive; `lease` and for how long,
-    of a session that no process holds; `DEAD` or `EXPIRED`, which stand in nobody's way: the next producer that
-    connects removes them.
+    ROLE is `owner` (exclusive, alive), `was owner` (exclusive, dead), `shared`, or `waiting` with the place in the
+    queue, 1 is next. ALIVE is the proven state: `yes`; `stopped` (SIGSTOP), which counts as alive; `lease` and for how
+    long, of a session that no process holds; `DEAD` or `EXPIRED`, which stand in nobody's way: the next producer that
+    connects removes such a session.
     """
-    from txnctl.output.timestamp import both
+    from storage.values.timestamps import both
 
     as_of = both("asOf", context.store.connection.clock.wall_ms())
     rows = [{**row, **as_of} for row in to_json(context.store.reports.list_producers(topic))]
@@ -59,8 +57,6 @@ def list_(context: Context, topic: str | None) -> None:
 
 
 def _table(context: Context, rows: Sequence[Row]) -> str:
-    from txnctl.fields.producer import cells, table
-
     return table(context, [{**cells(row, row["asOfMs"]), "role": _role(row)} for row in rows], _COLUMNS)
 
 

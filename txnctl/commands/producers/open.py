@@ -1,4 +1,4 @@
-"""`txnctl producers open`: a session for one shell command after the other."""
+"""`txnctl producers open`: a session for a sequence of shell commands."""
 
 from __future__ import annotations
 
@@ -11,13 +11,9 @@ from txnctl.fields.producer import SESSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from storage import AccessMode
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
 
 _LEASE_S = 60.0
 
@@ -74,12 +70,12 @@ def open_(
     txn: TxnID | None,
     create: bool,
 ) -> None:
-    r"""Open a session, for one shell command after the other, and print its token, alone.
+    r"""Open a session for a sequence of shell commands, and print the token, alone.
 
-    It belongs to no process: it lives as long as its lease, and every `produce` with the token, in --session or
-    TXNCTL_SESSION, renews that. Until then an exclusive session has the topic for itself. When the lease has ended,
-    the next that comes gets the topic, and whoever still uses the token is told that it is fenced. `producers lead`
-    is safer for what one script does: there nobody can forget it.
+    The session belongs to no process. The session lives as long as the lease, and every `produce` with the token, in
+    --session or TXNCTL_SESSION, renews the lease. An exclusive session has the topic alone until then. When the lease
+    has ended, the next producer gets the topic, and later uses of the token fail as fenced. For one script `producers
+    lead` is safer: the session ends with the script.
 
     \b
     Shared                joins others that are Shared.

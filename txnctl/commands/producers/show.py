@@ -1,4 +1,6 @@
-"""`txnctl producers show`: one screen about who has a topic, and why a producer cannot connect."""
+"""`txnctl producers show`: owner, queue and history of a topic on one screen, and the reasons against a new
+producer.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import click
 from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.fields.producer import AS_OF, NAMES
+from txnctl.fields.producer import AS_OF, NAMES, cells, table, where
 from txnctl.output.field import Field
 from txnctl.output.human import duration, plural
 from txnctl.output.screen import heading, next_command
@@ -15,11 +17,9 @@ from txnctl.output.screen import heading, next_command
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _HISTORY_SHOWN = 10
 
@@ -97,14 +97,14 @@ _HISTORY = (
 )
 @example("txnctl producers show orders -n 100 -o json", setup="txnctl topics create orders")
 def show(context: Context, topic: str, limit: int) -> None:
-    """Show who has a topic, who waits, who had it, and what a new producer would meet.
+    """Show the owner of a topic, the queue, past owners, and the outcome for a new producer.
 
-    It answers why a producer cannot connect: for each access mode what it would meet at this moment, because of whom,
-    and the command that changes it.
+    Answers why a producer cannot connect: for each access mode the outcome at this moment, the producers in the way,
+    and the command to evict the producers in the way.
 
-    ALIVE says what is proven: `yes`, its process holds a kernel lock; `stopped` (SIGSTOP), which counts as alive;
-    `lease`, no process holds the session, it ends when nobody uses it for so long; `DEAD` or `EXPIRED`, which stand in
-    nobody's way.
+    ALIVE is the proven state: `yes`, the process holds a kernel lock; `stopped` (SIGSTOP), which counts as alive;
+    `lease`, a session without a process, until the lease ends unused; `DEAD` or `EXPIRED`, out of the way of every
+    producer.
     """
     row = to_json(context.store.reports.show_producers(topic))
     if limit > len(row["history"]):
@@ -115,8 +115,6 @@ def show(context: Context, topic: str, limit: int) -> None:
 
 
 def _screen(context: Context, row: Row) -> Iterator[str]:
-    from txnctl.fields.producer import table
-
     yield heading(context, row["name"], _summary(row), row["asOfMs"])
     for rows, columns in (
         (_cells(row, "publishers"), _PUBLISHERS),
@@ -137,7 +135,7 @@ def _screen(context: Context, row: Row) -> Iterator[str]:
 
 
 def _advice(row: Row) -> str | None:
-    """What makes room, shown before it is done: where somebody is in others' way, not where one just does its work."""
+    """The command that frees the topic, as a dry run: only where producers wait or the owner is stopped."""
     living = [each for each in row["publishers"] if each["alive"]]
     if living and (row["waitingPublishers"] or any(each["state"] == "stopped" for each in living)):
         return f"txnctl producers fence {row['name']} --dry-run"
@@ -147,7 +145,7 @@ def _advice(row: Row) -> str | None:
 
 
 def _notes(row: Row) -> Iterator[str]:
-    """What the tables do not say: what a state means for others, and what they can do about it."""
+    """Notes below the tables: the meaning of a state for other producers, and the way out."""
     for each in (*row["publishers"], *row["waiting"]):
         name, state = each["producerName"], each["state"]
         if state == "stopped":
@@ -182,8 +180,6 @@ def _summary(row: Row) -> str:
 
 
 def _cells(row: Row, name: str) -> list[Row]:
-    from txnctl.fields.producer import cells
-
     return [cells(each, row["asOfMs"]) for each in row[name]]
 
 
@@ -212,8 +208,6 @@ def _would(row: Row, result: str) -> str:
 
 
 def _history(row: Row) -> Sequence[Row]:
-    from txnctl.fields.producer import where
-
     return [
         {
             **each,
@@ -227,14 +221,14 @@ def _history(row: Row) -> Sequence[Row]:
 
 
 def _ended(each: Row) -> str | None:
-    """`fenced by epoch 8`; nothing while it owns."""
+    """`fenced by epoch 8`; None for the present owner."""
     if each["takenOverBy"] is None:
         return each["endedBy"]  # type: ignore[no-any-return]
     return f"{each['endedBy']} by epoch {each['takenOverBy']}"
 
 
 def _entries(each: Row) -> str:
-    """The entries between the two ends; those of an owner that is still there go on."""
+    """The entries between the two ends; open-ended for the present owner."""
     if each["through"] == each["after"]:
         return "none"
     return f"after {each['after']}" + ("" if each["through"] is None else f" to {each['through']}")

@@ -1,6 +1,9 @@
-"""Waiting for a topic, and leaving it: what `produce`, `producers open` and `producers lead` share."""
+"""Waiting for a topic and leaving a topic, for `produce`, `producers open` and `producers lead`."""
 
 from __future__ import annotations
+
+from storage.errors import InvalidValue, TxnctlError
+from txnctl.cli.leaving import leave_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -9,15 +12,13 @@ if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
 _AHEAD_SHOWN = 3
-_LEAVE_S = 1.0
-"""How long a command waits for the writer gate, to leave its topic on the way out."""
 
 
 class WaitNote:
-    """What `on_wait` calls: it says once who is there, and for how long it will be waited.
+    """Callback of `on_wait`: note the producers ahead and the time limit, once.
 
     Attributes:
-        said: whether it was called.
+        said: whether the note was printed.
     """
 
     def __init__(self, context: Context, topic: str, timeout: float | None) -> None:
@@ -38,7 +39,7 @@ class WaitNote:
 
 
 def check_timeout(timeout: float | None, mode: AccessMode) -> None:
-    """See that a time to wait is given only to somebody who waits.
+    """Refuse --timeout for an access mode that does not wait.
 
     Raises:
         InvalidValue
@@ -46,8 +47,6 @@ def check_timeout(timeout: float | None, mode: AccessMode) -> None:
     from storage import AccessMode
 
     if timeout is not None and mode is not AccessMode.WAIT_FOR_EXCLUSIVE:
-        from storage.errors import InvalidValue
-
         raise InvalidValue(
             f"--timeout is how long WaitForExclusive waits; {mode.value} does not wait",
             hint="Leave it out, or wait: --access-mode WaitForExclusive.",
@@ -55,9 +54,8 @@ def check_timeout(timeout: float | None, mode: AccessMode) -> None:
 
 
 class Leaving:
-    """Leaves the topic at the end of a `with`, whatever happens in it, unless that was an interrupt.
-
-    An interrupted command ends at once, and the kernel frees what it held; so it does where leaving fails.
+    """Close the producer at the end of a `with`, except after an interrupt. An interrupted command ends at once, and
+    the kernel releases the lock of the session; the same holds where closing fails.
     """
 
     def __init__(self, context: Context, producer: Producer) -> None:
@@ -68,12 +66,9 @@ class Leaving:
         return self._producer
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        from storage.errors import TxnctlError
-
         if error is not None and not isinstance(error, Exception):
             return
-        connection = self._context.store.connection
-        connection.lock_timeout_s = min(connection.lock_timeout_s, _LEAVE_S)
+        leave_soon(self._context.store)
         try:
             self._producer.close()
         except TxnctlError:

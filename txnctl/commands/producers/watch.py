@@ -1,4 +1,4 @@
-"""What `producers lead` looks at while its command runs: whether the topic is still its own."""
+"""`producers lead` checks the session while the command runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Watch:
         return None
 
     def _why(self) -> str:
-        """Who has it now, or what became of the session."""
+        """The new owner of the topic, or the end of the session."""
         try:
             rows = {
                 row["topicEpoch"]: row

@@ -33,13 +33,13 @@ BACKED_UP = (
 @output(BACKED_UP, name_field="path")
 @example("txnctl store backup bank.backup", "txnctl store verify --store bank.backup")
 def backup(context: Context, destination: str) -> None:
-    """Copy a store while it is in use.
+    """Copy a store in use.
 
-    The copy is one instant of the store, without its free pages. It is built aside and renamed, so that DEST is there
-    whole or not at all; what is at DEST already is left as it is. Others read and write meanwhile, but the file grows
-    by what they change.
+    The copy is one instant of the store, without free pages. A build directory beside DEST is renamed at the end, so
+    that DEST is there whole or not at all; a DEST that exists is left alone. Readers and writers go on meanwhile, but
+    the file grows by every change.
 
-    A backup is a store of its own. To go on working from it, `store restore` it: that ends what was open.
+    A backup is a store. To go on working, use `store restore`: a restore ends open transactions and sessions.
     """
     with CopyProgress(context, "Backup") as progress:
         row = to_json(context.store.maintenance.backup_store(destination, progress=progress))

@@ -1,4 +1,4 @@
-"""`txnctl store compact`: a data file as small as its content."""
+"""`txnctl store compact`: a data file as small as the content."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from txnctl.output.human import size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 
 COMPACTED = (
@@ -34,11 +33,11 @@ COMPACTED = (
 @example("txnctl store compact --dry-run")
 @example("txnctl store compact --reason 'the disk is nearly full'")
 def compact(context: Context) -> None:
-    """Make the file of a store as small as what it holds.
+    """Make the file of a store as small as the content.
 
-    Nobody else may have the store open meanwhile: if somebody has, it ends with exit code 5 and says who. Free space
-    inside the file is used again by itself; compacting gives it back to the disk. The new file is written beside the
-    old one, by --dry-run too, so the disk needs room for both.
+    No further process may have the store open: otherwise exit code 5, with the process named. Free space inside the
+    file is reused in any case; compacting returns the space to the disk. The new file is written beside the old one,
+    by --dry-run too, so the disk needs room for both.
     """
     with CopyProgress(context, "Compact") as progress:
         row = to_json(
@@ -49,7 +48,7 @@ def compact(context: Context) -> None:
     context.show(row, table=_compacted)
 
 
-def _compacted(row: dict[str, Any]) -> list[str]:
+def _compacted(row: Row) -> list[str]:
     sizes = f"{row['path']}: {size(row['bytesBefore'])} -> {size(row['bytesAfter'])}."
     if row["dryRun"]:
         return ["DRY RUN: nothing was changed.", "", f"Would compact {sizes}"]

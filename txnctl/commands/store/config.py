@@ -1,19 +1,18 @@
-"""`txnctl store config`: the settings that a store keeps for all who use it."""
+"""`txnctl store config`: settings kept in the store, for every process."""
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
 from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, example, names_store, output
+from txnctl.cli.value_types import DURATION_MS
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from storage import Store
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 SETTINGS = (
     Field("name", "id", "The setting."),
@@ -41,17 +40,15 @@ _UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
 @example("txnctl store config reap-policy overdue --reason 'operators look at orphans first'")
 @example("txnctl store config table-retention 1d")
 def config(context: Context, name: str | None, value: str | None) -> None:
-    """Show or change the settings that a store keeps for all who use it.
+    """Show or change the settings of a store, which apply to every process.
 
-    reap-policy: `all` lets whoever writes next abort transactions whose deadline has passed or whose owner is proven
-    dead; `overdue` leaves those of dead owners to an operator; `manual` leaves all to `transactions reap`.
+    reap-policy: with `all` the next writer aborts transactions that are overdue or owned by a process proven dead;
+    `overdue` leaves transactions of dead owners to an operator; `manual` leaves all to `transactions reap`.
 
-    table-retention: a duration, 1h unless set. `tables get --at` reads as far back; a transaction that is older can use
-    no table any more; `store gc` removes what is older. What is gone does not come back when it is raised.
+    table-retention: a duration, 1h unless set. `tables get --at` reads as far back; a transaction that is older can
+    use no table any more; `store gc` removes older versions. Raising the setting brings no removed version back.
     """
     if name is not None and name not in MEANINGS:
-        from storage.errors import InvalidValue
-
         raise InvalidValue(
             f"a store has no setting {name!r}", hint=f"It has {', '.join(MEANINGS)}.", given=name
         )
@@ -74,14 +71,12 @@ def _value(store: Store, name: str) -> str:
 
 
 def _changed(context: Context, store: Store, name: str, value: str) -> Row:
-    """Set it, or see what setting it would do."""
+    """Change a setting, or show the change."""
     how: Row = {"dry_run": context.dry_run, "reason": context.reason}
     if name == REAP_POLICY:
         done = to_json(store.admin.settings.set_reap_policy(value, **how))
         after, before = done["reapPolicy"], done["reapPolicyBefore"]
     else:
-        from txnctl.cli.value_types import DURATION_MS
-
         done = to_json(
             store.admin.settings.set_table_retention(DURATION_MS.convert(value, None, None), **how)
         )
@@ -96,7 +91,7 @@ def _changed(context: Context, store: Store, name: str, value: str) -> Row:
 
 
 def _duration(milliseconds: int) -> str:
-    """A duration as it can be typed: `90m`, `1d`."""
+    """A duration in the form of an argument: `90m`, `1d`."""
     for unit, size in _UNITS_MS:
         if milliseconds % size == 0:
             return f"{milliseconds // size}{unit}"

@@ -1,4 +1,4 @@
-"""`txnctl store gc`: free what nobody needs."""
+"""`txnctl store gc`: free unused records, pages and files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from txnctl.output.human import plural
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 COLLECTED = (
     Field("readersFreed", "integer", "Slots of the reader table that dead processes had."),
@@ -49,18 +47,17 @@ COLLECTED = (
 @example("txnctl store gc --dry-run")
 @example("txnctl store gc --reason 'topics delete was killed'")
 def gc(context: Context, trust_clock: bool) -> None:
-    """Free what nobody needs any more.
+    """Free unused records, pages and files.
 
-    That is what `topics delete` and `tables delete` had still to remove when they were killed; what processes that
-    died were reading, whose pages are not used again until then; write intents of transactions that have ended;
-    versions of table rows older than `store config table-retention` says; and what writes by Spark that were killed a
-    day ago or longer have staged in the store's directory. It is safe at any time, and worth a line in cron where
-    tables are written much.
+    Removes the rest of a `topics delete` or `tables delete` that was killed; reader slots of dead processes, whose
+    pages are not reused until then; write intents of transactions that have ended; versions of table rows older than
+    `store config table-retention` says; and files staged in the store's directory by Spark writes that were killed a
+    day ago or longer. Safe at any time, and worth a line in cron where tables are written much.
 
-    Where the wall clock and the time since the start of the machine have drifted apart, nothing is removed for its
-    age until somebody has looked: --trust-clock says so.
+    Where the wall clock and the time since the start of the machine have drifted apart, nothing is removed for age,
+    until you confirm the wall clock with --trust-clock.
 
-    The numbers of a dry run are those of the real one, as long as nobody writes in between.
+    A dry run shows the numbers of the real run, as long as no write happens in between.
     """
     how = {"trust_clock": True} if trust_clock else {}
     found = to_json(
@@ -71,7 +68,7 @@ def gc(context: Context, trust_clock: bool) -> None:
 
 
 def _staged_writes(context: Context) -> int:
-    """Remove what writes by Spark left behind long ago; how many writes. Nothing is loaded where none ever were."""
+    """Remove staged files of old Spark writes; return the number of writes. Nothing is loaded where none ever were."""
     import os
     from importlib.util import find_spec
 

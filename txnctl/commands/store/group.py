@@ -11,25 +11,31 @@ store = Group(
         "init": ("txnctl.commands.store.init:init", "Create an empty store."),
         "info": (
             "txnctl.commands.store.info:info",
-            "Show what a store is: its format, its age, its size and what it holds.",
+            "Show the facts about a store: format, age, size and counts of objects.",
         ),
         "verify": (
             "txnctl.commands.store.verify:verify",
-            "Check every record of a store and every rule that must hold between them.",
+            "Check every record of a store and every rule between records.",
         ),
-        "locks": ("txnctl.commands.store.locks:locks", "Show who has the store open, and who may write now."),
-        "readers": ("txnctl.commands.store.readers:readers", "Show who reads, and how far behind."),
+        "locks": (
+            "txnctl.commands.store.locks:locks",
+            "Show the processes that have the store open, and the present writer.",
+        ),
+        "readers": (
+            "txnctl.commands.store.readers:readers",
+            "Show the reading processes, and how far behind each is.",
+        ),
         "space": ("txnctl.commands.store.space:space", "Show where the space goes."),
-        "backup": ("txnctl.commands.store.backup:backup", "Copy a store while it is in use."),
+        "backup": ("txnctl.commands.store.backup:backup", "Copy a store in use."),
         "restore": ("txnctl.commands.store.restore:restore", "Make a store from a backup."),
         "compact": (
             "txnctl.commands.store.compact:compact",
-            "Make the file of a store as small as what it holds.",
+            "Make the file of a store as small as the content.",
         ),
-        "gc": ("txnctl.commands.store.gc:gc", "Free what nobody needs any more."),
+        "gc": ("txnctl.commands.store.gc:gc", "Free unused records, pages and files."),
         "config": (
             "txnctl.commands.store.config:config",
-            "Show or change the settings that a store keeps for all who use it.",
+            "Show or change the settings of a store, which apply to every process.",
         ),
     },
 )

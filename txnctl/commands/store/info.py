@@ -37,5 +37,5 @@ INFO = (
 @output(INFO, name_field="path")
 @example("txnctl store info")
 def info(context: Context) -> None:
-    """Show what a store is: its format, its age, its size and what it holds."""
+    """Show the facts about a store: format, age, size and counts of objects."""
     context.show(to_json(context.store.reports.store_info()))

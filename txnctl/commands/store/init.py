@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import InvalidValue
 from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, names_store, output
 from txnctl.fields.store import CREATED
@@ -23,11 +24,10 @@ if TYPE_CHECKING:
 def init(context: Context, path: str | None) -> None:
     """Create an empty store.
 
-    It is built aside and renamed into place, so that it is there whole or not at all. Directories above it are
-    created where they are missing. If anything but an empty directory is at PATH, it is left as it is (exit 4).
+    A build directory is renamed to PATH at the end, so that the store is there whole or not at all. Missing parent
+    directories are created. Anything at PATH but an empty directory is left alone (exit 4).
     """
     from storage import Store
-    from storage.errors import InvalidValue
 
     typed = next(each for each in context.settings() if each.name == "store")
     if path is not None and typed.source.startswith("option"):

@@ -27,10 +27,10 @@ LOCKS = (
 @output(LOCKS, name_field="pid")
 @example("txnctl store locks")
 def locks(context: Context) -> None:
-    """Show who has the store open, and who may write now.
+    """Show the processes that have the store open, and the present writer.
 
-    Who holds the writer gate is writing at this moment. A process that is `stopped` and holds it stops all writers:
-    continue it (kill -CONT) or end it. A `dead` lease is freed by the next writer.
+    The holder of the writer gate is writing at this moment. A `stopped` holder stops all writers: continue the process
+    (kill -CONT) or end the process. A `dead` lease is freed by the next writer.
     """
     rows = to_json(context.store.reports.list_locks())
     if not rows and context.output == "table":

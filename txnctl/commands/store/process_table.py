@@ -7,16 +7,16 @@ from txnctl.output.field import Field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 _HOLDER_MAX = 60
 """Characters of a process in words that the tables show; JSON has all of it."""
 
 
-def process_table(context: Context, rows: Sequence[dict[str, Any]], fields: Sequence[Field]) -> str:
-    """The rows in columns. A process id is a number that nobody counts with: 48211, not 48,211."""
+def process_table(context: Context, rows: Sequence[Row], fields: Sequence[Field]) -> str:
+    """The rows in columns. A process id is a name, not a quantity: 48211, not 48,211."""
     cells = [
         {**row, "pid": None if row["pid"] is None else str(row["pid"]), "holder": _shortened(row["holder"])}
         for row in rows

@@ -25,10 +25,10 @@ READERS = (
 @output(READERS, name_field="pid")
 @example("txnctl store readers")
 def readers(context: Context) -> None:
-    """Show who reads, and how far behind.
+    """Show the reading processes, and how far behind each is.
 
-    A reader holds the view of one commit for moments only; a backup or a full verify holds it as long as it runs.
-    Meanwhile the file grows instead of reusing what was freed.
+    A reader holds the view of one commit for moments only; a backup or a full verify holds a view from start to end.
+    Meanwhile the file grows instead of reusing freed pages.
     """
     rows = to_json(context.store.reports.list_readers())
     if not rows and context.output == "table":

@@ -19,9 +19,8 @@ from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 
 RESTORED = (
@@ -48,9 +47,9 @@ RESTORED = (
 def restore(context: Context, source: str, destination: str | None) -> None:
     """Make a store from a backup.
 
-    The new store is another incarnation: transactions that were open are aborted, consumers detached, and every topic
-    epoch is raised, so that nobody who held something goes on as if nothing had happened. The backup stays as it is,
-    and so does whatever is at PATH already (exit 4).
+    The new store has a new incarnation: open transactions are aborted, consumers detached, and every topic epoch is
+    raised, so that no client of the old store goes on unnoticed. The backup is left alone, and so is a PATH that
+    exists (exit 4).
     """
     from storage import Store
 
@@ -68,7 +67,7 @@ def restore(context: Context, source: str, destination: str | None) -> None:
     context.show(row, table=_restored)
 
 
-def _restored(row: dict[str, Any]) -> list[str]:
+def _restored(row: Row) -> list[str]:
     what = (
         f"{row['path']}, incarnation {row['incarnation']}: "
         f"{plural(row['transactionsAborted'], 'transaction')} aborted, "

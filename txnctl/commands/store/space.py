@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def space(context: Context) -> None:
     """Show where the space goes.
 
-    The largest first. What is left between their sum and the size of the file is free and will be used again.
+    The largest first. The rest, up to the size of the file, is free and will be reused.
     """
     context.show_list(
         sorted(

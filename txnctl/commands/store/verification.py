@@ -1,8 +1,8 @@
-"""Checking a store in a process of its own.
+"""Checking a store in a child process.
 
-LMDB trusts its pages: one with a flipped bit can make it read outside the file, which kills the process with SIGBUS or
-SIGSEGV, and nothing in Python can catch that. So the check runs in a child, which tells what it does and what it found
-a JSON line each; its death is a finding like any other.
+LMDB trusts every page: a page with a flipped bit can make LMDB read outside the file, which kills the process with
+SIGBUS or SIGSEGV, and nothing in Python can catch that. So the check runs in a child, which reports each step and each
+problem as a JSON line; the death of the child is a problem too.
 
 Run as a module (`python -m txnctl.commands.store.verification PATH full`) this is the child.
 """
@@ -12,12 +12,15 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from storage.errors import ALL, CorruptStore, TxnctlError
 from storage.json_form import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
     from typing import Self
+
+    from txnctl.output.row import Row
 
 
 _MODULE = "txnctl.commands.store.verification"
@@ -29,10 +32,10 @@ class Verification:
 
     Attributes:
         path: the store.
-        total: records that there are.
-        done: records looked at so far.
-        problems: `invariant`, `object` and `message` of each found so far.
-        invariants: the numbers of those that were checked to their end.
+        total: records in the store.
+        done: records checked so far.
+        problems: `invariant`, `object` and `message` of each problem so far.
+        invariants: the numbers of the invariants checked to the end.
 
     Raises:
         StoreInvalid: the store cannot even be opened; with the kind, the message and the hint of the child's error.
@@ -44,7 +47,7 @@ class Verification:
         self.path = abspath(path)
         self.total = 0
         self.done = 0
-        self.problems: list[dict[str, Any]] = []
+        self.problems: list[Row] = []
         self.invariants: list[int] = []
         self._full = full
         self._doing = "the file"
@@ -56,7 +59,7 @@ class Verification:
 
         here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         path = os.pathsep.join(part for part in (here, os.environ.get("PYTHONPATH")) if part)
-        # -P: like the command itself, the child takes no module from the directory that it happens to run in.
+        # -P: like the command, the child loads no module from the current directory.
         self._child = subprocess.Popen(
             [
                 sys.executable,
@@ -102,7 +105,7 @@ class Verification:
         self._note_death()
 
     def _note_death(self) -> None:
-        """The child is done: if it did not get to its end, that is a problem of its own."""
+        """The child is done: a child that died before the end is one more problem."""
         status = self._child.wait()
         if status == 0:
             return
@@ -135,10 +138,8 @@ class Verification:
         self._child.stdout.close()
 
 
-def _error(fields: dict[str, Any]) -> Exception:
+def _error(fields: Row) -> Exception:
     """The child's error, raised again here."""
-    from storage.errors import ALL, CorruptStore
-
     kind = ALL.get(fields["code"], CorruptStore)
     return kind(fields["message"], hint=fields["hint"], **fields["details"])
 
@@ -148,7 +149,7 @@ def _check(path: str, full: bool) -> None:
     import json
     import signal
 
-    # Ctrl-C reaches the parent as well, which says what there is to say; without it there is nobody to tell.
+    # Ctrl-C reaches the parent as well, and the parent prints the message; a child without a parent ends silently.
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -157,7 +158,6 @@ def _check(path: str, full: bool) -> None:
         print(json.dumps(line), flush=True)
 
     from storage import Store
-    from storage.errors import TxnctlError
 
     try:
         with Store.open(path, read_only=True, program="txnctl store verify") as store:

@@ -1,18 +1,16 @@
-"""`txnctl store verify`: check a store in a process of its own, which a damaged page may kill."""
+"""`txnctl store verify`: check a store in a child process, which a damaged page may kill."""
 
 from __future__ import annotations
 
+from storage.errors import CorruptStore
 from txnctl.cli.decorators import example, names_store, option, output
 from txnctl.output.field import Field
 from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 VERIFIED = (
     Field("path", "text", "The store's directory."),
@@ -50,14 +48,14 @@ PROBLEMS = (
 @example("txnctl store verify --full")
 @example("txnctl store verify --quick -o json")
 def verify(context: Context, full: bool) -> None:
-    """Check every record of a store and every rule that must hold between them.
+    """Check every record of a store and every rule between records.
 
-    --full reads everything, checks every checksum and recounts every counter from the messages; where nobody else
-    writes meanwhile it also reads from tables, and looks whether that changed the file. --quick checks the records of
-    topics, transactions and subscriptions against each other. Others may read and write meanwhile; what is checked is
-    one instant. A store with a problem ends in exit code 6, after the report.
+    --full reads everything, checks every checksum and recounts every counter from the messages; without a writer
+    meanwhile, the check also reads from tables, and proves that reads leave the file unchanged. --quick compares the
+    records of topics, transactions and subscriptions. Readers and writers may go on meanwhile; the check sees one
+    instant. A store with a problem ends in exit code 6, after the report.
 
-    The work is done in a process of its own: a page that is damaged in the right way kills whoever reads it.
+    The check runs in a child process: reading a damaged page can kill a process.
     """
     from time import perf_counter
 
@@ -94,8 +92,6 @@ def _report(context: Context, row: Row) -> list[str]:
 
 
 def _refuse(row: Row) -> None:
-    from storage.errors import CorruptStore
-
     raise CorruptStore(
         f"{plural(len(row['problems']), 'problem')} found in {row['path']}",
         hint="Keep a copy of the directory as evidence, and restore a backup.",

@@ -7,16 +7,15 @@ from txnctl.output.field import Field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 TRANSACTIONS_ABORTED = Field(
     "transactionsAborted", "list", "Open transactions with acknowledgements pending, aborted first."
 )
 
 
 def aborted_lines(row: Row) -> Iterator[str]:
-    """Who had to go first."""
+    """Evicted consumers and aborted transactions, a kind a line."""
     verb = "would be" if row["dryRun"] else "were"
     if row.get("consumersEvicted"):
         yield f"Consumers {verb} evicted: {', '.join(row['consumersEvicted'])}."

@@ -14,19 +14,18 @@ from txnctl.cli.decorators import (
 )
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC, TXN_ID
 from txnctl.commands.subscriptions.message_id import MESSAGE_ID
-from txnctl.fields.subscription import NAMES
+from txnctl.fields.subscription import NAMES, name_of
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from storage.values.position import MessageId
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SETUP = (
     "txnctl topics create orders",
@@ -81,10 +80,11 @@ def ack(
 ) -> None:
     """Acknowledge messages, plainly or in a transaction.
 
-    In a transaction it is pending: the messages go to nobody until it ends, are acknowledged if it commits, and are
-    handed out again if it aborts; a message acknowledged before, or pending anywhere, is a conflict (exit code 4).
-    Plainly, acknowledging again changes nothing, and a message pending in a transaction is a conflict too, unless
-    --force aborts that one first, with all that it did on other topics too; --reason goes with it into the audit trail.
+    Inside a transaction the acknowledgement is pending: the messages are held back until the transaction ends,
+    acknowledged by a commit, redelivered after an abort. A message acknowledged before, or pending in any transaction,
+    is a conflict (exit code 4). Outside a transaction, acknowledging again changes nothing. A message pending in a
+    transaction is a conflict, unless --force aborts that transaction first, with its effects on every topic; the audit
+    trail keeps --reason.
     """
     row = to_json(context.store.admin.acknowledgements.acknowledge_messages(
         topic, subscription, list(message_ids), cumulative=cumulative, txn=txn, force=context.force,
@@ -99,9 +99,6 @@ def ack(
 
 
 def _acknowledged(row: Row, message_id: str) -> str:
-    from txnctl.fields.subscription import name_of
-    from txnctl.output.human import plural
-
     what = f"everything up to {message_id}"
     if row["acknowledged"] is not None:
         what = plural(row["acknowledged"], "message")

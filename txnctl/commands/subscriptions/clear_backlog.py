@@ -9,11 +9,8 @@ from txnctl.commands.subscriptions.cursor_move import SKIPPED, asked, skipped_li
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SETUP = (
     "txnctl topics create orders",
@@ -33,8 +30,8 @@ _SETUP = (
 def clear_backlog(context: Context, topic: str, subscription: str, beyond_max_read: bool) -> None:
     """Acknowledge all visible messages of a subscription, unread.
 
-    Messages pending in a transaction are left alone, and so is everything behind maxReadPosition. The messages stay
-    in the topic: `subscriptions seek` goes back to them.
+    Messages pending in a transaction are left alone, and so is everything behind maxReadPosition. The messages stay in
+    the topic: `subscriptions seek` goes back.
     """
 
     def change(*, dry_run: bool) -> Row:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from storage.json_form import to_json
+from txnctl.cli.at_time import position_of
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import (
     ISOLATION_LEVEL,
@@ -14,19 +15,16 @@ from txnctl.cli.value_types import (
     SUBSCRIPTION_TYPE,
     TOPIC,
 )
-from txnctl.fields.subscription import MODE, NAMES, ON_OPEN
+from txnctl.fields.subscription import MODE, NAMES, ON_OPEN, mode_of, name_of
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from storage import IsolationLevel, OnOpen, SubscriptionType
     from storage.values.position import Start
+    from txnctl.cli.at_time import AtTime
     from txnctl.cli.context import Context
-    from txnctl.cli.value_types import AtTime
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 CREATED = (
     *NAMES,
@@ -76,20 +74,20 @@ def create(
     dead_letter_topic: str | None,
     max_redeliver_count: int | None,
 ) -> None:
-    """Create a subscription, with nobody attached yet.
+    """Create a subscription without consumers.
 
-    READ_COMMITTED hands out what is committed, in order, and waits at the first open transaction. READ_UNCOMMITTED
-    hands out everything at once: open, committed and aborted messages. `latest` misses nothing that commits later:
-    at READ_COMMITTED it is just after maxReadPosition.
+    READ_COMMITTED delivers committed messages in order and stops at the first open transaction. READ_UNCOMMITTED
+    delivers every message at once: open, committed and aborted messages. `latest` misses no message committed later:
+    at READ_COMMITTED the cursor starts just after maxReadPosition.
 
-    With --on-open skip, for shared and key-shared, READ_COMMITTED does not wait there: an open transaction holds back
-    its own messages alone, and on key-shared later ones of their keys. A committed transaction may then arrive in
-    parts, and the order of a producer is not kept.
+    With --on-open skip, for shared and key-shared, READ_COMMITTED passes open transactions: an open transaction holds
+    back only its messages and, on key-shared, later messages with the same keys. A committed transaction may then
+    arrive in parts, and the order of a producer is not kept.
     """
     from storage import LATEST, IsolationLevel, SubscriptionType
-    from txnctl.commands.subscriptions.start import note_if_beyond, resolved
+    from txnctl.commands.subscriptions.start import note_if_beyond
 
-    start = LATEST if start is None else resolved(context, topic, start)
+    start = LATEST if start is None else position_of(context.store, topic, start)
     row = to_json(
         context.store.admin.subscriptions.create_subscription(
             topic,
@@ -107,7 +105,5 @@ def create(
 
 
 def _created(row: Row) -> str:
-    from txnctl.fields.subscription import mode_of, name_of
-
     after = row["markDeletePosition"]
     return f"Created subscription {name_of(row)} ({mode_of(row)}); its backlog begins after {after}."

@@ -1,20 +1,19 @@
-"""Moving a cursor by hand: the question before it, the fields and the lines about it."""
+"""Moving a cursor by hand: the question, the fields and the lines of the report."""
 
 from __future__ import annotations
 
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, name_of
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 MOVE = (
     Field("markDeletePositionBefore", "position", "Everything up to here was acknowledged."),
@@ -26,8 +25,6 @@ SKIPPED = (*NAMES, Field("skipped", "integer", "Messages acknowledged unread."),
 
 def skipped_lines(context: Context, row: Row) -> Iterator[str]:
     """The report of `skip` and `clear-backlog`."""
-    from txnctl.output.human import plural
-
     yield from dry_run_heading(context, row)
     verb = "Would skip" if row["dryRun"] else "Skipped"
     yield f"{verb} {plural(row['skipped'], 'message')} of {name_of(row)}: {move(row)}."
@@ -39,7 +36,7 @@ def asked(
     question: str,
     is_asked: Callable[[Row], bool] = lambda _row: True,
 ) -> Row:
-    """Change, having asked where there is somebody to ask; the question comes with what would change."""
+    """Ask for confirmation with the plan, then change the cursor."""
     if not context.yes and not context.dry_run:
         plan = change(dry_run=True)
         if is_asked(plan):
@@ -48,8 +45,6 @@ def asked(
 
 
 def _plan(row: Row) -> Iterator[str]:
-    from txnctl.output.human import plural
-
     if "skipped" in row:
         yield f"skips     {plural(row['skipped'], 'message')} of {name_of(row)}"
     yield f"moves     {move(row)}"

@@ -1,4 +1,4 @@
-"""`txnctl subscriptions delete`: remove a subscription with its cursor."""
+"""`txnctl subscriptions delete`: remove a subscription and the cursor."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from txnctl.commands.subscriptions.aborted import TRANSACTIONS_ABORTED, aborted_
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, mode_of, name_of
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
 DELETED = (
@@ -38,10 +37,10 @@ DELETED = (
 @example("txnctl subscriptions delete orders billing --dry-run", setup=_SETUP)
 @example("txnctl subscriptions delete orders billing --yes", setup=_SETUP)
 def delete(context: Context, topic: str, subscription: str) -> None:
-    """Delete a subscription with its cursor.
+    """Delete a subscription and the cursor.
 
-    The topic and its messages stay; what this subscription has acknowledged is forgotten. It is refused while
-    consumers are attached, or while an open transaction has acknowledgements pending there.
+    The topic and the messages stay; the acknowledgements of the subscription are gone. The command refuses while
+    consumers are attached, and while an open transaction has acknowledgements pending on the subscription.
     """
     delete_subscription = context.store.admin.subscriptions.delete_subscription
     if not context.yes and not context.dry_run:
@@ -57,8 +56,6 @@ def delete(context: Context, topic: str, subscription: str) -> None:
 
 
 def _backlog(row: Row) -> Iterator[str]:
-    from txnctl.output.human import plural
-
     yield (
         f"{name_of(row)} ({mode_of(row)}): markDeletePosition {row['markDeletePosition']}, "
         f"{plural(row['msgBacklog'], 'message')} not acknowledged"

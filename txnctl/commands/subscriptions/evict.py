@@ -8,16 +8,15 @@ from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, name_of, short_topic
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
 
@@ -38,10 +37,10 @@ EVICTED = (
 @example("txnctl subscriptions evict orders billing --dry-run", setup=_SETUP)
 @example("txnctl subscriptions evict orders billing --reason 'hangs since the deploy'", setup=_SETUP)
 def evict(context: Context, topic: str, subscription: str, consumer: str | None) -> None:
-    """Detach consumers; what they held goes to others.
+    """Detach consumers and redeliver the messages in flight.
 
-    For one that is stopped or hangs: what it holds in flight is stuck with it. Messages it has received may be
-    delivered a second time, to another; its own later acknowledgements are refused.
+    For a consumer that is stopped or hangs and holds messages in flight. Messages received already may be delivered a
+    second time, to another consumer; later acknowledgements of the evicted consumer are refused.
     """
     row = to_json(
         context.store.admin.subscriptions.evict_consumers(
@@ -52,8 +51,6 @@ def evict(context: Context, topic: str, subscription: str, consumer: str | None)
 
 
 def _evicted(context: Context, row: Row, named: str) -> Iterator[str]:
-    from txnctl.output.human import plural
-
     yield from dry_run_heading(context, row)
     if not row["evicted"]:
         yield f"Nobody is attached to {name_of(row)}."

@@ -12,17 +12,14 @@ subscriptions = Group(
             "txnctl.commands.subscriptions.list:list_",
             "List subscriptions, with their backlogs and verdicts.",
         ),
-        "create": (
-            "txnctl.commands.subscriptions.create:create",
-            "Create a subscription, with nobody attached yet.",
-        ),
+        "create": ("txnctl.commands.subscriptions.create:create", "Create a subscription without consumers."),
         "show": (
             "txnctl.commands.subscriptions.show:show",
-            "Show what a subscription is: type, isolation level, cursor, consumers.",
+            "Show the facts about one subscription: type, isolation level, cursor, consumers.",
         ),
         "stats": (
             "txnctl.commands.subscriptions.stats:stats",
-            "Show the backlog of a subscription, split, and what it has delivered.",
+            "Show the backlog of a subscription by kind, and counts of deliveries.",
         ),
         "lag": (
             "txnctl.commands.subscriptions.lag:lag",
@@ -50,16 +47,16 @@ subscriptions = Group(
         ),
         "nack": (
             "txnctl.commands.subscriptions.nack:nack",
-            "Give messages back, to be handed out again later.",
+            "Give messages back for redelivery after a delay.",
         ),
         "evict": (
             "txnctl.commands.subscriptions.evict:evict",
-            "Detach consumers; what they held goes to others.",
+            "Detach consumers and redeliver the messages in flight.",
         ),
         "update": (
             "txnctl.commands.subscriptions.update:update",
             "Change the type, isolation level or dead-letter rule of a subscription.",
         ),
-        "delete": ("txnctl.commands.subscriptions.delete:delete", "Delete a subscription with its cursor."),
+        "delete": ("txnctl.commands.subscriptions.delete:delete", "Delete a subscription and the cursor."),
     },
 )

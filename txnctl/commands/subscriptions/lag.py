@@ -1,8 +1,9 @@
-"""`txnctl subscriptions lag`: slow consumers told apart from blocked ones, with the blocking transaction."""
+"""`txnctl subscriptions lag`: slow consumers or blocked ones, with the blocking transaction."""
 
 from __future__ import annotations
 
 from storage.json_form import to_json
+from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.verdict_lines import explanation
@@ -28,11 +29,9 @@ from txnctl.output.screen import heading, verdict_section
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 LAG = (
     *NAMES,
@@ -79,13 +78,15 @@ _COLUMNS = (
 def lag(context: Context, topic: str, subscription: str | None, exit_code: bool) -> None:
     """Say whether consumers are slow, or blocked by an open transaction.
 
-    `visible` can be handed out now: if it stays high, consumers are slow. `blocked` is committed, but waits behind
-    an open transaction: no consumer can help, that transaction must end. `uncommitted` belongs to open transactions.
+    `visible` messages can be delivered now: a count that stays high means slow consumers. `blocked` messages are
+    committed, but wait behind an open transaction: no consumer can help, that transaction must end. `uncommitted`
+    belongs to open transactions.
 
-    A subscription with on-open skip has blocked only what waits for its key; heldBy says behind which transaction.
-    What is `pending` goes to nobody until the transaction ends in which it is acknowledged; pendingIn says which.
+    With on-open skip only messages of a held key are blocked; heldBy names the transaction. `pending` messages are
+    acknowledged in a transaction that is still open; pendingIn names the transaction.
 
-    The verdict is `ok`, `behind` (visible), `blocked`, `mixed` (both), or `no-consumer` (visible, and nobody there).
+    The verdict is `ok`, `behind` (visible), `blocked`, `mixed` (both), or `no-consumer` (visible, and no consumer
+    attached).
     """
     rows = _rows(context, topic, subscription)
     if not rows and context.output == "table":
@@ -95,8 +96,6 @@ def lag(context: Context, topic: str, subscription: str | None, exit_code: bool)
     else:
         context.show(rows[0], table=lambda shown: _report(context, [shown]))
     if exit_code and any(row["verdict"] != "ok" for row in rows):
-        from txnctl.cli import exit_codes
-
         context.exit(exit_codes.CONDITION_FOUND)
 
 

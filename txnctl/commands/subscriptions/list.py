@@ -7,17 +7,15 @@ from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import (
     TOPIC,
 )
-from txnctl.fields.subscription import BACKLOG, MODE, NAMES, ROW, VERDICT
+from txnctl.fields.subscription import BACKLOG, MODE, NAMES, ROW, VERDICT, level_of, living, short_topic
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _COLUMNS = (
     Field("topicName", "id", "The topic.", heading="TOPIC"),
@@ -47,8 +45,6 @@ def list_(context: Context, topic: str | None) -> None:
 
 
 def _table(context: Context, rows: Sequence[Row]) -> str:
-    from txnctl.fields.subscription import level_of, living, short_topic
-
     cells = [
         {
             **row,

@@ -6,11 +6,7 @@ from txnctl.cli.value_types import Grammar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from storage.values.position import MessageId
-
-    Row = dict[str, Any]
 
 
 class MessageIdGrammar(Grammar):
@@ -20,7 +16,7 @@ class MessageIdGrammar(Grammar):
     expected = "ledger:entry or ledger:entry:batchIndex, such as 12:4471 or 12:4471:3"
 
     def read(self, text: str) -> MessageId:
-        """The id, as the engine reads it."""
+        """Parse the id by the rules of the engine."""
         from storage.values.position import MessageId
 
         return MessageId.parse(text)

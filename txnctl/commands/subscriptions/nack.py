@@ -13,18 +13,17 @@ from txnctl.cli.decorators import (
 )
 from txnctl.cli.value_types import DURATION, SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.message_id import MESSAGE_ID
-from txnctl.fields.subscription import NAMES
+from txnctl.fields.subscription import NAMES, name_of
 from txnctl.output.field import Field
+from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from storage.values.position import MessageId
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _DELAY_S = 60.0
 
@@ -63,10 +62,10 @@ GIVEN_BACK = (
 def nack(
     context: Context, topic: str, subscription: str, message_ids: Sequence[MessageId], delay: float
 ) -> None:
-    """Give messages back, to be handed out again later.
+    """Give messages back for redelivery after a delay.
 
-    It concerns messages that were handed out and are not acknowledged. Their redelivery count is raised when they
-    are handed out again; after the subscription's maximum they go to the dead-letter topic.
+    For messages that were delivered and are not acknowledged. Each redelivery raises the redelivery count; after the
+    subscription's maximum a message goes to the dead-letter topic.
     """
     row = to_json(
         context.store.admin.acknowledgements.negative_acknowledge_messages(
@@ -87,9 +86,6 @@ def _given_back(row: Row, delay: float) -> str:
 
 
 def _what_was_given_back(row: Row, delay: float) -> str:
-    from txnctl.fields.subscription import name_of
-    from txnctl.output.human import duration, plural
-
     if not row["givenBack"]:
         return f"None of these messages is in flight on {name_of(row)}. Nothing was changed."
     again = f"to be handed out again in {duration(int(delay * 1000))}" if delay else "to be handed out again"

@@ -10,11 +10,9 @@ from txnctl.output.field import Field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _CONSUMERS = (
     Field("consumerName", "id", "The consumer.", heading="CONSUMER"),
@@ -24,7 +22,7 @@ _CONSUMERS = (
     Field("connectedSinceAt", "time", "Since when.", heading="CONNECTED SINCE"),
 )
 
-# Not required by the parser: who forgot it is told what the topic has, which only the store knows.
+# Optional for the parser: the error about a missing name lists the subscriptions, known to the store alone.
 SUBSCRIPTION_ARGUMENT = argument(
     "subscription", type=SUBSCRIPTION, required=False, metavar="SUBSCRIPTION", help="The subscription."
 )
@@ -34,7 +32,8 @@ def subscription_row(context: Context, topic: str, subscription: str | None) -> 
     """All of the subscription.
 
     Raises:
-        TopicNotFound, SubscriptionNotFound, click.UsageError: none was named; it says which ones the topic has.
+        TopicNotFound, SubscriptionNotFound, click.UsageError: no subscription was named; the message lists the
+        subscriptions of the topic.
     """
     if subscription is not None:
         return to_json(context.store.reports.subscription_stats(topic, subscription))

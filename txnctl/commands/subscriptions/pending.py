@@ -14,11 +14,7 @@ from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
 
 _SETUP = (
     "txnctl topics create orders",
@@ -43,8 +39,7 @@ PENDING = (
 def pending(context: Context, topic: str, subscription: str) -> None:
     """List the acknowledgements that wait for their transaction.
 
-    These messages go to nobody until that transaction is committed (they are acknowledged) or aborted (they are
-    handed out again).
+    No consumer gets these messages until the transaction ends: a commit acknowledges, an abort redelivers.
     """
     rows = to_json(context.store.reports.list_pending_acknowledgements(topic, subscription))
     if not rows and context.output == "table":

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from storage.json_form import to_json
+from txnctl.cli.at_time import position_of
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import POSITION_OR_TIME, SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.cursor_move import MOVE, asked, move
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, name_of, short_topic
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from storage.values.position import Start
+    from txnctl.cli.at_time import AtTime
     from txnctl.cli.context import Context
-    from txnctl.cli.value_types import AtTime
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SETUP = (
     "txnctl topics create orders",
@@ -50,14 +50,14 @@ def seek(context: Context, topic: str, subscription: str, position: Start | AtTi
     """Move a subscription: the message at POSITION is the next one.
 
     @TIME is the first message published then or later; a position beyond the end is the end. Backwards, messages are
-    handed out again. Forwards, those in between are left unread, and you are asked first. All acknowledgements beyond
-    the new position are forgotten, and what is in flight is withdrawn. While an open transaction has acknowledgements
-    pending there it is refused.
+    delivered again. Forwards, the messages in between are left unread, after a confirmation. Acknowledgements beyond
+    the new position are dropped, and messages in flight recalled. The command refuses while an open transaction has
+    acknowledgements pending on the subscription.
     """
 
-    from txnctl.commands.subscriptions.start import note_if_beyond, resolved
+    from txnctl.commands.subscriptions.start import note_if_beyond
 
-    start = resolved(context, topic, position)
+    start = position_of(context.store, topic, position)
 
     def change(*, dry_run: bool) -> Row:
         return to_json(
@@ -88,8 +88,6 @@ def _sought(context: Context, row: Row) -> Iterator[str]:
         aborted = "would be aborted" if row["dryRun"] else "were aborted"
         yield f"Transactions that held it {aborted}: {', '.join(row['transactionsAborted'])}."
     if row["messagesWithdrawn"]:
-        from txnctl.output.human import plural
-
         withdrawn = "would be withdrawn" if row["dryRun"] else "were withdrawn"
         yield f"In flight {withdrawn}: {plural(row['messagesWithdrawn'], 'message')}."
     if is_moved and not row["dryRun"]:

@@ -1,4 +1,4 @@
-"""`txnctl subscriptions show`: one subscription as it is."""
+"""`txnctl subscriptions show`: type, isolation level, cursor and consumers of one subscription."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from txnctl.commands.subscriptions.one_subscription import (
     subscription_row,
 )
 from txnctl.fields.subscription import STATS, mode_of, name_of
+from txnctl.output.human import plural
 from txnctl.output.screen import heading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
 
@@ -32,7 +31,7 @@ _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders bil
 @output(STATS, name_field="subscription")
 @example("txnctl subscriptions show orders billing", setup=_SETUP)
 def show(context: Context, topic: str, subscription: str | None) -> None:
-    """Show what a subscription is: type, isolation level, cursor, consumers."""
+    """Show the facts about one subscription: type, isolation level, cursor, consumers."""
     context.show(subscription_row(context, topic, subscription), table=lambda row: _description(context, row))
 
 
@@ -47,8 +46,6 @@ def _description(context: Context, row: Row) -> Iterator[str]:
 
 
 def _dead_letter(row: Row) -> str:
-    from txnctl.output.human import plural
-
     if row["maxRedeliverCount"] is None:
         return "never"
     topic = row["deadLetterTopic"] or f"{name_of(row).partition(' on ')[2]}-{row['subscription']}-DLQ"

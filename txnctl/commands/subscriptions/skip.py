@@ -11,11 +11,8 @@ from txnctl.commands.subscriptions.cursor_move import SKIPPED, asked, skipped_li
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SETUP = (
     "txnctl topics create orders",
@@ -36,8 +33,8 @@ _SETUP = (
 def skip(context: Context, topic: str, subscription: str, count: int, beyond_max_read: bool) -> None:
     """Acknowledge the next messages of a subscription, unread.
 
-    Only visible messages count; those pending in a transaction are left alone. It stops at maxReadPosition. The
-    messages stay in the topic: `subscriptions seek` goes back to them.
+    Only visible messages count; messages pending in a transaction are left alone. Skipping stops at maxReadPosition.
+    The messages stay in the topic: `subscriptions seek` goes back.
     """
 
     def change(*, dry_run: bool) -> Row:

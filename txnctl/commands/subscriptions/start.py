@@ -1,18 +1,13 @@
-"""Where a subscription starts, or is moved to: a position as typed, with times looked up."""
+"""The note about a start beyond the end of a topic."""
 
 from __future__ import annotations
 
-from txnctl.cli.value_types import AtTime
+from txnctl.cli.at_time import AtTime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage.values.position import Start
     from txnctl.cli.context import Context
-
-
-def resolved(context: Context, topic: str, start: Start | AtTime) -> Start:
-    """The position; of a time, that of the first message published then or later."""
-    return context.store.reports.position_at(topic, start.time_ms) if isinstance(start, AtTime) else start
 
 
 def note_if_beyond(context: Context, topic: str, start: Start | AtTime, mark_delete: str) -> None:

@@ -1,4 +1,4 @@
-"""`txnctl subscriptions stats`: the backlog of one subscription, split, and its deliveries."""
+"""`txnctl subscriptions stats`: the backlog of one subscription by kind, and the deliveries."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from txnctl.commands.subscriptions.one_subscription import (
     subscription_row,
 )
 from txnctl.fields.subscription import STATS, mode_of, name_of
+from txnctl.output.human import count, plural, size
 from txnctl.output.screen import heading, verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
 
@@ -33,18 +32,17 @@ _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders bil
 @example("txnctl subscriptions stats orders billing", setup=_SETUP)
 @example("txnctl subscriptions stats orders billing -o json", setup=_SETUP)
 def stats(context: Context, topic: str, subscription: str | None) -> None:
-    """Show the backlog of a subscription, split, and what it has delivered.
+    """Show the backlog of a subscription by kind, and counts of deliveries.
 
-    The backlog is split into what its consumers may be handed now (visible: if it grows, they are slow), what is
-    committed but waits behind an open transaction (blocked: no consumer can help), and what is not committed yet.
+    The backlog has three parts: visible messages can be delivered now (growing: slow consumers), blocked messages are
+    committed but wait behind an open transaction (no consumer can help), uncommitted messages belong to open
+    transactions.
     """
     context.show(subscription_row(context, topic, subscription), table=lambda row: _numbers(context, row))
 
 
 def _holders(row: Row) -> Iterator[str]:
-    """What each open transaction holds back, where each holds back its own."""
-    from txnctl.output.human import plural
-
+    """With on-open skip: the messages that each open transaction holds back."""
     for each in row["heldBy"]:
         behind = f", {plural(each['blocked'], 'committed message')} behind" if each["blocked"] else ""
         yield f"    held by      {each['txnId']}: {plural(each['uncommitted'], 'uncommitted message')}{behind}"
@@ -52,7 +50,6 @@ def _holders(row: Row) -> Iterator[str]:
 
 def _numbers(context: Context, row: Row) -> Iterator[str]:
     from txnctl.commands.subscriptions.verdict_lines import explanation
-    from txnctl.output.human import count, plural, size
 
     yield heading(context, name_of(row), mode_of(row), row["asOfMs"])
     yield f"  verdict      {verdict(context, row['verdict'])}"

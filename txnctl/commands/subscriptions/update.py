@@ -16,12 +16,10 @@ from txnctl.output.screen import dry_run_heading
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from storage import IsolationLevel, OnOpen, SubscriptionType
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
 UPDATED = (
@@ -69,12 +67,12 @@ def update(
 ) -> None:
     """Change the type, isolation level or dead-letter rule of a subscription.
 
-    Type, level and --on-open, which is part of it, can change only while no consumer is attached. A new level looks
-    forwards: what READ_COMMITTED skipped stays skipped, and what was acknowledged while uncommitted stays
-    acknowledged. To see such messages again, seek.
+    Type, level and --on-open can change only while no consumer is attached. A new level applies to later messages:
+    messages skipped by READ_COMMITTED stay skipped, and messages acknowledged while uncommitted stay acknowledged. To
+    see such messages again, seek.
 
-    --on-open skip is for shared and key-shared at READ_COMMITTED, block for every one: what it holds back then comes
-    in the order of the log, and nothing twice.
+    --on-open skip is for shared and key-shared at READ_COMMITTED, block for every type: messages held back until then
+    arrive in the order of the log, none twice.
     """
     wanted = (subscription_type, isolation_level, on_open, dead_letter_topic, max_redeliver_count)
     if all(each is None for each in wanted):
@@ -99,7 +97,7 @@ def update(
 
 
 def _note_level(context: Context, row: Row) -> None:
-    """Say what a change of level does not do."""
+    """Note that a new level leaves the past as it is."""
     kept = "messages acknowledged while they were uncommitted stay acknowledged"
     if row["subscriptionIsolationLevel"] == "READ_UNCOMMITTED":
         kept = "messages of aborted transactions that were skipped stay skipped"

@@ -5,22 +5,19 @@ from __future__ import annotations
 from txnctl.fields.subscription import (
     short_topic,
 )
+from txnctl.output.human import duration, plural
 from txnctl.output.screen import next_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 
 def explanation(context: Context, rows: Sequence[Row], blocker: Row | None, as_of_ms: int) -> Iterator[str]:
-    """What the verdicts mean, in a sentence each, and the next command."""
-    from txnctl.output.human import duration, plural
-
+    """Explain each verdict in a sentence, and name the next command."""
     stopped = []
     for row in rows:
         if row["verdict"] == "no-consumer":
@@ -58,14 +55,12 @@ def explanation(context: Context, rows: Sequence[Row], blocker: Row | None, as_o
 
 
 def _stopped(row: Row) -> list[Row]:
-    """The consumers that are stopped: what they hold goes to nobody else meanwhile."""
+    """The stopped consumers: messages in flight there are held back meanwhile."""
     return [each for each in row["consumers"] if each["state"] == "stopped"]
 
 
 def _reading(row: Row) -> str:
     """`worker-7 is stopped and holds 50 in flight (…)`, or `its consumers are slow; 12 messages could be read now`."""
-    from txnctl.output.human import plural
-
     stopped, alive = _stopped(row), [each for each in row["consumers"] if each["state"] == "alive"]
     evict = f"txnctl subscriptions evict {short_topic(row)} {row['subscription']}"
     facts = [
@@ -90,7 +85,7 @@ def _reading(row: Row) -> str:
 
 
 def _held_by_keys(context: Context, rows: Sequence[Row]) -> Iterator[str]:
-    """With on-open skip: which transaction holds most of what waits for its key."""
+    """With on-open skip: the transaction that holds back most messages by key."""
     for row in rows:
         most = max(row["heldBy"], key=lambda each: each["blocked"], default=None)
         if most is None or not most["blocked"]:
@@ -104,7 +99,9 @@ def _held_by_keys(context: Context, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _acknowledged(context: Context, rows: Sequence[Row]) -> Iterator[str]:
-    """In which open transaction most of what is pending is acknowledged: it goes to nobody until that one ends."""
+    """The open transaction with most pending acknowledgements: the messages are held back until that transaction
+    ends.
+    """
     for row in rows:
         most = max(row["pendingIn"], key=lambda each: int(each["messages"]), default=None)
         if most is None:

@@ -11,9 +11,8 @@ from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 DELETED = (
     NAME,
@@ -35,10 +34,10 @@ DELETED = (
     setup="txnctl tables create accounts",
 )
 def delete(context: Context, table: str) -> None:
-    """Delete a table with all its rows.
+    """Delete a table with all rows.
 
-    It is refused while open transactions have write intents there. A table created again under the name is another
-    one: whoever still has the old one open is told that it is gone.
+    The command refuses while open transactions have write intents in the table. A table created again under the name
+    is a different table: a process with the old table open gets an error.
     """
     delete_table = context.store.admin.tables.delete_table
     plan = to_json(delete_table(table, force=context.force, dry_run=True))
@@ -49,15 +48,15 @@ def delete(context: Context, table: str) -> None:
     context.show(done, table=lambda row: _report(row, context.force))
 
 
-def _report(row: dict[str, Any], force: bool) -> list[str]:
+def _report(row: Row, force: bool) -> list[str]:
     if not row["dryRun"]:
         return _lines(row)
     command = f'txnctl tables delete {row["table"]}{" --force" if force else ""} --yes --reason "..."'
     return ["DRY RUN: nothing was changed.", "", *_lines(row), "", f"Run: {command}"]
 
 
-def _lines(row: dict[str, Any]) -> list[str]:
-    """What goes, one kind a line: `removes` what would go, `removed` what is gone."""
+def _lines(row: Row) -> list[str]:
+    """The deleted objects, a kind a line: `removes` in a dry run, `removed` afterwards."""
     tense, aborted = "s" if row["dryRun"] else "d", row["transactionsAborted"]
     lines = [f"  remove{tense}   table {row['table']}: {plural(row['rows'], 'row')}"]
     if aborted:

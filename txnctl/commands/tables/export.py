@@ -1,6 +1,6 @@
 """`txnctl tables export`: rows as NDJSON or CSV, which `tables import` reads back to the very bytes.
 
-A key or value that is not UTF-8 stands as Base64 in a field, or column, of its own.
+A key or value that is not UTF-8 stands as Base64 in a separate field or column.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from itertools import islice
 
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TABLE
-from txnctl.commands.tables.reader import reads_table
-from txnctl.commands.tables.scan import takes_range
+from txnctl.commands.tables.reader import opened, reads_table
+from txnctl.commands.tables.scan import range_of, takes_range
 from txnctl.fields.table import KEY, VALUE
 from txnctl.output import json_text
 from txnctl.output.bytes_field import bytes_field
+from txnctl.output.escape import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,12 +51,9 @@ def export(context: Context, table: str, **how: Any) -> None:
     csv     RFC 4180 with the columns key, value, keyBase64 and valueBase64:
             of the first and third, and of the second and fourth, one is empty.
 
-    The rows are read as `tables scan` reads them. What comes from a single moment is an export in a serializable
-    transaction, or of a time (--at) that is older than every transaction still open.
+    Rows are read as by `tables scan`. An export comes from a single moment in a serializable transaction, or at a time
+    (--at) older than every open transaction.
     """
-    from txnctl.commands.tables.reader import opened
-    from txnctl.commands.tables.scan import range_of
-
     lines, bounds = _csv if context.output == "csv" else _ndjson, range_of(how)
     with opened(context, table, how) as (source, reading):
         rows = source.scan(**bounds, **reading)
@@ -84,8 +82,6 @@ def _csv(rows: Iterable[TableRow], terminal: bool) -> str:
         lines.append(f"{key},{value},{key_base64},{value_base64}\n")
     if not terminal:
         return "".join(lines)
-    from txnctl.output.escape import printable
-
     return "".join([f"{printable(line[:-1])}\n" for line in lines])
 
 

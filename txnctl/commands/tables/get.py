@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from storage.errors import KeyNotFound
 from txnctl.cli.decorators import argument, example, numbers_are_arguments, option, output, reads_store
 from txnctl.cli.value_types import TABLE
-from txnctl.commands.tables.key import with_base64
-from txnctl.commands.tables.reader import reads_table
-from txnctl.fields.table import NAME, ROW
+from txnctl.commands.tables.key import key_of, shown_key, with_base64
+from txnctl.commands.tables.reader import opened, reads_table
+from txnctl.fields.table import NAME, ROW, row_of
+from txnctl.output.bytes_field import bytes_cell, bytes_field
+from txnctl.output.escape import printable_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,22 +35,20 @@ _SETUP = ("txnctl tables create accounts", "txnctl tables put accounts B1 100")
 @example("txnctl tables get accounts B1 -o json", setup=_SETUP)
 @example("txnctl tables get accounts B7", setup=_SETUP, exit_code=3)
 def get(context: Context, table: str, key: str, is_base64: bool, no_newline: bool, **how: Any) -> None:
-    """Print the value of a key: its bytes and a newline.
+    """Print the value of a key: the bytes and a newline.
 
     Where the key has no value, nothing is printed and the exit code is 3. `-o json` has the version too, which `put
-    --if-version` takes; `-o name` prints it alone.
+    --if-version` takes; `-o name` prints the version alone.
 
-    Outside a transaction, and in a read-committed one, it sees what is committed at this moment and disturbs nobody.
-    --check says what it does on a write intent: `minimal` asks after the transaction that wrote it if that one began
-    before this command, `full` always, `none` never, and then may miss even what you have just committed.
+    Outside a transaction, and in a read-committed transaction, the command reads the committed value of this moment
+    and disturbs no writer. --check is the behaviour at a write intent: `minimal` looks up the writing transaction if
+    that transaction began before this command, `full` always, `none` never, and then may miss even a value that you
+    have just committed.
 
-    In a serializable transaction (--txn) it sees the table as it was when the transaction began, with the
-    transaction's own writes. It is recorded, so that nobody older can change the key any more, and where somebody's
-    unfinished write is in the way one of the two transactions is aborted.
+    In a serializable transaction (--txn) the command reads the table as of the begin of the transaction, with the
+    writes of the transaction. The read is recorded, so that no older transaction can change the key any more, and at
+    an unfinished write to the key one of the two transactions is aborted.
     """
-    from txnctl.commands.tables.key import key_of
-    from txnctl.commands.tables.reader import opened
-
     wanted = key_of(key, is_base64=is_base64)
     with opened(context, table, how) as (source, reading):
         found = source.get_row(wanted, **reading)
@@ -58,15 +59,11 @@ def get(context: Context, table: str, key: str, is_base64: bool, no_newline: boo
         return
     value = found.value
     if context.out.terminal:
-        from txnctl.output.escape import printable_bytes
-
         value = printable_bytes(value).encode()
     context.out.write_bytes(value if no_newline else value + b"\n")
 
 
 def _show(context: Context, table: str, found: Row) -> None:
-    from txnctl.fields.table import row_of
-    from txnctl.output.bytes_field import bytes_cell
     from txnctl.output.table import object_table
 
     context.show(
@@ -79,10 +76,6 @@ def _show(context: Context, table: str, found: Row) -> None:
 
 def not_found(table: str, key: bytes) -> Exception:
     """The error for a key without a value."""
-    from storage.errors import KeyNotFound
-    from txnctl.commands.tables.key import shown_key
-    from txnctl.output.bytes_field import bytes_field
-
     return KeyNotFound(
         f"table {table} has no value under {shown_key(key)}",
         hint=f"`txnctl tables scan {table}` shows what there is, `txnctl tables versions {table} KEY` what there was.",

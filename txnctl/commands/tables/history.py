@@ -13,11 +13,7 @@ from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
 
 CONFLICTS = (
     Field("number", "integer", "Conflicts are numbered as they happen.", heading=""),
@@ -55,8 +51,8 @@ _SETUP = (
 def history(context: Context, table: str | None, limit: int | None) -> None:
     """List recent conflicts: which transaction lost which key to which.
 
-    The newest comes first; the store remembers the last 1,000. Where one key is there again and again, the
-    transactions that use it should be shorter, or retry with a higher --priority.
+    The newest comes first; the store remembers the last 1,000. Where one key appears again and again, the transactions
+    that use it should be shorter, or retry with a higher --priority.
     """
     store = context.store
     found = (

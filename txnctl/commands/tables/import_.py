@@ -6,22 +6,25 @@ from time import monotonic
 
 import click
 
+from storage.errors import Conflict, InvalidValue, TransactionNotOpen, TransactionTimedOut, TxnctlError
 from txnctl.cli.decorators import argument, changes_store, example, option, output
+from txnctl.cli.leaving import leave_soon
 from txnctl.cli.value_types import DURATION, TABLE, TXN_ID
 from txnctl.commands.tables.losers import ABORTED, Losers
 from txnctl.fields.table import NAME
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from storage import Transaction
     from storage.client.table import Table
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
     from txnctl.input.source import Source
+    from txnctl.output.row import Row
 
 IMPORTED = (
     NAME,
@@ -29,8 +32,6 @@ IMPORTED = (
     Field("txnId", "id", "The transaction they wait for; null where they are committed.", heading="TXN"),
     ABORTED,
 )
-_LEAVE_S = 1.0
-"""How long an interrupted command waits for the writer gate, to abort its transaction on the way out."""
 
 
 @argument("table", type=TABLE, help="The table.")
@@ -73,18 +74,17 @@ def import_(
     r"""Write rows of a file into a table, all or none.
 
     \b
-    ndjson  An object a line, as `tables export` prints it: key or keyBase64,
-            value or valueBase64. Other names are ignored.
+    ndjson  An object a line, the output of `tables export`: key or keyBase64,
+            value or valueBase64. Further names are ignored.
     csv     RFC 4180 under a header with the columns key and value, or
             keyBase64 and valueBase64, or all four.
 
-    It is one transaction, over as many commits as it takes: nobody sees a part of it, and where a line is no row, the
-    input fails or Ctrl-C is typed, nothing is imported. What the table has under other keys stays.
+    The import is one transaction over as many commits as needed: no reader sees a part, and after a bad line, a
+    failing input or Ctrl-C nothing is imported. Rows under further keys of the table stay.
 
-    In a transaction of yours (--txn) that is up to you: rows that were written before it failed stay in the
-    transaction. Abort it, or import again: the same keys are written once more.
+    In your transaction (--txn) the rows written before a failure stay in the transaction. Abort the transaction, or
+    import again: the same keys are written once more.
     """
-    from storage.errors import Conflict, InvalidValue
     from txnctl.input.source import Source
 
     if timeout is not None and txn is not None:
@@ -104,7 +104,7 @@ def import_(
         try:
             count = target.import_rows(_rows(context, source, format_), txn=txn)
         except BaseException as error:
-            if not isinstance(error, Conflict):  # which ends the transaction, or finds it ended
+            if not isinstance(error, Conflict):  # a conflict has ended the transaction
                 context.note(
                     f"rows before that may be written in transaction {txn}: abort it, or import again"
                 )
@@ -116,9 +116,7 @@ def import_(
     context.show(row, table=_sentence)
 
 
-def _sentence(row: dict[str, Any]) -> str:
-    from txnctl.output.human import plural
-
+def _sentence(row: Row) -> str:
     waits = "" if row["txnId"] is None else f"; visible when transaction {row['txnId']} commits"
     return f"Imported {plural(row['rows'], 'row')} into {row['table']}{waits}."
 
@@ -126,7 +124,7 @@ def _sentence(row: dict[str, Any]) -> str:
 def _import(
     context: Context, target: Table, source: Source, format_: str | None, timeout: float | None
 ) -> tuple[int, TxnID]:
-    """Import in a transaction of its own: how many rows, and its number."""
+    """Import in a new transaction; return the number of rows and the id."""
     from storage.limits import TRANSACTION_TIMEOUT_MS
 
     txn = context.store.transaction(timeout=timeout)
@@ -151,8 +149,6 @@ def _left_s(until_s: float, timeout_s: float) -> float:
     left_s = until_s - monotonic()
     if left_s > 0:
         return left_s
-    from storage.errors import TransactionTimedOut
-
     raise TransactionTimedOut(
         f"the input was not at its end {timeout_s:g} s after the start",
         hint="Import it again with a longer --timeout (24h at most).",
@@ -162,7 +158,7 @@ def _left_s(until_s: float, timeout_s: float) -> float:
 
 
 def _rows(context: Context, source: Source, format_: str | None) -> Iterator[tuple[bytes, bytes]]:
-    """The rows, with the progress of reading them."""
+    """The rows, with a progress line."""
     from txnctl.commands.tables.input import READERS
 
     total = source.size
@@ -181,12 +177,9 @@ def _rows(context: Context, source: Source, format_: str | None) -> Iterator[tup
 
 
 def _abort(context: Context, txn: Transaction, error: BaseException) -> None:
-    """Take everything back. Whatever becomes of this: uncommitted, it never shows."""
-    from storage.errors import TransactionNotOpen, TxnctlError
-
+    """Abort the transaction. Even if the abort fails, uncommitted rows never appear."""
     if not isinstance(error, Exception):
-        connection = context.store.connection
-        connection.lock_timeout_s = min(connection.lock_timeout_s, _LEAVE_S)
+        leave_soon(context.store)
     try:
         txn.abort(f"{type(error).__name__} in tables import")
     except TransactionNotOpen:

@@ -1,6 +1,6 @@
-"""The input of `tables import`: rows as `tables export` prints them, numbered by line.
+"""The input of `tables import`: rows as printed by `tables export`, numbered by line.
 
-Nothing is left out: the first line that is no row ends it all, since an import is one transaction.
+No line is left out: the first bad line ends the import, since an import is one transaction.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CSV_HINT = f"The columns are {', '.join(CSV_COLUMNS)}; one for the key and one 
 
 
 def read_ndjson(source: Source, at_pause: AtPause) -> Iterator[Pair]:
-    """A line is an object; other names in it are ignored, so that `scan -o ndjson` can be read back too.
+    """A line is an object; further names are ignored, so that `scan -o ndjson` can be read back too.
 
     Args:
         at_pause: called after each block of lines.
@@ -92,7 +92,7 @@ def _records(lines: Iterator[str]) -> Iterator[Pair]:
         except csv.Error as error:
             raise _bad(number, str(error), _CSV_HINT) from None
         if columns is None:
-            # What a spreadsheet puts in front of UTF-8 is no part of the first name.
+            # The byte order mark of a spreadsheet is no part of the first name.
             columns = _Columns([fields[0].removeprefix("\ufeff"), *fields[1:]] if fields else [])
         elif fields:
             yield columns.row(number, fields)
@@ -137,7 +137,7 @@ class _Columns:
 
 
 def _checked(number: int, key: bytes, value: bytes) -> Pair:
-    """The row, if it can be one."""
+    """Check the sizes of key and value."""
     if not 1 <= len(key) <= TABLE_KEY_BYTES_MAX:
         raise _bad(number, f"a key has 1 to {TABLE_KEY_BYTES_MAX} bytes, not {len(key):,}", None)
     if len(value) > TABLE_VALUE_BYTES_MAX:

@@ -1,4 +1,4 @@
-"""`txnctl tables intents`: write intents and the transactions that hold them."""
+"""`txnctl tables intents`: write intents and the transactions behind."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
 
 INTENTS = (
     NAME,
@@ -51,10 +47,11 @@ _SETUP = (
 @example("txnctl tables intents accounts", setup=_SETUP)
 @example("txnctl tables intents -o json", setup=_SETUP)
 def intents(context: Context, table: str | None, limit: int | None) -> None:
-    """List write intents: who holds which keys.
+    """List write intents: the keys held by each transaction.
 
-    Nobody waits for an intent. Who meets one of an OPEN transaction is aborted, or aborts it: the higher priority
-    goes on; if they are equal, the younger one. An intent whose transaction has ended stands in nobody's way.
+    No transaction waits for an intent. At an intent of an OPEN transaction one of the two transactions is aborted: the
+    higher priority goes on or, with equal priorities, the younger transaction. An intent of an ended transaction
+    blocks no writer.
     """
     store = context.store
     found = (

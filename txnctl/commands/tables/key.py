@@ -1,7 +1,8 @@
-"""Keys on the command line: the bytes of the word, or Base64 for those that no shell can type."""
+"""Keys on the command line: the bytes of the argument, or Base64 for bytes that no shell can type."""
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import option
 
 with_base64 = option(
@@ -13,18 +14,16 @@ def key_of(text: str, *, is_base64: bool, name: str = "KEY") -> bytes:
     """The bytes of a key.
 
     Args:
-        name: what the command line calls it, for the error.
+        name: the name of the argument, for the error.
 
     Raises:
-        InvalidValue: it is not Base64.
+        InvalidValue: the text is not Base64.
     """
     if not is_base64:
         from os import fsencode
 
         return fsencode(text)
     from binascii import Error as NotBase64, a2b_base64
-
-    from storage.errors import InvalidValue
 
     try:
         return a2b_base64(text.encode("utf-8", "surrogateescape"), strict_mode=True)

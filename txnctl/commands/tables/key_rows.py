@@ -1,4 +1,4 @@
-"""Rows with a key in bytes, as every format prints them."""
+"""Rows with a key in bytes, for every output format."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from txnctl.output.field import Field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 
 def show_key_rows(

@@ -1,4 +1,4 @@
-"""`txnctl tables list`: every table with its counts."""
+"""`txnctl tables list`: every table with counts of keys and versions."""
 
 from __future__ import annotations
 

@@ -1,19 +1,17 @@
-"""Whom a command that writes or reads keys of tables has aborted on its way: they held a key that it wanted."""
+"""Transactions that a command aborted on the way, because each held a key that the command needed."""
 
 from __future__ import annotations
 
 from storage.json_form import to_json
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from storage.store import Store
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 ABORTED = Field(
     "transactionsAborted",
@@ -24,7 +22,7 @@ ABORTED = Field(
 
 
 class Losers:
-    """Made before the command does its work; asked afterwards."""
+    """Create before the command does any work; asked afterwards."""
 
     def __init__(self, context: Context, store: Store | None = None) -> None:
         self._context = context
@@ -33,10 +31,10 @@ class Losers:
         self._seen = int(newest[0]["number"]) if newest else 0
 
     def told(self, *, version: int | None = None, txn: TxnID | None = None) -> list[str]:
-        """Say on standard error whom it aborted since; their ids.
+        """Name every transaction aborted since on standard error; return the ids.
 
         Args:
-            version, txn: by which the winner is known: what it wrote, or its number.
+            version, txn: identity of the winner: the version written, or the transaction id.
         """
         found = [
             row
@@ -53,7 +51,6 @@ class Losers:
 def _sentence(conflict: Row, loser: Row) -> str:
     """`aborted 0:3 (who=bob), which held B2 of accounts: 3 acknowledgements given back`."""
     from txnctl.commands.tables.key import shown_key
-    from txnctl.output.human import plural
 
     name = " ".join([f"{key}={value}" for key, value in loser["labels"].items()])
     effects = []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, changes_store, example, numbers_are_arguments, option, output
 from txnctl.cli.value_types import TABLE
-from txnctl.commands.tables.key import with_base64
+from txnctl.commands.tables.key import key_of, with_base64
+from txnctl.commands.tables.losers import Losers
 from txnctl.commands.tables.write import (
     WRITTEN,
     in_transaction,
@@ -54,21 +56,16 @@ def put(
 ) -> None:
     """Write a value under a key.
 
-    Without a transaction it is committed at once. In one (--txn) nobody else sees it before the commit, and the
-    transaction may lose: to one of a higher priority or, where priorities are equal, a younger one that wants the same
-    key; to one that has read the key later. Then it is aborted and the exit code is 4: begin anew, with all that was
-    read.
+    Without a transaction the write is committed at once. In a transaction (--txn) no reader outside sees the write
+    before the commit, and the transaction may lose: to one of a higher priority or, where priorities are equal, a
+    younger one that wants the same key; to one that has read the key later. A losing transaction is aborted with exit
+    code 4: begin anew, and read again.
 
     A condition that does not hold (--if-version, --if-absent) ends with exit code 4 too, and leaves the transaction
-    as it is.
+    open.
 
-    Where it is the other one that loses, the open transaction which held the key is aborted, all of it, and named on
-    standard error: nobody waits for a key.
+    A losing holder of the key is aborted as a whole, and named on standard error: no transaction waits for a key.
     """
-    from storage.errors import InvalidValue
-    from txnctl.commands.tables.key import key_of
-    from txnctl.commands.tables.losers import Losers
-
     if if_absent and if_version is not None:
         raise InvalidValue("--if-absent and --if-version exclude each other")
     wanted, target = key_of(key, is_base64=is_base64), context.store.table(table)
@@ -88,7 +85,6 @@ def _value(context: Context, value: str | None) -> bytes:
         from os import fsencode
 
         return fsencode(value)
-    from storage.errors import InvalidValue
     from storage.limits import TABLE_VALUE_BYTES_MAX
     from txnctl.input.source import Source
 

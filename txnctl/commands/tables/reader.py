@@ -1,13 +1,14 @@
-"""Who reads a table on the command line: a reader at READ_COMMITTED, one at a time in the past, or a transaction.
+"""Reading a table on the command line: at READ_COMMITTED, at a time in the past, or in a transaction.
 
-The first two only read: the store is open read-only. A read in a serializable transaction is a changing command: it
-records what was read, and may push, so it needs a store that is open for writing.
+The first two only read: the store is open read-only. A read in a serializable transaction changes the store: the read
+is recorded and may push, so the store is opened for writing.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 
+from storage.errors import InvalidValue
 from storage.json_form import to_json
 from txnctl.cli.decorators import option
 from txnctl.cli.value_types import CHECK_MODE, MOMENT, TXN_ID
@@ -55,8 +56,6 @@ def opened(context: Context, name: str, how: dict[str, Any]) -> Iterator[tuple[T
         InvalidValue: --at in a transaction, --check in a serializable one.
         TableNotFound, TransactionNotFound
     """
-    from storage.errors import InvalidValue
-
     txn = how["txn"]
     reading = {name: how[name] for name in ("txn", "at", "check")}
     if how["at"] is not None and (txn is not None or how["check"] is not None):

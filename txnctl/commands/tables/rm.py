@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, changes_store, example, numbers_are_arguments, option, output
 from txnctl.cli.value_types import TABLE
-from txnctl.commands.tables.key import with_base64
+from txnctl.commands.tables.key import key_of, with_base64
+from txnctl.commands.tables.losers import Losers
 from txnctl.commands.tables.write import (
     WRITTEN,
     in_transaction,
@@ -47,12 +48,9 @@ def rm(
 ) -> None:
     """Delete a key.
 
-    It is a write like `put`: what was there before can be read in the past, as long as versions are kept. Where there
+    A delete is a write like `put`: the value before can be read in the past, as long as versions are kept. Where there
     is no value the exit code is 3, unless --missing-ok says that this is well.
     """
-    from txnctl.commands.tables.key import key_of
-    from txnctl.commands.tables.losers import Losers
-
     wanted, target = key_of(key, is_base64=is_base64), context.store.table(table)
     losers = Losers(context)
     must_exist = not missing_ok and if_version is None
@@ -64,7 +62,7 @@ def rm(
 def _delete(
     target: Table, key: bytes, txn: TxnID | Transaction | None, if_version: int | None, must_exist: bool
 ) -> int:
-    """Delete a key, if it has a value or need not have one.
+    """Delete a key; with `must_exist`, refuse a key without a value.
 
     Raises:
         KeyNotFound

@@ -6,8 +6,10 @@ import click
 
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TABLE
-from txnctl.commands.tables.reader import reads_table
-from txnctl.fields.table import ROW
+from txnctl.commands.tables.reader import opened, reads_table
+from txnctl.fields.table import ROW, name_of, row_of
+from txnctl.output.bytes_field import shown_bytes
+from txnctl.output.escape import printable_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def takes_range(function: F) -> F:
 
 
 def range_of(how: dict[str, Any]) -> dict[str, Any]:
-    """The bounds that were given, as `Table.scan` takes them."""
+    """The given bounds, as arguments of `Table.scan`."""
     from txnctl.commands.tables.key import key_of
 
     return {
@@ -60,18 +62,15 @@ def range_of(how: dict[str, Any]) -> dict[str, Any]:
 @example("txnctl tables scan accounts --prefix B --reverse -n 1 -o json", setup=_SETUP)
 @example("txnctl tables scan accounts -o value | awk '{sum += $1} END {print sum}'", setup=_SETUP)
 def scan(context: Context, table: str, reverse: bool, limit: int | None, **how: Any) -> None:
-    """Print the rows of a table, or of a range of its keys.
+    """Print the rows of a table, or of a range of keys.
 
     The order is that of the keys' bytes. `-o value` prints the values alone, `-o name` the keys alone.
 
-    Outside a transaction it disturbs nobody, and no row is seen twice or left out; rows that are far apart may come
-    from different commits. In a serializable transaction (--txn) it sees the table as it was when the transaction
-    began, and the range is protected, with --limit as far as it was read: nobody older can put a key into it any more.
-    `tables get` says more about transactions and --check.
+    Outside a transaction a scan disturbs no writer, and no row is seen twice or left out; rows that are far apart may
+    come from different commits. In a serializable transaction (--txn) a scan reads the table as of the begin of the
+    transaction, and protects the range, with --limit as far as read: no older transaction can put a key into the range
+    any more. `tables get` says more about transactions and --check.
     """
-    from txnctl.commands.tables.reader import opened
-    from txnctl.fields.table import name_of, row_of
-
     with opened(context, table, how) as (source, reading):
         rows = source.scan(**range_of(how), reverse=reverse, limit=limit, **reading)
         if context.output == "table":
@@ -91,8 +90,6 @@ def scan(context: Context, table: str, reverse: bool, limit: int | None, **how: 
 
 
 def _values(rows: Iterable[TableRow], *, terminal: bool) -> Iterator[bytes]:
-    from txnctl.output.escape import printable_bytes
-
     for row in rows:
         yield (printable_bytes(row.value).encode() if terminal else row.value) + b"\n"
 
@@ -109,9 +106,6 @@ def _pages(rows: Iterable[TableRow]) -> Iterator[str]:
 
 
 def _cells(row: TableRow) -> dict[str, str]:
-    from txnctl.fields.table import row_of
-    from txnctl.output.bytes_field import shown_bytes
-
     found = row_of(row)
     return {
         "KEY": shown_bytes(row.key),

@@ -30,7 +30,7 @@ _SHOWN = (
 def show(context: Context, table: str) -> None:
     """Show the facts about one table.
 
-    `tables stats` shows what is stored and who holds keys of it, `tables scan` the rows.
+    `tables stats` shows counts and the transactions that hold keys, `tables scan` the rows.
     """
     stats = to_json(context.store.table(table).stats())
     context.show({field.name: stats[field.name] for field in _SHOWN})

@@ -1,4 +1,4 @@
-"""`txnctl tables stats`: what a table holds, and who holds keys of it."""
+"""`txnctl tables stats`: counts of a table, and the transactions that hold keys."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TABLE as TABLE_NAME
 from txnctl.fields.table import TABLE
 from txnctl.output.field import Field
+from txnctl.output.human import duration, plural
 from txnctl.output.screen import heading, next_command, section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 STATS = (
     *TABLE,
@@ -52,18 +51,16 @@ _SETUP = (
 @example("txnctl tables stats accounts", setup=_SETUP)
 @example("txnctl tables stats accounts -o json", setup=_SETUP)
 def stats(context: Context, table: str) -> None:
-    """Show what a table holds, and who holds keys of it.
+    """Show the counts of a table, and the transactions that hold keys.
 
-    A write intent is a value that its transaction has not committed yet, or that was decided and not yet finalised:
-    whoever writes the key next does that, and `store gc` all of them. The open transactions that hold keys are listed,
+    A write intent is a value of a transaction that is open, or has ended and left the value to be finalised: the next
+    write to the key finalises an intent, and `store gc` all intents. The open transactions that hold keys are listed,
     the oldest first; `tables intents` has the keys.
     """
     context.show(to_json(context.store.table(table).stats()), table=lambda row: _report(context, row))
 
 
 def _report(context: Context, row: Row) -> Iterator[str]:
-    from txnctl.output.human import duration, plural
-
     yield heading(context, row["table"], plural(row["keys"], "key"), row["asOfMs"])
     yield f"  rows        {row['rows']:,} stored, created {row['createdAt']}"
     yield f"  versions    {plural(row['versions'], 'older one')}, kept for {duration(row['retentionMs'])}"
@@ -76,9 +73,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
 
 
 def _intents(row: Row) -> str:
-    """How many write intents there are, of whom."""
-    from txnctl.output.human import plural
-
+    """The number of write intents, of open and of ended transactions."""
     held, waiting = row["heldIntents"], row["intents"] - row["heldIntents"]
     parts = []
     if held:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, numbers_are_arguments, output, reads_store
 from txnctl.cli.value_types import TABLE
-from txnctl.commands.tables.key import with_base64
-from txnctl.fields.table import VALUE, VERSION
+from txnctl.commands.tables.key import key_of, shown_key, with_base64
+from txnctl.fields.table import VALUE, VERSION, with_bytes
+from txnctl.output.bytes_field import bytes_cell
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 FIELDS = (
     *VERSION,
@@ -50,9 +49,6 @@ def versions(context: Context, table: str, key: str, is_base64: bool) -> None:
     The newest comes first. A write intent of an unfinished transaction stands on top; older versions are kept for
     reads in the past (--at), as long as `store config table-retention` says.
     """
-    from txnctl.commands.tables.key import key_of, shown_key
-    from txnctl.fields.table import with_bytes
-
     wanted = key_of(key, is_base64=is_base64)
     rows = [with_bytes(row, "value") for row in to_json(context.store.table(table).versions(wanted))]
     if not rows and context.output == "table":
@@ -61,7 +57,5 @@ def versions(context: Context, table: str, key: str, is_base64: bool) -> None:
 
 
 def _table(context: Context, rows: Sequence[Row]) -> str:
-    from txnctl.output.bytes_field import bytes_cell
-
     cells = [{**row, "value": "(deleted)" if row["deleted"] else bytes_cell(row, "value")} for row in rows]
     return context.table_of(cells, [field for field in FIELDS if field.name != "deleted"])

@@ -6,10 +6,12 @@ from contextlib import contextmanager
 
 import click
 
+from storage.errors import InvalidValue
 from txnctl.cli.decorators import option
 from txnctl.cli.value_types import PRIORITY, TXN_ID
 from txnctl.commands.tables.losers import ABORTED
-from txnctl.fields.table import KEY, NAME, VERSION
+from txnctl.fields.table import KEY, NAME, VERSION, version_of
+from txnctl.output.bytes_field import bytes_field
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
@@ -55,15 +57,13 @@ with_if_version = option(
 def write_transaction(
     context: Context, txn: TxnID | None, priority: Priority | None, *, reads: bool = False
 ) -> Iterator[TxnID | Transaction | None]:
-    """The transaction to write in: the one that was named; one of its own, where there is something to say of it or it
-    reads too; else None, for a write that is one by itself.
+    """The transaction to write in: the named transaction; a new transaction for a priority or a read before the write;
+    else None, for a single write.
 
     Raises:
         InvalidValue: a priority for a transaction that has one.
     """
     if txn is not None and priority is not None:
-        from storage.errors import InvalidValue
-
         raise InvalidValue(
             f"--priority is that of the write's own transaction; {txn} (--txn, TXNCTL_TXN) was begun with one",
             hint="Leave one of them out: env -u TXNCTL_TXN txnctl ...",
@@ -80,10 +80,8 @@ def write_transaction(
 def show_written(
     context: Context, table: str, key: bytes, version: int, txn: TxnID | None, losers: Losers, what: str
 ) -> None:
-    """Print the version written, and the transactions aborted for it."""
+    """Print the version written, and the transactions aborted on the way."""
     from txnctl.commands.tables.key import shown_key
-    from txnctl.fields.table import version_of
-    from txnctl.output.bytes_field import bytes_field
 
     row = {
         "table": table,

@@ -10,9 +10,8 @@ from txnctl.output.human import plural, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 DELETED = (
     Field("topic", "id", "The topic's full name."),
@@ -39,11 +38,11 @@ DELETED = (
     setup="txnctl topics create orders",
 )
 def delete(context: Context, topic: str) -> None:
-    """Delete a topic with its messages and subscriptions.
+    """Delete a topic, the messages and the subscriptions on it.
 
-    It is refused while consumers are attached to it or producers connected, or while open transactions have messages
-    or acknowledgements there. A topic created again under the name goes on with its ledger ids and epochs where this
-    one stopped.
+    The command refuses while consumers are attached or producers connected, and while open transactions have messages
+    or acknowledgements on the topic. A new topic under the same name continues the ledger ids and epochs of the
+    deleted topic.
     """
     delete_topic = context.store.admin.topics.delete_topic
     plan = to_json(delete_topic(topic, force=context.force, dry_run=True))
@@ -54,15 +53,15 @@ def delete(context: Context, topic: str) -> None:
     context.show(done, table=lambda row: _report(row, topic, context.force))
 
 
-def _report(row: dict[str, Any], topic: str, force: bool) -> list[str]:
+def _report(row: Row, topic: str, force: bool) -> list[str]:
     if not row["dryRun"]:
         return _lines(row)
     command = f'txnctl topics delete {topic}{" --force" if force else ""} --yes --reason "..."'
     return ["DRY RUN: nothing was changed.", "", *_lines(row), "", f"Run: {command}"]
 
 
-def _lines(row: dict[str, Any]) -> list[str]:
-    """What goes, one kind a line: `removes` what would go, `removed` what is gone."""
+def _lines(row: Row) -> list[str]:
+    """The deleted objects, a kind a line: `removes` in a dry run, `removed` afterwards."""
     from storage.values.names import short_topic_name
 
     tense = "s" if row["dryRun"] else "d"

@@ -1,4 +1,4 @@
-"""`txnctl topics`: create topics, look into them, delete them."""
+"""`txnctl topics`: create, inspect and delete topics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ topics = Group(
         "show": ("txnctl.commands.topics.show:show", "Show the facts about one topic."),
         "stats": (
             "txnctl.commands.topics.stats:stats",
-            "Show what a topic holds, what is readable, and what is blocked by whom.",
+            "Show the messages of a topic, readable and blocked, and the blocking transaction.",
         ),
         "stats-internal": (
             "txnctl.commands.topics.stats_internal:stats_internal",
@@ -21,12 +21,12 @@ topics = Group(
         ),
         "positions": (
             "txnctl.commands.topics.positions:positions",
-            "Show how ledgers, maxReadPosition, open transactions and cursors lie to each other.",
+            "Show the order of ledgers, maxReadPosition, open transactions and cursors.",
         ),
         "peek": ("txnctl.commands.topics.peek:peek", "Show messages without consuming them."),
         "log": (
             "txnctl.commands.topics.log:log",
-            "Show the entries of a topic as they are stored, transaction markers too.",
+            "Show the stored entries of a topic, transaction markers included.",
         ),
         "last-message-id": (
             "txnctl.commands.topics.last_message_id:last_message_id",
@@ -34,7 +34,7 @@ topics = Group(
         ),
         "delete": (
             "txnctl.commands.topics.delete:delete",
-            "Delete a topic with its messages and subscriptions.",
+            "Delete a topic, the messages and the subscriptions on it.",
         ),
     },
 )

@@ -1,8 +1,9 @@
-"""The error for an isolation level typed beside a subscription, which has a level of its own."""
+"""The error for an isolation level typed beside a subscription: a subscription has a fixed level."""
 
 from __future__ import annotations
 
-from txnctl.cli.value_types import AtTime
+from storage.errors import InvalidValue
+from txnctl.cli.at_time import AtTime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 def own_level() -> InvalidValue:
     """The refusal of --from or --isolation-level beside -s."""
-    from storage.errors import InvalidValue
-
     return InvalidValue(
         "--from and --isolation-level are the subscription's own where -s names one",
         hint="Leave them out, or leave out -s to read at another place or level.",

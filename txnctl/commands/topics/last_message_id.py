@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from storage.json_form import to_json
+from txnctl.cli.at_time import AtTime
 from txnctl.cli.decorators import argument, example, option, output, reads_store
-from txnctl.cli.value_types import ISOLATION_LEVEL, SUBSCRIPTION, TOPIC, AtTime
+from txnctl.cli.value_types import ISOLATION_LEVEL, SUBSCRIPTION, TOPIC
 from txnctl.commands.topics.isolation_level import own_level
 from txnctl.fields.topic import NAMES
 from txnctl.output.field import Field
@@ -40,11 +41,11 @@ def last_message_id(
 ) -> None:
     """Print the id of the last message that is visible.
 
-    At READ_COMMITTED that is the largest one at or below maxReadPosition that is not aborted: a reader that has read
-    it has read everything there is for now. Where nothing is visible, nothing is printed.
+    At READ_COMMITTED that is the largest one at or below maxReadPosition that is not aborted: no later message is
+    readable yet. Where nothing is visible, nothing is printed.
 
-    With -s it is the last one that the subscription may be handed now, acknowledged or not; with on-open skip that
-    may lie behind an open transaction.
+    With -s, the last message that the subscription may deliver now, acknowledged or not; with on-open skip that may
+    lie behind an open transaction.
     """
     from storage import IsolationLevel
     from storage.values.names import full_topic_name, short_topic_name

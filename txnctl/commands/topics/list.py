@@ -1,4 +1,4 @@
-"""`txnctl topics list`: every topic with its counts."""
+"""`txnctl topics list`: every topic with counts of messages and transactions."""
 
 from __future__ import annotations
 

@@ -1,23 +1,23 @@
-"""`txnctl topics log`: the entries of a topic as they are stored."""
+"""`txnctl topics log`: the stored entries of a topic."""
 
 from __future__ import annotations
 
 from storage.json_form import to_json
+from txnctl.cli.at_time import AtTime, position_of
 from txnctl.cli.decorators import argument, example, option, output, reads_store
-from txnctl.cli.value_types import RANGE, TOPIC, AtTime
+from txnctl.cli.value_types import RANGE, TOPIC
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from storage import MessageId, Position, Store
     from storage.values.position import Extreme
     from txnctl.cli.context import Context
     from txnctl.cli.value_types import MessageRange
+    from txnctl.output.row import Row
 
-    Row = dict[str, Any]
     Start = Position | MessageId | Extreme | AtTime
 
 NEWEST_DEFAULT = 50
@@ -54,10 +54,10 @@ ENTRIES = (
 )
 @example("txnctl topics log orders --range 1:0.. -o ndjson", setup="txnctl topics create orders")
 def log(context: Context, topic: str, wanted: MessageRange | None) -> None:
-    """Show the entries of a topic as they are stored, transaction markers too.
+    """Show the stored entries of a topic, transaction markers included.
 
-    An entry is one message, a batch of messages sent together, or the marker that a transaction left when it ended.
-    Entries of open and aborted transactions are shown like all others; STATE tells.
+    An entry is one message, a batch of messages sent together, or the marker of a transaction that has ended. Entries
+    of open and aborted transactions are shown as well; STATE tells.
     """
     context.show_list(_rows(context.store, topic, wanted))
 
@@ -83,11 +83,7 @@ def _newest(store: Store, topic: str, count: int) -> Position | Extreme:
 
 def _from(store: Store, topic: str, first: Start) -> Iterator[Row]:
     """All entries from there on."""
-    return to_json(
-        store.reports.topic_log(
-            topic, store.reports.position_at(topic, first.time_ms) if isinstance(first, AtTime) else first
-        )
-    )
+    return to_json(store.reports.topic_log(topic, position_of(store, topic, first)))
 
 
 def _until(rows: Iterator[Row], last: Start) -> Iterator[Row]:

@@ -1,11 +1,12 @@
-"""`txnctl topics peek`: the next messages of a reader or a subscription, without consuming them."""
+"""`txnctl topics peek`: show messages without consuming."""
 
 from __future__ import annotations
 
 import click
 
+from txnctl.cli.at_time import AtTime, position_of
 from txnctl.cli.decorators import argument, example, option, output, reads_store
-from txnctl.cli.value_types import ISOLATION_LEVEL, POSITION_OR_TIME, SUBSCRIPTION, TOPIC, AtTime
+from txnctl.cli.value_types import ISOLATION_LEVEL, POSITION_OR_TIME, SUBSCRIPTION, TOPIC
 from txnctl.commands.topics.isolation_level import own_level
 from txnctl.output.field import Field
 from txnctl.output.human import size
@@ -14,11 +15,11 @@ from txnctl.output.messages import MESSAGE_FIELDS, message_row
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from storage import IsolationLevel, Message, MessageId, Position
     from storage.values.position import Extreme
     from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
     Start = Position | MessageId | Extreme | AtTime
 
@@ -81,8 +82,8 @@ def peek(
 ) -> None:
     """Show messages without consuming them.
 
-    With -s these are the next messages that the subscription has not acknowledged and may be handed, those in flight
-    included. Nothing is handed out, counted or acknowledged.
+    With -s, the next unacknowledged messages that the subscription may deliver, messages in flight included. Nothing
+    is delivered, counted or acknowledged.
     """
     messages = _messages(context, topic, subscription, start, isolation_level, count)
     if not messages and context.output == "table":
@@ -107,24 +108,23 @@ def _messages(
     if subscription is None:
         from storage import EARLIEST, IsolationLevel
 
-        if isinstance(start, AtTime):
-            start = context.store.reports.position_at(topic, start.time_ms)
+        begin = position_of(context.store, topic, start or EARLIEST)
         level = isolation_level or IsolationLevel.READ_COMMITTED
-        with context.store.reader(topic, start=start or EARLIEST, isolation_level=level) as reader:
+        with context.store.reader(topic, start=begin, isolation_level=level) as reader:
             return reader.read_batch(count)
     if start is not None or isolation_level is not None:
         raise own_level()
     return context.store.reports.peek_messages(topic, subscription, count)
 
 
-def _table(context: Context, rows: Sequence[dict[str, Any]]) -> str:
+def _table(context: Context, rows: Sequence[Row]) -> str:
     return context.table_of(
         [{**row, "key": _cell(row, "key"), "value": _cell(row, "value")} for row in rows], COLUMNS
     )
 
 
-def _cell(row: dict[str, Any], name: str) -> str | None:
-    """Text as it is, other bytes as Base64; what is long is cut, and says how long it is."""
+def _cell(row: Row, name: str) -> str | None:
+    """Text unchanged, bytes that are not UTF-8 as Base64; a long value is cut, with the length behind."""
     text: str | None = row[name] if name in row else f"base64:{row[name + 'Base64']}"
     if text is None or len(text) <= CELL_MAX:
         return text

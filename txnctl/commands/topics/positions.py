@@ -13,11 +13,9 @@ from txnctl.output.screen import heading, section
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 POSITIONS = (
     *NAMES,
@@ -59,10 +57,10 @@ _KINDS = (
 @output(POSITIONS, name_field="name")
 @example("txnctl topics positions orders", setup="txnctl topics create orders")
 def positions(context: Context, topic: str) -> None:
-    """Show how ledgers, maxReadPosition, open transactions and cursors lie to each other.
+    """Show the order of ledgers, maxReadPosition, open transactions and cursors.
 
-    One line a position, in order. The ruler is the whole topic: `=` is what READ_COMMITTED may read, `-` lies behind
-    the first open transaction, `|` is the position of the line. AFTER counts the entries that follow it.
+    One line a position, in order. The ruler is the whole topic: `=` is readable at READ_COMMITTED, `-` lies behind the
+    first open transaction, `|` is the position of the line. AFTER counts the entries behind that position.
     """
     internal = to_json(context.store.reports.topic_stats_internal(topic))
     context.show(
@@ -117,7 +115,7 @@ def _numbers(position: str) -> tuple[int, int]:
 
 
 def _entries_through(ledgers: Sequence[Row], position: tuple[int, int]) -> int:
-    """Entries up to and including a position: they are dense within a ledger."""
+    """Entries up to and including a position: entry ids are dense within a ledger."""
     through = 0
     for ledger in ledgers:
         if ledger["ledgerId"] < position[0]:
@@ -176,6 +174,6 @@ _WORDS = {
 
 
 def _words(landmark: Row) -> str:
-    """What a landmark is, in words."""
+    """The kind and name of a landmark in words."""
     kind: str = landmark["kind"]
     return _WORDS.get(kind, kind).format(landmark["name"])

@@ -32,7 +32,7 @@ SHOWN = (
 def show(context: Context, topic: str) -> None:
     """Show the facts about one topic.
 
-    `topics stats` shows what it holds and who waits for what, `topics stats-internal` how it is stored.
+    `topics stats` shows backlogs and blocked messages, `topics stats-internal` the ledgers and cursors.
     """
     stats = to_json(context.store.reports.topic_stats(topic))
     stats["subscriptions"] = list(stats["subscriptions"])

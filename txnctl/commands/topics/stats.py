@@ -14,11 +14,9 @@ from txnctl.output.screen import heading, next_command, section, verdict_section
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 STATS = (
     *NAMES,
@@ -73,14 +71,14 @@ SUBSCRIPTION_COLUMNS = (
 @example("txnctl topics stats orders", setup="txnctl topics create orders")
 @example("txnctl topics stats orders -o json", setup="txnctl topics create orders")
 def stats(context: Context, topic: str) -> None:
-    """Show what a topic holds, what is readable, and what is blocked by whom.
+    """Show the messages of a topic, readable and blocked, and the blocking transaction.
 
-    Everything comes from one instant of the store. BLOCKED counts messages that are committed and yet cannot be read
-    at READ_COMMITTED, because a transaction that began before them is still open; the line names it.
+    Everything comes from one instant of the store. BLOCKED counts committed messages that READ_COMMITTED cannot read
+    yet, because an earlier transaction is still open; the line names that transaction.
 
-    Connected producers follow with their epoch; `producers show` tells all about them.
+    Connected producers follow with epoch and owner; `producers show` has every detail.
 
-    A subscription's verdict is `ok`, `behind` (its consumers are slow), `blocked` (they wait for a transaction),
+    The verdict of a subscription is `ok`, `behind` (slow consumers), `blocked` (an open transaction is in the way),
     `mixed` (both), or `no-consumer`.
     """
     context.show(to_json(context.store.reports.topic_stats(topic)), table=lambda row: _screen(context, row))
@@ -110,7 +108,7 @@ def _screen(context: Context, row: Row) -> Iterator[str]:
 
 
 def _advice(row: Row) -> str | None:
-    """The next command: about what holds readers up, else about what holds producers up."""
+    """The next command: about blocked readers first, else about waiting producers."""
     if row["blockedMessages"]:
         return f"txnctl transactions explain {row['blockedBy']['txnId']}"
     if row["waitingPublishers"]:
@@ -152,7 +150,7 @@ def _publishers(context: Context, row: Row) -> Iterator[str]:
 
 
 def _subscriptions(context: Context, subscriptions: dict[str, Row]) -> Iterator[str]:
-    """Every subscription on a line; the verdict, which stands last, in its colour."""
+    """Every subscription on a line; the verdict, the last column, in colour."""
     rows = [
         {
             **each,

@@ -13,11 +13,9 @@ from txnctl.output.screen import heading, section
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 INTERNAL = (
     *NAMES,
@@ -96,7 +94,7 @@ AHEAD_SHOWN = 3
 def stats_internal(context: Context, topic: str) -> None:
     """Show the ledgers, cursors and aborted transactions of a topic.
 
-    `topics stats` is the report for everyday use; this one shows what it is counted from.
+    `topics stats` is the report for everyday use; this report shows the stored state behind the counts.
     """
     context.show(
         to_json(context.store.reports.topic_stats_internal(topic)), table=lambda row: _screen(context, row)

@@ -1,4 +1,4 @@
-"""`txnctl transactions abort`: what it would do, and doing it."""
+"""`txnctl transactions abort`: abort a transaction, or show the effects of an abort."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import TXN_ID
 from txnctl.output.field import Field
+from txnctl.output.human import duration
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from storage import Store
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 ABORTED = (
     Field("txnId", "id", "The transaction's id."),
@@ -77,20 +76,21 @@ _ENDED = ("endedAt", "endedMs", "endedBy", "reason", "reasonText")
     setup="txnctl transactions begin",
 )
 def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bool) -> None:
-    """Abort a transaction, of somebody else too: all of it is dropped.
+    """Abort any transaction: messages, acknowledgements and writes are dropped.
 
-    Its messages are never seen at READ_COMMITTED, its acknowledgements are taken back and those messages delivered
-    again, the keys of tables that it held are free, and what waited behind it becomes visible. With --dry-run it only
-    says so, with the numbers that the real one has.
+    The messages never appear at READ_COMMITTED, acknowledged messages are delivered again, keys of tables are
+    released, and messages behind the transaction become visible. --dry-run shows these effects, with the numbers of
+    the real abort.
 
-    It is refused (exit code 9) while the process that owns the transaction is alive and used it within the last 60
-    seconds; --force overrides that. One that TXNCTL_TXN names is your own: it is not asked after its owner.
-    Repeating an abort succeeds and says when, why and by whom it was done, with the same --if-version too. A detached
-    transaction has no process to ask for: one that was used within the last 60 seconds is aborted with a warning.
+    The command refuses (exit code 9) while the owning process is alive and used the transaction within the last 60
+    seconds; --force overrides that. A transaction named by TXNCTL_TXN is your own, and its owner is not checked.
+    Repeating an abort succeeds and prints time, reason and author of the first abort, with the same --if-version too.
+    A detached transaction has no process to ask for: one that was used within the last 60 seconds is aborted with a
+    warning.
 
-    With --fence the producers that sent its messages, as far as they are connected, lose their sessions: none of them
-    publishes again without connecting anew. One that owned its topic takes the epoch with it, and who waits for the
-    topic is next. Other producers stay.
+    With --fence, connected producers with messages in the transaction lose the session and publish nothing more
+    without connecting anew. Fencing the owner of a topic raises the topic epoch, and the next waiting producer gets
+    the topic. The remaining producers stay.
     """
     from txnctl.cli.current_transaction import named_or_current
 
@@ -110,7 +110,7 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bo
 
 
 def _complete(store: Store, row: Row) -> None:
-    """Add when, why and by whom it was ended."""
+    """Add time, reason and author of the end."""
     ended = (
         {} if row["dryRun"] and not row["already"] else to_json(store.reports.show_transaction(row["txnId"]))
     )
@@ -137,8 +137,6 @@ def _report(context: Context, row: Row) -> Iterator[str]:
 
 def _state(row: Row) -> str:
     """`OPEN, version 18, idle 46m58s; owner anna@db-2:48211 is alive, deadline in 12m48s`."""
-    from txnctl.output.human import duration
-
     owner = f"owner {row['owner']} is {row['ownerState']}"
     if row["ownerState"] == "detached":
         owner = f"detached, begun by {row['owner']}"
@@ -148,9 +146,8 @@ def _state(row: Row) -> str:
 
 
 def _warnings(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
-    """What speaks against it."""
+    """Warnings against the abort."""
     from storage.limits import ACTIVE_OWNER_MS
-    from txnctl.output.human import duration
 
     if row["refused"] is not None:
         yield "refused", None, "", f"without --force: {row['refused']}"
@@ -160,7 +157,7 @@ def _warnings(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
 
 
 def _effects(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
-    """Lines of the report: what, how many, of what, where."""
+    """Lines of the report: verb, number, noun, place."""
     topics = [effect for effect in row["effects"] if effect["kind"] == "topic"]
     if not row["effects"]:
         yield "changes", None, "", "nothing: it has touched no topic, no subscription and no table"
@@ -200,7 +197,7 @@ def _fenced(effect: Row) -> str:
 
 
 def _released(effect: Row) -> Iterator[tuple[str, int | None, str, str]]:
-    """What the abort sets free on a topic, and what stays blocked there."""
+    """The messages of a topic that the abort unblocks, and the messages that stay blocked."""
     topic, before, after = effect["name"], effect["maxReadPositionBefore"], effect["maxReadPositionAfter"]
     if before != after:
         yield "moves", None, "", f"{topic} maxReadPosition {before} -> {after}"
@@ -217,8 +214,6 @@ def _released(effect: Row) -> Iterator[tuple[str, int | None, str, str]]:
 
 
 def _who(blocker: Row) -> str:
-    from txnctl.output.human import duration
-
     name = " ".join([f"{key}={value}" for key, value in blocker["labels"].items()])
     owner = name or str(blocker["owner"]).partition(" (")[0]
     return f"{owner}, {blocker['ownerState']}, active {duration(blocker['idleMs'])} ago"
@@ -241,7 +236,7 @@ def _aligned(lines: list[tuple[str, int | None, str, str]]) -> Iterator[str]:
 
 
 def _content(row: Row) -> Iterator[str]:
-    """The command that shows what is at stake."""
+    """Commands that show the content to be dropped."""
     for each in row["effects"]:
         if each["kind"] == "topic":
             first = f"--from {each['firstPosition']} -n {each['messages']}"

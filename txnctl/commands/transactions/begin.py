@@ -1,7 +1,8 @@
-"""`txnctl transactions begin`: a transaction for one shell command after the other."""
+"""`txnctl transactions begin`: a transaction for a sequence of shell commands."""
 
 from __future__ import annotations
 
+from storage.errors import InvalidValue
 from storage.json_form import to_json
 from txnctl.cli.decorators import changes_store, example, option, output
 from txnctl.cli.value_types import CHECK_MODE, DURATION, KEY_VALUE, PRIORITY, TRANSACTION_ISOLATION
@@ -38,7 +39,7 @@ with_priority = option(
 
 
 def with_kind(function: F) -> F:
-    """Take --isolation, --check and --priority, as `Store.begin` takes them."""
+    """Take --isolation, --check and --priority for `Store.begin`."""
     for declare in (
         with_priority,
         option(
@@ -70,14 +71,15 @@ def with_kind(function: F) -> F:
 @example("txnctl transactions begin --priority high -o json")
 @example("txnctl transactions begin --isolation read-committed --check full")
 def begin(context: Context, timeout: float | None, label: Sequence[tuple[str, str]], **kind: Any) -> None:
-    """Begin a transaction and print its id, alone.
+    """Begin a transaction and print the id, alone.
 
-    It belongs to no process: its deadline alone rules. Whoever knows its id can use it, with --txn or TXNCTL_TXN,
-    and commit or abort it. `transactions run` is safer for what one script does: there nobody can forget it.
+    The transaction belongs to no process and ends at the deadline at the latest. Every process with the id can use,
+    commit or abort the transaction, with --txn or TXNCTL_TXN. For a single script `transactions run` is safer: the
+    transaction ends with the script.
 
-    A serializable transaction reads tables as they were when it began, and writes them. Where two want the same key,
-    the one with the higher priority goes on and the other is aborted; if priorities are equal, the older one is. A
-    read-committed transaction reads what is committed at each moment and changes nothing: no message, no
+    A serializable transaction reads tables as of the begin, and writes tables. Of two transactions that want the same
+    key, the higher priority goes on and the lower is aborted; with equal priorities the older transaction is aborted.
+    A read-committed transaction reads committed rows at each moment and changes nothing: no message, no
     acknowledgement, no key.
     """
     txn = context.store.begin_transaction(timeout=timeout, labels=labels_of(label), **kind_of(kind))
@@ -86,7 +88,7 @@ def begin(context: Context, timeout: float | None, label: Sequence[tuple[str, st
 
 
 def kind_of(kind: dict[str, Any]) -> dict[str, Any]:
-    """What was said of the kind of transaction; the engine's defaults stand for the rest."""
+    """Options given for the kind of transaction; defaults of the engine apply otherwise."""
     return {name: value for name, value in kind.items() if value is not None}
 
 
@@ -99,8 +101,6 @@ def labels_of(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for name, value in pairs:
         if name in labels:
-            from storage.errors import InvalidValue
-
             raise InvalidValue(f"--label: {name} is given twice", label=name)
         labels[name] = value
     return labels

@@ -1,22 +1,22 @@
-"""`txnctl transactions blocked`: by which transaction are messages held back, and who comes after it?"""
+"""`txnctl transactions blocked`: the transactions that hold messages back, in order."""
 
 from __future__ import annotations
 
 from storage.json_form import to_json
+from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.fields.holder import COLUMNS, HOLDER
+from txnctl.fields.holder import COLUMNS, HOLDER, cells, held_up
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import heading, next_command, section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 BLOCKED = (
     *HOLDER,
@@ -48,9 +48,9 @@ def blocked(context: Context, topic: str | None, chain: bool, exit_code: bool) -
     """Show behind which open transactions committed messages wait.
 
     READ_COMMITTED reads up to the first message of the open transaction that comes first on the topic. FREES counts
-    the committed messages that can be read when that one has ended; with --chain, for each further one, when it and
-    all above it have. Ending one that does not come first frees nothing yet. OWN are its own messages, which follow
-    if it commits and are dropped if it aborts. Nothing that is blocked is read to count it.
+    the committed messages readable after the end of that transaction; with --chain, for each further transaction,
+    after the end of all transactions up to there. Ending a transaction that is not first frees nothing yet. OWN counts
+    the messages of the transaction, visible after a commit, dropped by an abort. Counting reads no blocked message.
     """
     found = to_json(context.store.reports.list_blocking_transactions(topic))
     rows = [
@@ -62,14 +62,10 @@ def blocked(context: Context, topic: str | None, chain: bool, exit_code: bool) -
         context.note(_nothing(found, topic))
     context.show_list(rows, table=lambda shown: _report(context, shown))
     if exit_code and any(row["blockedMessages"] for row in rows):
-        from txnctl.cli import exit_codes
-
         context.exit(exit_codes.CONDITION_FOUND)
 
 
 def _nothing(found: Sequence[Row], topic: str | None) -> str:
-    from txnctl.output.human import plural
-
     where = f" on {topic}" if topic is not None else ""
     if not found:
         return f"nothing is blocked{where}: no open transaction has messages there"
@@ -93,7 +89,6 @@ def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
 
 def _topic(context: Context, rows: Sequence[Row]) -> Iterator[str]:
     from txnctl.commands.transactions.layout import alarmed
-    from txnctl.fields.holder import cells, held_up
 
     first = rows[0]
     yield heading(context, first["name"], held_up(first), first["asOfMs"])

@@ -10,12 +10,9 @@ from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 COMMITTED = (
     *FIELDS,
@@ -33,11 +30,11 @@ COMMITTED = (
     setup="txnctl topics create payments",
 )
 def commit(context: Context, txn: TxnID | None) -> None:
-    """Commit a transaction: all of it becomes visible at one instant.
+    """Commit a transaction: every effect becomes visible at one instant.
 
-    Repeating it succeeds, and says so: a script that lost the answer may ask again. One that was aborted, by hand,
-    at its deadline, because its process died or because it lost a key to another transaction, cannot be committed any
-    more: that is a conflict (exit code 4).
+    Repeating a commit succeeds, with a note: a script that lost the answer may ask again. Committing an aborted
+    transaction is a conflict (exit code 4), whether an operator, the deadline, the death of the owner or a lost key
+    caused the abort.
     """
     from txnctl.cli.current_transaction import named_or_current
 

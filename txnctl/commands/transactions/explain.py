@@ -1,25 +1,24 @@
-"""`txnctl transactions explain`: why is it there, whom does it hold up, and is it safe to end it?"""
+"""`txnctl transactions explain`: the state of a transaction, the blocked subscriptions, and advice."""
 
 from __future__ import annotations
 
 from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TXN_ID
-from txnctl.fields.holder import then
+from txnctl.fields.holder import then, waiting
 from txnctl.fields.owner import beside_the_lock
 from txnctl.fields.transaction import FIELDS, with_keys
 from txnctl.output.field import Field
+from txnctl.output.human import plural
 from txnctl.output.screen import next_command, section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 EXPLAINED = (
     *FIELDS,
@@ -78,11 +77,11 @@ _SETUP = (
 @example("txnctl transactions explain 0:1", setup=_SETUP)
 @example("txnctl transactions explain 0:1 -o json", setup=_SETUP)
 def explain(context: Context, txn: TxnID | None) -> None:
-    """Explain a transaction: is its owner alive, whom does it hold up, what to do.
+    """Explain a transaction: the state of the owner, blocked messages, and advice.
 
-    Its facts; the evidence that the process which owns it lives, or that it cannot; what it touched; which messages
-    wait for it on which topic and subscription, and who blocks next; and one piece of advice with the command to
-    type.
+    Shows the facts of the transaction; the evidence that the owning process lives or is dead; topics, subscriptions
+    and tables touched; the messages blocked on each topic and subscription, and the next blocking transaction; and a
+    piece of advice with the command to type.
     """
     from txnctl.cli.current_transaction import named_or_current
     from txnctl.commands.transactions.id_prefix import found_by_prefix
@@ -106,10 +105,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
 
 
 def _held(context: Context, row: Row) -> Iterator[str]:
-    """Whom it blocks."""
-    from txnctl.fields.holder import waiting
-    from txnctl.output.human import plural
-
+    """Blocked topics and subscriptions."""
     cells = [
         {**each, "waiting": waiting(each["unblocks"]) or None, "then": then(each)} for each in row["blocks"]
     ]

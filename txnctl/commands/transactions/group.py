@@ -12,19 +12,19 @@ transactions = Group(
             "txnctl.commands.transactions.list:list_",
             "List the unfinished transactions, the oldest first.",
         ),
-        "show": ("txnctl.commands.transactions.show:show", "Show all that is known of a transaction."),
-        "begin": ("txnctl.commands.transactions.begin:begin", "Begin a transaction and print its id, alone."),
+        "show": ("txnctl.commands.transactions.show:show", "Show every fact about a transaction."),
+        "begin": ("txnctl.commands.transactions.begin:begin", "Begin a transaction and print the id, alone."),
         "commit": (
             "txnctl.commands.transactions.commit:commit",
-            "Commit a transaction: all of it becomes visible at one instant.",
+            "Commit a transaction: every effect becomes visible at one instant.",
         ),
         "abort": (
             "txnctl.commands.transactions.abort:abort",
-            "Abort a transaction, of somebody else too: all of it is dropped.",
+            "Abort any transaction: messages, acknowledgements and writes are dropped.",
         ),
         "run": (
             "txnctl.commands.transactions.run:run",
-            "Run a command in a transaction: commit if it exits 0, else abort.",
+            "Run a command in a transaction: commit after exit code 0, abort after any failure.",
         ),
         "wait": (
             "txnctl.commands.transactions.wait:wait",
@@ -36,27 +36,27 @@ transactions = Group(
         ),
         "explain": (
             "txnctl.commands.transactions.explain:explain",
-            "Explain a transaction: is its owner alive, whom does it hold up, what to do.",
+            "Explain a transaction: the state of the owner, blocked messages, and advice.",
         ),
         "slow": (
             "txnctl.commands.transactions.slow:slow",
-            "List transactions that have been open for long, and what each holds back.",
+            "List transactions open for long, and the number of messages each holds back.",
         ),
         "orphans": (
             "txnctl.commands.transactions.orphans:orphans",
-            "List open transactions whose process is dead.",
+            "List open transactions of dead processes.",
         ),
         "reap": (
             "txnctl.commands.transactions.reap:reap",
-            "Abort all transactions that are overdue, or whose process is dead.",
+            "Abort every transaction that is overdue or owned by a dead process.",
         ),
         "history": (
             "txnctl.commands.transactions.history:history",
-            "Show how transactions ended: when, why, by whom, after how long.",
+            "Show ended transactions: time, reason, author, age.",
         ),
         "timeline": (
             "txnctl.commands.transactions.timeline:timeline",
-            "Draw a topic: its ledgers, open transactions, cursors, and what is blocked.",
+            "Draw a topic: ledgers, open transactions, cursors, and blocked messages.",
         ),
     },
 )

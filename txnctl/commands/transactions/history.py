@@ -12,11 +12,9 @@ from txnctl.fields.transaction import ROW
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _LIMIT = 50
 
@@ -46,10 +44,10 @@ _LIMIT = 50
 )
 @example("txnctl transactions history --reason owner-dead --since 2h -o json")
 def history(context: Context, topic: str | None, reason: str | None, since: int | None, limit: int) -> None:
-    """Show how transactions ended: when, why, by whom, after how long.
+    """Show ended transactions: time, reason, author, age.
 
     The one that ended last comes first. An outcome is kept as long as a message of the transaction is stored, and for
-    a day at least. What operators did, and whose transactions expired, is in `audit list` too.
+    a day at least. `audit list` has aborts by operators and expired transactions too.
     """
     rows = to_json(
         context.store.reports.list_ended_transactions(topic=topic, reason=reason, since_ms=since, limit=limit)

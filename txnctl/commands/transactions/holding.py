@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from txnctl.cli import exit_codes
 from txnctl.fields.transaction import ROW
 from txnctl.output.field import Field
 from txnctl.output.screen import next_command
@@ -9,11 +10,9 @@ from txnctl.output.screen import next_command
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 HOLDING = (
     *ROW,
@@ -29,13 +28,11 @@ def show_holding(context: Context, rows: Sequence[Row], exit_code: bool) -> None
     """Print the transactions. With `exit_code`, exit with 8 where the list is not empty."""
     context.show_list(rows, table=lambda shown: _report(context, shown))
     if exit_code and rows:
-        from txnctl.cli import exit_codes
-
         context.exit(exit_codes.CONDITION_FOUND)
 
 
 def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
-    """The list, and the next command: about those that nobody needs any more, else about the one that holds most."""
+    """The list, and the next command: reap dead or overdue transactions first, else explain the worst blocker."""
     from txnctl.commands.transactions import layout
 
     if not rows:

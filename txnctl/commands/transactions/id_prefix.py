@@ -1,6 +1,8 @@
-"""A transaction by the first digits of its id."""
+"""A transaction by the first digits of the id."""
 
 from __future__ import annotations
+
+from storage.errors import TransactionNotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,9 +16,7 @@ if TYPE_CHECKING:
 
 
 def found_by_prefix(context: Context, txn: TxnID, show_one: Callable[[TxnID | str], T]) -> T:
-    """What `show_one` tells of the transaction of that id; if there is none, of the only one whose id begins so."""
-    from storage.errors import TransactionNotFound
-
+    """Show the transaction of that id or, failing that, the only transaction with that prefix."""
     try:
         return show_one(txn)
     except TransactionNotFound:

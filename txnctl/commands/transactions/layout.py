@@ -11,11 +11,9 @@ from txnctl.output.screen import heading, next_command
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _NAMES_SHOWN = 3
 
@@ -60,15 +58,15 @@ _ALARMS = (("ORPHANED", "bold", "red"), ("OVERDUE", "bold", "red"), ("stopped", 
 
 
 def open_list(context: Context, rows: Sequence[Row], *, frees: bool = False) -> str:
-    """The unfinished ones; with what each of them holds back, where the rows say so."""
+    """Unfinished transactions; with the number of messages held back, where the rows have one."""
     cells = [{**_shortened(row), "deadline": deadline(row), "alive": alive(row)} for row in rows]
     return alarmed(context, context.table_of(cells, _HOLDING if frees else _OPEN))
 
 
 def alarmed(context: Context, table: str) -> str:
-    """A table in which what needs attention is coloured.
+    """The table with alarming words in colour.
 
-    That is done when the columns are in line: within a cell the codes would be escaped.
+    Colours come after the layout: escape codes inside a cell would be escaped.
     """
     for word, *styles in _ALARMS:
         table = table.replace(f"  {word}", f"  {context.style(word, *styles)}")
@@ -76,7 +74,7 @@ def alarmed(context: Context, table: str) -> str:
 
 
 def ended_list(context: Context, rows: Sequence[Row]) -> str:
-    """The committed and the aborted ones."""
+    """Committed and aborted transactions."""
     cells = []
     for row in rows:
         reason = row["reason"] if row["reasonText"] is None else f"{row['reason']}: {row['reasonText']}"
@@ -108,7 +106,7 @@ def _first(names: Sequence[str]) -> str:
 
 
 def one(context: Context, row: Row) -> Iterator[str]:
-    """All that is known of one, and what to do next."""
+    """One transaction in full, and the next command."""
     yield from told(context, row)
     advice = _advice(row) if row["state"] == "OPEN" else None
     if advice is not None:
@@ -117,7 +115,7 @@ def one(context: Context, row: Row) -> Iterator[str]:
 
 
 def told(context: Context, row: Row) -> Iterator[str]:
-    """Its facts, and what it touched."""
+    """Facts about the transaction, and the objects touched."""
     is_open = row["state"] == "OPEN"
     yield heading(context, str(row["txnId"]), f"{row['state']}, version {row['version']}", row["asOfMs"])
     for name, text in _facts(context, row, is_open):
@@ -167,7 +165,7 @@ _LOST = {
 
 
 def _lost(conflict: Row) -> str:
-    """`0:7, over key B1 of table accounts: it stood in the way of the other`."""
+    """`0:7, over key B1 of table accounts: …`."""
     from txnctl.output.bytes_field import bytes_cell
 
     if conflict["table"] is None:
@@ -183,7 +181,7 @@ def _evidence(context: Context, row: Row) -> str:
 
 
 def _advice(row: Row) -> str:
-    """One command: what an operator who looks at it would want next."""
+    """The next command for an operator."""
     if row["orphaned"] or row["overdue"]:
         return "txnctl transactions reap"
     return f"txnctl transactions abort {row['txnId']} --dry-run"

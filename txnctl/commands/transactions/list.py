@@ -1,4 +1,4 @@
-"""`txnctl transactions list`: unfinished transactions, or ended ones."""
+"""`txnctl transactions list`: unfinished or ended transactions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ from txnctl.fields.transaction import ROW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
 
 
 @option("--ended", is_flag=True, help="Show the committed and aborted ones, the newest first.")
@@ -28,9 +24,9 @@ if TYPE_CHECKING:
 def list_(context: Context, ended: bool, topic: str | None, limit: int | None) -> None:
     """List the unfinished transactions, the oldest first.
 
-    ALIVE says what is proven of the process that owns it: `yes`; `stopped` (SIGSTOP), which counts as alive;
-    `ORPHANED`, its process is dead, and the next writer aborts it; `detached`, begun by `transactions begin` and
-    held by no process: its deadline alone rules.
+    ALIVE is the proven state of the owning process: `yes`; `stopped` (SIGSTOP), which counts as alive; `ORPHANED`, the
+    process is dead, and the next writer aborts the transaction; `detached`, begun by `transactions begin`, held by no
+    process, and ended by the deadline at the latest.
     """
     from txnctl.commands.transactions import layout as transaction_tables
 

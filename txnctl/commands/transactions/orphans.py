@@ -8,11 +8,7 @@ from txnctl.commands.transactions.holding import HOLDING, show_holding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
 
 
 @option("--exit-code", is_flag=True, help="End with 8 if there is any.")
@@ -21,12 +17,12 @@ if TYPE_CHECKING:
 @example("txnctl transactions orphans")
 @example("txnctl transactions orphans -o json")
 def orphans(context: Context, exit_code: bool) -> None:
-    """List open transactions whose process is dead.
+    """List open transactions of dead processes.
 
-    The kernel has released the lock that a living owner holds, or the machine was rebooted: their process cannot go on
-    with them. The next writer aborts them, unless the store's policy leaves that to `transactions reap`; a command that
-    names one by its id, such as `transactions commit`, does not abort that one. FREES is what they hold back until
-    then.
+    The kernel has released the lock that a living owner holds, or the machine was rebooted: the process cannot go on.
+    The next writer aborts such transactions, unless the store's policy leaves aborts to `transactions reap`; a command
+    that names a transaction by id, such as `transactions commit`, spares that transaction. FREES counts the messages
+    held back until then.
     """
     rows = to_json(context.store.reports.list_orphaned_transactions())
     if not rows and context.output == "table":

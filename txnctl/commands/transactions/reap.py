@@ -7,6 +7,7 @@ import click
 from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, changes_store, example, option, output
 from txnctl.fields.transaction import ROW
+from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,13 +28,12 @@ if TYPE_CHECKING:
 @example("txnctl transactions reap --dry-run")
 @example("txnctl transactions reap -o name")
 def reap(context: Context, limit: int) -> None:
-    """Abort all transactions that are overdue, or whose process is dead.
+    """Abort every transaction that is overdue or owned by a dead process.
 
-    Every writer does that in passing, a few at a time. Where nobody writes, or the store's policy leaves it to you,
-    run this from cron. It touches no transaction that is within its deadline and whose process may live.
+    Every writer does that in passing, a few at a time. In a store without writers, or with a policy of manual aborts,
+    run this from cron. A transaction within the deadline and of a living process is never touched.
     """
     from txnctl.commands.transactions import layout
-    from txnctl.output.human import plural
 
     rows = to_json(
         context.store.admin.transactions.reap_transactions(

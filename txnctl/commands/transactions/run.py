@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.errors import NestedTransaction, TransactionNotOpen, TxnctlError
 from txnctl.cli.decorators import argument, changes_store, example, passes_arguments
 from txnctl.commands.transactions.begin import kind_of, labels_of, with_kind, with_labels, with_timeout
 
@@ -42,20 +43,20 @@ def run(
     command: Sequence[str],
     **kind: Any,
 ) -> None:
-    """Run a command in a transaction: commit if it exits 0, else abort.
+    """Run a command in a transaction: commit after exit code 0, abort after any failure.
 
-    The command finds the transaction in TXNCTL_TXN and the store in TXNCTL_STORE, so that every txnctl in it takes
-    part: what it produces, acknowledges and puts becomes visible at one instant, or not at all. The exit code is the
-    command's own; 128 and the signal's number if a signal ended it, 127 if there is no such command. If the commit
-    fails after the command succeeded, it is that error's.
+    The environment of the command has the transaction in TXNCTL_TXN and the store in TXNCTL_STORE, so that every
+    txnctl inside takes part: messages, acknowledgements and rows become visible at one instant, or never. The exit
+    code is the command's own; 128 plus the signal's number after a signal, 127 for a missing command. A commit that
+    fails after a successful command gives the exit code of that error.
 
-    SIGTERM, SIGHUP and their like are passed on, and the transaction is aborted whatever the command makes of them;
-    Ctrl-C goes to the command, whose exit code decides. If this process is killed outright, the command gets SIGTERM,
-    and the next writer aborts the transaction. The transaction's deadline (--timeout) runs meanwhile: after it
-    nothing of it can be committed.
+    SIGTERM, SIGHUP and the like are passed on, and the transaction is aborted whatever the command does; Ctrl-C goes
+    to the command, and the exit code of the command decides. If this process is killed outright, the command gets
+    SIGTERM, and the next writer aborts the transaction. The transaction's deadline (--timeout) runs meanwhile: after
+    the deadline a commit fails.
 
-    If the transaction loses a key of a table to another one it is aborted, and the next txnctl in the command, or the
-    commit, ends with exit code 4: run it all again, perhaps with a higher --priority.
+    A transaction that loses a key of a table is aborted, and the next txnctl in the command, or the commit, ends with
+    exit code 4: run the command again, perhaps with a higher --priority.
     """
     _refuse_nesting()
     from os import environ
@@ -82,7 +83,7 @@ def run(
 
 
 def _begin(context: Context, **how: Any) -> Transaction | TxnID:
-    """A transaction that belongs to this process, unless it is one that holds nothing anyway."""
+    """A transaction of this process, unless the transaction only reads."""
     from storage import TransactionIsolation
 
     if how.get("isolation") is TransactionIsolation.READ_COMMITTED:
@@ -92,8 +93,6 @@ def _begin(context: Context, **how: Any) -> Transaction | TxnID:
 
 def _refuse_nesting() -> None:
     from os import environ
-
-    from storage.errors import NestedTransaction
 
     current = environ.get("TXNCTL_TXN")
     if current:
@@ -106,8 +105,6 @@ def _refuse_nesting() -> None:
 
 def _commit(context: Context, txn: Transaction | TxnID, name: str) -> None:
     """Commit; when that fails, say that the command had succeeded. The exit code is the error's."""
-    from storage.errors import TxnctlError
-
     try:
         context.store.commit_transaction(txn)
     except TxnctlError as error:
@@ -120,9 +117,8 @@ def _commit(context: Context, txn: Transaction | TxnID, name: str) -> None:
 
 
 def _abort(context: Context, txn: Transaction | TxnID, why: str) -> None:
-    """Abort, and say so. Nothing is raised: how the command ended is what counts, whatever becomes of this."""
+    """Abort, and say so. Nothing is raised: the result of the command counts even if the abort fails."""
     from storage import TxnID
-    from storage.errors import TransactionNotOpen, TxnctlError
 
     try:
         if isinstance(txn, TxnID):

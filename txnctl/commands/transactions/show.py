@@ -10,12 +10,8 @@ from txnctl.fields.transaction import FIELDS, with_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
 
 
 @argument(
@@ -29,11 +25,11 @@ if TYPE_CHECKING:
 @example("txnctl transactions show 0:1", setup="txnctl transactions begin --label job=settlement")
 @example("TXNCTL_TXN=0:1 txnctl transactions show -o json", setup="txnctl transactions begin")
 def show(context: Context, txn: TxnID | None) -> None:
-    """Show all that is known of a transaction.
+    """Show every fact about a transaction.
 
-    State and version; when it began, was last used, and must end; who owns it, and the evidence that its process
-    lives; what it touched, with positions and the first 100 keys of each table; how, when, why and by whom it was
-    ended; and, if it lost a key to another transaction, which key and to whom.
+    Shows state and version; begin, last use and deadline; the owner, and the evidence that the owning process lives;
+    topics and subscriptions touched, with positions, and the first 100 keys of each table; time, reason and author of
+    the end; and a key lost to a conflict, with the winner.
     """
     from txnctl.cli.current_transaction import named_or_current
     from txnctl.commands.transactions import layout as transaction_tables

@@ -6,14 +6,11 @@ from storage.json_form import to_json
 from txnctl.cli.decorators import example, option, output, reads_store
 from txnctl.cli.value_types import DURATION
 from txnctl.commands.transactions.holding import HOLDING, show_holding
+from txnctl.output.human import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
 
 _SETUP = (
     "txnctl topics create orders",
@@ -31,13 +28,11 @@ _SLOW_S = 60.0
 @example("txnctl transactions slow", setup=_SETUP)
 @example("txnctl transactions slow --over 0s --exit-code", setup=_SETUP, exit_code=8)
 def slow(context: Context, over: float | None, exit_code: bool) -> None:
-    """List transactions that have been open for long, and what each holds back.
+    """List transactions open for long, and the number of messages each holds back.
 
-    The oldest first. FREES counts the committed messages, on all topics, that wait for it and can be read when it and
-    those before it have ended; 0 says that nobody waits for it.
+    The oldest first. FREES counts the committed messages, on all topics, that become readable after the end of the
+    transaction and all earlier transactions; 0 means that no message waits.
     """
-    from txnctl.output.human import duration
-
     limit = _SLOW_S if over is None else over
     rows = to_json(context.store.reports.list_slow_transactions(limit))
     if not rows and context.output == "table":

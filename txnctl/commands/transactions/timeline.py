@@ -11,11 +11,9 @@ from txnctl.output.screen import WIDTH, heading, next_command
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 MODEL = (
     Field("topic", "id", "The topic's full name."),
@@ -64,11 +62,12 @@ _STYLES = {"readable": ("green",), "alarm": ("bold", "red"), "transaction": ("ye
 @example("txnctl transactions timeline orders", setup=_SETUP)
 @example("txnctl transactions timeline orders -o json", setup=_SETUP)
 def timeline(context: Context, topic: str, ascii: bool) -> None:
-    """Draw a topic: its ledgers, open transactions, cursors, and what is blocked.
+    """Draw a topic: ledgers, open transactions, cursors, and blocked messages.
 
-    The line is the whole topic, entry by entry. `readable` goes up to maxReadPosition. Each open transaction shows its
-    own messages, what waits for it when those before it have ended, and what comes after. Each subscription shows what
-    is acknowledged, in flight, and what it cannot read yet. A long part before maxReadPosition is drawn smaller.
+    The line is the whole topic, entry by entry. `readable` goes up to maxReadPosition. Each open transaction shows the
+    messages sent inside, the messages blocked by this transaction alone, and the messages behind. Each subscription
+    shows acknowledged messages, messages in flight, and messages not readable yet. A long part before maxReadPosition
+    is drawn smaller.
     """
     model = to_json(context.store.reports.topic_timeline(topic))
     context.show(model, table=lambda row: _screen(context, row, plain=ascii or not _speaks_unicode()))

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from storage.json_form import to_json
+from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import DURATION, TXN_ID
 from txnctl.fields.transaction import FIELDS, with_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 
 @argument("txn", type=TXN_ID, required=False, help="The transaction. [env: TXNCTL_TXN]")
@@ -34,11 +32,10 @@ if TYPE_CHECKING:
 def wait(context: Context, txn: TxnID | None, timeout: float | None, exit_code: bool) -> None:
     """Wait until a transaction is committed or aborted.
 
-    It wakes at the commit or abort, wherever that happens; and where the deadline passes or the owning process dies,
-    it aborts the transaction itself, as any writer would, unless the store's policy leaves that to
+    The wait ends at the commit or abort, in whatever process. When the deadline passes or the owning process dies, the
+    waiting command aborts the transaction, as any writer would, unless the store's policy leaves aborts to
     `transactions reap`.
     """
-    from txnctl.cli import exit_codes
     from txnctl.cli.current_transaction import named_or_current
 
     row = with_keys(to_json(context.store.reports.wait_for_transaction(named_or_current(txn), timeout)))

@@ -1,1 +1,1 @@
-"""Spark itself: Java, sessions, scratch directories, errors."""
+"""The Spark runtime: Java, sessions, scratch directories, errors."""

@@ -1,4 +1,4 @@
-"""What to do next, told where Spark shows an error of ours: in the traceback that it makes of every one."""
+"""Hints of errors in Spark's traceback: the only text of an error that Spark shows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from storage.errors import TxnctlError
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Add the hint of an error to what is printed with it."""
+def hints_as_notes() -> Iterator[None]:
+    """Add the hint of an error to its traceback, as a note."""
     try:
         yield
     except TxnctlError as error:

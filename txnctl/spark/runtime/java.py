@@ -1,7 +1,7 @@
-"""Java: where it is, whether it is new enough for Spark, and what to do where it is not.
+"""The Java runtime for Spark: search, version check, and a hint for its installation.
 
-Nothing else of txnctl needs Java. It is looked for where Spark's own scripts look, JAVA_HOME and then PATH, and after
-that where operating systems put it; the first that Spark can use is taken.
+Nothing else of txnctl needs Java. The search follows Spark's own scripts, JAVA_HOME and then PATH, and continues with
+the usual directories of operating systems; the first Java that Spark can use is chosen.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from glob import glob
 from storage.errors import ProgramMissing
 
 VERSION_MIN = 17
-_PLACES = (
+_PATTERNS = (
     "/usr/lib/jvm/*/bin/java",
     "/opt/java/*/bin/java",
     "/opt/homebrew/opt/openjdk*/bin/java",
     "/Library/Java/JavaVirtualMachines/*/Contents/Home/bin/java",
 )
 _MODULE = "jdk.incubator.vector"
-"""Spark starts its JVM with this module, and no option turns that off."""
+"""Spark starts its JVM with this module, and has no option against that."""
 
 _START_S = 20
 _VERSION = re.compile(r'version "(\d+)')
@@ -34,12 +34,12 @@ HINT = (
 
 
 class Java:
-    """A Java that was found.
+    """An installed Java.
 
     Attributes:
-        home: what JAVA_HOME has to be for it.
-        version: its major version, 0 where it does not even start.
-        problem: why Spark cannot use it; "" where it can.
+        home: the value of JAVA_HOME for this Java.
+        version: its major version, 0 if the program does not start.
+        problem: why Spark cannot use this Java; "" if Spark can.
     """
 
     __slots__ = ("home", "problem", "version")
@@ -51,22 +51,22 @@ class Java:
 
 
 def candidates() -> list[str]:
-    """Paths of programs called java, the likeliest first, each once."""
+    """Return the paths of programs called java, the likeliest first, without duplicates."""
     home = os.environ.get("JAVA_HOME")
-    found = [os.path.join(home, "bin", "java")] if home else []
+    paths = [os.path.join(home, "bin", "java")] if home else []
     on_path = shutil.which("java")
-    found += [on_path] if on_path else []
-    for place in _PLACES:
-        found += sorted(glob(place), reverse=True)
-    real = [os.path.realpath(path) for path in found if os.access(path, os.X_OK)]
+    paths += [on_path] if on_path else []
+    for pattern in _PATTERNS:
+        paths += sorted(glob(pattern), reverse=True)
+    real = [os.path.realpath(path) for path in paths if os.access(path, os.X_OK)]
     return list(dict.fromkeys(real))
 
 
-def look_at(path: str) -> Java:
-    """Start a Java, as Spark would, and say what it is."""
+def probe(path: str) -> Java:
+    """Start a Java as Spark would, and return its version or problem."""
     home = os.path.dirname(os.path.dirname(path))
     try:
-        done = subprocess.run(
+        run = subprocess.run(
             [path, f"--add-modules={_MODULE}", "-version"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -77,41 +77,41 @@ def look_at(path: str) -> Java:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Java(home, 0, f"it does not start: {error}")
-    said = f"{done.stderr}\n{done.stdout}"
-    match = _VERSION.search(said)
-    if done.returncode == 0 and match is not None:
+    output = f"{run.stderr}\n{run.stdout}"
+    match = _VERSION.search(output)
+    if run.returncode == 0 and match is not None:
         version = int(match[1])
         return Java(home, version, "" if version >= VERSION_MIN else f"it is version {version}")
-    if _MODULE in said:
+    if _MODULE in output:
         return Java(home, VERSION_MIN, f"it lacks the module {_MODULE}")
     return Java(
-        home, 0, f"it does not start: {said.strip().splitlines()[0] if said.strip() else 'it says nothing'}"
+        home, 0, f"it does not start: {output.strip().splitlines()[0] if output.strip() else 'no output'}"
     )
 
 
-def find() -> Java | None:
-    """The first Java that Spark can use; else the first there is, with its problem; None without any."""
+def find_java() -> Java | None:
+    """Return the first Java that Spark can use; else the first Java with its problem; None without any."""
     first = None
     for path in candidates():
-        java = look_at(path)
+        java = probe(path)
         if not java.problem:
             return java
         first = first or java
     return first
 
 
-def needed() -> Java:
-    """A Java that Spark can use.
+def require_java() -> Java:
+    """Return a Java that Spark can use.
 
     Raises:
         ProgramMissing
     """
-    java = find()
+    java = find_java()
     if java is None:
         raise ProgramMissing("Java is not installed, and Spark runs on it", hint=HINT, program="java")
     if java.problem:
         raise ProgramMissing(
-            f"Spark needs Java {VERSION_MIN} or newer; of that in {java.home} it cannot use any: {java.problem}",
+            f"Spark needs Java {VERSION_MIN} or newer and cannot use the Java in {java.home}: {java.problem}",
             hint=HINT,
             program="java",
             javaHome=java.home,

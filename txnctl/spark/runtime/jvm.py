@@ -1,8 +1,8 @@
-"""The JVM of a session: started, let go, killed.
+"""The JVM of a session: start, stop, kill.
 
-It is started here and not by PySpark, which does the same but keeps the process to itself while it starts: Ctrl-C in
-these seconds must end it too. It runs in a process group of its own, so the terminal's Ctrl-C reaches us alone; it ends
-by itself when our end of its standard input closes, however we die. What it prints goes to a file.
+txnctl starts the JVM in place of PySpark, which hides the process while it starts: Ctrl-C in these seconds must end the
+JVM too. The JVM runs in a separate process group, so that the terminal's Ctrl-C reaches only txnctl; the JVM ends when
+txnctl's end of its standard input closes, however txnctl dies. The output of the JVM goes to a file.
 """
 
 from __future__ import annotations
@@ -22,30 +22,32 @@ if TYPE_CHECKING:
     from txnctl.spark.runtime.java import Java
 
 _CONNECTION_FILE: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
-"""The variable that tells Spark's JVM where to write its port and secret, as PySpark itself does it."""
+"""The variable that tells Spark's JVM where to write its port and secret, as set by PySpark."""
 
 _NOT_FOR_TASKS: Final = ("TXNCTL_TXN", "TXNCTL_SESSION")
-"""Variables that mean this command alone."""
+"""Variables with a meaning for this command only."""
 
-_LOOK_S: Final = 0.02
+_POLL_S: Final = 0.02
 _STOP_S: Final = 10
 _TAIL_LINES: Final = 5
 
 
-def launch(options: Mapping[str, str], java: Java, pythons: Mapping[str, str], place: str) -> Popen[bytes]:
-    """Start the JVM of a session; it is ready when it has written its port.
+def launch(
+    options: Mapping[str, str], java: Java, pythons: Mapping[str, str], directory: str
+) -> Popen[bytes]:
+    """Start the JVM of a session; the JVM is ready when the file with its port exists.
 
     Args:
         options: of Spark.
-        pythons: variables that name the Python to start beside it.
-        place: a directory for what it writes.
+        pythons: variables that name the Python of worker processes.
+        directory: where the JVM writes port and log.
 
     Raises:
         InvalidValue: Spark did not start.
     """
     from pyspark.find_spark_home import _find_spark_home
 
-    connection = _connection(place)
+    connection = _connection(directory)
     environment = {
         **{name: value for name, value in os.environ.items() if name not in _NOT_FOR_TASKS},
         **pythons,
@@ -54,58 +56,63 @@ def launch(options: Mapping[str, str], java: Java, pythons: Mapping[str, str], p
         "SPARK_CONNECT_MODE": "0",
         _CONNECTION_FILE: connection,
     }
-    words = [os.path.join(_find_spark_home(), "bin", "spark-submit")]
+    arguments = [os.path.join(_find_spark_home(), "bin", "spark-submit")]
     for name, value in options.items():
-        words += ["--conf", f"{name}={value}"]
-    with open(_log(place), "wb") as log:
+        arguments += ["--conf", f"{name}={value}"]
+    with open(_log(directory), "wb") as log:
         jvm = Popen(
-            [*words, "pyspark-shell"], stdin=PIPE, stdout=log, stderr=log, env=environment, process_group=0
+            [*arguments, "pyspark-shell"],
+            stdin=PIPE,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            process_group=0,
         )
     try:
         while not os.path.exists(connection):
             if jvm.poll() is not None:
-                raise _did_not_start(place)
-            sleep(_LOOK_S)
+                raise _did_not_start(directory)
+            sleep(_POLL_S)
     except BaseException:
         kill(jvm)
         raise
     return jvm
 
 
-def port_and_secret(place: str) -> tuple[int, str]:
-    """Where to reach the JVM that was started with this directory."""
-    with open(_connection(place), "rb") as info:
+def port_and_secret(directory: str) -> tuple[int, str]:
+    """Read port and secret of the JVM started with this directory."""
+    with open(_connection(directory), "rb") as info:
         port, length = unpack(">ii", info.read(8))
         return port, info.read(length).decode()
 
 
-def _connection(place: str) -> str:
-    return os.path.join(place, "connection")
+def _connection(directory: str) -> str:
+    return os.path.join(directory, "connection")
 
 
 def _path() -> str:
-    """PYTHONPATH for the Python processes of the JVM: where this very txnctl comes from."""
+    """Return PYTHONPATH for the Python processes of the JVM: the directory of this txnctl first."""
     import txnctl
 
     root = os.path.dirname(os.path.dirname(os.path.abspath(txnctl.__file__)))
     return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
-def _log(place: str) -> str:
-    return os.path.join(place, "spark.log")
+def _log(directory: str) -> str:
+    return os.path.join(directory, "spark.log")
 
 
-def _did_not_start(place: str) -> TxnctlError:
-    with open(_log(place), errors="replace") as log:
+def _did_not_start(directory: str) -> TxnctlError:
+    with open(_log(directory), errors="replace") as log:
         lines = [line.strip() for line in log if line.strip()]
-    said = " | ".join(lines[-_TAIL_LINES:]) or "it said nothing"
+    output = " | ".join(lines[-_TAIL_LINES:]) or "no output"
     return InvalidValue(
-        f"Spark did not start: {said}", hint="Look at --master, --conf, and SPARK_HOME if it is set."
+        f"Spark did not start: {output}", hint="Check --master, --conf, and SPARK_HOME if set."
     )
 
 
-def let_go(jvm: Popen[bytes]) -> None:
-    """Let the JVM end by itself, as it does when its standard input closes."""
+def stop(jvm: Popen[bytes]) -> None:
+    """Close the JVM's standard input, which ends the JVM, and wait."""
     assert jvm.stdin is not None
     with suppress(OSError):
         jvm.stdin.close()
@@ -114,7 +121,7 @@ def let_go(jvm: Popen[bytes]) -> None:
 
 
 def kill(jvm: Popen[bytes]) -> None:
-    """End the JVM now. The Python processes beside it end with it: they read from it."""
+    """Kill the JVM now. Its Python processes end too: the JVM's end of their pipe closes."""
     if jvm.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(jvm.pid, signal.SIGKILL)

@@ -1,62 +1,69 @@
-"""What the pipeline needs beside txnctl itself: Java, PySpark, PyArrow. What is there, and how to get the rest."""
+"""The programs that pipelines need beside txnctl: Java, PySpark, PyArrow; checks, and hints for their installation."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from storage.errors import ProgramMissing
 from txnctl.spark.runtime import java
 
 PACKAGES = {"pyspark": ("PySpark", (4, 2)), "pyarrow": ("PyArrow", (18,))}
-"""Distribution -> its name for people and the oldest version that will do; pyproject.toml says the same."""
+"""Distribution -> its display name and oldest supported version; pyproject.toml has the same versions."""
 
 HINT = "Install it with: pip install 'txnctl[spark]'"
 
 
-def describe() -> list[dict[str, Any]]:
-    """A row each: `what`, `ok`, `version`, `place` and `hint`, the last two null where there is nothing to say."""
-    found = java.find()
-    rows: list[dict[str, Any]] = [
-        {
-            "what": "Java",
-            "ok": found is not None and not found.problem,
-            "version": None if found is None or not found.version else str(found.version),
-            "place": None if found is None else found.home,
-            "hint": java.HINT
-            if found is None
-            else f"{found.problem}. {java.HINT}"
-            if found.problem
-            else None,
-        }
-    ]
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """The state of a program that pipelines need.
+
+    Attributes:
+        what: its display name.
+        version: None if the program is missing.
+        place: directory of Java; None for packages.
+        hint: how to install the program; None if it is usable.
+    """
+
+    what: str
+    ok: bool
+    version: str | None
+    place: str | None
+    hint: str | None
+
+
+def check_all() -> list[Requirement]:
+    """Check every requirement, without raising."""
+    requirements = [_java_requirement()]
     for package, (name, _) in PACKAGES.items():
         problem = _problem(package)
-        rows.append(
-            {
-                "what": name,
-                "ok": problem is None,
-                "version": _version(package),
-                "place": None,
-                "hint": problem and problem.hint,
-            }
-        )
-    return rows
+        hint = None if problem is None else problem.hint
+        requirements.append(Requirement(name, problem is None, _version(package), None, hint))
+    return requirements
 
 
-def check() -> java.Java:
-    """See that all is there; the Java to use.
+def _java_requirement() -> Requirement:
+    installed = java.find_java()
+    if installed is None:
+        return Requirement("Java", False, None, None, java.HINT)
+    hint = f"{installed.problem}. {java.HINT}" if installed.problem else None
+    version_text = str(installed.version) if installed.version else None
+    return Requirement("Java", not installed.problem, version_text, installed.home, hint)
+
+
+def require_all() -> java.Java:
+    """Require Java and all packages; return the Java to use.
 
     Raises:
-        ProgramMissing: names the first that is missing, and how to get it.
+        ProgramMissing: names the first missing program, with a hint for its installation.
     """
     for package in PACKAGES:
-        check_package(package)
-    return java.needed()
+        require_package(package)
+    return java.require_java()
 
 
-def check_package(package: str) -> None:
-    """See that one of `PACKAGES` is there, for what needs no more.
+def require_package(package: str) -> None:
+    """Require one of `PACKAGES`, for a command that needs no more.
 
     Raises:
         ProgramMissing
@@ -75,13 +82,13 @@ def _version(package: str) -> str | None:
 
 def _problem(package: str) -> ProgramMissing | None:
     name, oldest = PACKAGES[package]
-    has = _version(package)
-    wanted = ".".join(map(str, oldest))
-    if has is None:
+    installed = _version(package)
+    required = ".".join(map(str, oldest))
+    if installed is None:
         return ProgramMissing(f"{name} is not installed, and pipelines run on it", hint=HINT, program=package)
-    if _numbers(has) < oldest:
+    if _numbers(installed) < oldest:
         return ProgramMissing(
-            f"{name} {has} is too old: {wanted} or newer is needed",
+            f"{name} {installed} is too old: {required} or newer is needed",
             hint=HINT.replace("Install", "Renew").replace("install", "install -U"),
             program=package,
         )
@@ -89,7 +96,7 @@ def _problem(package: str) -> ProgramMissing | None:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """`4.3.0` as numbers; what is no number ends them: `4.3.0.dev1` is (4, 3, 0)."""
+    """Parse the leading numbers of a version: `4.3.0.dev1` is (4, 3, 0)."""
     numbers: list[int] = []
     for part in text.split("."):
         if not part.isdecimal():

@@ -1,8 +1,9 @@
-"""Scratch directories. Who is killed leaves one behind, and the next who makes one removes it.
+"""Scratch directories. A killed process leaves one behind; the next process that makes a scratch directory removes the
+orphan.
 
-The owner holds a kernel lock on the directory itself, which ends with the process however that dies. Who finds a
-directory that nobody holds removes it while it holds the lock: so a new one that was found before its owner had locked
-it is missed by that owner, which makes another.
+The owner holds a kernel lock on the directory itself, which is released however the process dies. A sweep holds the
+lock of a directory during the removal. A new directory may be swept before the owner has locked it: the owner then
+fails to lock, and makes a second directory.
 """
 
 from __future__ import annotations
@@ -19,34 +20,36 @@ PREFIX: Final = "txnctl-spark-"
 
 
 @contextmanager
-def scratch() -> Iterator[str]:
-    """A new directory for temporary files, removed at the end; those of the dead are removed first."""
-    _sweep(tempfile.gettempdir())
-    place, lock = _made()
+def scratch_directory() -> Iterator[str]:
+    """Make a directory for temporary files, removed at the end of the block; orphans of dead processes are removed
+    first.
+    """
+    _remove_orphans(tempfile.gettempdir())
+    directory, lock = _make_locked()
     try:
-        yield place
+        yield directory
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)
         os.close(lock)
 
 
-def _made() -> tuple[str, int]:
-    """A directory, and the descriptor that holds its lock."""
+def _make_locked() -> tuple[str, int]:
+    """Make a directory; return its path and the descriptor of the lock."""
     while True:
-        place = tempfile.mkdtemp(prefix=PREFIX)
-        lock = _locked(place)
+        directory = tempfile.mkdtemp(prefix=PREFIX)
+        lock = _try_lock(directory)
         if lock is not None:
-            return place, lock
+            return directory, lock
 
 
-def _sweep(parent: str) -> None:
-    """Remove our user's scratch directories whose owner is dead."""
-    with os.scandir(parent) as found:
-        places = [each.path for each in found if each.name.startswith(PREFIX) and _is_ours(each)]
-    for place in places:
-        lock = _locked(place)
+def _remove_orphans(parent: str) -> None:
+    """Remove this user's scratch directories of dead processes."""
+    with os.scandir(parent) as scan:
+        directories = [entry.path for entry in scan if entry.name.startswith(PREFIX) and _is_ours(entry)]
+    for directory in directories:
+        lock = _try_lock(directory)
         if lock is not None:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
             os.close(lock)
 
 
@@ -59,15 +62,15 @@ def _is_ours(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _locked(place: str) -> int | None:
-    """The descriptor that holds the lock of a directory; None if another process does, or it is gone."""
+def _try_lock(directory: str) -> int | None:
+    """Lock a directory and return the descriptor; None if another process holds the lock, or the directory is gone."""
     try:
-        lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(lock), os.stat(place, follow_symlinks=False)):
+        if os.path.samestat(os.fstat(lock), os.stat(directory, follow_symlinks=False)):
             return lock
     except OSError:
         pass

@@ -1,6 +1,6 @@
-"""A Spark session of our own, for one job: quiet, with nothing left behind, and gone at once when it has to be.
+"""The Spark session of one job: quiet, without files left behind, and stopped at once on an interrupt.
 
-Its JVM is a process of ours (`jvm.py`), to which PySpark is connected afterwards.
+Its JVM is a child process of txnctl (`jvm.py`), to which PySpark connects afterwards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from storage.errors import InvalidValue
 from txnctl.spark.runtime import jvm as jvms, requirements
-from txnctl.spark.runtime.scratch import scratch
+from txnctl.spark.runtime.scratch import scratch_directory
 from txnctl.spark.runtime.worker_python import worker_python
 
 if TYPE_CHECKING:
@@ -31,51 +31,51 @@ _LATE_COMPILING = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
     "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
 )
-"""Ten times the defaults: what was compiled quickly is compiled well once it is really hot. That was half of the
-work of a short job, for methods that were hardly run again."""
+"""Ten times the defaults: methods are compiled by the optimizing compiler only when really hot. With the defaults half
+of the work of a short job was the compilation of methods that hardly ran again."""
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
-"""The variables that tell PySpark of a JVM that runs."""
+"""The variables that tell PySpark of a running JVM."""
 
 
 @contextmanager
 def spark_session(
     name: str, *, master: str = MASTER_DEFAULT, conf: Sequence[tuple[str, str]] = ()
 ) -> Iterator[SparkSession]:
-    """A session, while the block runs. Its JVM is stopped at the end, and killed when the block raises.
+    """Open a session for the block. Its JVM is stopped at the end, and killed when the block raises.
 
     Args:
         name: of the application, as a cluster shows it.
-        conf: options of Spark, which go before ours.
+        conf: options of Spark, which override the defaults of txnctl.
 
     Raises:
         ProgramMissing: no Java, no PySpark.
-        InvalidValue: Spark does not take the master or an option.
+        InvalidValue: Spark rejects the master or an option.
     """
-    java = requirements.check()
-    interrupt = signal.getsignal(signal.SIGINT)
+    java = requirements.require_all()
+    interrupt_handler = signal.getsignal(signal.SIGINT)
     jvm: Popen[bytes] | None = None
-    with scratch() as place:
+    with scratch_directory() as directory:
         try:
-            options = {**_options(name, master, place), **dict(conf)}
-            pythons = _pythons(options["spark.master"], place)
-            jvm = jvms.launch(options, java, pythons, place)
+            options = {**_options(name, master, directory), **dict(conf)}
+            pythons = _pythons(options["spark.master"], directory)
+            jvm = jvms.launch(options, java, pythons, directory)
             _silence_pyspark()
-            spark = _connect(jvm, options, pythons, place)
-            _leave_at_once(interrupt)
+            spark = _connect(jvm, options, pythons, directory)
+            _restore_interrupt(interrupt_handler)
             yield spark
             with suppress(Exception):
                 spark.stop()
-            jvms.let_go(jvm)
+            jvms.stop(jvm)
         finally:
             if jvm is not None:
                 jvms.kill(jvm)
-                _forget()
-            if current_thread() is main_thread() and interrupt is not None:
-                signal.signal(signal.SIGINT, interrupt)
+                _disconnect_pyspark()
+            if current_thread() is main_thread() and interrupt_handler is not None:
+                signal.signal(signal.SIGINT, interrupt_handler)
 
 
-def _options(name: str, master: str, place: str) -> dict[str, str]:
+def _options(name: str, master: str, directory: str) -> dict[str, str]:
     options = {
         "spark.app.name": name,
         "spark.master": master,
@@ -83,13 +83,13 @@ def _options(name: str, master: str, place: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.warehouse.dir": os.path.join(place, "warehouse"),
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={place}",
+        "spark.sql.warehouse.dir": os.path.join(directory, "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={directory}",
     }
     if master.startswith("local"):
-        # Two hundred, the default, is for a cluster.
+        # The default, two hundred partitions, is for a cluster.
         options |= {
-            "spark.local.dir": place,
+            "spark.local.dir": directory,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
@@ -98,45 +98,49 @@ def _options(name: str, master: str, place: str) -> dict[str, str]:
     return options
 
 
-def _pythons(master: str, place: str) -> dict[str, str]:
-    """The Python for what runs beside the JVM, as environment variables: this one, unless they name another."""
-    here = worker_python(place) if master.startswith("local") else sys.executable
-    return {name: os.environ.get(name, here) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
+def _pythons(master: str, directory: str) -> dict[str, str]:
+    """Return the Python of processes beside the JVM, as environment variables: this Python, unless the variables are
+    set.
+    """
+    default = worker_python(directory) if master.startswith("local") else sys.executable
+    return {name: os.environ.get(name, default) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
 
 
-def _leave_at_once(interrupt: Handler) -> None:
-    """Put the handler of Ctrl-C back in its place.
+def _restore_interrupt(interrupt_handler: Handler) -> None:
+    """Restore the handler of Ctrl-C.
 
-    PySpark's own first asks the JVM to cancel what it does. And py4j logs an interrupt, with a trace.
+    PySpark's own handler first asks the JVM to cancel its jobs, and py4j logs an interrupt with a trace.
     """
     import logging
 
-    if not callable(interrupt) or current_thread() is not main_thread():
+    if not callable(interrupt_handler) or current_thread() is not main_thread():
         return
 
     def leave(number: int, frame: FrameType | None) -> None:
         logging.disable()
-        interrupt(number, frame)
+        interrupt_handler(number, frame)
 
     signal.signal(signal.SIGINT, leave)
 
 
 def _silence_pyspark() -> None:
-    """PySpark logs every error that it raises, as JSON on standard error. Whoever catches it tells it, once."""
+    """Turn off PySpark's log of every raised error as JSON on standard error: the command prints the error once."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
 
 
-def _connect(jvm: Popen[bytes], options: dict[str, str], pythons: dict[str, str], place: str) -> SparkSession:
+def _connect(
+    jvm: Popen[bytes], options: dict[str, str], pythons: dict[str, str], directory: str
+) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    port, secret = jvms.port_and_secret(place)
+    port, secret = jvms.port_and_secret(directory)
     try:
         with _environment({**pythons, _PORT: str(port), _SECRET: secret}):
             gateway = launch_gateway()  # type: ignore[no-untyped-call]
@@ -145,7 +149,7 @@ def _connect(jvm: Popen[bytes], options: dict[str, str], pythons: dict[str, str]
     except (Py4JError, PySparkException) as error:
         raise InvalidValue(
             f"Spark does not start with master {options['spark.master']!r}: {_cause(error)}",
-            hint="Look at --master and --conf; --debug shows all that Spark says.",
+            hint="Check --master and --conf; --debug shows the whole output of Spark.",
             master=options["spark.master"],
         ) from error
     return SparkSession(context)
@@ -167,14 +171,14 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
 
 
 def _cause(error: Exception) -> str:
-    """The first line of what the JVM complains of."""
+    """Return the first line of the JVM's message."""
     java = getattr(error, "java_exception", None)
     text = str(java.getMessage() if java is not None else error)
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__
 
 
-def _forget() -> None:
-    """Let PySpark forget the JVM that is gone: it would take it for that of the next session in this process."""
+def _disconnect_pyspark() -> None:
+    """Clear PySpark's reference to the dead JVM, which the next session in this process would reuse."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 

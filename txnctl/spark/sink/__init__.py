@@ -1,1 +1,1 @@
-"""Writing with Spark: tasks stage files, the driver adopts them in one transaction."""
+"""Writes of Spark: tasks stage files, the driver adopts the files in one transaction."""

@@ -1,7 +1,7 @@
-"""The columns that a write takes, and a record batch of them as columns of messages. No lmdb: tasks import it.
+"""The columns of a write, and the conversion of record batches into columns of messages. No lmdb: tasks import this.
 
-A topic takes `value`, and `key`, `topic`, `properties`, `eventTime`; a table `key` and `value`. They go by name. A null
-value is a tombstone in a topic and deletes its key in a table.
+A topic takes `value`, and `key`, `topic`, `properties`, `eventTime`; a table takes `key` and `value`. Columns go by
+name. A null value is a tombstone in a topic and deletes its key in a table.
 """
 
 from __future__ import annotations
@@ -32,97 +32,103 @@ TABLE_COLUMNS: Final = {"key": TEXT, "value": TEXT}
 
 @dataclass(frozen=True)
 class SinkColumns:
-    """Where each column of a write stands, and where its rows go.
+    """The indexes of the columns of a write, and the target of its rows.
 
     Attributes:
-        at: index of each column in a record batch.
-        topic: where rows go that name no topic; None if each has to name one.
-        table: the table that rows go to; None for topics.
+        index_of: index of each column in a record batch.
+        topic: the target of rows that name no topic; None if each row has to name its topic.
+        table: the table that takes the rows; None for topics.
     """
 
-    at: dict[str, int]
+    index_of: dict[str, int]
     topic: str | None
     table: str | None
 
 
 def sink_columns(fields: Iterable[tuple[str, str]], topic: str | None, table: str | None) -> SinkColumns:
-    """The columns of a write, given names and types of what is written.
+    """Check names and types of the written columns, and return their indexes.
 
     Raises:
-        InvalidValue: one is missing, unknown, there twice, or of another type.
+        InvalidValue: a column is missing, unknown, duplicate, or of a wrong type.
     """
     known = TOPIC_COLUMNS if table is None else TABLE_COLUMNS
-    what = "a topic" if table is None else "a table"
-    at: dict[str, int] = {}
+    target_kind = "a topic" if table is None else "a table"
+    index_of: dict[str, int] = {}
     for index, (name, type_) in enumerate(fields):
         if name not in known:
             raise InvalidValue(
-                f"{what} takes no column {name}",
-                hint=f"Select what is to be stored: {', '.join(known)}.",
+                f"{target_kind} takes no column {name}",
+                hint=f"Select the columns to store: {', '.join(known)}.",
                 column=name,
             )
-        if name in at:
-            raise InvalidValue(f"column {name} is there twice", hint="Select one of them.", column=name)
+        if name in index_of:
+            raise InvalidValue(
+                f"column {name} is selected twice", hint="Select the column once.", column=name
+            )
         if type_ not in known[name]:
             raise InvalidValue(
-                f"column {name} is {type_}; {what} takes {' or '.join(known[name])}",
-                hint=f'Cast it: col("{name}").cast("{known[name][-1]}").',
+                f"column {name} is {type_}; {target_kind} takes {' or '.join(known[name])}",
+                hint=f'Cast the column: col("{name}").cast("{known[name][-1]}").',
                 column=name,
             )
-        at[name] = index
+        index_of[name] = index
     for name in ("value",) if table is None else ("key", "value"):
-        if name not in at:
+        if name not in index_of:
             raise InvalidValue(
-                f"there is no column {name}, which {what} needs",
-                hint=f'Name it: select(to_json(struct("*")).alias("{name}")), for example.',
+                f"there is no column {name}, which {target_kind} needs",
+                hint=f'Name the column: select(to_json(struct("*")).alias("{name}")), for example.',
                 column=name,
             )
-    if table is None and topic is None and "topic" not in at:
+    if table is None and topic is None and "topic" not in index_of:
         raise InvalidValue(
-            "it is not said where the rows go", hint="Give the option topic or table, or a column topic."
+            "the write has no target", hint="Give the option topic or table, or a column topic."
         )
-    return SinkColumns(at, topic, table)
+    return SinkColumns(index_of, topic, table)
 
 
 def messages_of(batch: pa.RecordBatch, sink: SinkColumns, where: str, before: int) -> Columns:
-    """The rows of a batch as columns of messages, checked.
+    """Convert and check the rows of a batch.
 
     Args:
         where: names the partition in errors.
         before: rows of the partition before this batch.
 
     Raises:
-        BadInput: a row cannot be stored; it is named by its number in the partition, from 1.
+        BadInput: a row cannot be stored; its number in the partition counts from 1.
     """
     fields = [
-        _bytes(batch, sink.at["value"]),
-        _bytes(batch, sink.at.get("key")),
-        _properties(batch, sink.at.get("properties")),
-        _times(batch, sink.at.get("eventTime")),
+        _bytes(batch, sink.index_of["value"]),
+        _bytes(batch, sink.index_of.get("key")),
+        _properties(batch, sink.index_of.get("properties")),
+        _times(batch, sink.index_of.get("eventTime")),
     ]
-    # A message cannot be larger than all of them.
-    sizes = batch.nbytes > MESSAGE_BYTES_MAX
+    # A small batch cannot contain an over-long message: the check of each message is skipped.
+    has_large = batch.nbytes > MESSAGE_BYTES_MAX
     try:
-        return _checked(fields, sink, sizes)
+        return _checked(fields, sink, has_large)
     except BadInput as whole:
         for row in range(batch.num_rows):
             try:
-                _checked([None if each is None else each[row : row + 1] for each in fields], sink, sizes)
+                _checked(
+                    [None if column is None else column[row : row + 1] for column in fields], sink, has_large
+                )
             except BadInput as error:
                 size = error.details.get("bytes")
-                said = (
-                    error.message if size is None else f"it has {size:,} bytes, more than a message may have"
+                problem = (
+                    error.message
+                    if size is None
+                    else f"the row has {size:,} bytes, more than a message may have"
                 )
                 raise type(error)(
-                    f"row {before + row + 1:,} of {where} cannot be stored: {said}",
+                    f"row {before + row + 1:,} of {where} cannot be stored: {problem}",
                     hint=error.hint, row=before + row + 1, **error.details,
                 ) from None  # fmt: skip
         raise whole
 
 
-def _checked(fields: list[Any], sink: SinkColumns, sizes: bool) -> Columns:
+def _checked(fields: list[Any], sink: SinkColumns, has_large: bool) -> Columns:
     columns = columns_of(*fields)
-    if sizes:
+    if has_large:
         sizes_of(columns)
     if sink.table is not None:
         for key in fields[1]:
@@ -142,14 +148,14 @@ def _bytes(batch: pa.RecordBatch, index: int | None) -> list[bytes | None] | Non
         column = column.cast(pa.binary())
     elif pa.types.is_large_string(column.type):
         column = column.cast(pa.large_binary())
-    found: list[bytes | None] = column.to_pylist()
-    return found
+    values: list[bytes | None] = column.to_pylist()
+    return values
 
 
 def _properties(batch: pa.RecordBatch, index: int | None) -> list[dict[str, str] | None] | None:
     if index is None:
         return None
-    return [None if each is None else dict(each) for each in batch.column(index).to_pylist()]
+    return [None if pairs is None else dict(pairs) for pairs in batch.column(index).to_pylist()]
 
 
 def _times(batch: pa.RecordBatch, index: int | None) -> list[int | None] | None:
@@ -158,41 +164,41 @@ def _times(batch: pa.RecordBatch, index: int | None) -> list[int | None] | None:
     if index is None:
         return None
     column = batch.column(index).cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-    return [None if each is None else each // 1000 for each in column.to_pylist()]
+    return [None if time_us is None else time_us // 1000 for time_us in column.to_pylist()]
 
 
-def routed(
+def split_by_target(
     batch: pa.RecordBatch, messages: Columns, sink: SinkColumns, where: str, before: int
 ) -> Iterator[tuple[str, Columns]]:
-    """The messages of a batch by where they go, in order.
+    """Split the messages of a batch by target, in order.
 
     Raises:
-        InvalidValue, InvalidName: a row names no topic, or no name of one.
+        InvalidValue, InvalidName: a row names no topic, or an invalid name.
     """
     if sink.table is not None:
         yield sink.table, messages
-    elif "topic" not in sink.at:
-        assert sink.topic is not None, "sink_columns sees to it"
+    elif "topic" not in sink.index_of:
+        assert sink.topic is not None, "sink_columns checks that rows have a target"
         yield sink.topic, messages
     else:
-        full: dict[str | None, str] = {}
+        full_names: dict[str | None, str] = {}
         rows: dict[str, list[int]] = {}
-        for index, name in enumerate(batch.column(sink.at["topic"]).to_pylist()):
-            if name not in full:
-                full[name] = _full(name, sink, f"row {before + index + 1:,} of {where}")
-            rows.setdefault(full[name], []).append(index)
+        for index, name in enumerate(batch.column(sink.index_of["topic"]).to_pylist()):
+            if name not in full_names:
+                full_names[name] = _target_of(name, sink, f"row {before + index + 1:,} of {where}")
+            rows.setdefault(full_names[name], []).append(index)
         for target, indexes in rows.items():
             yield target, messages if len(rows) == 1 else messages.pick(indexes)
 
 
-def _full(name: str | None, sink: SinkColumns, row: str) -> str:
+def _target_of(name: str | None, sink: SinkColumns, row_name: str) -> str:
     if name is None:
         if sink.topic is None:
             raise InvalidValue(
-                f"{row} names no topic", hint="Fill the column topic, or give the option topic."
+                f"{row_name} names no topic", hint="Fill the column topic, or give the option topic."
             )
         return sink.topic
     try:
         return full_topic_name(name)
     except BadInput as error:
-        raise type(error)(f"{row}: {error.message}", hint=error.hint) from None
+        raise type(error)(f"{row_name}: {error.message}", hint=error.hint) from None

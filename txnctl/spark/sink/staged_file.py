@@ -1,8 +1,9 @@
-"""The format of a staged file: packed entries, an index, and a commit message that names it. No pyarrow, no lmdb.
+"""The format of a staged file: packed entries, an index, and the commit message. No pyarrow, no lmdb.
 
-A file: packed entries, one after the other; the index; u32 bytes of the index, u32 CRC-32 of it; TXNSTAGE. The index
-is JSON: for each target `[offset, bytes, messages, CRC-32]` of its entries in order. The commit message of a task names
-size and CRC of the index, and the index those of every entry, so that nothing else is ever taken for what was staged.
+A file is packed entries, one after the other; the index; u32 bytes of the index, u32 CRC-32 of the index; TXNSTAGE. The
+index is JSON: for each target `[offset, bytes, messages, CRC-32]` of its entries in order. The commit message of a task
+has size and CRC of the index, and the index has size and CRC of every entry, so that no other bytes are accepted as the
+staged rows.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from storage.errors import InvalidValue
 from storage.topic.entry import PackedColumns
 
 READ_BYTES: Final = 4 * 1024 * 1024
-"""About what one read of a staged file fetches."""
+"""Bytes of one read of a staged file, about."""
 
 _MAGIC: Final = b"TXNSTAGE"
 _TRAILER = Struct(">II8s")
@@ -27,16 +28,16 @@ Frame = tuple[int, int, int, int]
 """Offset, bytes, messages and CRC-32 of an entry."""
 
 
-class Sink(Protocol):
-    """What a staged file is written to."""
+class StagedOutput(Protocol):
+    """The stream that a staged file is written to."""
 
     def write(self, data: bytes, /) -> Any: ...
 
     def close(self) -> None: ...
 
 
-class Source(Protocol):
-    """What a staged file is read from, at any offset."""
+class StagedInput(Protocol):
+    """The file that staged entries are read from, at any offset."""
 
     def size(self) -> int: ...
 
@@ -45,13 +46,13 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class StagedFile:
-    """One staged file, as a commit message names it.
+    """A staged file as its commit message describes it.
 
     Attributes:
         write: the directory of its write.
         host: where the task ran.
         rows: by target.
-        bytes: of the whole file.
+        bytes: size of the whole file.
         checksum: CRC-32 of the index.
     """
 
@@ -68,9 +69,9 @@ class StagedFile:
 
 
 class StagedFileWriter:
-    """Takes entries in order, and is then closed. Errors are the stream's."""
+    """Writes entries in order, then the index. Errors come from the stream."""
 
-    def __init__(self, stream: Sink, write: str, name: str) -> None:
+    def __init__(self, stream: StagedOutput, write: str, name: str) -> None:
         self._stream = stream
         self._write = write
         self._name = name
@@ -85,7 +86,7 @@ class StagedFileWriter:
         self._offset += size
 
     def close(self) -> StagedFile:
-        """Write the index; what the commit message says of the file."""
+        """Write the index, and return the description of the file for the commit message."""
         index = json.dumps(self._index, separators=(",", ":")).encode()
         checksum = crc32(index)
         self._stream.write(index + _TRAILER.pack(len(index), checksum, _MAGIC))
@@ -95,11 +96,11 @@ class StagedFileWriter:
         return StagedFile(self._write, self._name, socket.gethostname(), rows, size, checksum)
 
 
-def entries(source: Source, file: StagedFile, target: str) -> Iterator[PackedColumns]:
-    """The entries of a target in order, read a few MB at a time.
+def entries(source: StagedInput, file: StagedFile, target: str) -> Iterator[PackedColumns]:
+    """Read the entries of a target in order, a few MB at a time.
 
     Raises:
-        InvalidValue: it is not the file that was staged.
+        InvalidValue: the file is not the staged file.
         OSError
     """
     for run in _runs(_index(source, file).get(target, [])):
@@ -108,26 +109,26 @@ def entries(source: Source, file: StagedFile, target: str) -> Iterator[PackedCol
         for offset, size, count, checksum in run:
             entry = data[offset - first[0] : offset - first[0] + size]
             if crc32(entry) != checksum:
-                raise _damaged(file, f"an entry at {offset:,} has another checksum")
+                raise _damaged(file, f"wrong checksum of the entry at {offset:,}")
             yield PackedColumns(count, entry)
 
 
-def _index(source: Source, file: StagedFile) -> dict[str, list[Frame]]:
-    """The index of a staged file, if it is the one that the commit message names."""
+def _index(source: StagedInput, file: StagedFile) -> dict[str, list[Frame]]:
+    """Read the index of a staged file, and check it against the commit message."""
     if source.size() != file.bytes:
-        raise _damaged(file, f"it has {source.size():,} bytes, not {file.bytes:,}")
+        raise _damaged(file, f"size {source.size():,} bytes, not {file.bytes:,}")
     size, checksum, magic = _TRAILER.unpack(source.read_at(_TRAILER.size, file.bytes - _TRAILER.size))
     if magic != _MAGIC or checksum != file.checksum or size > file.bytes - _TRAILER.size:
-        raise _damaged(file, "its end is not what was written")
+        raise _damaged(file, "wrong trailer")
     data = source.read_at(size, file.bytes - _TRAILER.size - size)
     if crc32(data) != checksum:
-        raise _damaged(file, "its index has another checksum")
+        raise _damaged(file, "wrong checksum of the index")
     index: dict[str, list[Frame]] = json.loads(data)
     return index
 
 
 def _runs(frames: list[Frame]) -> Iterator[list[Frame]]:
-    """Neighbouring entries, as many as one read fetches."""
+    """Group neighbouring entries into reads of about `READ_BYTES`."""
     run: list[Frame] = []
     for frame in frames:
         if run and (run[-1][0] + run[-1][1] != frame[0] or frame[0] - run[0][0] >= READ_BYTES):

@@ -1,18 +1,18 @@
-"""What a task of a write does: its rows become packed entries in one staged file. No lmdb, no store.
+"""The task side of a write: rows become packed entries in one staged file. No lmdb, no store.
 
-The order of its rows is kept for each topic. What has not filled an entry yet waits for the next batch of rows.
+Row order is kept for each topic. Messages that do not fill an entry yet are buffered for the next batch of rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from storage.limits import ENTRY_BYTES_TARGET, ENTRY_MESSAGES_MAX
 from storage.topic.batching import entries_of
 from storage.topic.entry import Columns
-from txnctl.spark.sink.columns import SinkColumns, messages_of, routed
+from txnctl.spark.sink.columns import SinkColumns, messages_of, split_by_target
 from txnctl.spark.sink.staged_file import StagedFile, StagedFileWriter
 from txnctl.spark.sink.staging import Staging, file_name
 
@@ -20,77 +20,84 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 WAITING_BYTES_MAX = 32 * ENTRY_BYTES_TARGET
-"""What waits for more, over all topics, before it becomes entries as it is."""
+"""The most bytes buffered over all topics; beyond it partly filled entries are written."""
 
 
-def stage(
+class TaskAttempt(NamedTuple):
+    """One attempt of one task of a write.
+
+    Attributes:
+        write: directory of the write.
+        chance: 16 hexadecimal digits, unique to the file.
+    """
+
+    write: str
+    partition: int
+    number: int
+    chance: str
+
+
+def stage_rows(
     batches: Iterable[pa.RecordBatch],
     sink: SinkColumns,
     staging: Staging,
-    write: str,
-    partition: int,
-    attempt: int,
-    chance: str,
+    attempt: TaskAttempt,
 ) -> StagedFile | None:
-    """Stage the rows of a task; what was staged, None for no rows. If it fails nothing stays.
-
-    Args:
-        write: directory of the write.
-        chance: 16 hexadecimal digits that no other file has.
+    """Stage the rows of a task; None for a task without rows. A failed attempt leaves no file.
 
     Raises:
         BadInput: a row cannot be stored.
-        NotFound, StoreFull, NotPermitted: the place for staged files.
+        NotFound, StoreFull, NotPermitted: the staging directory cannot be written.
     """
-    where, before = f"partition {partition}", 0
+    where, rows_before = f"partition {attempt.partition}", 0
     with ExitStack() as stack:
         file: StagedFileWriter | None = None
-        outbox: _Outbox | None = None
+        filler: _EntryFiller | None = None
         for batch in batches:
             if not batch.num_rows:
                 continue
-            if file is None or outbox is None:
-                name = file_name(partition, attempt, chance)
-                file = stack.enter_context(staging.writing(write, name))
-                outbox = _Outbox(file)
-            messages = messages_of(batch, sink, where, before)
+            if file is None or filler is None:
+                name = file_name(attempt.partition, attempt.number, attempt.chance)
+                file = stack.enter_context(staging.writing(attempt.write, name))
+                filler = _EntryFiller(file)
+            messages = messages_of(batch, sink, where, rows_before)
             size = batch.nbytes / batch.num_rows
-            for target, part in routed(batch, messages, sink, where, before):
-                outbox.add(target, part, int(size * part.count))
-            before += batch.num_rows
-        if file is None or outbox is None:
+            for target, part in split_by_target(batch, messages, sink, where, rows_before):
+                filler.add(target, part, int(size * part.count))
+            rows_before += batch.num_rows
+        if file is None or filler is None:
             return None
-        outbox.flush()
+        filler.flush()
         return file.close()
 
 
-class _Outbox:
-    """Messages that wait until they fill an entry, by target."""
+class _EntryFiller:
+    """Buffers messages by target until they fill an entry."""
 
     def __init__(self, file: StagedFileWriter) -> None:
         self._file = file
-        self._waiting: dict[str, tuple[Columns, int]] = {}
+        self._pending: dict[str, tuple[Columns, int]] = {}
         self._bytes = 0
 
     def add(self, target: str, messages: Columns, size: int) -> None:
         """Add messages of about `size` bytes."""
-        waiting = self._waiting.pop(target, None)
-        if waiting is not None:
-            self._bytes -= waiting[1]
-            messages, size = Columns.joined([waiting[0], messages]), waiting[1] + size
+        pending = self._pending.pop(target, None)
+        if pending is not None:
+            self._bytes -= pending[1]
+            messages, size = Columns.joined([pending[0], messages]), pending[1] + size
         if size >= ENTRY_BYTES_TARGET or messages.count >= ENTRY_MESSAGES_MAX:
             self._write(target, messages)
             return
-        self._waiting[target] = (messages, size)
+        self._pending[target] = (messages, size)
         self._bytes += size
         if self._bytes >= WAITING_BYTES_MAX:
             self.flush()
 
     def flush(self) -> None:
-        """Write all that waits."""
-        for target, (messages, _) in self._waiting.items():
+        """Write all buffered messages."""
+        for target, (messages, _) in self._pending.items():
             self._write(target, messages)
-        self._waiting.clear()
+        self._pending.clear()
         self._bytes = 0
 
     def _write(self, target: str, messages: Columns) -> None:

@@ -1,14 +1,14 @@
-"""Where reading begins and ends: positions, times, one for all topics or one for each. Pure.
+"""Bounds of a read: positions or publish times, for all topics or for each topic. Pure.
 
-The beginning is the first message read, the end the first one not read: so what one job read to is where the next one
-begins, whatever was written in between.
+The start is the first message read, the end the first message not read: the end of one job is the start of the next,
+whatever was written in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from storage.errors import InvalidPosition, InvalidValue
 from storage.values.names import full_topic_name
@@ -18,60 +18,63 @@ _WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
 
 
 @dataclass(frozen=True)
-class Moment:
+class PublishTime:
     """The first message published at or after a time, in milliseconds since 1970."""
 
     time_ms: int
 
 
 @dataclass(frozen=True)
-class Word:
-    """`earliest` or `latest`."""
+class PointWord:
+    """The word `earliest` or `latest`."""
 
     name: str
 
 
-Place = Position | MessageId | Moment | Word
+TopicPoint = Position | MessageId | PublishTime | PointWord
 
 
 @dataclass(frozen=True)
 class Edge:
-    """A place for every topic, and others for some of them, by full name."""
+    """A point for every topic, and different points for single topics, by full name."""
 
-    everywhere: Place
-    each: Mapping[str, Place] = field(default_factory=dict)
+    everywhere: TopicPoint
+    by_topic: Mapping[str, TopicPoint] = field(default_factory=dict)
 
-    def of(self, topic: str) -> Place:
-        return self.each.get(topic, self.everywhere)
+    def point_in(self, topic: str) -> TopicPoint:
+        return self.by_topic.get(topic, self.everywhere)
 
 
-def edge_of(found: Mapping[str, str], position: str, timestamp: str, default: str) -> Edge:
-    """The edge that two options of these names give.
+def parse_edge(options: Mapping[str, str], position: str, timestamp: str, default: str) -> Edge:
+    """Parse the edge from the option of a position or the option of a timestamp.
 
     Raises:
         InvalidValue, InvalidPosition, InvalidName
     """
-    if position in found and timestamp in found:
+    if position in options and timestamp in options:
         raise InvalidValue(
-            f"{position} and {timestamp} say the same thing twice", hint="Leave one of them out."
+            f"{position} and {timestamp} give the same bound twice",
+            hint="Leave out {position} or {timestamp}.",
         )
-    name, read = (timestamp, _moment) if timestamp in found else (position, _position)
-    text = found.get(name)
+    name, parse = (timestamp, _publish_time) if timestamp in options else (position, _position)
+    text = options.get(name)
     if text is None:
-        return Edge(Word(default))
+        return Edge(PointWord(default))
     if not text.lstrip().startswith("{"):
-        return Edge(read(name, text))
-    return Edge(Word(default), {topic: read(name, value) for topic, value in _by_topic(name, text).items()})
+        return Edge(parse(name, text))
+    return Edge(
+        PointWord(default), {topic: parse(name, value) for topic, value in _by_topic(name, text).items()}
+    )
 
 
 def _by_topic(name: str, text: str) -> dict[str, str]:
     import json
 
     try:
-        given: Any = json.loads(text)
+        given: object = json.loads(text)
     except ValueError:
         given = None
-    if not isinstance(given, dict) or not all(isinstance(each, str | int) for each in given.values()):
+    if not isinstance(given, dict) or not all(isinstance(point, str | int) for point in given.values()):
         raise InvalidValue(
             f"{name} is no JSON object of topics",
             hint='Write it as {"orders": "12:4471", "payments": "earliest"}.',
@@ -79,20 +82,20 @@ def _by_topic(name: str, text: str) -> dict[str, str]:
     return {full_topic_name(topic): str(value) for topic, value in given.items()}
 
 
-def _position(name: str, text: str) -> Place:
+def _position(name: str, text: str) -> TopicPoint:
     if text.lower() in _WORDS:
-        return Word(text.lower())
+        return PointWord(text.lower())
     try:
-        found = parse_start(text)
+        point = parse_start(text)
     except InvalidPosition as error:
         error.message = f"{name}: {error.message}"
         error.args = (error.message,)
         raise
-    assert isinstance(found, Position | MessageId), "the words were dealt with"
-    return found
+    assert isinstance(point, Position | MessageId), "the words were dealt with"
+    return point
 
 
-def _moment(name: str, text: str) -> Place:
+def _publish_time(name: str, text: str) -> TopicPoint:
     from txnctl.output.timestamp import milliseconds
 
     time_ms = milliseconds(text)
@@ -101,4 +104,4 @@ def _moment(name: str, text: str) -> Place:
             f"{name} {text[:80]!r} is not a time",
             hint="Write RFC 3339 with a zone, a date, or milliseconds since 1970.",
         )
-    return Moment(time_ms)
+    return PublishTime(time_ms)

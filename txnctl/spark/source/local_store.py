@@ -1,4 +1,4 @@
-"""The store as a task opens it: for reading, and only if it is the one that the read was planned on."""
+"""The store that a task opens read-only, checked against the identity recorded in the plan."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LocalStore:
-    """Where the store is, and which store and incarnation it must be."""
+    """The path of a store, and its identity (store id and incarnation) when the read was planned."""
 
     path: str
     identity: str
 
     @classmethod
-    def of(cls, store: Store) -> LocalStore:
-        """An open store."""
+    def of_open_store(cls, store: Store) -> LocalStore:
+        """Return the location of an open store."""
         return cls(store.path, store.identity)
 
     @contextmanager
-    def opened(self) -> Iterator[Store]:
-        """The store on this host, for reading.
+    def open_read_only(self) -> Iterator[Store]:
+        """Open the store on this host read-only.
 
         Raises:
-            StoreNotFound: it is not here: this task runs on another host than the one that has it.
-            StoreInvalid: it is another store than when the read was planned.
+            StoreNotFound: the task runs on another host than the store.
+            StoreInvalid: the store was replaced since the read was planned.
         """
         from storage import Store
 
         try:
             store = Store.open(self.path, read_only=True, program="Spark task")
         except StoreNotFound as error:
-            raise self._elsewhere() from error
+            raise self._not_on_this_host() from error
         with store:
             if store.identity != self.identity:
                 raise StoreInvalid(
                     f"the store at {self.path} was replaced since the read was planned",
-                    hint="Read it anew; a stream needs a new checkpoint.",
+                    hint="Run the read again; a stream needs a new checkpoint.",
                     path=self.path,
                 )
             yield store
 
-    def _elsewhere(self) -> StoreNotFound:
+    def _not_on_this_host(self) -> StoreNotFound:
         from socket import gethostname
 
         host = gethostname()
         return StoreNotFound(
             f"there is no store at {self.path} on host {host}",
-            hint="Where tasks run on other hosts than the one with the store, give offloadPath to read and stagingPath "
-            "to write, on storage that all of them reach.",
+            hint="Where tasks run on several hosts, give offloadPath to read and stagingPath to write, on storage that "
+            "every host reaches.",
             path=self.path,
             host=host,
         )

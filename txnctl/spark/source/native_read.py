@@ -1,8 +1,8 @@
-"""Reading a topic that is offloaded with Spark's own Parquet reader: the fast way to read much.
+"""Reading an offloaded topic with Spark's own Parquet reader: the fast way to read large topics.
 
-A Python data source hands its rows to Spark through a pipe; Spark's own reader does not, reads only the columns a query
-uses, and skips what its filters leave out. The plan is the same, and so are the rows; the files have to lie where Spark
-itself reaches them.
+A Python data source hands its rows to Spark through a pipe. Spark's own reader does without the pipe, reads only the
+columns of the query, and skips row groups by the query's filters. Plan and rows equal those of `format("txnctl")`; the
+files must lie on storage that Spark itself reaches.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from storage import IsolationLevel, Store
 from storage.errors import InvalidValue
 from txnctl.spark import options, schemas
-from txnctl.spark.ledger_files.range_plan import FilePart, files_of
+from txnctl.spark.ledger_files.range_plan import FilePlan, plan_files
 from txnctl.spark.ledger_files.root import Root
-from txnctl.spark.source.topic_reader import ranges_of
+from txnctl.spark.source.topic_reader import plan_ranges
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def read_topic(spark: SparkSession, **given: str) -> DataFrame:
-    """The messages of topics, as `spark.read.format("txnctl").options(**given).load()` reads them.
+    """Read the messages of topics as `spark.read.format("txnctl").options(**given).load()` reads them.
 
     Args:
         given: the options of reading topics, `offloadPath` among them.
@@ -34,41 +34,41 @@ def read_topic(spark: SparkSession, **given: str) -> DataFrame:
     Raises:
         StoreNotFound, TopicNotFound, InvalidValue, OffloadInvalid
     """
-    wanted = options.topic_read(given)
-    if wanted.offload is None:
+    read_options = options.topic_read(given)
+    if read_options.offload_path is None:
         raise InvalidValue(
-            "reading files needs a place for them",
-            hint="Give offloadPath; `txnctl pipeline offload` fills it.",
+            "reading files needs their directory",
+            hint="Give offloadPath; `txnctl pipeline offload` writes the files.",
         )
-    root = Root.of(wanted.offload)
-    with Store.open(wanted.path, read_only=True, program="Spark") as store:
-        ranges = ranges_of(store, wanted, slots=1)
-        by_topic = (list(group) for _, group in groupby(ranges, key=lambda each: each.topic))
-        parts = [part for each in by_topic for part in files_of(store, each, root)]
+    root = Root.of_path(read_options.offload_path)
+    with Store.open(read_options.path, read_only=True, program="Spark") as store:
+        ranges = plan_ranges(store, read_options, slots=1)
+        by_topic = (list(group) for _, group in groupby(ranges, key=lambda topic_ranges: topic_ranges.topic))
+        plans = [plan for topic_ranges in by_topic for plan in plan_files(store, topic_ranges, root)]
     columns = schemas.message_columns(options.has_properties(given))
-    read = spark.read.schema(schemas.ddl(schemas.MESSAGE_TYPES))
+    reader = spark.read.schema(schemas.ddl(schemas.MESSAGE_TYPES))
     frames = [
-        _chosen(read.parquet(*(root.for_spark(part.path) for part in alike)), bounds, is_committed)
-        for (bounds, is_committed), alike in _alike(parts, wanted.level)
+        _filtered(reader.parquet(*(root.for_spark(plan.path) for plan in same_filter)), bounds, is_committed)
+        for (bounds, is_committed), same_filter in _by_filter(plans, read_options.level)
     ]
     if not frames:
         return spark.createDataFrame([], schemas.ddl(columns))
-    return reduce(lambda one, other: one.unionAll(other), frames).select(*columns)
+    return reduce(lambda frame, more: frame.unionAll(more), frames).select(*columns)
 
 
-def _alike(
-    parts: Iterable[FilePart], level: IsolationLevel
-) -> list[tuple[tuple[Bounds | None, bool], list[FilePart]]]:
-    """Parts that are filtered in the same way; most are not filtered at all."""
-    found: dict[tuple[Bounds | None, bool], list[FilePart]] = {}
-    for part in parts:
-        is_committed = level is IsolationLevel.READ_COMMITTED and part.has_aborted
-        found.setdefault((part.bounds, is_committed), []).append(part)
-    return list(found.items())
+def _by_filter(
+    plans: Iterable[FilePlan], level: IsolationLevel
+) -> list[tuple[tuple[Bounds | None, bool], list[FilePlan]]]:
+    """Group parts by their filter; most parts have none."""
+    groups: dict[tuple[Bounds | None, bool], list[FilePlan]] = {}
+    for plan in plans:
+        is_committed = level is IsolationLevel.READ_COMMITTED and plan.has_aborted
+        groups.setdefault((plan.bounds, is_committed), []).append(plan)
+    return list(groups.items())
 
 
-def _chosen(frame: DataFrame, bounds: Bounds | None, is_committed: bool) -> DataFrame:
-    """The rows that are meant; the conditions on positions are such that whole row groups are skipped."""
+def _filtered(frame: DataFrame, bounds: Bounds | None, is_committed: bool) -> DataFrame:
+    """Filter the rows within the bounds; conditions on positions let Parquet skip whole row groups."""
     if bounds is not None:
         frame = frame.filter(_within(bounds))
     if is_committed:
@@ -83,14 +83,14 @@ def _within(bounds: Bounds) -> Column:
 
     ledger, entry, index = col("ledgerId"), col("entryId"), col("batchIndex")
     (low, low_entry), (high, high_entry) = bounds.after, bounds.through
-    meant = (
+    condition = (
         (ledger >= low)
         & (ledger <= high)
         & ((ledger > low) | (entry > low_entry))
         & ((ledger < high) | (entry <= high_entry))
     )
     if bounds.first_index:
-        meant &= (ledger != low) | (entry != low_entry + 1) | (index >= bounds.first_index)
+        condition &= (ledger != low) | (entry != low_entry + 1) | (index >= bounds.first_index)
     if bounds.stop_index is not None:
-        meant &= (ledger != high) | (entry != high_entry) | (index < bounds.stop_index)
-    return meant
+        condition &= (ledger != high) | (entry != high_entry) | (index < bounds.stop_index)
+    return condition

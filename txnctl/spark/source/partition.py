@@ -1,4 +1,4 @@
-"""What a task is given to read: a small value that Spark carries to it, and that gives the rows there."""
+"""The partitions of a read: small values that Spark pickles to tasks, and that produce the rows in the task."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class Partition(InputPartition):
-    """One kind for each place that rows are read from."""
+    """A partition of a read; each kind of source has a subclass."""
 
     @abstractmethod
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows as Arrow batches of exactly this schema; the same ones each time a task runs."""
+        """Read the rows as Arrow batches of exactly this schema; a task that runs again gets the same rows."""
 
 
 def batches(partition: InputPartition, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a partition; none of the empty one that Spark makes where there are no partitions."""
+    """Read the rows of a partition; none of the empty partition that Spark makes for a plan without partitions."""
     return partition.batches(schema) if isinstance(partition, Partition) else iter(())

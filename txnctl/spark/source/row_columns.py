@@ -1,4 +1,4 @@
-"""Rows of a table as an Arrow batch, only the columns that are asked for."""
+"""Rows of a table as an Arrow batch of the requested columns."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def record_batch(rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of exactly this schema.
+    """Build a batch of exactly this schema.
 
     Raises:
-        InvalidValue: a key or value is asked for as text, and is not UTF-8.
+        InvalidValue: the schema requests a key or value as text, and the bytes are not UTF-8.
     """
     return pa.RecordBatch.from_arrays([_column(rows, field) for field in schema], schema=schema)
 

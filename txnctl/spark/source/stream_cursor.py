@@ -1,4 +1,4 @@
-"""The subscription of a stream: it keeps where the stream starts, and its cursor follows what Spark has done."""
+"""The subscription of a stream: records the stream's start, and its cursor follows the batches that Spark committed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class StreamCursor:
-    """One name on all topics of the stream. Positions are by full topic name; each is the last one that was read."""
+    """One subscription name on all topics of the stream. Positions are by full topic name: the last entry read."""
 
     def __init__(self, path: str, name: str, level: IsolationLevel, program: str) -> None:
         self._path = path
@@ -26,55 +26,59 @@ class StreamCursor:
         self._level = level
         self._program = program
         self._moved: dict[str, Position] = {}
-        self._is_there = False
+        self._is_attached = False
 
-    def begin(self, extents: Sequence[Extent], starts: Mapping[str, Position]) -> dict[str, Position]:
-        """Where the stream starts: at the cursor on each topic, which is created at `starts` where it is missing.
-
-        Raises:
-            InvalidValue: the subscription has another level, or is shared by consumers.
-        """
-        with self._writing() as store:
-            return {each.topic: self._on(store, each, starts[each.topic]) for each in extents}
-
-    def keep(self, extents: Sequence[Extent], start: Mapping[str, Position]) -> None:
-        """Topics that came later, and checkpoints that are older than the subscription, get one now.
+    def attach(self, extents: Sequence[Extent], starts: Mapping[str, Position]) -> dict[str, Position]:
+        """Return the cursor on each topic; a missing subscription is created at `starts`.
 
         Raises:
-            InvalidValue: as `begin`.
+            InvalidValue: the subscription has another isolation level, or is shared by consumers.
         """
-        fresh = [each for each in extents if each.topic not in start]
-        if self._is_there and not fresh:
+        with self._open_for_writing() as store:
+            return {
+                extent.topic: self._ensure_on_topic(store, extent, starts[extent.topic]) for extent in extents
+            }
+
+    def ensure_on_topics(self, extents: Sequence[Extent], start: Mapping[str, Position]) -> None:
+        """Create the subscription on topics added later, and where the checkpoint is older than the subscription.
+
+        Raises:
+            InvalidValue: as `attach`.
+        """
+        new_extents = [extent for extent in extents if extent.topic not in start]
+        if self._is_attached and not new_extents:
             return
-        with self._writing() as store:
-            for each in fresh if self._is_there else extents:
-                self._on(store, each, start.get(each.topic, each.before))
-        self._is_there = True
+        with self._open_for_writing() as store:
+            for extent in new_extents if self._is_attached else extents:
+                self._ensure_on_topic(store, extent, start.get(extent.topic, extent.before))
+        self._is_attached = True
 
-    def follow(self, end: Mapping[str, Position]) -> None:
-        """Move the cursor to where the stream is done.
+    def move_to(self, end: Mapping[str, Position]) -> None:
+        """Move the cursor to the offset that Spark committed.
 
         Raises:
             SubscriptionNotFound, TransactionConflict
         """
-        moved = {topic: at for topic, at in end.items() if self._moved.get(topic) != at}
+        moved = {topic: position for topic, position in end.items() if self._moved.get(topic) != position}
         if not moved:
             return
-        # The cursor may well come later: nothing is lost if another writer is in the way now.
-        with suppress(Busy), self._writing() as store:
-            for topic, at in moved.items():
-                store.admin.acknowledgements.acknowledge_through(short_topic_name(topic), self._name, at)
-                self._moved[topic] = at
+        # A cursor that lags loses nothing: the next batch moves the cursor if another writer holds the gate now.
+        with suppress(Busy), self._open_for_writing() as store:
+            for topic, position in moved.items():
+                store.admin.acknowledgements.acknowledge_through(
+                    short_topic_name(topic), self._name, position
+                )
+                self._moved[topic] = position
 
-    def _writing(self) -> Store:
-        """A handle of the store for one change."""
-        # Tasks load this module too, and not all of them can load what opens a store.
+    def _open_for_writing(self) -> Store:
+        """Open the store for one change."""
+        # Tasks import this module too, also where lmdb is not installed: import the store on use.
         from storage import Store
 
         return Store.open(self._path, program=self._program)
 
-    def _on(self, store: Store, extent: Extent, start: Position) -> Position:
-        """The cursor on a topic; it is created at `start` if it is missing."""
+    def _ensure_on_topic(self, store: Store, extent: Extent, start: Position) -> Position:
+        """Return the cursor on a topic; a missing subscription is created at `start`."""
         topic, name, level = short_topic_name(extent.topic), self._name, self._level
         try:
             stats = to_json(store.reports.subscription_stats(topic, name))
@@ -94,7 +98,7 @@ class StreamCursor:
             )
         if stats["type"] not in ("Exclusive", "Failover"):
             raise InvalidValue(
-                f"subscription {name} of topic {topic} is {stats['type']}: consumers share it",
+                f"subscription {name} of topic {topic} is {stats['type']}, shared by consumers",
                 hint="Give the stream a subscription of its own.",
             )
         return Position.parse(stats["markDeletePosition"])

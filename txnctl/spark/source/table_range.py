@@ -1,4 +1,4 @@
-"""A partition of a table: the rows of a range of keys, as committed when they are read, or as of a time."""
+"""A partition of a table: the rows of a range of keys, as committed at reading time or as of a version."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.errors import TableNotFound
 from storage.txn.options import CheckMode
-from txnctl.spark.runtime.explained import explained
+from txnctl.spark.runtime.explained import hints_as_notes
 from txnctl.spark.source.local_store import LocalStore
 from txnctl.spark.source.partition import Partition
 from txnctl.spark.source.row_columns import record_batch
@@ -22,14 +22,14 @@ BATCH_ROWS: Final = 10_000
 
 @dataclass(frozen=True)
 class TableRange(Partition):
-    """Rows from one key on, below another (None: to the end).
+    """Rows of keys from `start` (included) to `end` (excluded; None for the end of the table).
 
     Attributes:
-        table_id: another one means that the table was deleted and created again.
-        as_of: a version, in nanoseconds since 1970; None for what is committed when it is read.
+        table_id: the id at planning time; another id means that the table was deleted and created again.
+        as_of: a version, in nanoseconds since 1970; None for rows as committed at reading time.
     """
 
-    place: LocalStore
+    local_store: LocalStore
     table: str
     table_id: int
     start: bytes
@@ -38,18 +38,18 @@ class TableRange(Partition):
     as_of: int | None
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows as Arrow batches of this schema.
+        """Read the rows as Arrow batches of this schema.
 
         Raises:
-            StoreNotFound, StoreInvalid, TableNotFound: they are not those on which the read was planned.
-            RequestTooOld: what was committed at `as_of` is not kept any more.
+            StoreNotFound, StoreInvalid, TableNotFound: store or table differs from the planned one.
+            RequestTooOld: versions at `as_of` have been collected.
         """
-        with explained(), self.place.opened() as store:
+        with hints_as_notes(), self.local_store.open_read_only() as store:
             table = store.table(self.table)
             if table.table_id != self.table_id:
                 raise TableNotFound(
                     f"table {self.table} was deleted and created again meanwhile",
-                    hint="Read it anew.",
+                    hint="Run the read again.",
                     table=self.table,
                 )
             check = self.check if self.as_of is None else None

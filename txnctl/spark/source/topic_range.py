@@ -1,7 +1,7 @@
 """A partition of a topic: messages between two positions, read from the store.
 
-A task that runs again gives the same rows. READ_COMMITTED: at or below an earlier maxReadPosition nothing changes.
-READ_UNCOMMITTED: a transaction that was open when the read was planned is called open, whatever became of it since.
+A task that runs again gives the same rows. READ_COMMITTED: entries at or below an earlier maxReadPosition never change.
+READ_UNCOMMITTED: a transaction that was open when the read was planned is reported as open, whatever its outcome since.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from storage.subscription.isolation import IsolationLevel
 from storage.values.names import short_topic_name
 from storage.values.position import MessageId, Position
 from storage.values.txn_state import TransactionState
-from txnctl.spark.runtime.explained import explained
+from txnctl.spark.runtime.explained import hints_as_notes
 from txnctl.spark.source.local_store import LocalStore
-from txnctl.spark.source.message_columns import Piece, record_batches
+from txnctl.spark.source.message_columns import EntrySlice, record_batches
 from txnctl.spark.source.partition import Partition
 
 if TYPE_CHECKING:
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TopicRange(Partition):
-    """See the module.
+    """Messages of one topic between two positions.
 
     Attributes:
-        place: the store.
-        topic, topic_id: full name; another id means that it was deleted and created again.
-        after, through: positions; the first is not read and lies in the ledger of the first one that is, the second is
-            the last one read.
+        local_store: the store.
+        topic, topic_id: full name and id; another id means that the topic was deleted and created again.
+        after: the position before the first entry read, in the ledger of that entry.
+        through: the position of the last entry read.
         first_index: in the first entry, the batch index to begin at.
-        stop_index: in the entry at `through`, the batch index to stop before; None for all of it.
+        stop_index: in the entry at `through`, the batch index to stop before; None for the whole entry.
         open_txns: transactions that count as open.
     """
 
-    place: LocalStore
+    local_store: LocalStore
     topic: str
     topic_id: int
     after: Position
@@ -51,51 +51,51 @@ class TopicRange(Partition):
     open_txns: frozenset[int] = frozenset()
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The messages as Arrow batches of this schema.
+        """Read the messages as Arrow batches of this schema.
 
         Raises:
             StoreNotFound: the store is not on this host.
-            StoreInvalid, TopicNotFound: it, or the topic, is another one than when the read was planned.
+            StoreInvalid, TopicNotFound: store or topic was replaced since the read was planned.
         """
-        with explained(), self.place.opened() as store:
-            self._check(store)
-            yield from record_batches(self._pieces(store), short_topic_name(self.topic), schema)
-            self._check(store)
+        with hints_as_notes(), self.local_store.open_read_only() as store:
+            self._check_topic(store)
+            yield from record_batches(self._slices(store), short_topic_name(self.topic), schema)
+            self._check_topic(store)
 
-    def _check(self, store: Store) -> None:
+    def _check_topic(self, store: Store) -> None:
         (extent,) = store.reports.topic_extents([self.topic])
         if extent.topic_id != self.topic_id:
             raise recreated(self.topic)
         if extent.before.ledger_id > self.after.ledger_id:
             raise trimmed(self.topic, self.after)
 
-    def _pieces(self, store: Store) -> Iterator[Piece]:
+    def _slices(self, store: Store) -> Iterator[EntrySlice]:
         start = MessageId(self.after.ledger_id, self.after.entry_id + 1, self.first_index)
         through, is_dirty = tuple(self.through), self.level is IsolationLevel.READ_UNCOMMITTED
         for entry in store.reader(self.topic, start=start, isolation_level=self.level).entries():
-            at = (entry.ledger_id, entry.entry_id)
-            if at > through:
+            position = (entry.ledger_id, entry.entry_id)
+            if position > through:
                 return
             if is_dirty and entry.txn in self.open_txns:
                 entry.txn_state = TransactionState.OPEN
-            stop = entry.count if at < through or self.stop_index is None else self.stop_index
+            stop = entry.count if position < through or self.stop_index is None else self.stop_index
             if entry.first_index < stop:
-                yield Piece(entry, entry.first_index, min(stop, entry.count))
+                yield EntrySlice(entry, entry.first_index, min(stop, entry.count))
 
 
 def recreated(topic: str) -> TopicNotFound:
-    """The error for a topic of the same name that is not the one that was meant."""
+    """Return the error for a topic that was deleted and created again under its name."""
     return TopicNotFound(
         f"topic {short_topic_name(topic)} was deleted and created again meanwhile",
-        hint="Read it anew, from the beginning; a stream needs a new checkpoint and a new subscription.",
+        hint="Read the topic from the beginning; a stream needs a new checkpoint and a new subscription.",
         topic=topic,
     )
 
 
 def trimmed(topic: str, after: Position) -> TopicNotFound:
-    """The error for messages that are not kept any more."""
+    """Return the error for messages that were deleted by retention."""
     return TopicNotFound(
-        f"what topic {short_topic_name(topic)} held after {after} is not kept any more",
-        hint="A subscription keeps what a stream has still to read.",
+        f"the messages of topic {short_topic_name(topic)} after {after} are deleted",
+        hint="A subscription retains the messages that a stream has still to read.",
         topic=topic,
     )

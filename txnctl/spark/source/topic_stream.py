@@ -1,16 +1,16 @@
-"""Reading topics as a stream: micro-batches between offsets, which are positions for each topic.
+"""Streaming reads of topics: micro-batches between offsets, an offset being a position for each topic.
 
-At READ_COMMITTED a batch ends at maxReadPosition at the latest, so that nothing in it changes any more. Where a stream
-starts at the latest message, only a subscription can keep that place: Spark asks for it again when it is killed before
-its first batch is done. The subscription's cursor follows what Spark has committed, so that the lag of the stream shows
-where all others do.
+At READ_COMMITTED a micro-batch ends at maxReadPosition at the latest, so that its messages never change. A stream that
+starts at the latest message needs a subscription to record that start: Spark asks for the start again when the query is
+killed before its first batch is committed. The subscription's cursor follows the offsets that Spark has committed, so
+that the lag of the stream shows in `subscriptions lag`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -23,75 +23,80 @@ from pyspark.sql.streaming.datasource import (
 
 from storage.values.position import Position
 from txnctl.spark import schemas
-from txnctl.spark.runtime.explained import explained
+from txnctl.spark.runtime.explained import hints_as_notes
 from txnctl.spark.source import offsets
 from txnctl.spark.source.partition import batches
-from txnctl.spark.source.topic_progress import TopicProgress
+from txnctl.spark.source.topic_progress import TopicProgress, TopicReport
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from txnctl.spark.options import TopicStream
+    from txnctl.spark.options import TopicStreamOptions
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """See the module. Spark keeps one of these, in a process of its own, as long as the query runs."""
+    """The reader of `spark.readStream`. Spark keeps one instance, in a process of its own, for the whole query."""
 
-    def __init__(self, wanted: TopicStream, schema: StructType) -> None:
-        self._wanted = wanted
+    def __init__(self, options: TopicStreamOptions, schema: StructType) -> None:
+        self._options = options
         self._schema = schemas.arrow_schema(schema, schemas.MESSAGE_TYPES)
-        self._progress = TopicProgress(wanted)
+        self._progress = TopicProgress(options)
         self._target: dict[str, Position] | None = None
         self._end: dict[str, Position] | None = None
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
-        """Where a new query starts; asked again and again, it stays the same until a batch was committed."""
-        with explained():
-            return offsets.written(self._progress.begin())
+        """Return the start of a new query; repeated calls return the same offset until a batch is committed."""
+        with hints_as_notes():
+            return offsets.offset_of(self._progress.begin())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """What the options allow for one micro-batch."""
-        if self._wanted.messages is not None:
-            return ReadMaxRows(self._wanted.messages)
-        return ReadAllAvailable() if self._wanted.bytes is None else ReadMaxBytes(self._wanted.bytes)
+        """Return the limit of one micro-batch by the options."""
+        if self._options.max_messages is not None:
+            return ReadMaxRows(self._options.max_messages)
+        return (
+            ReadAllAvailable() if self._options.max_bytes is None else ReadMaxBytes(self._options.max_bytes)
+        )
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
-        """How far the next micro-batch reads."""
-        messages = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        size = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
-        if messages is not None:
-            size = self._wanted.bytes
-        with explained():
-            self._end = self._progress.advance(offsets.positions(start), messages, size, self._target)
-            return offsets.written(self._end)
+    def latestOffset(self, start: Mapping[str, object], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
+        """Return the end of the next micro-batch."""
+        max_messages = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        max_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
+        if max_messages is not None:
+            max_bytes = self._options.max_bytes
+        with hints_as_notes():
+            self._end = self._progress.advance(
+                offsets.parse_offset(start), max_messages, max_bytes, self._target
+            )
+            return offsets.offset_of(self._end)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Note what is there now: the query ends when it has read that."""
-        with explained():
+        """Record the current ends of the topics: the query stops there."""
+        with hints_as_notes():
             self._target = self._progress.latest()
 
-    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """What `latestOffset` is in the progress of a query: how far one could read now, and by how much that is more.
+    def reportLatestOffset(self) -> dict[str, TopicReport]:  # noqa: N802
+        """Return `latestOffset` of the query's progress: the readable end of each topic, and the number of messages
+        behind.
 
-        Spark asks for it when it has decided how far the next micro-batch reads; `behind` counts from there.
+        Spark calls this method after choosing the end of the next micro-batch; `behind` counts from that end.
         """
-        with explained():
+        with hints_as_notes():
             return self._progress.report(self._end)
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The ranges between two offsets."""
-        with explained():
+    def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
+        """Plan the ranges between two offsets."""
+        with hints_as_notes():
             slots = os.cpu_count() or 1
-            return list(self._progress.ranges(offsets.positions(start), offsets.positions(end), slots))
+            return list(self._progress.ranges(offsets.parse_offset(start), offsets.parse_offset(end), slots))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return batches(partition, self._schema)
 
-    def commit(self, end: dict[str, Any]) -> None:
-        """All up to this offset is done: the cursor of the subscription follows."""
-        with explained():
-            self._progress.acknowledge(offsets.positions(end))
+    def commit(self, end: Mapping[str, object]) -> None:
+        """Move the cursor of the subscription to the committed offset."""
+        with hints_as_notes():
+            self._progress.acknowledge(offsets.parse_offset(end))
 
     def stop(self) -> None:
         self._progress.close()

@@ -1,0 +1,99 @@
+"""A partition of a table: the rows of a range of keys as Arrow batches."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from storage import Store
+from storage.errors import RequestTooOld, TableNotFound
+from tests.txnctl.spark.asked import of_rows
+from txnctl.spark import options
+from txnctl.spark.source import table_reader
+
+
+def rows(path: str, *columns: str, **given_options: str) -> list[dict[str, Any]]:
+    parts = table_reader.plan_partitions(options.table_read({"path": path, "table": "t", **given_options}))
+    schema = of_rows(*columns)
+    return [
+        row
+        for part in pickle.loads(pickle.dumps(parts))
+        for batch in part.batches(schema)
+        for row in batch.to_pylist()
+    ]
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    """A table of a hundred rows, one of them deleted."""
+    store.create_table("t")
+    store.table("t").import_rows((b"%03d" % number, b"v%d" % number) for number in range(100))
+    store.table("t").delete(b"050")
+    return store
+
+
+@pytest.mark.parametrize("parts", ["1", "3", "8"])
+def test_all_rows_are_read_once_in_the_order_of_their_keys(filled: Store, path: str, parts: str) -> None:
+    """Each with the version that it has, however the table is cut."""
+    expected = [
+        {"key": row.key, "value": row.value, "timestamp": row.version} for row in filled.table("t").scan()
+    ]
+    assert rows(path, minPartitions=parts) == expected
+    assert len(expected) == 99
+
+
+def test_only_the_columns_asked_for_are_read(filled: Store, path: str) -> None:
+    """As text too."""
+    assert rows(path, "value string", "key string")[:1] == [{"value": "v0", "key": "000"}]
+
+
+def test_as_of_a_version_all_partitions_show_that_moment(filled: Store, path: str) -> None:
+    """What was committed later, in whatever part of the table, is not there."""
+    table = filled.table("t")
+    at = table.delete(b"051")
+    before = rows(path)
+    for key in (b"000", b"099", b"zzz"):
+        table.put(key, b"new")
+    assert rows(path, asOf=str(at), minPartitions="4") == before
+    assert [row["value"] for row in rows(path)].count(b"new") == 3
+
+
+@pytest.mark.parametrize(("check", "seen"), [("minimal", b"new"), ("full", b"new"), ("none", b"v1")])
+def test_the_check_mode_says_what_a_committed_intent_is_worth(
+    filled: Store, path: str, check: str, seen: bytes
+) -> None:
+    """Without a look at its record the version before it is read."""
+    txn = filled.begin_transaction()
+    table = filled.table("t")
+    # More keys than a commit finalises itself, so that their intents stay.
+    for number in range(80):
+        table.put(b"%03d" % number, b"new", txn=txn)
+    filled.commit_transaction(txn)
+    found = {row["key"]: row["value"] for row in rows(path, check=check)}
+    assert found[b"001"] == seen
+
+
+def test_an_uncommitted_value_is_never_read(filled: Store, path: str) -> None:
+    """In no check mode."""
+    filled.table("t").put(b"001", b"dirty", txn=filled.begin_transaction())
+    for check in ("minimal", "full", "none"):
+        assert b"dirty" not in [row["value"] for row in rows(path, check=check)]
+
+
+def test_a_table_that_was_created_again_is_not_read_for_the_old_one(filled: Store, path: str) -> None:
+    """Nor is one that is gone."""
+    (part,) = table_reader.plan_partitions(options.table_read({"path": path, "table": "t"}))
+    filled.admin.tables.delete_table("t")
+    with pytest.raises(TableNotFound, match="there is no table"):
+        list(part.batches(of_rows()))
+    filled.create_table("t")
+    with pytest.raises(TableNotFound, match="deleted and created again"):
+        list(part.batches(of_rows()))
+
+
+def test_what_is_not_kept_any_more_is_an_error(filled: Store, path: str) -> None:
+    """A moment before the retention window."""
+    with pytest.raises(RequestTooOld, match="is not kept any more"):
+        rows(path, asOf="2001-01-01")
