@@ -20,7 +20,7 @@ def reap_transactions(engine: Engine, limit: int, dry_run: bool, reason: str | N
     process, rows = engine.process, list[TransactionRow]()
 
     def change(batch: WriteBatch, room: int) -> list[TransactionRow]:
-        ended, names = engine.reaper.run(batch, room), transactions.topic_names(batch)
+        ended, names = engine.reaper.reap(batch, room), transactions.topic_names(batch)
         ended_rows = [transactions.row_of(batch, engine, end.record, names) for end in ended]
         if ended_rows:
             aborted = Aborted([row.txn_id for row in ended_rows])

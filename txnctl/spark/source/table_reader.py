@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from storage.json_form import to_json
 from txnctl.spark import schemas
-from txnctl.spark.runtime.explained import hints_as_notes
+from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.local_store import LocalStore
 from txnctl.spark.source.partition import Partition, batches
 from txnctl.spark.source.table_range import TableRange
