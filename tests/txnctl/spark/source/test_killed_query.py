@@ -12,6 +12,7 @@ import pytest
 
 from storage import Store
 from tests.processes.child import Child
+from tests.row_json import row_json
 from txnctl.spark.sink import progress
 
 PATIENCE_S = 240.0
@@ -65,4 +66,4 @@ def test_each_row_once(store: Store, tmp_path: Path) -> None:
     assert Counter(found) == Counter(lines)
     assert found == lines
     assert progress.last_batch(store, query) == FILES - 1
-    assert store.reports.list_transactions() == []
+    assert row_json(store.reports.list_transactions()) == []
