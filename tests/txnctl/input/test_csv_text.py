@@ -37,7 +37,7 @@ def test_a_pause_comes_after_each_block() -> None:
     """When its lines have been taken."""
     events: list[str] = []
     for line in csv_text([block(b"a", b"b"), block(b"c")], 100, lambda: events.append("pause")):
-        events += [line.strip()]
+        events.extend([line.strip()])
     assert events == ["a", "b", "pause", "c", "pause"]
 
 
