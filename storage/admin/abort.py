@@ -19,7 +19,8 @@ from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.table import report
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
-from storage.topic.producers import admission, errors, session as sessions
+from storage.topic.open_topic import OpenTopic
+from storage.topic.producers import departure, errors, session as sessions
 from storage.topic.producers.admission import ProducerRegistry
 from storage.topic.producers.session import ProducerSession
 from storage.txn import buffer, record as records
@@ -68,7 +69,9 @@ def abort_transaction(
         touched = {part["topicId"] for part in parts if "topicId" in part}
         before = {each: counts(batch, each) for each in touched}
         producers = _producers(batch, txn, touched) if fence else []
-        ended = engine.coordinator.abort(batch, txn, by, AbortReason.ASKED, reason, if_version)
+        if if_version is not None and record.state is not TransactionState.COMMITTED:
+            engine.coordinator.check_version(batch, txn, if_version)
+        ended = engine.coordinator.abort(batch, txn, by, AbortReason.ASKED, reason)
         fenced = [_fence(engine, batch, by, *each) for each in producers]
         effects = _effects(batch, ended, before) + fenced
         result = {
@@ -117,10 +120,11 @@ def _fence(
     """End a producer's session. An owner's takes the epoch with it: who waits for the topic is next."""
     before, aborted = state.load(batch, topic.topic_id).epoch, list[int]()
     if session.is_owner:
-        registry = ProducerRegistry(batch, topic.topic_id, topic.name, Fence(engine.coordinator, by))
+        opened = OpenTopic(batch, topic.topic_id, topic.name)
+        registry = ProducerRegistry(opened, Fence(engine.coordinator, by))
         _, aborted = registry.fence(by, "fence", spares_waiting=True)
     else:
-        admission.leave(batch, session)
+        departure.leave(batch, session)
     after = state.load(batch, topic.topic_id).epoch
     return {
         "kind": "producer", "topic": topic.full_name, "name": topic.name, "producerName": session.name,

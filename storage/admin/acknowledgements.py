@@ -14,9 +14,10 @@ from storage.process.clock import nanoseconds
 from storage.subscription import (
     catalogue as subscriptions,
     cursor as cursors,
-    delivery as deliveries,
 )
 from storage.subscription.acknowledge import Acknowledger, add_item, item_of
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.redelivery import negative_acknowledge
 from storage.topic import catalogue as topics
 from storage.txn import record as records
 from storage.values.position import MessageId, Position
@@ -60,7 +61,7 @@ class AcknowledgementAdmin:
             mine = subscriptions.get(batch, found, name)
             acknowledger = Acknowledger(self._engine.coordinator, mine, self._engine.process)
             done: int | None = None
-            found_items: dict[tuple[int, int], int] = {}
+            found_items: dict[Position, int] = {}
             for each in message_ids:
                 add_item(found_items, *item_of(each))
             items = list(found_items.items())
@@ -134,22 +135,10 @@ class AcknowledgementAdmin:
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
             mine = subscriptions.get(batch, found, name)
-            cursor = cursors.load(batch, mine.subscription_id)
-            given = 0
-            for at, messages in (item_of(each) for each in message_ids):
-                delivery = deliveries.find(batch, mine.subscription_id, at)
-                if delivery is None:
-                    continue
-                free = delivery.known() & ~delivery.of(deliveries.PENDING) & (messages or -1)
-                taken = delivery.take(free)
-                deliveries.note_taken(cursor, taken, deliveries.NOBODY)
-                for cut in taken:
-                    given += cut.messages.bit_count()
-                    due_ns = batch.now_ns + delay_ns
-                    delivery.give(deliveries.Part(cut.messages, deliveries.NOBODY, cut.times, due_ns))
-                deliveries.save(batch, mine.subscription_id, cursor, delivery)
+            items = [item_of(each) for each in message_ids]
+            returned = negative_acknowledge(OpenSubscription(batch, mine), items, delay_ns)
+            given = sum(messages.bit_count() for _, messages in returned)
             if given:
-                cursors.save(batch, mine.subscription_id, cursor)
                 effects, by = {"givenBack": given}, self._engine.process
                 audit_trail.record(batch, by, "subscriptions nack", f"{topic} {name}", reason, effects)
             return {"topic": found.full_name, "subscription": name, "givenBack": given, "dryRun": dry_run}

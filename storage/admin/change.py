@@ -15,9 +15,10 @@ from storage import audit_trail
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import ObjectHeld
-from storage.subscription import catalogue as subscriptions, cursor as cursors
-from storage.subscription.catalogue import AttachedConsumer, Subscription
-from storage.subscription.cursor import Cursor
+from storage.subscription import catalogue as subscriptions
+from storage.subscription.catalogue import AttachedConsumer
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.subscription import Subscription
 from storage.subscription.update import transactions_holding
 from storage.topic import catalogue as topics
 from storage.topic.catalogue import Topic
@@ -62,18 +63,17 @@ def change_subscription(
     topic: str,
     name: str,
     request: ChangeRequest,
-    change: Callable[[WriteBatch, Topic, Subscription, Cursor], dict[str, Any]],
+    change: Callable[[Topic, OpenSubscription[WriteBatch]], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Run a change of one subscription, with its topic, record and cursor loaded."""
+    """Run a change of one open subscription."""
 
     def loaded(batch: WriteBatch) -> dict[str, Any]:
         found = topics.get(batch, topic)
         subscription = subscriptions.get(batch, found, name)
-        cursor = cursors.load(batch, subscription.subscription_id)
         return {
             "topic": found.full_name,
             "subscription": name,
-            **change(batch, found, subscription, cursor),
+            **change(found, OpenSubscription(batch, subscription)),
         }
 
     return run_change(engine, request, loaded)
@@ -81,7 +81,7 @@ def change_subscription(
 
 def transactions_on(batch: WriteBatch, subscription: Subscription) -> list[int]:
     """Open transactions that have acknowledgements pending on a subscription."""
-    return transactions_holding(batch, subscription, cursors.load(batch, subscription.subscription_id))
+    return transactions_holding(OpenSubscription(batch, subscription))
 
 
 def living_consumers(batch: WriteBatch, subscription: Subscription) -> list[AttachedConsumer]:

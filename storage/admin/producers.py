@@ -11,7 +11,8 @@ from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.reports import producers
 from storage.topic import catalogue as topics, state
-from storage.topic.producers import admission, errors, session as sessions
+from storage.topic.open_topic import OpenTopic
+from storage.topic.producers import departure, errors, session as sessions
 from storage.topic.producers.admission import ProducerRegistry
 from storage.topic.producers.session import Token
 from storage.txn.fence import Fence
@@ -43,18 +44,19 @@ class ProducerAdmin:
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
             fence = Fence(self._engine.coordinator, by)
-            registry = ProducerRegistry(batch, found.topic_id, found.name, fence)
+            registry = ProducerRegistry(OpenTopic(batch, found.topic_id, found.name), fence)
             counted = abort.counts(batch, found.topic_id)
-            before, locks = registry.head, batch.lock_file
+            before, locks = registry.topic.state, batch.lock_file
             rows = {
-                each.number: producers.row(batch, locks, found, before, each, None) for each in registry.there
+                each.number: producers.row(batch, locks, found, before, each, None)
+                for each in registry.present
             }
             epoch = errors.shown_epoch(before.epoch)
             evicted, aborted = registry.fence(by, "fence", spares_waiting=not waiting)
             return {
                 "topic": found.full_name, "name": found.name, "topicEpochBefore": epoch,
-                "topicEpoch": registry.head.epoch, "evicted": [rows[each.number] for each in evicted],
-                "waiting": [rows[each.number] for each in registry.there],
+                "topicEpoch": registry.topic.state.epoch, "evicted": [rows[each.number] for each in evicted],
+                "waiting": [rows[each.number] for each in registry.present],
                 "transactionsAborted": [str(TxnID(txn)) for txn in aborted],
                 "messagesDiscarded": sum(each.record.messages for each in fence.ended),
                 "acknowledgementsReleased": sum(each.record.acknowledgements for each in fence.ended),
@@ -78,7 +80,7 @@ class ProducerAdmin:
             topic, closed = producers.find_session(batch, token)
             head = state.load(batch, topic.topic_id)
             found = producers.row(batch, batch.lock_file, topic, head, closed, None)
-            admission.leave(batch, closed)
+            departure.leave(batch, closed)
             waiting = [
                 each for each in sessions.living(batch, topic.topic_id, batch.lock_file) if each.is_waiting
             ]

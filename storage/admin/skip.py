@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from storage.disk.view import WriteBatch
 from storage.limits import DISPATCH_SCAN_ENTRIES_MAX
-from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
-from storage.subscription.catalogue import Subscription
-from storage.subscription.cursor import Cursor
+from storage.subscription import delivery as deliveries, message_set, pending_ack
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.visible_set import VisibleSet
-from storage.topic import log, state
+from storage.subscription.open_subscription import OpenSubscription
+from storage.topic import log, state as states
 from storage.topic.entry import Entry
 from storage.values.txn_state import TransactionState
 
 
-def step(
-    batch: WriteBatch, mine: Subscription, cursor: Cursor, count: int, beyond_max_read: bool
-) -> tuple[int, bool]:
+def step(opened: OpenSubscription[WriteBatch], count: int, beyond_max_read: bool) -> tuple[int, bool]:
     """Acknowledge up to `count` visible messages, in a walk of bounded length; how many, and whether that was all."""
-    topic_id, head = mine.topic_id, state.load(batch, mine.topic_id)
-    visible = VisibleSet(batch, head, mine, cursor)
-    through = visible.through if beyond_max_read or mine.skips else head.max_read
-    after: tuple[int, int] = cursor.mark_delete
+    batch, topic_id = opened.view, opened.topic_id
+    state = states.load(batch, topic_id)
+    visible = VisibleSet(batch, state, opened.subscription)
+    through = visible.through if beyond_max_read or opened.subscription.skips else state.max_read
+    after = opened.cursor.mark_delete
     skipped = looked = 0
     while after < through and skipped < count and looked < DISPATCH_SCAN_ENTRIES_MAX:
         page = log.page(batch, topic_id, after, through)
@@ -30,34 +28,30 @@ def step(
         for entry in page:
             if skipped >= count:
                 break
-            skipped += _entry(batch, mine, cursor, visible, entry, count - skipped)
-            looked, after = looked + 1, (entry.ledger_id, entry.entry_id)
-        cursors.advance(batch, topic_id, mine.subscription_id, cursor)
-    cursors.advance(batch, topic_id, mine.subscription_id, cursor)
+            skipped += _skip_entry(opened, visible, entry, count - skipped)
+            looked, after = looked + 1, entry.position
+        opened.acks.advance()
+    opened.acks.advance()
     return skipped, skipped >= count or after >= through or not looked
 
 
-def _entry(
-    batch: WriteBatch, mine: Subscription, cursor: Cursor, visible: VisibleSet, entry: Entry, room: int
-) -> int:
-    """Acknowledge what is visible of an entry; how many. A marker, or what was aborted, goes with it."""
-    at = (entry.ledger_id, entry.entry_id)
+def _skip_entry(opened: OpenSubscription[WriteBatch], visible: VisibleSet, entry: Entry, room: int) -> int:
+    """Acknowledge the visible messages of an entry; how many. A marker, or an aborted entry, goes with them."""
+    at = entry.position
     free = message_set.everything(entry.count)
-    free &= ~cursors.acknowledged(batch, mine.subscription_id, cursor, at, entry.count)
-    held = deliveries.find(batch, mine.subscription_id, at)
+    free &= ~opened.acks.of(at, entry.count)
+    held = opened.deliveries.find(at)
     free &= ~(held.of(deliveries.PENDING) if held else 0)
-    free &= ~pending_ack.covered(cursor, at, entry.count)
+    free &= ~pending_ack.covered(opened.cursor, at, entry.count)
     shown, skipped = visible.of(entry), 0
     if shown:
         free = message_set.lowest(free & shown, room)
         skipped = free.bit_count()
-    elif not entry.count and skipped_txns.find(batch, mine.subscription_id, entry.txn) is not None:
-        return 0  # Dispatch goes by this marker: it has to look at what it passed over before.
+    elif not entry.count and skipped_txns.find(opened.view, opened.subscription_id, entry.txn) is not None:
+        return 0  # Dispatch goes by this marker: it has to examine the skipped entries before.
     elif entry.count and visible.state(entry) is not TransactionState.ABORTED:
         return 0  # Undecided, or it waits for its key.
     if free or not entry.count:
-        cursors.acknowledge(
-            batch, mine.topic_id, mine.subscription_id, cursor, at, max(entry.count, 1), free or 1
-        )  # fmt: skip
-        deliveries.settle(batch, mine.subscription_id, cursor, at, free)
+        opened.acks.acknowledge(at, max(entry.count, 1), free or 1)
+        opened.deliveries.settle(at, free)
     return skipped

@@ -20,22 +20,19 @@ from storage.errors import ConsumerNotFound, InvalidValue
 from storage.subscription import (
     attach,
     catalogue as subscriptions,
-    cursor as cursors,
     dead_letter,
-    delivery as deliveries,
     update as changes,
 )
-from storage.subscription.catalogue import Subscription
-from storage.subscription.cursor import Cursor
 from storage.subscription.dispatch import skipped_txns
-from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
+from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionMode, SubscriptionType
+from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.read_position import subscription_start
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
-from storage.values.names import named
 from storage.values.position import LATEST, Extreme, MessageId, Position, start_of
 
 Start = Position | MessageId | Extreme
+Opened = OpenSubscription[WriteBatch]
 
 
 class SubscriptionAdmin:
@@ -62,10 +59,9 @@ class SubscriptionAdmin:
         Raises:
             TopicNotFound, AlreadyExists, InvalidName
         """
-        ask = attach.SubscribeOptions(
-            topic, name, type_=subscription_type, level=subscription_isolation_level, on_open=on_open,
-            start=initial_position, dead_letter_topic=dead_letter_topic, max_redeliver_count=max_redeliver_count,
-        )  # fmt: skip
+        mode = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
+        dead_letters = attach.DeadLetterPolicy(dead_letter_topic, max_redeliver_count)
+        ask = attach.SubscribeOptions(topic, name, mode, initial_position, dead_letters)
 
         def change(batch: WriteBatch) -> dict[str, Any]:
             found = topics.get(batch, topic)
@@ -89,7 +85,8 @@ class SubscriptionAdmin:
             ObjectHeld: open transactions have acknowledgements pending; `force` aborts them first.
         """
 
-        def change(batch: WriteBatch, found: Topic, mine: Subscription, _: Cursor) -> dict[str, Any]:
+        def change(found: Topic, opened: Opened) -> dict[str, Any]:
+            batch, mine = opened.view, opened.subscription
             living = living_consumers(batch, mine)
             if not force:
                 subscriptions.check_alone(found, mine, living)
@@ -129,22 +126,19 @@ class SubscriptionAdmin:
             ObjectHeld: the type changes while acknowledgements are pending; `force` aborts those transactions first.
         """
 
-        wanted = named(OnOpen, on_open, "on-open")
+        asked = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
 
-        def change(batch: WriteBatch, found: Topic, mine: Subscription, cursor: Cursor) -> dict[str, Any]:
+        def change(found: Topic, opened: Opened) -> dict[str, Any]:
+            batch, mine = opened.view, opened.subscription
             subscriptions.sweep(batch, mine, self._engine.end_owned)
-            cursor = cursors.load(batch, mine.subscription_id)
-            if (subscription_type, subscription_isolation_level, wanted) != (None, None, None):
+            if (asked.type, asked.level, asked.on_open) != (None, None, None):
                 subscriptions.check_alone(found, mine, living_consumers(batch, mine))
             aborted: list[str] = []
-            if subscription_type not in (None, mine.type):
+            if asked.type not in (None, mine.type):
                 aborted = abort_holders(
                     self._engine, batch, f"subscription {name}", transactions_on(batch, mine), force
                 )
-                cursor = cursors.load(batch, mine.subscription_id)
-            done = changes.update(
-                batch, mine, cursor, subscription_type, subscription_isolation_level, wanted
-            )
+            done = changes.update(opened, asked)
             for word, value in (
                 ("dead_letter_topic", dead_letter_topic),
                 ("max_redeliver_count", max_redeliver_count),
@@ -154,7 +148,6 @@ class SubscriptionAdmin:
                     setattr(mine, word, value)
             dead_letter.check_policy(found, name, mine.dead_letter_topic, mine.max_redeliver_count)
             subscriptions.save(batch, mine)
-            cursors.save(batch, mine.subscription_id, cursor)
             return {"changes": done, "transactionsAborted": aborted, "type": mine.type.value,
                     "subscriptionIsolationLevel": mine.level.value, "onOpen": mine.on_open.value}  # fmt: skip
 
@@ -183,26 +176,25 @@ class SubscriptionAdmin:
             ObjectHeld: open transactions have acknowledgements pending; `force` aborts them first.
         """
 
-        def change(batch: WriteBatch, found: Topic, mine: Subscription, cursor: Cursor) -> dict[str, Any]:
+        def change(found: Topic, opened: Opened) -> dict[str, Any]:
+            batch, mine, cursor = opened.view, opened.subscription, opened.cursor
             aborted = abort_holders(
                 self._engine, batch, f"subscription {name}", transactions_on(batch, mine), force
             )
-            cursor = cursors.load(batch, mine.subscription_id)
             before = cursor.mark_delete
-            held = [found.in_flight() for found in deliveries.every(batch, mine.subscription_id)]
+            held = [delivery.in_flight() for delivery in opened.deliveries.scan()]
             head = state.load(batch, found.topic_id)
             after, inside = subscription_start(head, start_of(start), mine.level)
             cursor.mark_delete = cursor.read = after
             cursor.generation += 1
             cursor.released, cursor.recalled, cursor.has_uncommitted_acks = 0, None, False
-            skipped_txns.clear(batch, mine.subscription_id, cursor)
+            skipped_txns.clear(opened)
             for database in (ACKS, DELIVERIES):
                 batch.delete_prefix(database, key1(mine.subscription_id))
             if inside is not None:
-                cursors.begin_inside(batch, found.topic_id, mine.subscription_id, cursor, inside)
+                opened.acks.begin_inside(inside)
             mine.start = min(mine.start, cursor.mark_delete)
             subscriptions.save(batch, mine)
-            cursors.save(batch, mine.subscription_id, cursor)
             return {
                 "markDeletePositionBefore": str(Position(*before)),
                 "markDeletePositionAfter": str(Position(*cursor.mark_delete)), "transactionsAborted": aborted,
@@ -260,16 +252,13 @@ class SubscriptionAdmin:
         total, before, is_last = 0, "", False
         while not is_last:
 
-            def change(
-                batch: WriteBatch, _: Topic, mine: Subscription, cursor: Cursor, done: int = total
-            ) -> dict[str, Any]:
+            def change(_: Topic, opened: Opened, done: int = total) -> dict[str, Any]:
                 nonlocal is_last
-                was = cursor.mark_delete
-                skipped, is_last = skip.step(batch, mine, cursor, count - done, beyond)
+                cursor, was = opened.cursor, opened.cursor.mark_delete
+                skipped, is_last = skip.step(opened, count - done, beyond)
                 while request.dry_run and not is_last:
-                    more, is_last = skip.step(batch, mine, cursor, count - done - skipped, beyond)
+                    more, is_last = skip.step(opened, count - done - skipped, beyond)
                     skipped += more
-                cursors.save(batch, mine.subscription_id, cursor)
                 return {
                     "skipped": skipped, "markDeletePositionBefore": str(Position(*was)),
                     "markDeletePositionAfter": str(Position(*cursor.mark_delete)),
@@ -297,18 +286,17 @@ class SubscriptionAdmin:
             SubscriptionNotFound, ConsumerNotFound
         """
 
-        def change(batch: WriteBatch, _: Topic, mine: Subscription, cursor: Cursor) -> dict[str, Any]:
+        def change(_: Topic, opened: Opened) -> dict[str, Any]:
             evicted, released = [], 0
-            for each in subscriptions.consumers(batch, mine.subscription_id):
+            for each in subscriptions.consumers(opened.view, opened.subscription_id):
                 if consumer_name in (None, each.name):
                     evicted.append(each.name)
-                    released += subscriptions.detach(batch, mine, cursor, each.consumer_id, {})
+                    released += subscriptions.detach(opened, each.consumer_id, {})
             if consumer_name is not None and not evicted:
                 raise ConsumerNotFound(
                     f"subscription {name} has no consumer {consumer_name}",
                     hint=f"`txnctl subscriptions show {topic} {name}` lists them.",
                 )
-            cursors.save(batch, mine.subscription_id, cursor)
             return {"evicted": evicted, "messagesReleased": released}
 
         target = f"{topic} {name}" + (f" {consumer_name}" if consumer_name is not None else "")

@@ -49,7 +49,7 @@ class TopicAdmin:
             head = state.load(batch, topic.topic_id)
             for each in mine:
                 subscriptions.delete(batch, each)
-            topics.delete(batch, topic, head)
+            topics.delete(batch, topic)
             return {
                 "topic": topic.full_name, "messages": head.messages - head.messages_trimmed,
                 "bytes": head.bytes - head.bytes_trimmed, "subscriptions": [each.name for each in mine],

@@ -1,6 +1,6 @@
 """Appending a producer's messages to its topic, within one write batch.
 
-Every condition of an append is checked at its instant: the topic still exists, the producer may publish, the sequence
+Every condition of an append is checked in the batch: the topic still exists, the producer may publish, the sequence
 ids are new. Messages sent at once and messages buffered by a transaction pass through here alike.
 """
 
@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from storage.disk.view import DurableRefusal, ReadView, WriteBatch
+from storage.disk.view import DurableRefusal, WriteBatch
 from storage.errors import ProducerFenced, TopicNotFound
 from storage.process.identity import ProcessIdentity
-from storage.topic import catalogue as topics, log, sequence_ids, state
+from storage.topic import catalogue as topics, log
 from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES, Columns, PackedColumns, PackedEntries
-from storage.topic.producers import admission, errors
+from storage.topic.open_topic import OpenTopic
+from storage.topic.producers import errors
 from storage.topic.producers.credential import Credential
-from storage.topic.state import TopicState
+from storage.topic.producers.last_publish import note_publisher
+from storage.topic.sequence_ids import SequenceIds
 from storage.txn import buffer
+from storage.txn.buffer import SequenceRange
 from storage.txn.coordinator import Coordinator
 from storage.txn.fence import Fence
 from storage.txn.record import TransactionRecord
@@ -27,7 +30,7 @@ from storage.values.txn_state import TransactionState
 
 
 class Progress:
-    """How far a producer has come: the name under which it publishes, and the sequence ids used so far."""
+    """The progress of a producer: the name under which messages are published, and the sequence ids used so far."""
 
     __slots__ = ("last_sequence_id", "name", "next_sequence")
 
@@ -53,7 +56,7 @@ class Outgoing:
 
 
 class Appender:
-    """One producer's side of its topic.
+    """A producer at a topic.
 
     Attributes:
         progress: as the last committed batch left it.
@@ -79,17 +82,17 @@ class Appender:
             self._coordinator.fence(batch, record, self._by, error.message)
         return batch.refuse(error)
 
-    def load_state(self, view: ReadView) -> TopicState:
-        """The state of the topic.
+    def open_topic(self, batch: WriteBatch) -> OpenTopic[WriteBatch]:
+        """Open the topic.
 
         Raises:
             TopicNotFound
             ProducerFenced: the topic was deleted, and created again.
         """
         try:
-            return state.load(view, self.topic.topic_id)
+            return OpenTopic(batch, self.topic.topic_id, self.topic.name)
         except TopicNotFound:
-            if topics.find(view, self.topic.full_name) is None:
+            if topics.find(batch, self.topic.full_name) is None:
                 raise
             raise errors.recreated(self.topic.name, self.progress.name, self.credential.epoch) from None
 
@@ -101,7 +104,7 @@ class BatchAppend:
         progress: the producer's, as the batch leaves it.
     """
 
-    __slots__ = ("_appender", "_batch", "_session", "_state", "_txn", "progress")
+    __slots__ = ("_appender", "_batch", "_session", "_topic", "_txn", "progress")
 
     def __init__(self, appender: Appender, batch: WriteBatch, txn: int) -> None:
         """Args:
@@ -110,12 +113,12 @@ class BatchAppend:
         self._appender = appender
         self._batch = batch
         self._txn = txn
-        self._state: TopicState | None = None
+        self._topic: OpenTopic[WriteBatch] | None = None
         self._session = 0
         self.progress = appender.progress.copy()
 
     def check(self) -> None:
-        """Load the topic's state, and see that the producer may publish now.
+        """Open the topic, and check that the producer may publish now.
 
         Raises:
             ProducerFenced: made durable by `Appender.refusal`.
@@ -125,10 +128,8 @@ class BatchAppend:
         try:
             if appender.fenced is not None:
                 raise appender.fenced
-            loaded = appender.load_state(self._batch)
-            self._state, self._session, progress.name = appender.credential.check(
-                self._batch, loaded, progress.name
-            )
+            self._topic = appender.open_topic(self._batch)
+            self._session, progress.name = appender.credential.check_publish(self._topic, progress.name)
         except ProducerFenced as error:
             if error.details["lastSequenceId"] is None and progress.last_sequence_id >= 0:
                 error.details["lastSequenceId"] = progress.last_sequence_id
@@ -139,7 +140,7 @@ class BatchAppend:
     ) -> list[StoredEntry]:
         """Append the messages from `start` to the last of `stops`, an entry up to each stop.
 
-        `check` comes first, and nothing may write to the topic in between.
+        `check` comes first.
 
         Args:
             ids: the sequence ids given with the columns, for all messages; None if the producer numbers its messages.
@@ -147,34 +148,32 @@ class BatchAppend:
         Raises:
             SequenceConflict
         """
-        assert self._state is not None, "an append follows a check"
-        appender, topic_id = self._appender, self._appender.topic.topic_id
-        self._state = admission.publishes(
-            self._batch, topic_id, self._state, self._session, self._txn, appender.fence
-        )
+        assert self._topic is not None, "an append follows a check"
+        note_publisher(self._topic, self._session, self._txn, self._appender.fence)
         entries = []
         for stop in stops:
             given = None if ids is None else ids[start:stop]
             entries.append(self._append_entry(columns.part(start, stop), start, given))
             start = stop
-        state.save(self._batch, topic_id, self._state)
         return entries
 
     def _append_entry(
         self, part: Columns | PackedColumns, start: int, given: Sequence[int] | None
     ) -> StoredEntry:
-        batch, topic_id, name = self._batch, self._appender.topic.topic_id, self.progress.name
+        name = self.progress.name
         assert name is not None, "a producer that may publish has a name"
+        topic_id = self._appender.topic.topic_id
         fresh: Sequence[int] = range(part.count)
         if given is not None:
-            fresh = sequence_ids.claim(batch, topic_id, name, given, self._txn)
+            fresh = SequenceIds(self._batch, topic_id, name).claim(given, self._txn)
             if not fresh:
                 return StoredEntry(start, fresh, None, ())
             if len(fresh) < len(given):
                 assert isinstance(part, Columns), "packed entries come without sequence ids"
                 part, given = part.pick(fresh), [given[index] for index in fresh]
         elif self._appender.credential.keeps_sequences:
-            self.progress.next_sequence = sequence_ids.assign(batch, topic_id, name, len(fresh), self._txn)
+            sequence_ids = SequenceIds(self._batch, topic_id, name)
+            self.progress.next_sequence = sequence_ids.assign(len(fresh), self._txn)
         sequence = self.progress.next_sequence
         ids: Sequence[int] = given if given is not None else range(sequence, sequence + len(fresh))
         position = self._write_entry(name, part, ids, is_given=given is not None)
@@ -186,21 +185,18 @@ class BatchAppend:
     def _write_entry(
         self, name: str, part: Columns | PackedColumns, ids: Sequence[int], *, is_given: bool
     ) -> Position:
-        """Write one entry to the log, and what its transaction notes of it."""
-        batch = self._batch
-        assert self._state is not None, "an append follows a check"
-        topic_id, count, epoch = self._appender.topic.topic_id, len(ids), self._state.epoch
+        """Write one entry to the log, and note the entry with the transaction."""
+        topic, count = self._topic, len(ids)
+        assert topic is not None, "an append follows a check"
         first: int | list[int] = ids[0]
         if is_given and list(ids) != list(range(ids[0], ids[0] + count)):
             first = list(ids)
         body = part.body(name, first)
         if not self._txn:
-            return log.append(batch, topic_id, self._state, MESSAGES, count, 0, epoch, body)
-        position, topic_part = buffer.append(batch, topic_id, self._state, self._txn, count, epoch, body)
+            return log.append(topic, MESSAGES, count, 0, body)
+        used: list[SequenceRange] = []
         if is_given:
-            for used in ids:
-                topic_part.note_sequence(name, used, used)
+            used = [(name, sequence_id, sequence_id) for sequence_id in ids]
         elif self._appender.credential.keeps_sequences:
-            topic_part.note_sequence(name, ids[0], ids[-1])
-        buffer.save_part(batch, self._txn, topic_id, topic_part)
-        return position
+            used = [(name, ids[0], ids[-1])]
+        return buffer.append(topic, self._txn, count, body, used)

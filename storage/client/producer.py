@@ -1,8 +1,8 @@
-"""A producer: appends messages to one topic, each send one durable commit, or kept by the transaction it is made in.
+"""A producer: appends messages to one topic, each send one durable commit, or buffered by its transaction.
 
-What is sent is checked before anything else. What must be true inside the store transaction of the append is
-appending.py's. A producer's messages stand in its topic in the order in which it sent them: before it sends elsewhere,
-what a transaction keeps of it is stored.
+Messages are checked before anything else; the conditions inside the store transaction are in append.py. A producer's
+messages stand in its topic in the order of the sends: before a send elsewhere, messages that a transaction buffers are
+stored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from storage.topic.batching import (
 )
 from storage.topic.catalogue import Topic
 from storage.topic.entry import Columns, PackedColumns, PackedEntries
-from storage.topic.producers import admission
+from storage.topic.producers import departure
 from storage.topic.producers.access_mode import AccessMode
 from storage.topic.producers.credential import Connected, Credential
 from storage.txn import record as records
@@ -61,12 +61,12 @@ class Producer:
 
     @property
     def producer_name(self) -> str | None:
-        """Its name; None before the first message of one that is neither named nor connected."""
+        """The name; None before the first message of a producer that is neither named nor connected."""
         return self._appender.progress.name
 
     @property
     def last_sequence_id(self) -> int:
-        """Of the last message stored; -1 before the first. What a transaction keeps of it is written for that.
+        """Of the last message stored; -1 before the first. Buffered messages are stored for the answer.
 
         Raises:
             as `flush`
@@ -80,13 +80,13 @@ class Producer:
 
     @property
     def topic_epoch(self) -> int | None:
-        """The topic's epoch when it connected; None while the topic had no exclusive owner yet."""
+        """The topic's epoch at the connect; None while the topic had no exclusive owner yet."""
         epoch = self._credential.epoch
         return None if epoch is None or epoch < 0 else epoch
 
     @property
     def session(self) -> str | None:
-        """The token of its session; None if it is not connected between sends."""
+        """The token of the session; None if the producer is not connected between sends."""
         return self._credential.token
 
     @overload
@@ -125,20 +125,20 @@ class Producer:
     ) -> MessageId | LateMessageId:
         """Store one message durably; its id, or DUPLICATE.
 
-        In a `Transaction` of this process the message may be kept until the transaction is flushed or committed, a
-        second at the most; the id is then found when it is looked at, and what depends on the store shows then.
+        A `Transaction` of this process may buffer the message until its flush or commit, a second at the most. The id
+        is then found at the first look, which also raises the errors that depend on the store.
 
         Args:
             value: at most 5 MiB with key and properties; None is a tombstone.
             event_time: milliseconds since 1970.
-            sequence_id: makes the message one that is stored once under this producer name.
-            txn: the open transaction it belongs to.
+            sequence_id: the message is stored once under this id and the producer's name.
+            txn: the open transaction of the message.
 
         Raises:
             InvalidValue, MessageTooLarge, TopicNotFound, SequenceConflict, TransactionNotFound, TransactionNotOpen,
             TransactionTimedOut, WriterBusy, StoreFull
-            ProducerFenced: it lost the topic, for ever; in a transaction, that is aborted.
-            ProducerBusy: it is not connected between sends, and the topic is somebody else's now.
+            ProducerFenced: the producer lost the topic, for ever; its transaction is aborted.
+            ProducerBusy: the producer is not connected between sends, and the topic has an owner now.
         """
         is_bare = key is None and event_time is None and sequence_id is None and not properties
         if is_bare and type(value) is bytes and len(value) <= MESSAGE_BYTES_MAX:
@@ -168,8 +168,8 @@ class Producer:
     ) -> BatchReceipt:
         """Store many messages, in order, in entries of a bounded size.
 
-        Up to 8 MiB is one durable commit. More is several, so a failure in between leaves the first part stored;
-        in a transaction that never shows. One of this process may keep them, as with `send`.
+        Up to 8 MiB is one durable commit. More is several, so a failure in between leaves the first part stored, which
+        never shows in a transaction. A `Transaction` of this process may buffer the messages, as with `send`.
 
         Raises:
             as `send`
@@ -182,13 +182,13 @@ class Producer:
     def send_packed(
         self, entries: Sequence[PackedColumns], *, txn: Transaction | TxnID | str | None = None
     ) -> BatchReceipt:
-        """Store entries that were packed elsewhere, with `outgoing.entries_of`, in order and as they are.
+        """Store entries that were packed elsewhere, with `batching.entries_of`, in order and as packed.
 
-        They are checked as other messages are, and get this producer's name and sequence ids. Up to 8 MiB is one
-        durable commit, more is several; a transaction keeps none of it.
+        Packed messages are checked like any messages, and get this producer's name and sequence ids. Up to 8 MiB is one
+        durable commit, more is several; a transaction buffers none of the entries.
 
         Raises:
-            InvalidValue: one is no such entry.
+            InvalidValue: not such an entry.
             as `send` otherwise
         """
         if not entries:
@@ -253,7 +253,6 @@ class Producer:
             stored = batch_append.append(columns, start, stops, ids)
             if record is not None:
                 record.messages += sum(len(entry.fresh) for entry in stored)
-                records.save(batch, record)
             return stored
 
         try:
@@ -268,7 +267,7 @@ class Producer:
         return entries
 
     def flush(self) -> None:
-        """Write what a transaction keeps of this producer; all else was durable when its send returned.
+        """Store the messages that a transaction buffers; every unbuffered message was durable when its send returned.
 
         Raises:
             ProducerFenced, LostConflict, TransactionNotOpen, TransactionTimedOut: the transaction is aborted.
@@ -278,18 +277,18 @@ class Producer:
             self._buffering.flush_messages()
 
     def close(self) -> None:
-        """Leave the topic; one who waits for it is next. A session that somebody else holds stays open.
+        """Leave the topic to the next producer that waits. A session that another process holds stays open.
 
-        What a transaction keeps of this producer is written before.
+        Messages that a transaction buffers are stored before.
 
         Raises:
-            WriterBusy: nothing more can be sent, and the topic is still held; close it again.
+            WriterBusy: nothing more can be sent, and the topic is still held; close the producer again.
         """
         self._closed = True
         self._go_on_in(None)
         if not self._has_left and isinstance(self._credential, Connected):
             session = self._credential.session
-            self._connection.write(lambda batch: admission.leave(batch, session))
+            self._connection.write(lambda batch: departure.leave(batch, session))
         self._has_left = True
 
     def __enter__(self) -> Producer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from storage.client.blocked import Blocked, find_blocker
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.errors import WaitTimeout
@@ -18,29 +19,11 @@ from storage.topic import log, state
 from storage.topic.catalogue import Topic
 from storage.topic.entry import Entry
 from storage.topic.message import Message
-from storage.topic.state import TopicState
-from storage.txn import buffer, record as records
+from storage.topic.open_topic import OpenTopic
+from storage.txn import record as records
 from storage.txn.aborted import AbortedSet
 from storage.values.position import Extreme, MessageId, Position
-from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
-
-
-class Blocked:
-    """Why a READ_COMMITTED reader stands still: messages behind an open transaction.
-
-    Attributes:
-        messages: committed messages that wait behind it.
-        uncommitted: messages of open transactions.
-        txn_id: the transaction that comes first.
-    """
-
-    __slots__ = ("messages", "txn_id", "uncommitted")
-
-    def __init__(self, messages: int, uncommitted: int, txn_id: TxnID) -> None:
-        self.messages = messages
-        self.uncommitted = uncommitted
-        self.txn_id = txn_id
 
 
 class Reader:
@@ -64,7 +47,7 @@ class Reader:
         self._seen = 0
         self._begin: MessageId | None = None
         with connection.view() as view:
-            self._after: tuple[int, int] = start_after(state.load(view, topic.topic_id), start, level)
+            self._after = start_after(state.load(view, topic.topic_id), start, level)
         if isinstance(start, MessageId) and start.batch_index > 0:
             self._begin = start
 
@@ -129,7 +112,7 @@ class Reader:
     def blocked_by(self) -> Blocked | None:
         """The open transaction at which reading stopped, or None if nothing more is there."""
         with self._connection.view() as view:
-            return blocked_by(view, self._topic.topic_id, self._level)
+            return find_blocker(view, self._topic.topic_id, self._level)
 
     def close(self) -> None:
         """Forget the page; a reader holds nothing else."""
@@ -156,17 +139,15 @@ class Reader:
         while True:
             with self._connection.view() as view:
                 self._seen = view.commit
-                head = state.load(view, self._topic.topic_id)
-                through = bound(self._level, head.max_read, head.last_confirmed)
+                topic = OpenTopic(view, self._topic.topic_id)
+                through = bound(self._level, topic.state.max_read, topic.state.last_confirmed)
                 if self._after >= through:
                     return False
                 page = log.page(view, self._topic.topic_id, self._after, through)
                 if not page:
                     return False
                 last = page[-1].position
-                self._page = visible(
-                    view, self._topic.topic_id, head, self._level, self._aborted, self._after, page
-                )
+                self._page = visible(topic, self._level, self._aborted, self._after, page)
             self._after, self._at, self._index = last, 0, 0
             if self._begin is not None:
                 self._begin_inside(self._begin)
@@ -184,16 +165,10 @@ class Reader:
 
 
 def visible(
-    view: ReadView,
-    topic_id: int,
-    head: TopicState,
-    level: IsolationLevel,
-    aborted: AbortedSet,
-    after: tuple[int, int],
-    page: list[Entry],
+    topic: OpenTopic[ReadView], level: IsolationLevel, aborted: AbortedSet, after: Position, page: list[Entry]
 ) -> list[Entry]:
     """The entries of a page, read in this view after `after`, that the level delivers, with their states."""
-    aborted.load(view, topic_id, head, after, page[-1].position)
+    aborted.load(topic, after, page[-1].position)
     ids = aborted.ids
     found = [entry for entry in page if delivers(level, entry.kind, entry.txn, ids)]
     states: dict[int, TransactionState] = {}
@@ -203,27 +178,6 @@ def visible(
                 entry.txn_state = TransactionState.COMMITTED
                 continue
             if entry.txn not in states:
-                states[entry.txn] = records.state_of(view, entry.txn)
+                states[entry.txn] = records.state_of(topic.view, entry.txn)
             entry.txn_state = states[entry.txn]
     return found
-
-
-def blocked_by(view: ReadView, topic_id: int, level: IsolationLevel) -> Blocked | None:
-    """The open transaction behind which committed messages wait, at READ_COMMITTED."""
-    first = buffer.first_open(view, topic_id) if level is IsolationLevel.READ_COMMITTED else None
-    if first is None:
-        return None
-    head = state.load(view, topic_id)
-    messages = committed_between(view, topic_id, head, head.max_read, head.last_confirmed) - head.uncommitted
-    return Blocked(messages, head.uncommitted, TxnID(first[0]))
-
-
-def committed_between(
-    view: ReadView, topic_id: int, head: TopicState, after: tuple[int, int], through: tuple[int, int]
-) -> int:
-    """Messages in (after, through] but those of aborted transactions; no scan."""
-    from storage.txn import aborted
-
-    stored = log.messages_through(view, topic_id, head, through)
-    stored -= log.messages_through(view, topic_id, head, after)
-    return stored - aborted.messages_between(view, topic_id, head, after, through)

@@ -1,4 +1,4 @@
-"""A table as an application holds it: ordered keys, values of bytes.
+"""A table in the hands of an application: ordered keys, values of bytes.
 
     accounts = store.table("accounts")
     with store.transaction() as txn:
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from storage.client.table_reader import AtVersion, ReadCommitted, Reader, committed_value
+from storage.client.table_reader import AtVersion, ReadCommitted, TableReader, committed_value
 from storage.disk.codec import key1
 from storage.disk.connection import Connection
 from storage.disk.schema import ROWS
@@ -39,7 +39,10 @@ T = TypeVar("T")
 
 
 class Row:
-    """A key with the value that was seen: its version, and the transaction that wrote it (0: its own, unnumbered)."""
+    """A key with the value that was seen, the version of the value, and the number of the writing transaction.
+
+    The number is 0 for a write of the reading transaction itself, as long as that has no number.
+    """
 
     __slots__ = ("key", "txn", "value", "version")
 
@@ -54,7 +57,7 @@ class Row:
 
 
 class Table:
-    """Made by `Store.table`. Of many threads each uses its own transactions."""
+    """Made by `Store.table`. Threads may share a table, each with transactions of its own."""
 
     def __init__(
         self, connection: Connection, coordinator: Callable[[], Coordinator], entry: TableEntry
@@ -81,7 +84,7 @@ class Table:
 
     @property
     def table_id(self) -> int:
-        """A number of its own: the same name created again is another table."""
+        """A number of its own: the same name created again is a new table."""
         return self._entry.table_id
 
     # Reading
@@ -98,12 +101,12 @@ class Table:
 
         Args:
             txn: reads as that transaction does; without one the read is read-committed.
-            at: reads what was committed at that version, in nanoseconds since 1970.
-            check: what a read-committed read does on an intent.
+            at: reads the versions committed at that timestamp, in nanoseconds since 1970.
+            check: the treatment of an intent by a read-committed read.
 
         Raises:
             InvalidValue, TableNotFound
-            RequestTooOld: `at`, or the transaction, is older than what is kept.
+            RequestTooOld: `at`, or the transaction, is older than the retained versions.
             LostConflict, TransactionNotOpen, TransactionTimedOut: of the transaction.
         """
         if (
@@ -113,13 +116,13 @@ class Table:
             and 0 < len(key) <= TABLE_KEY_BYTES_MAX
         ):
             payload, record = self._fetch(self._prefix + key)
-            # Most rows have one finalised version and nothing else: then no mode has anything to look up.
+            # Most rows have one finalised version only: then no mode has anything to look up.
             if payload is not None:
                 if payload[0] == COMMITTED:
                     return payload[VALUE_AT:]
                 return committed_value(payload, record, txn, check)  # type: ignore[arg-type]
-        found = self._find(key, txn, at, check)
-        return None if found is None else found.value
+        version = self._find(key, txn, at, check)
+        return None if version is None else version.value
 
     def get_row(
         self,
@@ -130,8 +133,8 @@ class Table:
         check: CheckMode | None = None,
     ) -> Row | None:
         """As `get`, with the version."""
-        found = self._find(key, txn, at, check)
-        return None if found is None else _row(key, found)
+        version = self._find(key, txn, at, check)
+        return None if version is None else _row(key, version)
 
     def _find(self, key: bytes, txn: Txn | None, at: int | None, check: CheckMode | None) -> Version | None:
         return self._reader(txn, at, check).read_version(self._entry, rows.check_key(key))
@@ -181,8 +184,8 @@ class Table:
             raise InvalidValue(f"a table is cut into 1 part or more, not {parts}")
         return report.split(self._connection, self._entry, parts)
 
-    def _reader(self, txn: Txn | None, at: int | None, check: CheckMode | None) -> Reader | Work:
-        """Who reads: a serializable transaction, a read-committed reader, or somebody at a version."""
+    def _reader(self, txn: Txn | None, at: int | None, check: CheckMode | None) -> TableReader | Work:
+        """Reads for a call: a serializable transaction, a read-committed reader, or a reader at a version."""
         if at is not None:
             if txn is not None or check is not None:
                 raise InvalidValue("a read at a version takes neither a transaction nor a check mode")
@@ -204,12 +207,12 @@ class Table:
         if_version: int | None = None,
         if_absent: bool = False,
     ) -> int:
-        """Write a value under a key; the version it gets.
+        """Write a value under a key; the version of the write.
 
         Args:
-            txn: the serializable transaction it belongs to; its own, committed at once, if None.
+            txn: the serializable transaction of the write; if None, a new one, committed at once.
             if_version: only if the newest version that the transaction sees is this one; 0 for none.
-            if_absent: only if it sees none.
+            if_absent: only if the transaction sees no value.
 
         Raises:
             InvalidValue, TableNotFound
@@ -227,14 +230,14 @@ class Table:
         """
         return self._write(key, None, txn, if_version)
 
-    def _write(self, key: bytes, value: bytes | None, txn: Txn | None, wanted: int | None) -> int:
+    def _write(self, key: bytes, value: bytes | None, txn: Txn | None, expected: int | None) -> int:
         from storage.client.table_access import check_version
 
         rows.check_key(key)
 
         def write(work: Work) -> int:
-            if wanted is not None:
-                check_version(work, self._entry, key, wanted)
+            if expected is not None:
+                check_version(work, self._entry, key, expected)
             return work.write_key(self._entry, key, value)
 
         return self._in(txn, write)
@@ -245,10 +248,10 @@ class Table:
         return table_access.write_in(self._connection, self._coordinator(), txn, action)
 
     def import_rows(self, found: Iterable[tuple[bytes, bytes | None]], *, txn: Txn | None = None) -> int:
-        """Write many keys in one transaction of ours, in store transactions of a bounded size; how many.
+        """Write many keys in one new transaction, in store transactions of a bounded size; how many.
 
         Args:
-            found: keys, with the value of each, or None to delete it.
+            found: keys, each with its value, or with None to delete the key.
 
         Raises:
             as `put`
@@ -266,13 +269,13 @@ class Table:
     # Reports
 
     def versions(self, key: bytes) -> list[dict[str, Any]]:
-        """All that is kept under a key, the newest first, a write intent included."""
+        """All stored versions of a key, the newest first, a write intent included."""
         from storage.table import report
 
         return report.versions(self._connection, self._entry, rows.check_key(key))
 
     def intents(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """The write intents of the table: who holds which keys."""
+        """The write intents of the table: keys and their transactions."""
         from storage.table import report
 
         return report.intents(self._connection, self._entry.name, limit)
@@ -292,5 +295,5 @@ class Table:
 
 
 def _row(key: bytes, version: Version) -> Row:
-    assert version.value is not None, "what was deleted is not seen"
+    assert version.value is not None, "a deleted key is not seen"
     return Row(key, version.value, version.version, version.txn)

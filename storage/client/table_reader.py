@@ -1,4 +1,4 @@
-"""Reading a table without disturbing anybody: what is committed now, or what was at a version. It writes nothing."""
+"""Reading a table without a trace: as committed now, or as committed at a version. Nothing is written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ALWAYS = 1 << 63
 """Later than every timestamp."""
 
 
-class Reader(ABC):
+class TableReader(ABC):
     """Reads keys, and pages of ranges, each from a view of its own."""
 
     def __init__(self, connection: Connection) -> None:
@@ -33,24 +33,24 @@ class Reader(ABC):
 
     @abstractmethod
     def _pick(self, view: ReadView, table: TableEntry) -> Pick:
-        """Picks the version of a row that this reader sees."""
+        """Pick the version of a row that this reader sees."""
 
     def read_version(self, table: TableEntry, key: bytes) -> Version | None:
-        """What it sees under a key.
+        """The version that the reader sees under a key.
 
         Raises:
             TableNotFound, TransactionNotOpen, TransactionTimedOut, RequestTooOld
         """
         with self._connection.view() as view:
-            found = reading.one(view, table.table_id, key, self._pick(view, table))
-            if found is None:
+            version = reading.one(view, table.table_id, key, self._pick(view, table))
+            if version is None:
                 check_exists(view, table)
-            return found
+            return version
 
     def read_pages(
         self, table: TableEntry, wanted: KeyRange, limit: int | None
     ) -> Iterator[list[tuple[bytes, Version]]]:
-        """The rows that it sees in a range, a page at a time, in the direction of the range.
+        """The rows that the reader sees in a range, a page at a time, in the direction of the range.
 
         Raises:
             as `read_version`
@@ -61,39 +61,39 @@ class Reader(ABC):
             with self._connection.view() as view:
                 check_exists(view, table)
                 pick = self._pick(view, table)
-                found, rest = reading.page(view, table.table_id, rest, pick, min(left, PAGE_ENTRIES))
-            left -= len(found)
-            yield found
+                rows_seen, rest = reading.page(view, table.table_id, rest, pick, min(left, PAGE_ENTRIES))
+            left -= len(rows_seen)
+            yield rows_seen
 
 
-class ReadCommitted(Reader):
-    """Sees what is committed at the moment of reading.
+class ReadCommitted(TableReader):
+    """Sees the versions committed at the time of reading.
 
     Args:
-        check: what it does on an intent.
-        start: the last timestamp issued when it began; None if it begins with its first view.
-        txn_id: the number of the transaction that it belongs to; 0 if that has no record.
+        check: how an intent is treated.
+        start: the last timestamp issued when the reader began; None if the reader begins with its first view.
+        txn_id: the number of the reader's transaction; 0 for a transaction without a record.
     """
 
     def __init__(self, connection: Connection, check: CheckMode, start: int | None, txn_id: int = 0) -> None:
         super().__init__(connection)
         self._check = check
         self._start = start
-        self._least = txn_id
+        self._txn_id = txn_id
 
-    def _pick(self, view: ReadView, table: TableEntry) -> Pick:  # noqa: ARG002  it sees all tables alike
-        if self._least:
-            _check_readable(view, self._least)
+    def _pick(self, view: ReadView, table: TableEntry) -> Pick:  # noqa: ARG002  all tables are seen alike
+        if self._txn_id:
+            _check_readable(view, self._txn_id)
         if self._start is None:
             self._start = view.superblock.last_timestamp
         return reading.as_committed(view, self._check, self._start)
 
 
-class AtVersion(Reader):
-    """Sees what was committed at a version, as long as that is kept.
+class AtVersion(TableReader):
+    """Sees the versions committed at a timestamp, as long as these are retained.
 
     Raises:
-        InvalidValue: it is no version, or one that nothing was written at yet: the answer would change.
+        InvalidValue: the timestamp is no version, or lies in the future, where the answer would change.
     """
 
     def __init__(self, connection: Connection, at: int) -> None:
@@ -113,7 +113,10 @@ class AtVersion(Reader):
         return reading.at_timestamp(view, table.table_id, self._at, 0, pushes=False)
 
     def _is_to_come(self, view: ReadView) -> bool:
-        """Whether it is later than now, to the millisecond, and than all that was issued: clocks may be set back."""
+        """Whether the timestamp is later than now, to the millisecond, and than every timestamp issued.
+
+        A clock may have been set back, so the timestamps issued count too.
+        """
         if self._at // 1_000_000 <= view.clock.wall_ms() or self._at <= view.superblock.last_timestamp:
             return False
         return self._at > self._connection.environment.read_cache.peek_issued(view.superblock)
@@ -132,9 +135,9 @@ def _to_come(table: str, at: int) -> InvalidValue:
 def _not_kept(table: str, at: int, start: int) -> RequestTooOld:
     from storage.values.timestamps import rfc3339
 
-    moment, since = (rfc3339(each // 1_000_000) for each in (at, start))
+    time, since = (rfc3339(timestamp // 1_000_000) for timestamp in (at, start))
     return RequestTooOld(
-        f"what table {table} held at {moment or at} is not kept any more; it can be read from {since} on",
+        f"what table {table} held at {time or at} is not kept any more; it can be read from {since} on",
         hint="`txnctl store config table-retention` says for how long versions are kept.",
         table=table,
         keptSince=since,
@@ -144,11 +147,12 @@ def _not_kept(table: str, at: int, start: int) -> RequestTooOld:
 def committed_value(
     payload: bytes, record: bytes | None, txn: Transaction | None, check: CheckMode | None
 ) -> bytes | None:
-    """The value of a row for a read-committed reader, given the record of whose intent it has, from the same view.
+    """The value of a row for a read-committed reader: `visibility.latest` on the bytes.
 
-    What `visibility.latest` says, on the bytes.
+    Args:
+        record: of the transaction that holds the row's intent, from the same view; None without an intent.
     """
-    # Outside any transaction the reader began with this very view: every intent in it began before.
+    # Outside any transaction the reader began with this very view: every intent of the view began before.
     start = _ALWAYS if txn is None else txn.start
     mode = check or (txn.check if txn is not None else None) or CheckMode.MINIMAL
     at = rows.intent_at(payload)
@@ -160,11 +164,11 @@ def committed_value(
 
 
 def _check_readable(view: ReadView, txn_id: int) -> None:
-    """That a read-committed transaction with a record may still be read in. Nothing is written, whatever is found.
+    """See that a read-committed transaction with a record may still be read in. Nothing is written in any case.
 
     Raises:
         TransactionNotOpen
-        TransactionTimedOut: its deadline has passed; the next writer aborts it.
+        TransactionTimedOut: the deadline has passed; the next writer aborts the transaction.
     """
     record = records.get(view, txn_id)
     if record.state_code != OPEN:

@@ -1,4 +1,4 @@
-"""A transaction as an application holds it.
+"""A transaction in the hands of an application.
 
     with store.transaction(timeout=30) as txn:
         producer.send(b"-100", key="B1", txn=txn)
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from storage.audit_trail import check_reason
 from storage.errors import InvalidTxnId, InvalidValue, TxnctlError
-from storage.txn import record as records
 from storage.txn.options import CheckMode, Priority, TransactionIsolation
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
@@ -63,7 +62,7 @@ class Transaction(ABC):
     @property
     @abstractmethod
     def work(self) -> Work:
-        """What the transaction does, and buffers, in this process.
+        """The work of the transaction in this process.
 
         Raises:
             ReadOnlyTransaction: a read-committed transaction only reads.
@@ -99,7 +98,7 @@ class Transaction(ABC):
 
     @property
     def check(self) -> CheckMode | None:
-        """What reads do on an intent; None for a serializable transaction, which pushes."""
+        """The treatment of an intent by a read; None for a serializable transaction, which pushes."""
         return self._options.check
 
     @property
@@ -152,7 +151,7 @@ class Transaction(ABC):
         """Make everything visible at one instant; repeating it succeeds.
 
         Raises:
-            TransactionNotOpen: the transaction was aborted; the message says when, why and by whom.
+            TransactionNotOpen: the transaction was aborted; the message gives time, reason and process.
             WriteTooOld, LostConflict, RequestTooOld: a conflict over a table was lost; run the transaction again.
             ProducerFenced: a producer that has sent in the transaction has lost its topic; it is aborted.
             SequenceConflict, ProducerBusy, TopicNotFound: nothing was written, and the transaction is open still.
@@ -248,7 +247,7 @@ class SerializableTransaction(Transaction):
 def use(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> None:
     """See that a transaction is open, however it is named; see `Store.use_transaction`."""
     txn_id, owner = txn_number(txn), connection.owner
-    connection.write(lambda batch: records.save(batch, coordinator.use(batch, txn_id, owner)), naming=txn_id)
+    connection.write(lambda batch: coordinator.use(batch, txn_id, owner), naming=txn_id)
 
 
 def commit(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> bool:

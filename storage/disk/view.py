@@ -7,8 +7,8 @@ the word *transaction* is reserved for transactions of users (docs/ARCHITECTURE.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from storage.disk.codec import key1, seal, unseal
 from storage.disk.read_cache import ReadCache
@@ -20,6 +20,15 @@ from storage.process.clock import Clock
 from storage.process.locks import LockFile
 
 SUPERBLOCK_KEY = key1(0)
+
+
+class OpenRecord(Protocol):
+    """An object that stands under one key, and that a batch writes when the batch finishes."""
+
+    def encode(self) -> bytes: ...
+
+
+R = TypeVar("R", bound=OpenRecord)
 
 
 class DurableRefusal(Exception):
@@ -54,6 +63,15 @@ class ReadView:
         """The payload stored under `key`, checked, or None."""
         data = self._raw.get(key, db=self._databases[database.name])
         return None if data is None else unseal(database, key, data)
+
+    def open(self, database: Database, key: bytes, decode: Callable[[memoryview], R]) -> R | None:
+        """The record under `key`, decoded, or None. Within a batch every caller gets the same object."""
+        payload = self.get(database, key)
+        return None if payload is None else decode(payload)
+
+    def opened(self, database: Database, key: bytes) -> Any:  # noqa: ARG002
+        """The record under `key` if open in this batch; None in a view, where no record changes."""
+        return None
 
     def database_stats(self) -> dict[str, dict[str, int]]:
         """LMDB's own figures of each named database: entries, pages, depth."""
@@ -161,9 +179,13 @@ class BatchContext(NamedTuple):
 
 
 class WriteBatch(ReadView):
-    """A view with changes: one durable commit or nothing. Only `Writer.write` makes batches."""
+    """A view with changes: one durable commit or nothing. Only `Writer.write` makes batches.
 
-    __slots__ = ("bytes", "dry_run", "lock_file", "naming", "read_cache")
+    Open records (topic states, cursors, counters) are shared by all code that runs in the batch. `write_open` writes
+    each of them once, if its bytes have changed; no code puts a record by its key as long as the record is open.
+    """
+
+    __slots__ = ("_open", "bytes", "dry_run", "lock_file", "naming", "read_cache")
 
     def __init__(
         self,
@@ -178,6 +200,7 @@ class WriteBatch(ReadView):
         self.naming = naming
         self.bytes = 0
         self.dry_run = dry_run
+        self._open: dict[tuple[Database, bytes], tuple[OpenRecord, memoryview | None]] = {}
         self.superblock.go_on(context.clock)
         context.read_cache.catch_up(self.superblock)
 
@@ -186,6 +209,45 @@ class WriteBatch(ReadView):
         self._raw.put(key, seal(database, key, payload), db=self._databases[database.name])
         self.bytes += len(payload)
         self.superblock.changes += 1
+
+    def open(self, database: Database, key: bytes, decode: Callable[[memoryview], R]) -> R | None:
+        name = (database, key)
+        if name in self._open:
+            known: Any = self._open[name][0]
+            record: R = known
+            return record
+        payload = self.get(database, key)
+        if payload is None:
+            return None
+        record = decode(payload)
+        self._open[name] = record, payload
+        return record
+
+    def opened(self, database: Database, key: bytes) -> Any:
+        known = self._open.get((database, key))
+        return None if known is None else known[0]
+
+    def add(self, database: Database, key: bytes, record: OpenRecord) -> None:
+        """Open a new record. Until the batch finishes, only `open` and `opened` find it."""
+        self._open[database, key] = record, None
+
+    def put_record(self, database: Database, key: bytes, record: OpenRecord) -> None:
+        """Write a record now, and close it if it is open."""
+        self._open.pop((database, key), None)
+        self.put(database, key, record.encode())
+
+    def remove(self, database: Database, key: bytes) -> None:
+        """Delete a record, and close it if it is open."""
+        self._open.pop((database, key), None)
+        self.delete(database, key)
+
+    def write_open(self) -> None:
+        """Write the open records that have changed."""
+        for name in self._open:
+            record, before = self._open[name]
+            payload: Any = record.encode()
+            if payload != before:
+                self.put(*name, payload)
 
     def delete(self, database: Database, key: bytes) -> bool:
         """Remove the record; False if there is none."""

@@ -125,6 +125,8 @@ class Writer:
                 result = change(batch)
             except DurableRefusal as raised:
                 refusal = raised
+            if not dry_run:
+                batch.write_open()
             if dry_run or not batch.superblock.changes:
                 raw.abort()
             else:

@@ -18,8 +18,10 @@ from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.maintenance.copy import Progress, copy_data
 from storage.process.locks import FILE_NAME
-from storage.subscription import catalogue as subscriptions, cursor as cursors
+from storage.subscription import catalogue as subscriptions
+from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import catalogue as topics
+from storage.topic.open_topic import OpenTopic
 from storage.topic.producers.admission import ProducerRegistry
 from storage.txn.fence import Fence
 from storage.txn.reaper import EVERY
@@ -68,15 +70,14 @@ def _reincarnate(batch: WriteBatch, engine: Engine, reason: str | None) -> dict[
     for topic in list(topics.every(batch)):
         # No producer is connected to a copy: sessions end by the restore, not because their process died.
         registry = ProducerRegistry(
-            batch, topic.topic_id, topic.name, Fence(engine.coordinator, by), is_swept=False
+            OpenTopic(batch, topic.topic_id, topic.name), Fence(engine.coordinator, by), is_swept=False
         )
         registry.fence(by, "restore")
         for subscription in subscriptions.every(batch, topic.topic_id):
-            cursor = cursors.load(batch, subscription.subscription_id)
+            opened = OpenSubscription(batch, subscription)
             for consumer in subscriptions.consumers(batch, subscription.subscription_id):
-                subscriptions.detach(batch, subscription, cursor, consumer.consumer_id, {})
+                subscriptions.detach(opened, consumer.consumer_id, {})
                 detached += 1
-            cursors.save(batch, subscription.subscription_id, cursor)
     for key in list(batch.keys(LEASES)):
         batch.delete(LEASES, key)
     result = {

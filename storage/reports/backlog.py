@@ -14,16 +14,16 @@ from storage.disk.schema import ENTRIES
 from storage.disk.view import ReadView
 from storage.reports import skipped
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
-from storage.subscription.catalogue import Subscription
 from storage.subscription.cursor import Cursor
 from storage.subscription.isolation import IsolationLevel
+from storage.subscription.subscription import Subscription
 from storage.topic import log
 from storage.topic.state import TopicState
 from storage.txn import aborted, buffer, record as records, runs
 from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
-Taken = tuple[tuple[int, int], int, int]
+Taken = tuple[Position, int, int]
 """Messages that are acknowledged ahead or pending: first position, last entry, which ones (0: whole entries)."""
 
 
@@ -116,7 +116,7 @@ def _count_skipping(
     backlog.uncommitted -= ahead["uncommitted"]
 
 
-def _uncommitted_through(view: ReadView, head: TopicState, topic_id: int, at: tuple[int, int]) -> int:
+def _uncommitted_through(view: ReadView, head: TopicState, topic_id: int, at: Position) -> int:
     """Messages of open transactions at or below a position."""
     if at <= head.max_read:
         return 0
@@ -189,7 +189,7 @@ def _covered_count(
             known = int.from_bytes(messages, "big")
             total -= (known & pending_ack.covered(cursor, first, known.bit_length())).bit_count()
             continue
-        end = log.read(view, topic_id, min((first.ledger_id, last), at))
+        end = log.read(view, topic_id, min(Position(first.ledger_id, last), at))
         begin = log.read(view, topic_id, first)
         if begin is None or end is None:
             raise corrupt(ENTRIES, key3(topic_id, first.ledger_id, last), "an acknowledged entry is missing")
@@ -198,12 +198,12 @@ def _covered_count(
     return total
 
 
-def covered_whole(cursor: Cursor) -> tuple[int, int]:
+def covered_whole(cursor: Cursor) -> Position:
     """The last entry of which a pending cumulative acknowledgement covers every message."""
     if cursor.pending_cumulative is None:
         return cursor.mark_delete
     _, ledger_id, entry_id, index = cursor.pending_cumulative
-    return (ledger_id, entry_id if index < 0 else entry_id - 1)
+    return Position(ledger_id, entry_id if index < 0 else entry_id - 1)
 
 
 def taken(view: ReadView, subscription: Subscription, cursor: Cursor) -> Iterator[Taken]:
@@ -211,9 +211,9 @@ def taken(view: ReadView, subscription: Subscription, cursor: Cursor) -> Iterato
     subscription_id, cumulative = subscription.subscription_id, cursor.pending_cumulative
     for first, last, messages in cursors.ranges(view, subscription_id):
         yield first, last, int.from_bytes(messages, "big")
-    partly: tuple[int, int] | None = None
+    partly: Position | None = None
     if cumulative is not None and cumulative[3] >= 0:
-        partly = cumulative[1:3]
+        partly = Position(*cumulative[1:3])
         entry = log.read(view, subscription.topic_id, partly)
         assert entry is not None, "what is acknowledged exists"
         covered = message_set.through(cumulative[3])
@@ -232,15 +232,15 @@ def _classes_of(
     view: ReadView,
     head: TopicState,
     subscription: Subscription,
-    after: tuple[int, int],
+    after: Position,
     taken: list[Taken],
 ) -> dict[str, int]:
     """Of the messages taken beyond `after`: how many are aborted, uncommitted, or blocked."""
     found = {"aborted": 0, "uncommitted": 0, "blocked": 0}
     states: dict[int, TransactionState] = {}
     for first, last, messages in taken:
-        begin = max((first[0], first[1] - 1), after)
-        for entry in log.scan(view, subscription.topic_id, begin, (first[0], last)):
+        begin = max(Position(first[0], first[1] - 1), after)
+        for entry in log.scan(view, subscription.topic_id, begin, Position(first[0], last)):
             taken_here = messages.bit_count() if messages else entry.count
             if entry.txn and entry.txn not in states:
                 states[entry.txn] = records.state_of(view, entry.txn)

@@ -14,11 +14,10 @@ from storage.subscription import (
     message_set,
     pending_ack,
 )
-from storage.subscription.catalogue import Subscription
-from storage.subscription.cursor import Cursor
 from storage.subscription.dispatch.visible_set import VisibleSet
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.read_position import start_after
+from storage.subscription.subscription import Subscription
 from storage.topic import catalogue as topics, log as managed_ledger, state as topic_head
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.message import Message
@@ -44,7 +43,7 @@ def log(
     with connection.view() as view:
         found = topics.get(view, name)
         head = topic_head.load(view, found.topic_id)
-        after: tuple[int, int] = start_after(head, start, IsolationLevel.READ_UNCOMMITTED)
+        after = start_after(head, start, IsolationLevel.READ_UNCOMMITTED)
         through = head.last_confirmed
     left = limit if limit is not None else 1 << 62
     while left > 0:
@@ -89,11 +88,10 @@ def last_message_id(
         found = topics.get(view, name)
         head = topic_head.load(view, found.topic_id)
         mine = Subscription(found.topic_id, "", 0)
-        mine.level, cursor = level, Cursor((0, -1))
+        mine.level = level
         if subscription_name is not None:
             mine = subscriptions.get(view, found, subscription_name)
-            cursor = cursors.load(view, mine.subscription_id)
-        visible_set = VisibleSet(view, head, mine, cursor)
+        visible_set = VisibleSet(view, head, mine)
         at = visible_set.through
         while at[1] >= 0:
             entry = managed_ledger.read(view, found.topic_id, at)
@@ -116,11 +114,11 @@ def peek(connection: Connection, name: str, subscription_name: str, count: int) 
         mine = subscriptions.get(view, found, subscription_name)
         cursor = cursors.load(view, mine.subscription_id)
         head = topic_head.load(view, found.topic_id)
-        visible_set = VisibleSet(view, head, mine, cursor)
+        visible_set = VisibleSet(view, head, mine)
         for entry in managed_ledger.scan(view, found.topic_id, cursor.mark_delete, visible_set.through):
             if len(messages) >= count:
                 break
-            at = (entry.ledger_id, entry.entry_id)
+            at = entry.position
             shown = visible_set.of(entry)
             shown &= ~cursors.acknowledged(view, mine.subscription_id, cursor, at, entry.count)
             delivery = deliveries.find(view, mine.subscription_id, at) if shown else None
@@ -145,7 +143,7 @@ def position_at(connection: Connection, name: str, time_ms: int) -> Position:
             low, high = 0, ledger.entries
             while low < high:
                 middle = (low + high) // 2
-                entry = managed_ledger.read(view, found.topic_id, (ledger.ledger_id, middle))
+                entry = managed_ledger.read(view, found.topic_id, Position(ledger.ledger_id, middle))
                 if entry is not None and entry.publish_time >= time_ms:
                     high = middle
                 else:

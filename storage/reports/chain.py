@@ -11,13 +11,13 @@ those of `storage/reports/backlog.py` (invariant 8); a test holds them against i
 
 from __future__ import annotations
 
-from storage.client.reader import committed_between
+from storage.client.blocked import committed_between
 from storage.disk.view import ReadView
 from storage.reports import backlog
-from storage.subscription.catalogue import Subscription
 from storage.subscription.cursor import Cursor
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.isolation import IsolationLevel
+from storage.subscription.subscription import Subscription
 from storage.topic import log
 from storage.topic.state import TopicState
 from storage.txn import buffer, record as records, runs
@@ -85,7 +85,7 @@ class Chain:
         No run lies across such an end, as the first message of another transaction follows it: whole runs are summed
         up on the way, and only transactions of very many runs are looked up for each end.
         """
-        runs_ends: list[tuple[tuple[int, int], int]] = []
+        runs_ends: list[tuple[Position, int]] = []
         scattered: list[Link] = []
         for link in self.links:
             known = runs.ends(self._view, self._topic_id, link.txn, _RUNS_SUMMED_UP + 1)
@@ -102,17 +102,17 @@ class Chain:
             found.append(total + sum(self._through(each, link.through) for each in reached))
         return found
 
-    def _through(self, link: Link, at: tuple[int, int]) -> int:
+    def _through(self, link: Link, at: Position) -> int:
         return runs.messages_through(self._view, self._topic_id, link.txn, at)
 
-    def _uncommitted_through(self, at: tuple[int, int]) -> int:
+    def _uncommitted_through(self, at: Position) -> int:
         """Messages of open transactions at or below a position."""
         reached = [each for each in self.links if each.first <= at]
         return sum(
             each.part.messages if each.part.last <= at else self._through(each, at) for each in reached
         )
 
-    def committed(self, after: tuple[int, int], through: tuple[int, int]) -> int:
+    def committed(self, after: Position, through: Position) -> int:
         """Committed messages in (after, through]."""
         if through <= after:
             return 0
@@ -140,19 +140,19 @@ class Chain:
 
     def _held_behind(self, mine: Subscription, link: Link) -> int:
         found = skipped_txns.find(self._view, mine.subscription_id, link.txn)
-        return found.held if found is not None else 0
+        return found.blocked if found is not None else 0
 
-    def _is_beyond(self, taken: backlog.Taken, floor: tuple[int, int]) -> bool:
+    def _is_beyond(self, taken: backlog.Taken, floor: Position) -> bool:
         """Whether something of it lies in a stretch, and counts."""
         end = (taken[0][0], taken[1])
         return bool(self.links) and end > max(floor, self.links[0].after)
 
-    def _taken_within(self, taken: backlog.Taken, after: tuple[int, int], through: tuple[int, int]) -> int:
+    def _taken_within(self, taken: backlog.Taken, after: Position, through: Position) -> int:
         """Committed messages in (after, through] among those acknowledged ahead, or pending."""
         first, last, messages = taken
         if not messages:
-            before = (first[0], first[1] - 1)
-            return self.committed(max(before, after), min((first[0], last), through))
+            before = Position(first[0], first[1] - 1)
+            return self.committed(max(before, after), min(Position(first[0], last), through))
         if not after < first <= through:
             return 0
         entry = log.read(self._view, self._topic_id, first)
@@ -166,7 +166,7 @@ def oldest_blocked_ms(view: ReadView, topic_id: int, head: TopicState) -> int | 
 
     A run of an undecided or aborted transaction is passed in one step.
     """
-    at: tuple[int, int] = head.max_read
+    at: Position = head.max_read
     for _ in range(_OLDEST_STEPS):
         entry = log.next_entry(view, topic_id, at)
         if entry is None:

@@ -80,8 +80,8 @@ def of(connection: Connection, names: Sequence[str] | None) -> list[Extent]:
 def reach(
     connection: Connection,
     name: str,
-    after: tuple[int, int],
-    through: tuple[int, int],
+    after: Position,
+    through: Position,
     messages: int | None,
     size: int | None,
 ) -> Reached:
@@ -105,7 +105,7 @@ def reach(
             for done, limit in zip(counted, (messages, size), strict=True)
         ]
 
-        def fits(position: tuple[int, int]) -> bool:
+        def fits(position: Position) -> bool:
             there = log.counts_through(view, topic.topic_id, head, position)
             return there[0] <= limits[0] and there[1] <= limits[1]
 
@@ -115,7 +115,7 @@ def reach(
 
 
 def messages_between(
-    connection: Connection, name: str, after: tuple[int, int], through: tuple[int, int], level: IsolationLevel
+    connection: Connection, name: str, after: Position, through: Position, level: IsolationLevel
 ) -> int:
     """Messages that a reader of a level is handed after a position, up to another; counted without reading them.
 
@@ -136,14 +136,14 @@ def messages_between(
 
 def _furthest(
     ledgers: Sequence[LedgerInfo],
-    after: tuple[int, int],
-    through: tuple[int, int],
-    fits: Callable[[tuple[int, int]], bool],
+    after: Position,
+    through: Position,
+    fits: Callable[[Position], bool],
 ) -> Position:
     """The last entry in (after, through] that fits; where none does, the first one."""
-    reached: tuple[int, int] = after
+    reached = after
     for ledger in ledgers:
-        last = min((ledger.ledger_id, ledger.entries - 1), through)
+        last = min(Position(ledger.ledger_id, ledger.entries - 1), through)
         if last <= reached:
             continue
         if fits(last):
@@ -153,7 +153,7 @@ def _furthest(
         first, high = low, last[1]
         while low < high:
             middle = (low + high) // 2
-            low, high = (middle + 1, high) if fits((ledger.ledger_id, middle)) else (low, middle)
+            low, high = (middle + 1, high) if fits(Position(ledger.ledger_id, middle)) else (low, middle)
         # `low` is the first entry that does not fit.
         if reached == after and low == first:
             return Position(ledger.ledger_id, low)

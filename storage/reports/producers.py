@@ -11,8 +11,9 @@ from storage.errors import SessionNotFound
 from storage.process.locks import LockFile
 from storage.topic import catalogue as topics, state as topic_head
 from storage.topic.catalogue import Topic
-from storage.topic.producers import admission, errors, ownership, session as sessions
-from storage.topic.producers.access_mode import AccessMode, Answer, judge
+from storage.topic.producers import errors, ownership, session as sessions
+from storage.topic.producers.access_mode import AccessMode, Answer, judge_access
+from storage.topic.producers.last_publish import last_publish_ms
 from storage.topic.producers.ownership import Ownership
 from storage.topic.producers.session import ProducerSession, Token
 from storage.topic.state import TopicState
@@ -58,7 +59,7 @@ def row(
         "owner": str(owner), "pid": owner.pid, "host": owner.host, "user": owner.user, "program": owner.program,
         "state": state, "alive": each.is_alive(view, locks),
         **both("connectedSince", each.connected_ms),
-        **both("lastPublish", admission.last_publish_ms(head, each)),
+        **both("lastPublish", last_publish_ms(head, each)),
         "leaseMs": each.lease_ms or None, "leaseEndsInMs": ends_in_ms,
     }  # fmt: skip
 
@@ -116,13 +117,11 @@ def show(connection: Connection, name: str) -> dict[str, Any]:
 def _admission(view: ReadView, locks: LockFile, topic: Topic, head: TopicState) -> list[dict[str, Any]]:
     """What a new producer would get, for each access mode."""
     there = sessions.living(view, topic.topic_id, locks)
-    connected = [each for each in there if not each.is_waiting]
     found = []
     for mode in AccessMode:
-        answer = judge(
-            mode, epoch=head.epoch, brings=None, may_resume=None, is_owned=any(each.is_owner for each in connected),
-            connected=len(connected), waiting=len(there) - len(connected),
-        )  # fmt: skip
+        answer = judge_access(
+            mode, epoch=head.epoch, brings=None, may_resume=None, occupancy=sessions.occupancy(there)
+        )
         why = None
         if answer in (Answer.BUSY, Answer.WAIT, Answer.TAKE_OVER):
             why = errors.busy(view, locks, topic.name, mode, there).message

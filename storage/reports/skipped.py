@@ -11,12 +11,13 @@ from typing import Any
 from storage.disk.view import ReadView
 from storage.limits import HOLDERS_SHOWN
 from storage.subscription import cursor as cursors, message_set, pending_ack
-from storage.subscription.catalogue import Subscription
 from storage.subscription.cursor import Cursor
 from storage.subscription.dispatch import skipped_txns
-from storage.subscription.dispatch.skipped_txns import Awaited
+from storage.subscription.dispatch.skipped_txns import SkippedTxn
+from storage.subscription.subscription import Subscription
 from storage.topic.state import TopicState
 from storage.txn import buffer, record as records, runs
+from storage.values.position import Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
@@ -29,22 +30,20 @@ def aborted_and_blocked(
     """
     aborted = blocked = 0
     read = max(cursor.read, cursor.mark_delete)
-    if not cursor.awaited or (read >= head.last_confirmed and not cursor.held):
+    if not cursor.skipped_txns or (read >= head.last_confirmed and not cursor.blocked):
         return 0, 0  # The markers of all that have ended are passed.
     for each in skipped_txns.every(view, subscription.subscription_id):
         state = records.state_of(view, each.txn)
         if state is TransactionState.ABORTED:
             aborted += _own(view, subscription, cursor, each, read)
         elif state is TransactionState.OPEN:
-            blocked += each.held
+            blocked += each.blocked
     return aborted, blocked
 
 
-def _own(
-    view: ReadView, subscription: Subscription, cursor: Cursor, each: Awaited, read: tuple[int, int]
-) -> int:
+def _own(view: ReadView, subscription: Subscription, cursor: Cursor, each: SkippedTxn, read: Position) -> int:
     """The transaction's own messages up to where dispatch has come that it has not looked at, nor anybody else."""
-    topic_id, after = subscription.topic_id, max(each.taken, cursor.mark_delete)
+    topic_id, after = subscription.topic_id, max(each.examined, cursor.mark_delete)
     if after >= read:
         return 0
     if not cursor.has_uncommitted_acks:
@@ -53,7 +52,7 @@ def _own(
         )
     total = 0
     for entry in runs.entries(view, topic_id, each.txn, after, read):
-        at = (entry.ledger_id, entry.entry_id)
+        at = entry.position
         taken = cursors.acknowledged(view, subscription.subscription_id, cursor, at, entry.count)
         for _, _, messages in pending_ack.one_by_one(view, subscription.subscription_id, at):
             taken |= message_set.decode(messages, entry.count)
@@ -76,5 +75,5 @@ def held_by(view: ReadView, subscription: Subscription, cursor: Cursor) -> list[
         if first <= cursor.mark_delete:
             own -= runs.messages_through(view, subscription.topic_id, txn, cursor.mark_delete)
         mine = skipped_txns.find(view, subscription.subscription_id, txn)
-        rows.append({"txnId": str(TxnID(txn)), "uncommitted": own, "blocked": mine.held if mine else 0})
+        rows.append({"txnId": str(TxnID(txn)), "uncommitted": own, "blocked": mine.blocked if mine else 0})
     return rows

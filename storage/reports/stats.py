@@ -13,8 +13,8 @@ from storage.disk.view import ReadView
 from storage.process.locks import LockFile
 from storage.reports import backlog as backlogs, chain, producers, skipped as passed_over
 from storage.subscription import catalogue as subscriptions, cursor as cursors, delivery as deliveries
-from storage.subscription.catalogue import Subscription
 from storage.subscription.cursor import Cursor
+from storage.subscription.subscription import Subscription
 from storage.topic import catalogue as topics, log, state as topic_head
 from storage.topic.catalogue import Topic
 from storage.topic.state import TopicState
@@ -82,7 +82,7 @@ def readable(view: ReadView, found: Topic, head: TopicState) -> dict[str, Any]:
     """What a READ_COMMITTED reader from the beginning sees, and what waits behind maxReadPosition."""
     topic_id, last = found.topic_id, head.last_confirmed
     below = log.messages_through(view, topic_id, head, head.max_read)
-    skipped = aborted.messages_between(view, topic_id, head, (0, -1), head.max_read)
+    skipped = aborted.messages_between(view, topic_id, head, Position(0, -1), head.max_read)
     beyond = head.messages - below - head.uncommitted
     beyond -= aborted.messages_between(view, topic_id, head, head.max_read, last)
     oldest = chain.oldest_blocked_ms(view, topic_id, head) if beyond else None

@@ -1,77 +1,81 @@
-"""Attaching a consumer: to a subscription that is there, changed where it may be, or to one that is created for it.
+"""Attach a consumer to an existing subscription, changed as far as the rules allow, or to a new subscription.
 
-All of it is one store transaction, in which dead consumers are taken off first.
+Attaching is one store transaction, which removes dead consumers first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidValue
-from storage.subscription import catalogue as subscriptions, cursor as cursors, dead_letter, update
-from storage.subscription.catalogue import AttachedConsumer, Subscription
-from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
+from storage.subscription import catalogue as subscriptions, dead_letter, update
+from storage.subscription.catalogue import AttachedConsumer
+from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionMode, SubscriptionType
+from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.read_position import subscription_start
-from storage.topic import catalogue as topics, state
+from storage.subscription.subscription import Subscription
+from storage.topic import catalogue as topics, state as states
 from storage.topic.catalogue import Topic
 from storage.txn import reaper
 from storage.txn.coordinator import Coordinator
-from storage.values.names import named
 from storage.values.position import LATEST, Start, start_of
 
 
-class SubscribeOptions:
-    """What is asked of a subscription, checked.
-
-    What is None is taken from the subscription; of a new one it is the default.
+class DeadLetterPolicy:
+    """The rule for messages that were redelivered too often.
 
     Attributes:
-        start: where a new subscription begins.
-        dead_letter_topic, max_redeliver_count: where a message goes that was redelivered so often.
+        topic: the name of the dead-letter topic; None for Pulsar's name.
+        max_redeliver_count: the number of redeliveries after which a message goes there; None for no limit.
     """
 
-    __slots__ = (
-        "dead_letter_topic",
-        "level",
-        "max_redeliver_count",
-        "name",
-        "on_open",
-        "start",
-        "topic",
-        "type",
-    )
+    __slots__ = ("max_redeliver_count", "topic")
+
+    def __init__(self, topic: str | None = None, max_redeliver_count: int | None = None) -> None:
+        """Raises:
+        InvalidValue: the count is negative.
+        """
+        if max_redeliver_count is not None and max_redeliver_count < 0:
+            raise InvalidValue(f"a redelivery count is 0 or more, not {max_redeliver_count}")
+        self.topic = topic
+        self.max_redeliver_count = max_redeliver_count
+
+
+class SubscribeOptions:
+    """The checked options of a consumer or a new subscription.
+
+    A value of None is taken from the existing subscription, or is the default of a new one.
+
+    Attributes:
+        start: the begin of a new subscription.
+    """
+
+    __slots__ = ("dead_letters", "mode", "name", "start", "topic")
 
     def __init__(
         self,
         topic: str,
         name: str,
-        *,
-        type_: SubscriptionType | str | None = None,
-        level: IsolationLevel | str | None = None,
-        on_open: OnOpen | str | None = None,
+        mode: SubscriptionMode,
         start: Start = LATEST,
-        dead_letter_topic: str | None = None,
-        max_redeliver_count: int | None = None,
+        dead_letters: DeadLetterPolicy | None = None,
     ) -> None:
         """Raises:
-        InvalidValue, InvalidPosition
+        InvalidPosition
         """
-        if max_redeliver_count is not None and max_redeliver_count < 0:
-            raise InvalidValue(f"a redelivery count is 0 or more, not {max_redeliver_count}")
         self.topic = topic
         self.name = name
-        self.type = named(SubscriptionType, type_, "subscription type")
-        self.level = named(IsolationLevel, level, "isolation level")
-        self.on_open = named(OnOpen, on_open, "on-open")
+        self.mode = mode
         self.start = start_of(start)
-        self.dead_letter_topic = dead_letter_topic
-        self.max_redeliver_count = max_redeliver_count
+        self.dead_letters = dead_letters or DeadLetterPolicy()
 
 
 def attach(
-    connection: Connection, coordinator: Coordinator, ask: SubscribeOptions, consumer_name: str | None
+    connection: Connection, coordinator: Coordinator, options: SubscribeOptions, consumer_name: str | None
 ) -> tuple[Topic, Subscription, AttachedConsumer]:
-    """Attach a consumer as asked; topic, subscription and consumer.
+    """Attach a consumer; return topic, subscription and consumer.
 
     Raises:
         TopicNotFound, InvalidName, InvalidValue
@@ -79,54 +83,60 @@ def attach(
         ObjectHeld: the type would change while acknowledgements are pending.
     """
 
+    def end_owned(batch: WriteBatch, lease: int) -> None:
+        reaper.end_owned(batch, coordinator, lease, connection.owner)
+
     def join_or_create(batch: WriteBatch) -> tuple[Topic, Subscription, AttachedConsumer]:
-        topic = topics.get(batch, ask.topic)
-        mine = subscriptions.find(batch, topic, ask.name)
-        if mine is None:
-            mine = create(batch, topic, ask)
+        topic = topics.get(batch, options.topic)
+        subscription = subscriptions.find(batch, topic, options.name)
+        if subscription is None:
+            subscription = create(batch, topic, options)
         else:
-            _join(batch, coordinator, connection, topic, mine, ask)
+            _join(batch, topic, subscription, options, end_owned)
         lease = connection.lease(batch)
-        attached = subscriptions.attach(batch, mine, consumer_name, lease, connection.owner)
-        return topic, mine, attached
+        attached = subscriptions.attach(batch, subscription, consumer_name, lease, connection.owner)
+        return topic, subscription, attached
 
     return connection.write(join_or_create)
 
 
-def create(batch: WriteBatch, topic: Topic, ask: SubscribeOptions) -> Subscription:
-    """A new subscription as asked, with nobody attached.
+def create(batch: WriteBatch, topic: Topic, options: SubscribeOptions) -> Subscription:
+    """Create a subscription without consumers.
 
     Raises:
         AlreadyExists, InvalidName, InvalidValue
     """
-    level = ask.level or IsolationLevel.READ_COMMITTED
-    after, inside = subscription_start(state.load(batch, topic.topic_id), ask.start, level)
-    dead_letter.check_policy(topic, ask.name, ask.dead_letter_topic, ask.max_redeliver_count)
-    return subscriptions.create(
-        batch, topic, ask.name, ask.type or SubscriptionType.EXCLUSIVE, level, after, inside,
-        ask.dead_letter_topic, ask.max_redeliver_count, ask.on_open or OnOpen.BLOCK,
-    )  # fmt: skip
+    mode, dead_letters = options.mode, options.dead_letters
+    level = mode.level or IsolationLevel.READ_COMMITTED
+    after, inside = subscription_start(states.load(batch, topic.topic_id), options.start, level)
+    dead_letter.check_policy(topic, options.name, dead_letters.topic, dead_letters.max_redeliver_count)
+    subscription = Subscription(topic.topic_id, options.name)
+    subscription.type = mode.type or SubscriptionType.EXCLUSIVE
+    subscription.level, subscription.on_open = level, mode.on_open or OnOpen.BLOCK
+    subscription.dead_letter_topic = dead_letters.topic
+    subscription.max_redeliver_count = dead_letters.max_redeliver_count
+    subscription.start = after
+    subscriptions.create(batch, topic, subscription, inside)
+    return subscription
 
 
 def _join(
     batch: WriteBatch,
-    coordinator: Coordinator,
-    connection: Connection,
     topic: Topic,
-    mine: Subscription,
-    ask: SubscribeOptions,
+    subscription: Subscription,
+    options: SubscribeOptions,
+    end_owned: Callable[[WriteBatch, int], None],
 ) -> None:
-    """See that a consumer that asks this may join, and change the subscription as far as it may be."""
-    living = subscriptions.sweep(
-        batch, mine, lambda within, lease: reaper.end_owned(within, coordinator, lease, connection.owner)
+    """Check that a consumer with these options may join, and change the subscription as far as the rules allow."""
+    living = subscriptions.sweep(batch, subscription, end_owned)
+    subscriptions.check_mode(topic, subscription, living, options.mode)
+    update.update(OpenSubscription(batch, subscription), options.mode)
+    dead_letters = options.dead_letters
+    if dead_letters.topic is not None:
+        subscription.dead_letter_topic = dead_letters.topic
+    if dead_letters.max_redeliver_count is not None:
+        subscription.max_redeliver_count = dead_letters.max_redeliver_count
+    dead_letter.check_policy(
+        topic, subscription.name, subscription.dead_letter_topic, subscription.max_redeliver_count
     )
-    cursor = cursors.load(batch, mine.subscription_id)
-    subscriptions.check_mode(topic, mine, living, ask.type, ask.level, ask.on_open)
-    update.update(batch, mine, cursor, ask.type, ask.level, ask.on_open)
-    if ask.dead_letter_topic is not None:
-        mine.dead_letter_topic = ask.dead_letter_topic
-    if ask.max_redeliver_count is not None:
-        mine.max_redeliver_count = ask.max_redeliver_count
-    dead_letter.check_policy(topic, mine.name, mine.dead_letter_topic, mine.max_redeliver_count)
-    subscriptions.save(batch, mine)
-    cursors.save(batch, mine.subscription_id, cursor)
+    subscriptions.save(batch, subscription)

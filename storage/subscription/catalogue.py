@@ -1,7 +1,7 @@
 """The catalogue of subscriptions and their consumers: create, find, attach, change.
 
 The type and the isolation level belong to the subscription and are fixed while consumers are attached. A consumer is
-attached while the lease of its process is held; a dead one is found by whoever attaches, dispatches or waits next.
+attached while the lease of its process is held; the next process that attaches, dispatches or waits finds a dead one.
 """
 
 from __future__ import annotations
@@ -10,75 +10,17 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 
 from storage.disk.codec import key1, key2, pack, unpack
-from storage.disk.schema import ACKS, AWAITED, CONSUMERS, CURSORS, DELIVERIES, HELD, PENDING, SUBSCRIPTIONS
+from storage.disk.schema import ACKS, AWAITED, CONSUMERS, DELIVERIES, HELD, PENDING, SUBSCRIPTIONS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, SubscriptionBusy, SubscriptionNotFound
 from storage.process.identity import ProcessIdentity, is_stopped
-from storage.subscription import cursor as cursors, delivery as deliveries
-from storage.subscription.cursor import Cursor
-from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType, bound, check_on_open
+from storage.subscription import cursor as cursors
+from storage.subscription.isolation import SubscriptionMode, SubscriptionType, check_on_open
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.subscription import Subscription
 from storage.topic.catalogue import Topic
-from storage.topic.state import TopicState
 from storage.values.names import check_name
-from storage.values.position import MessageId
-
-
-class Subscription:
-    """The record of a subscription.
-
-    Attributes:
-        on_open: what open transactions do to it; part of the isolation level.
-        dead_letter_topic, max_redeliver_count: where a message goes that was redelivered so often; None: nowhere.
-        start: where its cursor began; what lies before was never its backlog.
-    """
-
-    __slots__ = (
-        "created_ms", "dead_letter_topic", "level", "max_redeliver_count", "name", "on_open", "start",
-        "subscription_id", "topic_id", "type",
-    )  # fmt: skip
-
-    def __init__(self, topic_id: int, name: str, subscription_id: int) -> None:
-        self.topic_id = topic_id
-        self.name = name
-        self.subscription_id = subscription_id
-        self.type = SubscriptionType.EXCLUSIVE
-        self.level = IsolationLevel.READ_COMMITTED
-        self.on_open = OnOpen.BLOCK
-        self.created_ms = 0
-        self.dead_letter_topic: str | None = None
-        self.max_redeliver_count: int | None = None
-        self.start: tuple[int, int] = (0, -1)
-
-    @property
-    def skips(self) -> bool:
-        """READ_COMMITTED that passes over open transactions."""
-        return self.on_open is OnOpen.SKIP
-
-    @property
-    def keeps_keys(self) -> bool:
-        return self.type is SubscriptionType.KEY_SHARED
-
-    def bound(self, head: TopicState) -> tuple[int, int]:
-        """The last position that it may be handed."""
-        return bound(self.level, head.max_read, head.last_confirmed, self.on_open)
-
-    def encode(self) -> bytes:
-        return pack(
-            [
-                self.subscription_id, self.type.value, self.level.value, self.on_open.value, self.created_ms,
-                self.dead_letter_topic, self.max_redeliver_count, self.start,
-            ]
-        )  # fmt: skip
-
-    @classmethod
-    def decode(cls, key: bytes, payload: memoryview) -> Subscription:
-        fields = unpack(payload)
-        found = cls(int.from_bytes(key[:8], "big"), key[8:].decode("ascii"), fields[0])
-        found.type, found.level = SubscriptionType(fields[1]), IsolationLevel(fields[2])
-        found.on_open, found.created_ms = OnOpen(fields[3]), fields[4]
-        found.dead_letter_topic, found.max_redeliver_count = fields[5:7]
-        found.start = tuple(fields[7])
-        return found
+from storage.values.position import MessageId, Position
 
 
 class AttachedConsumer:
@@ -101,7 +43,7 @@ class AttachedConsumer:
 
 
 def find(view: ReadView, topic: Topic, name: str) -> Subscription | None:
-    """The subscription of that name, or None."""
+    """Find the subscription of a name, or None."""
     check_name("subscription name", name)
     key = key1(topic.topic_id) + name.encode("ascii")
     payload = view.get(SUBSCRIPTIONS, key)
@@ -110,11 +52,11 @@ def find(view: ReadView, topic: Topic, name: str) -> Subscription | None:
 
 def get(view: ReadView, topic: Topic, name: str) -> Subscription:
     """Raises:
-    SubscriptionNotFound: with the names there are.
+    SubscriptionNotFound: naming the subscriptions of the topic.
     """
-    found = find(view, topic, name)
-    if found is None:
-        names = ", ".join(each.name for each in every(view, topic.topic_id))
+    subscription = find(view, topic, name)
+    if subscription is None:
+        names = ", ".join(member.name for member in every(view, topic.topic_id))
         hint = f"It has {names}." if names else "It has none: `txnctl subscriptions create` makes one."
         raise SubscriptionNotFound(
             f"topic {topic.name} has no subscription {name}",
@@ -122,11 +64,11 @@ def get(view: ReadView, topic: Topic, name: str) -> Subscription:
             topic=topic.full_name,
             subscription=name,
         )
-    return found
+    return subscription
 
 
 def every(view: ReadView, topic_id: int) -> Iterator[Subscription]:
-    """The subscriptions of a topic by name."""
+    """Yield the subscriptions of a topic by name."""
     for key, payload in view.scan(SUBSCRIPTIONS, key1(topic_id)):
         yield Subscription.decode(key, payload)
 
@@ -139,54 +81,43 @@ def save(batch: WriteBatch, subscription: Subscription) -> None:
 
 
 def create(
-    batch: WriteBatch,
-    topic: Topic,
-    name: str,
-    type_: SubscriptionType,
-    level: IsolationLevel,
-    start: tuple[int, int],
-    inside: MessageId | None = None,
-    dead_letter_topic: str | None = None,
-    max_redeliver_count: int | None = None,
-    on_open: OnOpen = OnOpen.BLOCK,
-) -> Subscription:
-    """A new subscription whose backlog begins after `start`, or at the message `inside` of the entry that follows.
+    batch: WriteBatch, topic: Topic, subscription: Subscription, inside: MessageId | None = None
+) -> None:
+    """Write a new subscription, whose backlog begins after its start, and give the subscription an id.
+
+    Args:
+        inside: the message at which the backlog begins, if it lies inside the entry that follows the start.
 
     Raises:
         AlreadyExists, InvalidName
         InvalidValue: the type or level does not go with `on_open`.
     """
-    check_on_open(type_, level, on_open)
+    name = subscription.name
+    check_on_open(subscription.type, subscription.level, subscription.on_open)
     if find(batch, topic, name) is not None:
         raise AlreadyExists(
             f"topic {topic.name} has a subscription {name} already", topic=topic.full_name, subscription=name
         )
     batch.superblock.last_subscription += 1
-    made = Subscription(topic.topic_id, name, batch.superblock.last_subscription)
-    made.type, made.level, made.start, made.created_ms = type_, level, start, batch.now_ms
-    made.dead_letter_topic, made.max_redeliver_count, made.on_open = (
-        dead_letter_topic,
-        max_redeliver_count,
-        on_open,
-    )
-    save(batch, made)
-    cursor = Cursor(start)
+    subscription.subscription_id = batch.superblock.last_subscription
+    subscription.created_ms = batch.now_ms
+    save(batch, subscription)
+    cursors.create(batch, subscription.subscription_id, subscription.start)
     if inside is not None:
-        cursors.begin_inside(batch, topic.topic_id, made.subscription_id, cursor, inside)
-    cursors.save(batch, made.subscription_id, cursor)
-    return made
+        OpenSubscription(batch, subscription).acks.begin_inside(inside)
 
 
 def delete(batch: WriteBatch, subscription: Subscription) -> None:
-    """Remove the subscription and all it knows. Nothing of it may be pending, nobody attached."""
+    """Remove a subscription with all records. No acknowledgement may be pending, no consumer attached."""
     prefix = key1(subscription.subscription_id)
     batch.delete(SUBSCRIPTIONS, key1(subscription.topic_id) + subscription.name.encode("ascii"))
-    for database in (CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING):
+    cursors.delete(batch, subscription.subscription_id)
+    for database in (ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS, PENDING):
         batch.delete_prefix(database, prefix)
 
 
 def consumers(view: ReadView, subscription_id: int) -> list[AttachedConsumer]:
-    """Recorded consumers, in the order in which they attached; dead ones that nobody noticed yet included."""
+    """The recorded consumers in the order of attachment, dead ones that are not yet removed included."""
     return [
         AttachedConsumer(int.from_bytes(key[8:], "big"), *unpack(payload)[:4])
         for key, payload in view.scan(CONSUMERS, key1(subscription_id))
@@ -196,21 +127,20 @@ def consumers(view: ReadView, subscription_id: int) -> list[AttachedConsumer]:
 def sweep(
     batch: WriteBatch, subscription: Subscription, end_owned: Callable[[WriteBatch, int], None]
 ) -> list[AttachedConsumer]:
-    """Take what dead consumers held; the living ones. The cursor must be loaded after it.
+    """Remove dead consumers and free their messages; return the living consumers.
 
     Args:
-        end_owned: ends the transactions of a dead owner's lease, so that what was pending in them is free as well.
+        end_owned: ends the transactions of a dead owner's lease, so that messages pending in them are free as well.
     """
     attached = consumers(batch, subscription.subscription_id)
-    living = [each for each in attached if batch.lock_file.leases.is_held(each.lease)]
-    dead = [each for each in attached if each not in living]
-    for lease in {each.lease for each in dead}:
+    living = [consumer for consumer in attached if batch.lock_file.leases.is_held(consumer.lease)]
+    dead = [consumer for consumer in attached if consumer not in living]
+    for lease in {consumer.lease for consumer in dead}:
         end_owned(batch, lease)
     if dead:
-        cursor = cursors.load(batch, subscription.subscription_id)
-        for each in dead:
-            detach(batch, subscription, cursor, each.consumer_id, {})
-        cursors.save(batch, subscription.subscription_id, cursor)
+        opened = OpenSubscription(batch, subscription)
+        for consumer in dead:
+            detach(opened, consumer.consumer_id, {})
     return living
 
 
@@ -232,16 +162,14 @@ def attach(
     return consumer
 
 
-def detach(
-    batch: WriteBatch,
-    subscription: Subscription,
-    cursor: Cursor,
-    consumer_id: int,
-    untouched: dict[tuple[int, int], int],
-) -> int:
-    """Remove a consumer and release what it held; how many messages. The caller saves the cursor."""
-    batch.delete(CONSUMERS, key2(subscription.subscription_id, consumer_id))
-    return deliveries.release(batch, subscription.subscription_id, cursor, consumer_id, untouched)
+def detach(opened: OpenSubscription[WriteBatch], consumer_id: int, untouched: dict[Position, int]) -> int:
+    """Remove a consumer and free the messages in flight there; return the number of messages.
+
+    Args:
+        untouched: by entry, the messages that the consumer never gave to its application.
+    """
+    opened.view.delete(CONSUMERS, key2(opened.subscription_id, consumer_id))
+    return opened.deliveries.release(consumer_id, untouched)
 
 
 def is_attached(view: ReadView, subscription_id: int, consumer_id: int) -> bool:
@@ -251,7 +179,7 @@ def is_attached(view: ReadView, subscription_id: int, consumer_id: int) -> bool:
 
 def check_alone(topic: Topic, subscription: Subscription, living: list[AttachedConsumer]) -> None:
     """Raises:
-    SubscriptionBusy: consumers are attached, which are named.
+    SubscriptionBusy: naming the consumers that are attached.
     """
     if living:
         raise SubscriptionBusy(
@@ -260,40 +188,35 @@ def check_alone(topic: Topic, subscription: Subscription, living: list[AttachedC
             hint=f"Close them, or `txnctl subscriptions evict {topic.name} {subscription.name}`.",
             topic=topic.full_name,
             subscription=subscription.name,
-            attached=[each.name for each in living],
+            attached=[member.name for member in living],
         )
 
 
 def check_mode(
-    topic: Topic,
-    subscription: Subscription,
-    living: list[AttachedConsumer],
-    type_: SubscriptionType | None,
-    level: IsolationLevel | None,
-    on_open: OnOpen | None = None,
+    topic: Topic, subscription: Subscription, living: list[AttachedConsumer], asked: SubscriptionMode
 ) -> None:
-    """That a consumer asking for this type, level and on-open may join those attached.
+    """Check that a consumer asking for this type, level and on-open may join the attached consumers.
 
     Raises:
-        SubscriptionBusy: naming both, and who is attached.
+        SubscriptionBusy: naming both values, and the attached consumers.
     """
     if not living:
         return
-    who = ", ".join(f"{each.name} ({each.owner})" for each in living[:3])
+    who = ", ".join(f"{consumer.name} ({consumer.owner})" for consumer in living[:3])
     details = {
         "topic": topic.full_name,
         "subscription": subscription.name,
-        "attached": [each.name for each in living],
+        "attached": [consumer.name for consumer in living],
     }
-    asked: tuple[tuple[str, Enum | None, Enum], ...] = (
-        ("type", type_, subscription.type),
-        ("isolation level", level, subscription.level),
-        ("on-open", on_open, subscription.on_open),
+    compared: tuple[tuple[str, Enum | None, Enum], ...] = (
+        ("type", asked.type, subscription.type),
+        ("isolation level", asked.level, subscription.level),
+        ("on-open", asked.on_open, subscription.on_open),
     )
-    for word, wanted, has in asked:
-        if wanted is not None and wanted is not has:
+    for word, value, has in compared:
+        if value is not None and value is not has:
             raise SubscriptionBusy(
-                f"subscription {subscription.name} of {topic.name} has {word} {has.value}, not {wanted.value}, "
+                f"subscription {subscription.name} of {topic.name} has {word} {has.value}, not {value.value}, "
                 f"which cannot change while {who} is attached",
                 hint=f"Ask for {has.value}, or close the consumers first.",
                 **details,
@@ -311,7 +234,7 @@ def _stopped(living: list[AttachedConsumer]) -> str:
 
 
 def _way_in(topic: Topic, subscription: Subscription, living: list[AttachedConsumer]) -> str:
-    """What to do about the one consumer of an Exclusive subscription."""
+    """The hint about the one consumer of an Exclusive subscription."""
     if not _stopped(living):
         return "Wait until it is closed, or use a Shared, Key_Shared or Failover subscription."
     evict = f"txnctl subscriptions evict {topic.name} {subscription.name} {living[0].name}"

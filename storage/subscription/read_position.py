@@ -5,12 +5,10 @@ from __future__ import annotations
 from storage.errors import InvalidPosition
 from storage.subscription.isolation import IsolationLevel, bound
 from storage.topic.state import TopicState
-from storage.values.position import EARLIEST, Extreme, MessageId, Position
+from storage.values.position import EARLIEST, Extreme, MessageId, Position, Start
 
 
-def start_after(
-    head: TopicState, start: Position | MessageId | Extreme, level: IsolationLevel
-) -> tuple[int, int]:
+def start_after(state: TopicState, start: Start, level: IsolationLevel) -> Position:
     """The position after which reading begins.
 
     `latest` is just after maxReadPosition at READ_COMMITTED, so that a new subscriber misses nothing that commits
@@ -22,17 +20,17 @@ def start_after(
         raise InvalidPosition(f"{start} lies in no topic")
     if isinstance(start, Extreme):
         if start is EARLIEST:
-            return (head.first_ledger, -1)
-        return tuple(bound(level, head.max_read, head.last_confirmed))  # type: ignore[return-value]
-    return (start.ledger_id, max(start.entry_id, 0) - 1)
+            return Position(state.first_ledger, -1)
+        return bound(level, state.max_read, state.last_confirmed)
+    return Position(start.ledger_id, max(start.entry_id, 0) - 1)
 
 
 def subscription_start(
-    head: TopicState, start: Position | MessageId | Extreme, level: IsolationLevel
-) -> tuple[tuple[int, int], MessageId | None]:
-    """Where a subscription starts: after which position, and at which message if that lies inside a batch.
+    state: TopicState, start: Start, level: IsolationLevel
+) -> tuple[Position, MessageId | None]:
+    """The position after which a subscription starts, and the first message if that lies inside a batch.
 
-    It lies within the topic, so that whatever is sent later is in the subscription's backlog.
+    The position lies within the topic, so that every later message is in the subscription's backlog.
     """
-    after = max(min(start_after(head, start, level), head.last_confirmed), (head.first_ledger, -1))
+    after = max(min(start_after(state, start, level), state.last_confirmed), Position(state.first_ledger, -1))
     return after, start if isinstance(start, MessageId) and start.batch_index > 0 else None

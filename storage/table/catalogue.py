@@ -1,7 +1,7 @@
 """The catalogue of tables: create, find, list, delete.
 
-A table's id is new with every creation. Deleting removes the name at once; rows and versions are purged after it in
-bounded steps, which anybody may finish.
+A table's id is new with every creation. Deleting removes the name at once; rows and versions are purged afterwards in
+bounded steps, which any process may finish.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from storage.disk.schema import (
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, TableNotFound
 from storage.limits import GC_STEP_RECORDS, WRITE_BYTES_TARGET
-from storage.table import row as rows, state
-from storage.table.state import TableState
+from storage.table import row as rows, state as states
 from storage.values.names import check_name
 
 
 class TableEntry:
-    """A table as found in the catalogue."""
+    """A table in the catalogue."""
 
     __slots__ = ("created_ms", "name", "properties", "table_id")
 
@@ -43,7 +42,7 @@ class TableEntry:
 
 
 def find(view: ReadView, name: str) -> TableEntry | None:
-    """The table of that name, or None.
+    """Find the table of a name, or None.
 
     Raises:
         InvalidName
@@ -53,10 +52,10 @@ def find(view: ReadView, name: str) -> TableEntry | None:
 
 
 def get(view: ReadView, name: str) -> TableEntry:
-    """The table of that name.
+    """Find the table of a name.
 
     Raises:
-        TableNotFound: with near names where there are some.
+        TableNotFound: with near names if there are any.
         InvalidName
     """
     table = find(view, name)
@@ -67,9 +66,9 @@ def get(view: ReadView, name: str) -> TableEntry:
 
 def check_exists(view: ReadView, table: TableEntry) -> None:
     """Raises:
-    TableNotFound: it was deleted since the handle was made.
+    TableNotFound: the table was deleted since the handle was made.
     """
-    if not view.has(HEADS, state.key_of(table.table_id)):
+    if not view.has(HEADS, states.key_of(table.table_id)):
         raise TableNotFound(f"table {table.name} was deleted", table=table.name)
 
 
@@ -82,13 +81,13 @@ def _not_found(view: ReadView, name: str) -> TableNotFound:
 
 
 def every(view: ReadView) -> Iterator[TableEntry]:
-    """All tables by name."""
+    """Yield all tables by name."""
     for key, payload in view.scan(TABLES):
         yield TableEntry(key.decode("ascii"), *unpack(payload)[:3])
 
 
 def create(batch: WriteBatch, name: str, properties: dict[str, str] | None = None) -> TableEntry:
-    """A new, empty table.
+    """Create an empty table.
 
     Raises:
         AlreadyExists, InvalidName
@@ -99,14 +98,14 @@ def create(batch: WriteBatch, name: str, properties: dict[str, str] | None = Non
     table = TableEntry(name, batch.superblock.last_table, batch.now_ms, properties or {})
     fields = [table.table_id, table.created_ms, table.properties]
     batch.put(TABLES, name.encode("ascii"), pack(fields))
-    state.save(batch, table.table_id, TableState())
+    states.create(batch, table.table_id)
     return table
 
 
 def holders(view: ReadView, table_id: int) -> list[int]:
     """The open transactions with write intents in a table."""
-    found = (int.from_bytes(key[8:], "big") for key in view.keys(TXN_DEADLINES))
-    return sorted(txn for txn in found if _has_intents(view, txn, table_id))
+    open_txns = (int.from_bytes(key[8:], "big") for key in view.keys(TXN_DEADLINES))
+    return sorted(txn for txn in open_txns if _has_intents(view, txn, table_id))
 
 
 def _has_intents(view: ReadView, txn: int, table_id: int) -> bool:
@@ -114,28 +113,28 @@ def _has_intents(view: ReadView, txn: int, table_id: int) -> bool:
 
 
 def delete(batch: WriteBatch, table: TableEntry) -> None:
-    """Remove the name and the head; `purge_step` removes the rest. No open transaction may hold intents any more."""
+    """Remove name and state; `purge_step` removes the rest. No open transaction may hold intents any more."""
     assert not holders(batch, table.table_id), "no open transaction holds a table that is deleted"
     batch.delete(TABLES, table.name.encode("ascii"))
-    batch.delete(HEADS, state.key_of(table.table_id))
+    states.delete(batch, table.table_id)
     batch.put(TABLE_PURGES, key1(table.table_id), b"")
 
 
 def purge_step(batch: WriteBatch) -> bool:
-    """Remove some of what deleted tables left; whether there is more to do."""
-    found = batch.first(TABLE_PURGES, b"", b"\0")
-    if found is None:
+    """Remove some records of deleted tables; whether more are left to remove."""
+    purge = batch.first(TABLE_PURGES, b"", b"\0")
+    if purge is None:
         return False
-    prefix, room = found[0], GC_STEP_RECORDS
+    prefix, room = purge[0], GC_STEP_RECORDS
     table_id = U64.unpack(prefix)[0]
-    found_rows = list(_some(batch, ROWS, prefix, room))
-    for key, payload in found_rows:
+    purged_rows = list(_step_records(batch, ROWS, prefix, room))
+    for key, payload in purged_rows:
         intent = rows.decode(key, payload).intent
         if intent is not None:
             batch.delete(TXN_KEYS, key2(intent.txn, table_id) + key[8:])
         batch.delete(ROWS, key)
-    if not found_rows:
-        versions = [key for key, _ in _some(batch, VERSIONS, prefix, room)]
+    if not purged_rows:
+        versions = [key for key, _ in _step_records(batch, VERSIONS, prefix, room)]
         for key in versions:
             batch.delete(VERSIONS, key)
         if not versions:
@@ -144,13 +143,13 @@ def purge_step(batch: WriteBatch) -> bool:
     return True
 
 
-def _some(
+def _step_records(
     view: ReadView, database: Database, prefix: bytes, limit: int
 ) -> Iterator[tuple[bytes, memoryview]]:
-    """Records of a table, as many as one store transaction removes."""
+    """Yield records of a table, as many as one store transaction removes."""
     room = WRITE_BYTES_TARGET
-    for count, found in enumerate(view.scan(database, prefix)):
+    for count, record in enumerate(view.scan(database, prefix)):
         if count == limit or room <= 0:
             return
-        room -= len(found[1])
-        yield found
+        room -= len(record[1])
+        yield record

@@ -1,4 +1,4 @@
-"""A table's head: the counters that change with its records. Every one equals a recount (invariant 23)."""
+"""The state of a table: the counters that change with the table's records. Each equals a recount (invariant 23)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from storage.disk.codec import key1
 from storage.disk.schema import HEADS
 from storage.disk.view import ReadView, WriteBatch
 
-_HEAD = Struct(">QQQQ")
+_STATE = Struct(">QQQQ")
 _TABLE = 1 << 63
 
 
@@ -17,9 +17,9 @@ class TableState:
 
     Attributes:
         keys: rows whose finalised version is a value.
-        rows: records, those of deleted keys and of mere intents included.
+        rows: records, including rows of deleted keys and of mere intents.
         versions: superseded versions that are kept.
-        intents: write intents that are not finalised, whatever became of their transactions.
+        intents: write intents that are not finalised, whether or not their transactions have ended.
     """
 
     __slots__ = ("intents", "keys", "rows", "versions")
@@ -33,19 +33,30 @@ class TableState:
     def fields(self) -> tuple[int, int, int, int]:
         return (self.keys, self.rows, self.versions, self.intents)
 
+    def encode(self) -> bytes:
+        assert min(self.fields()) >= 0 and self.keys <= self.rows, "counters count what is there"
+        return _STATE.pack(*self.fields())
+
+    @classmethod
+    def decode(cls, payload: memoryview) -> TableState:
+        return cls(*_STATE.unpack(payload))
+
 
 def key_of(table_id: int) -> bytes:
-    """Where a table's head is among those of topics."""
+    """The key of a table's state among the states of topics."""
     return key1(_TABLE | table_id)
 
 
 def find(view: ReadView, table_id: int) -> TableState | None:
-    """The head of a table, or None if it was deleted."""
-    payload = view.get(HEADS, key_of(table_id))
-    return None if payload is None else TableState(*_HEAD.unpack(payload))
+    """Find the state of a table, None if the table was deleted. A batch shares one object and writes its changes."""
+    return view.open(HEADS, key_of(table_id), TableState.decode)
 
 
-def save(batch: WriteBatch, table_id: int, head: TableState) -> None:
-    """Write the head of a table."""
-    assert min(head.fields()) >= 0 and head.keys <= head.rows, "counters count what is there"
-    batch.put(HEADS, key_of(table_id), _HEAD.pack(*head.fields()))
+def create(batch: WriteBatch, table_id: int) -> None:
+    """Write the state of a new table."""
+    batch.put(HEADS, key_of(table_id), TableState().encode())
+
+
+def delete(batch: WriteBatch, table_id: int) -> None:
+    """Remove the state of a table."""
+    batch.remove(HEADS, key_of(table_id))

@@ -1,8 +1,8 @@
-"""Writing in a transaction, within one batch: first everything is judged, then it is written.
+"""Write rows in a transaction, within one batch: first judge all keys, then write.
 
-A write is refused if its key, or a range over it, was read by a later transaction, or has a committed version at or
-after the writer's timestamp; these two are judged before any push (K2-3SI). Then every foreign intent in progress is a
-push. Only when all keys have passed is anything written, so that a refusal leaves the doom and nothing else.
+A write is refused if its key, or a range with the key, was read by a later transaction, or has a committed version at
+or after the writer's timestamp; both are judged before any push (K2-3SI). Then every foreign intent in progress is
+pushed. Rows are written only after all keys have passed, so that a refusal leaves nothing but the transaction's doom.
 
 Invariants: 12 (the check against the read cache and the write are one store transaction, and the gate keeps reads from
 being recorded meanwhile), 17, 18.
@@ -17,7 +17,7 @@ from storage.disk.view import DurableRefusal, ReadView, WriteBatch
 from storage.process.identity import ProcessIdentity
 from storage.table import conflict as conflicts, intent as intents, push, read, retention
 from storage.table.catalogue import TableEntry, check_exists
-from storage.table.conflict import Conflict
+from storage.table.conflict import DoomCause
 from storage.table.intent import RowWriter
 from storage.table.visibility import COMMITTED, OPEN, Row, StateOf, Version, newest
 from storage.txn import record as records
@@ -26,11 +26,11 @@ from storage.txn.record import TransactionRecord
 from storage.values.txn_state import AbortReason
 
 KEYS_SHOWN_MAX = 20
-"""Keys that the record of a transaction keeps where no intents of it tell them."""
+"""Keys that the record of a transaction keeps where no intents name them."""
 
 
 class Write:
-    """A key to be written; the value None deletes it."""
+    """A key to be written; the value None deletes the key."""
 
     __slots__ = ("key", "table", "table_id", "value")
 
@@ -42,32 +42,31 @@ class Write:
 
 
 class Writing:
-    """The writes of one transaction in one batch: `check` judges every key, then `place` or `commit` writes."""
+    """The writes of one transaction in one batch: `judge` passes every key, then `place` or `commit` writes."""
 
     def __init__(
         self,
         batch: WriteBatch,
         coordinator: Coordinator,
         record: TransactionRecord,
-        by: ProcessIdentity,
+        process: ProcessIdentity,
         writes: Sequence[Write],
     ) -> None:
         self._batch = batch
-        self._coordinator = coordinator
         self._record = record
-        self._by = by
+        self._arbiter = Arbiter(batch, coordinator, process)
         self._writes = writes
         self._writers: dict[int, RowWriter] = {}
         self._rows: list[tuple[Write, Row]] = []
         self._losers: list[tuple[TransactionRecord, Write]] = []
 
-    def check(self) -> None:
-        """Pass only if every key may be written. Nothing is changed but by a refusal.
+    def judge(self) -> None:
+        """Pass only if every key may be written. Only a refusal changes anything.
 
         Raises:
             WriteTooOld, LostConflict, RequestTooOld: the transaction is doomed, durably.
         """
-        check_window(self._batch, self._coordinator, self._record, self._by)
+        self._arbiter.check_window(self._record)
         look_up = read.state_of(self._batch)
         self._load()
         self._check_reads()
@@ -84,7 +83,7 @@ class Writing:
                 self._lose(write.table, write.key, holder)
 
     def place(self) -> None:
-        """Leave intents. The record is saved by the caller, with the rest of the batch."""
+        """Leave intents."""
         self._doom_losers()
         record, new = self._record, {write.table_id: 0 for write in self._writes}
         for write, judged in self._rows:
@@ -94,10 +93,9 @@ class Writing:
         for table_id, count in new.items():
             before = intents.count_of(self._batch, record.txn_id, table_id)
             intents.save_count(self._batch, record.txn_id, table_id, before + count)
-        self._finish()
 
     def commit(self) -> None:
-        """Write committed versions without intents: the transaction is decided in this batch, for all it touched."""
+        """Write committed versions without intents: the transaction is decided in this batch."""
         self._doom_losers()
         shown: dict[int, list[bytes]] = {}
         for write, judged in self._rows:
@@ -111,7 +109,6 @@ class Writing:
         self._record.written = [
             [table_id, len(keys), keys[:KEYS_SHOWN_MAX]] for table_id, keys in shown.items()
         ]
-        self._finish()
 
     def _load(self) -> None:
         self._rows = [(write, self._writer(write.table_id).load(write.key)) for write in self._writes]
@@ -119,10 +116,9 @@ class Writing:
     def _doom_losers(self) -> None:
         """Abort the holders of intents that lost the push."""
         for loser, write in self._losers:
-            doom_other(self._batch, self._coordinator, self._by, loser, self._record, write.table, write.key)
+            self._arbiter.doom_other(loser, self._record, write.table, write.key)
         if self._losers:
-            # Aborting finalises rows and counts them: nothing read before stays in the writers.
-            self._writers.clear()
+            # Aborting has finalised rows: read again.
             self._load()
         faults.reach("table.before_write")
 
@@ -132,16 +128,11 @@ class Writing:
             writer = self._writers[table_id] = RowWriter(self._batch, table_id)
         return writer
 
-    def _finish(self) -> None:
-        for writer in self._writers.values():
-            writer.finish()
-        self._writers.clear()
-
     def _version(self, write: Write) -> Version:
         return Version(self._record.timestamp, self._record.txn_id, write.value)
 
     def _own(self, writer: RowWriter, key: bytes, row: Row) -> Row:
-        """The row with no foreign intent: a decided one is finalised on the way."""
+        """The row without a foreign intent: an intent of a decided transaction is finalised on the way."""
         intent = row.intent
         if intent is None or intent.txn == self._record.txn_id:
             return row
@@ -153,138 +144,134 @@ class Writing:
 
     def _check_reads(self) -> None:
         batch, record, writes = self._batch, self._record, self._writes
-        cache, head, mine = batch.read_cache, batch.superblock, record.timestamp
-        if not head.read_generation:
+        cache, superblock, own_timestamp = batch.read_cache, batch.superblock, record.timestamp
+        if not superblock.read_generation:
             return
-        if not cache.is_valid(head):
-            cache.start_anew(head)
-        if mine < cache.watermark(head):
-            self._refuse(Conflict(conflicts.READ, writes[0].table, writes[0].key))
-        ranges = cache.ranges_after(mine)
+        if not cache.is_valid(superblock):
+            cache.start_anew(superblock)
+        if own_timestamp < cache.watermark(superblock):
+            self._refuse(DoomCause(conflicts.READ, writes[0].table, writes[0].key))
+        ranges = cache.ranges_after(own_timestamp)
         for write in writes:
             timestamp, txn = cache.reader_of(write.table_id, write.key)
-            if timestamp > mine:
-                self._refuse(Conflict(conflicts.READ, write.table, write.key, txn, timestamp))
+            if timestamp > own_timestamp:
+                self._refuse(DoomCause(conflicts.READ, write.table, write.key, txn, timestamp))
             for table_id, timestamp, txn, start, end in ranges:
                 if table_id == write.table_id and start <= write.key and (end is None or write.key < end):
-                    self._refuse(Conflict(conflicts.READ, write.table, write.key, txn, timestamp))
+                    self._refuse(DoomCause(conflicts.READ, write.table, write.key, txn, timestamp))
 
     def _check_versions(self, write: Write, row: Row, look_up: StateOf) -> None:
-        found = newest(row, self._record.txn_id, look_up)
-        if found is not None and found.version >= self._record.timestamp:
-            self._refuse(Conflict(conflicts.VERSION, write.table, write.key, found.txn, found.version))
+        version = newest(row, self._record.txn_id, look_up)
+        if version is not None and version.version >= self._record.timestamp:
+            self._refuse(DoomCause(conflicts.VERSION, write.table, write.key, version.txn, version.version))
 
-    def _refuse(self, conflict: Conflict) -> None:
-        doom(self._batch, self._coordinator, self._by, self._record, AbortReason.REFUSED_WRITE, conflict)
+    def _refuse(self, conflict: DoomCause) -> None:
+        self._arbiter.doom(self._record, AbortReason.REFUSED_WRITE, conflict)
         raise self._batch.refuse(conflicts.write_too_old(self._record, conflict))
 
     def _lose(self, table: str, key: bytes, winner: TransactionRecord) -> None:
-        conflict = Conflict(conflicts.HELD, table, key, winner.txn_id, winner.timestamp)
-        doom(self._batch, self._coordinator, self._by, self._record, AbortReason.LOST_CONFLICT, conflict)
-        raise self._batch.refuse(conflicts.lost(self._batch, self._record, conflict, winner))
+        raise self._arbiter.lose(self._record, winner, table, key)
 
 
-def survives(mine: TransactionRecord, other: TransactionRecord) -> bool:
+def survives(pusher: TransactionRecord, holder: TransactionRecord) -> bool:
     """Whether the first transaction wins a push against the second."""
-    return push.wins(mine.priority, mine.timestamp, other.priority, other.timestamp)
+    return push.wins(pusher.priority, pusher.timestamp, holder.priority, holder.timestamp)
 
 
-def doom(
-    batch: WriteBatch,
-    coordinator: Coordinator,
-    by: ProcessIdentity,
-    loser: TransactionRecord,
-    reason: AbortReason,
-    conflict: Conflict,
-) -> None:
-    """Abort a transaction over a conflict, completely, and remember why."""
-    coordinator.doom(batch, loser, reason, by, conflict.fields())
-    conflicts.note(batch, loser, conflict)
+class Arbiter:
+    """Aborts the losers of conflicts, within one batch.
 
-
-def doom_other(
-    batch: WriteBatch,
-    coordinator: Coordinator,
-    by: ProcessIdentity,
-    loser: TransactionRecord,
-    winner: TransactionRecord,
-    table: str,
-    key: bytes,
-) -> None:
-    """Abort the transaction that lost a push to another one."""
-    conflict = Conflict(conflicts.PUSH, table, key, winner.txn_id, winner.timestamp)
-    doom(batch, coordinator, by, loser, AbortReason.LOST_CONFLICT, conflict)
-
-
-def push_for_read(
-    batch: WriteBatch,
-    coordinator: Coordinator,
-    by: ProcessIdentity,
-    reader: TransactionRecord,
-    found: read.MustPush,
-    table: str,
-) -> None:
-    """A reader met an intent in progress: one of the two transactions is aborted. The reader then reads again.
-
-    Raises:
-        LostConflict: it was the reader.
+    Args:
+        process: the process to which the aborts are ascribed.
     """
-    holder = records.get(batch, found.txn)
-    if holder.state_code != OPEN:
-        return
-    if survives(reader, holder):
-        doom_other(batch, coordinator, by, holder, reader, table, found.key)
-        return
-    conflict = Conflict(conflicts.HELD, table, found.key, holder.txn_id, holder.timestamp)
-    doom(batch, coordinator, by, reader, AbortReason.LOST_CONFLICT, conflict)
-    raise batch.refuse(conflicts.lost(batch, reader, conflict, holder))
+
+    __slots__ = ("_batch", "_coordinator", "_process")
+
+    def __init__(self, batch: WriteBatch, coordinator: Coordinator, process: ProcessIdentity) -> None:
+        self._batch = batch
+        self._coordinator = coordinator
+        self._process = process
+
+    def doom(self, loser: TransactionRecord, reason: AbortReason, conflict: DoomCause) -> None:
+        """Abort a transaction over a conflict, completely, and remember the conflict."""
+        self._coordinator.doom(self._batch, loser, reason, self._process, conflict.fields())
+        conflicts.note(self._batch, loser, conflict)
+
+    def doom_other(self, loser: TransactionRecord, winner: TransactionRecord, table: str, key: bytes) -> None:
+        """Abort the holder of a key that lost a push."""
+        conflict = DoomCause(conflicts.PUSH, table, key, winner.txn_id, winner.timestamp)
+        self.doom(loser, AbortReason.LOST_CONFLICT, conflict)
+
+    def lose(
+        self, loser: TransactionRecord, winner: TransactionRecord, table: str, key: bytes
+    ) -> DurableRefusal:
+        """Abort the transaction that wanted a key of a stronger holder; return the refusal to raise."""
+        conflict = DoomCause(conflicts.HELD, table, key, winner.txn_id, winner.timestamp)
+        self.doom(loser, AbortReason.LOST_CONFLICT, conflict)
+        return self._batch.refuse(conflicts.lost(self._batch, loser, conflict, winner))
+
+    def push_for_read(self, reader: TransactionRecord, met: read.MustPush, table: str) -> None:
+        """Abort the reader or the holder of an intent in progress. A surviving reader then reads again.
+
+        Raises:
+            LostConflict: the reader lost.
+        """
+        holder = records.get(self._batch, met.txn)
+        if holder.state_code != OPEN:
+            return
+        if survives(reader, holder):
+            self.doom_other(holder, reader, table, met.key)
+            return
+        raise self.lose(reader, holder, table, met.key)
+
+    def check_window(self, record: TransactionRecord) -> None:
+        """Check that a transaction is not older than the kept versions.
+
+        Raises:
+            RequestTooOld: the transaction is doomed, durably.
+        """
+        if record.timestamp >= retention.window_start(self._batch):
+            return
+        why = "is older than the versions that are kept"
+        hint = "Begin a new one; `txnctl store config` shows how long versions are kept."
+        raise self._too_old(record, why, hint)
+
+    def begin_use(self, record: TransactionRecord) -> None:
+        """Note the first operation of a transaction on any table in its open record.
+
+        Raises:
+            RequestTooOld: the transaction has consumed a message newer than its own timestamp; it is doomed, durably.
+        """
+        if not record.uses_tables and record.consumed > record.timestamp:
+            why = (
+                "began before a message that it consumed was there to be read, so tables cannot be used in it"
+            )
+            hint = "Begin the transaction after receiving."
+            raise self._too_old(record, why, hint)
+        record.uses_tables = True
+
+    def _too_old(self, record: TransactionRecord, why: str, hint: str) -> DurableRefusal:
+        """Doom a transaction for its age; return the refusal to raise."""
+        self.doom(record, AbortReason.REFUSED_WRITE, DoomCause(conflicts.TOO_OLD, "", b""))
+        return self._batch.refuse(conflicts.too_old(record, why, hint))
 
 
 def check_window(
-    batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: ProcessIdentity
+    batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, process: ProcessIdentity
 ) -> None:
-    """See that a transaction is not older than what is kept.
-
-    Raises:
-        RequestTooOld: it is doomed, durably.
-    """
-    if record.timestamp >= retention.window_start(batch):
-        return
-    why = "is older than the versions that are kept"
-    hint = "Begin a new one; `txnctl store config` shows how long versions are kept."
-    raise _doomed_too_old(batch, coordinator, record, by, why, hint)
+    """See `Arbiter.check_window`."""
+    Arbiter(batch, coordinator, process).check_window(record)
 
 
 def begin_use(
-    batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: ProcessIdentity
+    batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, process: ProcessIdentity
 ) -> None:
-    """The first operation of a transaction on any table. The caller saves the record.
-
-    Raises:
-        RequestTooOld: it has consumed a message that is newer than itself; it is doomed, durably.
-    """
-    if not record.uses_tables and record.consumed > record.timestamp:
-        why = "began before a message that it consumed was there to be read, so tables cannot be used in it"
-        hint = "Begin the transaction after receiving."
-        raise _doomed_too_old(batch, coordinator, record, by, why, hint)
-    record.uses_tables = True
+    """See `Arbiter.begin_use`."""
+    Arbiter(batch, coordinator, process).begin_use(record)
 
 
-def _doomed_too_old(
-    batch: WriteBatch,
-    coordinator: Coordinator,
-    record: TransactionRecord,
-    by: ProcessIdentity,
-    why: str,
-    hint: str,
-) -> DurableRefusal:
-    """The refusal of a transaction that is doomed for its age."""
-    doom(batch, coordinator, by, record, AbortReason.REFUSED_WRITE, Conflict(conflicts.TOO_OLD, "", b""))
-    return batch.refuse(conflicts.too_old(record, why, hint))
-
-
-def commit_in(coordinator: Coordinator, batch: WriteBatch, txn_id: int, by: ProcessIdentity) -> Ended:
-    """Commit a transaction by its number; one that has used tables must not be older than the versions that are kept.
+def commit_in(coordinator: Coordinator, batch: WriteBatch, txn_id: int, process: ProcessIdentity) -> Ended:
+    """Commit a transaction by its number; after a use of tables it must not be older than the kept versions.
 
     Raises:
         RequestTooOld, TransactionNotFound, TransactionNotOpen, TransactionTimedOut, ProducerFenced
@@ -292,14 +279,14 @@ def commit_in(coordinator: Coordinator, batch: WriteBatch, txn_id: int, by: Proc
 
     def prepare(record: TransactionRecord) -> None:
         if record.uses_tables:
-            check_window(batch, coordinator, record, by)
+            check_window(batch, coordinator, record, process)
 
-    return coordinator.commit(batch, txn_id, by, prepare)
+    return coordinator.commit(batch, txn_id, process, prepare)
 
 
 def check_tables(view: ReadView, writes: Sequence[Write]) -> None:
     """Raises:
-    TableNotFound: the table of one of these writes was deleted.
+    TableNotFound: the table of a write was deleted.
     """
     for table_id, name in {write.table_id: write.table for write in writes}.items():
         check_exists(view, TableEntry(name, table_id, 0, {}))

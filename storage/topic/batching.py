@@ -1,4 +1,4 @@
-"""What an application sends, checked before the writer gate is entered, and how it is cut into entries and commits."""
+"""Batching: check messages before the writer gate is entered, and cut the messages into entries and commits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from storage.limits import (
 from storage.topic.entry import Columns, PackedColumns
 
 Commits = list[tuple[int, list[int]]]
-"""For each durable commit its first message, and where each of its entries ends."""
+"""For each durable commit the first message, and the end of each entry in the commit."""
 
 _PLAIN_TYPES = {bytes, type(None)}
 
@@ -29,7 +29,7 @@ def columns_of(
     properties: Sequence[dict[str, str] | None] | None,
     event_times: Sequence[int | None] | None,
 ) -> Columns:
-    """Checked columns.
+    """Check messages, and return their columns.
 
     Raises:
         InvalidValue, MessageTooLarge
@@ -54,8 +54,8 @@ def _checked_times(event_times: Sequence[int | None] | None) -> Sequence[int | N
 def _checked_properties(
     properties: Sequence[dict[str, str] | None] | None,
 ) -> Sequence[dict[str, str] | None] | None:
-    for each in properties or ():
-        _check_properties(each)
+    for pairs in properties or ():
+        _check_properties(pairs)
     return properties if properties is not None and any(properties) else None
 
 
@@ -86,7 +86,7 @@ def _check_properties(properties: Any) -> None:
 
 
 def sizes_of(columns: Columns) -> list[int]:
-    """Bytes of each message: value, key and properties.
+    """Return the bytes of each message: value, key and properties.
 
     Raises:
         MessageTooLarge
@@ -94,12 +94,12 @@ def sizes_of(columns: Columns) -> list[int]:
     values = columns.values
     try:
         sizes = list(map(len, values))  # type: ignore[arg-type]
-    except TypeError:  # there are tombstones among them
+    except TypeError:  # a tombstone has no length
         sizes = [len(value) if value is not None else 0 for value in values]
     if columns.keys is not None:
         sizes = [size + len(key or b"") for size, key in zip(sizes, columns.keys, strict=True)]
-    for index, each in enumerate(columns.properties or ()):
-        for name, value in (each or {}).items():
+    for index, pairs in enumerate(columns.properties or ()):
+        for name, value in (pairs or {}).items():
             sizes[index] += len(name.encode()) + len(value.encode())
     largest = max(sizes)
     if largest > MESSAGE_BYTES_MAX:
@@ -115,7 +115,7 @@ def sizes_of(columns: Columns) -> list[int]:
 
 def check_sequence_ids(ids: Sequence[int], count: int, has_name: bool) -> None:
     """Raises:
-    InvalidValue: they are no sequence ids, too few or many, or the producer has no name of its own.
+    InvalidValue: a value is no sequence id, the number of ids is wrong, or the application gave the producer no name.
     """
     if not has_name:
         raise InvalidValue(
@@ -124,13 +124,13 @@ def check_sequence_ids(ids: Sequence[int], count: int, has_name: bool) -> None:
         )
     if len(ids) != count:
         raise InvalidValue(f"{count} values came with {len(ids)} sequence ids")
-    for each in ids:
-        if type(each) is not int or not 0 <= each < 1 << 63:
-            raise InvalidValue(f"a sequence id is a whole number of 0 or more, not {each!r}")
+    for sequence_id in ids:
+        if type(sequence_id) is not int or not 0 <= sequence_id < 1 << 63:
+            raise InvalidValue(f"a sequence id is a whole number of 0 or more, not {sequence_id!r}")
 
 
 def commits_of(sizes: Sequence[int]) -> Commits:
-    """How to store messages of these sizes: for each durable commit its first, and where each of its entries ends."""
+    """Divide messages of given sizes into durable commits, and each commit into entries."""
     count = len(sizes)
     if sum(sizes) <= ENTRY_BYTES_TARGET and count <= ENTRY_MESSAGES_MAX:
         return [(0, [count])]
@@ -149,7 +149,7 @@ def commits_of(sizes: Sequence[int]) -> Commits:
 
 
 def entries_of(columns: Columns) -> list[PackedColumns]:
-    """The entries that these messages are stored in, packed for `Producer.send_packed`.
+    """Pack messages into the entries that will hold the messages, for `Producer.send_packed`.
 
     Raises:
         MessageTooLarge
@@ -163,10 +163,10 @@ def entries_of(columns: Columns) -> list[PackedColumns]:
 
 
 def unpacked(entry: PackedColumns) -> Columns:
-    """The columns of an entry that was packed elsewhere, checked as if they were sent here.
+    """Unpack the columns of an entry that a different process packed, and check all messages.
 
     Raises:
-        InvalidValue: it is no entry that `entries_of` makes.
+        InvalidValue: the entry is none that `entries_of` makes.
         MessageTooLarge
     """
     try:
@@ -174,7 +174,7 @@ def unpacked(entry: PackedColumns) -> Columns:
     except (ValueError, TypeError) as error:
         raise _not_packed(f"it does not unpack: {error}") from None
     are_columns = isinstance(fields, list) and len(fields) == 4 and isinstance(fields[0], list)
-    if not are_columns or not all(isinstance(each, list | None) for each in fields):
+    if not are_columns or not all(isinstance(field, list | None) for field in fields):
         raise _not_packed("it is not made of four columns")
     columns = columns_of(*fields)
     if columns.count != entry.count:
@@ -189,7 +189,7 @@ def _not_packed(why: str) -> InvalidValue:
 
 
 def packed_commits_of(entries: Sequence[PackedColumns]) -> Commits:
-    """How to store these entries: as `commits_of`."""
+    """Divide packed entries into durable commits, as `commits_of` divides messages."""
     commits: Commits = []
     stops: list[int] = []
     start = stop = in_commit = 0

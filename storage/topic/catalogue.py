@@ -1,8 +1,8 @@
 """The catalogue of topics: create, find, list, delete.
 
-A topic's id is new with every creation: the same name created again is another topic (its *incarnation*), but its
-ledger ids and its epoch go on counting. Deleting removes the name at once; what is large is
-purged after it in bounded steps, which anybody may finish.
+A topic's id is new with every creation: the same name created again is a new topic (a new *incarnation*), but ledger
+ids and epoch go on counting. Deleting removes the name at once; the large rest is purged afterwards in bounded steps,
+which any process may finish.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from storage.disk.codec import key1, pack, unpack
 from storage.disk.schema import (
     ABORTED,
     ENTRIES,
-    HEADS,
     LEDGERS,
     OWNERS,
     PRODUCERS,
@@ -28,7 +27,7 @@ from storage.disk.schema import (
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import AlreadyExists, InvalidValue, TopicNotFound
 from storage.limits import LEDGER_AGE_MAX_MS, LEDGER_BYTES_MAX, LEDGER_ENTRIES_MAX
-from storage.topic import state
+from storage.topic import state as states
 from storage.topic.state import TopicState
 from storage.values.names import full_topic_name, short_topic_name
 
@@ -37,7 +36,7 @@ PURGE_STEP = 5_000
 
 
 class Topic:
-    """A topic as found in the catalogue."""
+    """A topic in the catalogue."""
 
     __slots__ = ("created_ms", "full_name", "name", "properties", "topic_id")
 
@@ -50,7 +49,7 @@ class Topic:
 
 
 class LedgerLimits:
-    """When a topic's ledger rolls over: entries, bytes, age in ms."""
+    """The limits at which a topic's ledger rolls over: entries, bytes, age in ms."""
 
     __slots__ = ("age_max_ms", "bytes_max", "entries_max")
 
@@ -70,7 +69,7 @@ class LedgerLimits:
 
 
 def find(view: ReadView, name: str) -> Topic | None:
-    """The topic of that name, full or short, or None."""
+    """Find the topic of a name, full or short, or None."""
     full = full_topic_name(name)
     payload = view.get(TOPICS, full.encode("ascii"))
     if payload is None:
@@ -80,10 +79,10 @@ def find(view: ReadView, name: str) -> Topic | None:
 
 
 def get(view: ReadView, name: str) -> Topic:
-    """The topic of that name.
+    """Find the topic of a name.
 
     Raises:
-        TopicNotFound: with near names where there are some.
+        TopicNotFound: with near names if there are any.
     """
     topic = find(view, name)
     if topic is None:
@@ -110,7 +109,7 @@ def _not_found(view: ReadView, name: str) -> TopicNotFound:
 
 
 def every(view: ReadView) -> Iterator[Topic]:
-    """All topics by name."""
+    """Yield all topics by name."""
     for key, payload in view.scan(TOPICS):
         topic_id, created_ms, properties = unpack(payload)[:3]
         if topic_id:
@@ -120,7 +119,7 @@ def every(view: ReadView) -> Iterator[Topic]:
 def create(
     batch: WriteBatch, name: str, limits: LedgerLimits, properties: dict[str, str] | None = None
 ) -> Topic:
-    """A new, empty topic.
+    """Create an empty topic.
 
     Raises:
         AlreadyExists, InvalidName
@@ -136,15 +135,15 @@ def create(
     batch.superblock.last_topic += 1
     topic = Topic(full, batch.superblock.last_topic, batch.now_ms, properties or {})
     batch.put(TOPICS, key, pack([topic.topic_id, topic.created_ms, topic.properties, ledger_id, epoch]))
-    head = TopicState.new(
+    first_state = TopicState.new(
         ledger_id, epoch, topic.created_ms, (limits.entries_max, limits.bytes_max, limits.age_max_ms)
     )  # fmt: skip
-    state.save(batch, topic.topic_id, head)
+    states.create(batch, topic.topic_id, first_state)
     return topic
 
 
 def find_or_create(batch: WriteBatch, name: str) -> Topic:
-    """The topic of that name; a new one with the usual limits if it is missing.
+    """Find the topic of a name, or create a topic with the usual limits.
 
     Raises:
         InvalidName
@@ -152,22 +151,23 @@ def find_or_create(batch: WriteBatch, name: str) -> Topic:
     return find(batch, name) or create(batch, name, LedgerLimits())
 
 
-def delete(batch: WriteBatch, topic: Topic, head: TopicState) -> None:
-    """Remove the name and the head; `purge` removes the rest. Nothing may hold the topic any more."""
-    assert not head.open_txns, "no open transaction holds a topic that is deleted"
-    tombstone = [0, batch.now_ms, {}, head.ledger_id + 1, head.epoch]
+def delete(batch: WriteBatch, topic: Topic) -> None:
+    """Remove name and state; `purge_step` removes the rest. Nothing may hold the topic any more."""
+    state = states.load(batch, topic.topic_id)
+    assert not state.open_txns, "no open transaction holds a topic that is deleted"
+    tombstone = [0, batch.now_ms, {}, state.ledger_id + 1, state.epoch]
     batch.put(TOPICS, topic.full_name.encode("ascii"), pack(tombstone))
-    batch.delete(HEADS, key1(topic.topic_id))
+    states.delete(batch, topic.topic_id)
     batch.delete_prefix(PRODUCERS, key1(topic.topic_id))
     batch.put(PURGES, key1(topic.topic_id), b"")
 
 
 def purge_step(batch: WriteBatch) -> bool:
-    """Remove some of what deleted topics left; whether there is more to do."""
-    found = batch.first(PURGES, b"", b"\0")
-    if found is None:
+    """Remove some records of deleted topics; whether more are left to remove."""
+    purge = batch.first(PURGES, b"", b"\0")
+    if purge is None:
         return False
-    key, room = found[0], PURGE_STEP
+    key, room = purge[0], PURGE_STEP
     for database in (ENTRIES, LEDGERS, OWNERS, SEQUENCES, TXN_RUNS, ABORTED):
         room -= batch.delete_prefix(database, key, room)
         if room <= 0:

@@ -15,7 +15,7 @@ from zlib import crc32
 from storage.disk.codec import U64X3, corrupt, pack, unpack
 from storage.disk.schema import ENTRIES, ENTRY_HEADER_BYTES
 from storage.topic.message import Message
-from storage.values.position import MessageId, Position
+from storage.values.position import MessageId, Position, as_position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
@@ -29,11 +29,11 @@ ABORT_MARKER: Final = 2
 
 
 class Columns:
-    """What is sent in one entry: parallel columns, so that a batch costs no work a message.
+    """The messages of one entry as parallel columns, so that a batch costs no work per message.
 
     Attributes:
         values: bytes or None each, at least one.
-        keys, properties, event_times: a list as long as `values`, or None where no message has any.
+        keys, properties, event_times: a list as long as `values`, or None where no message has a value there.
     """
 
     __slots__ = ("event_times", "keys", "properties", "values")
@@ -53,7 +53,7 @@ class Columns:
         self.event_times = event_times
 
     def part(self, start: int, stop: int) -> Columns:
-        """Messages start to stop, stop excluded."""
+        """The messages start to stop, stop excluded."""
         if stop - start == len(self.values):
             return self
         return Columns(
@@ -65,18 +65,18 @@ class Columns:
 
     @classmethod
     def joined(cls, parts: Sequence[Columns]) -> Columns:
-        """The messages of all parts, in order."""
-        found: list[Any] = []
+        """Join the messages of all parts, in order."""
+        fields: list[Any] = []
         for name in cls._IN_ORDER:
             columns = [getattr(part, name) for part in parts]
             if all(column is None for column in columns):
-                found.append(None)
+                fields.append(None)
                 continue
             column: list[Any] = []
             for part, own in zip(parts, columns, strict=True):
                 column += own if own is not None else [None] * len(part.values)
-            found.append(column)
-        return cls(*found)
+            fields.append(column)
+        return cls(*fields)
 
     def pick(self, indexes: Sequence[int]) -> Columns:
         """The messages at these indexes."""
@@ -89,24 +89,24 @@ class Columns:
 
     @property
     def count(self) -> int:
-        """How many messages these are."""
+        """The number of messages."""
         return len(self.values)
 
     def body(self, producer_name: str, sequence: int | list[int]) -> bytes:
-        """The packed body; `sequence` is the first id, or every id where they do not follow each other."""
+        """Pack the body; `sequence` is the first id, or every id where the ids have gaps."""
         return pack([producer_name, sequence, self.values, self.keys, self.properties, self.event_times])
 
     def packed(self) -> PackedColumns:
-        """The columns alone, as a body holds them behind the producer's name and the sequence ids."""
+        """Pack the columns alone, as in a body behind the producer's name and the sequence ids."""
         return PackedColumns(self.count, pack([self.values, self.keys, self.properties, self.event_times]))
 
 
 class PackedColumns:
-    """The columns of one entry, packed before anybody knows who sends them: elsewhere, and maybe long before.
+    """The columns of one entry, packed before the producer is known, perhaps in a different process.
 
     Attributes:
         count: messages.
-        data: the four columns as `Columns.packed` packs them.
+        data: the four columns, packed by `Columns.packed`.
     """
 
     __slots__ = ("count", "data")
@@ -116,20 +116,20 @@ class PackedColumns:
         self.data = data
 
     def body(self, producer_name: str, sequence: int | list[int]) -> bytes:
-        """The packed body, equal to that of the columns: what is packed is copied, not packed again."""
+        """Make the packed body, equal to that of the columns: the packed columns are copied, not packed again."""
         return b"\x96" + pack([producer_name, sequence])[1:] + self.data[1:]
 
     def columns(self) -> Any:
-        """What it holds, unchecked: four fields if it was packed by `Columns.packed`.
+        """Unpack the columns, unchecked: four fields if `Columns.packed` has packed them.
 
         Raises:
-            ValueError, TypeError: it does not unpack.
+            ValueError, TypeError: the data do not unpack.
         """
         return unpack(self.data)
 
 
 class PackedEntries:
-    """Packed entries in a row, taken apart where one ends and the next begins."""
+    """Packed entries in a row, taken apart where an entry ends and the next begins."""
 
     __slots__ = ("_starts", "count")
 
@@ -143,19 +143,21 @@ class PackedEntries:
     def part(self, start: int, stop: int) -> PackedColumns:
         """The entry of the messages start to stop, stop excluded."""
         entry = self._starts[start]
-        assert entry.count == stop - start, "what is packed is not cut"
+        assert entry.count == stop - start, "packed entries are not cut"
         return entry
 
 
 class Entry:
-    """An entry read from a ledger. The body is checked and unpacked when first asked for.
+    """An entry read from a ledger. The body is checked and unpacked at the first use.
 
-    Whoever reads it for an isolation level sets `txn_state`: its transaction's state at that moment.
+    Attributes:
+        txn_state: the state of the entry's transaction when a reader of an isolation level took the entry, and set so
+            by that reader.
     """
 
     __slots__ = (
         "_body", "_columns", "bytes_before", "count", "entry_id", "epoch", "first_index", "key", "kind", "ledger_id",
-        "messages_before", "publish_time", "size", "timestamp", "txn", "txn_state",
+        "messages_before", "position", "publish_time", "size", "timestamp", "txn", "txn_state",
     )  # fmt: skip
 
     bytes_before: int
@@ -165,6 +167,7 @@ class Entry:
     kind: int
     ledger_id: int
     messages_before: int
+    position: Position
     publish_time: int
     timestamp: int
     txn: int
@@ -172,6 +175,7 @@ class Entry:
     def __init__(self, key: bytes, payload: memoryview) -> None:
         self.key = key
         _, self.ledger_id, self.entry_id = U64X3.unpack(key)
+        self.position = as_position((self.ledger_id, self.entry_id))
         (
             _, self.kind, _, self.count, self.txn, self.epoch, self.publish_time, self.timestamp,
             self.messages_before, self.bytes_before,
@@ -183,16 +187,12 @@ class Entry:
         self._columns: list[Any] | None = None
 
     @property
-    def position(self) -> Position:
-        return Position(self.ledger_id, self.entry_id)
-
-    @property
     def txn_id(self) -> TxnID | None:
         return TxnID(self.txn) if self.txn else None
 
     @property
     def messages_through(self) -> int:
-        """Messages of the topic up to and including this entry."""
+        """The number of messages of the topic up to and including this entry."""
         return self.messages_before + self.count
 
     def _unpacked(self) -> list[Any]:
@@ -205,8 +205,8 @@ class Entry:
                 raise corrupt(ENTRIES, self.key, "it holds another number of messages than it says")
         return self._columns
 
-    def check(self) -> None:
-        """Raises CorruptStore unless the body agrees with the header."""
+    def check_body(self) -> None:
+        """Raise CorruptStore unless the body agrees with the header."""
         if self.kind == MESSAGES:
             self._unpacked()
 
@@ -253,7 +253,7 @@ def encode(
     kind: int, count: int, txn: int, epoch: int, publish_ms: int, timestamp: int,
     messages_before: int, bytes_before: int, body: bytes,
 ) -> bytes:  # fmt: skip
-    """The payload of an entry record."""
+    """Make the payload of an entry record: one parameter for each field of the header, then the body."""
     header = HEADER.pack(
         crc32(body), kind, 0, count, txn, epoch, publish_ms, timestamp, messages_before, bytes_before
     )  # fmt: skip

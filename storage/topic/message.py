@@ -1,4 +1,4 @@
-"""A message as it is handed to a reader or consumer."""
+"""A message, as readers and consumers deliver messages."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 class Message:
-    """One message of an entry; what it holds is looked up there when asked for, so that a batch costs little."""
+    """A message of an entry. Fields are looked up in the entry at their use, so that a batch costs little."""
 
     __slots__ = ("entry", "index", "redelivery_count", "topic")
 
     entry: Entry
-    """What it was read from, and with which other messages."""
+    """The entry that contains the message."""
 
     index: int
-    """Its place in the entry."""
+    """The index of the message in the entry."""
 
     redelivery_count: int
-    """How often the subscription has handed it out before."""
+    """The number of deliveries by the subscription before this delivery."""
 
     def __init__(self, entry: Entry, index: int, topic: str, redelivery_count: int = 0) -> None:
         self.entry = entry
@@ -54,13 +54,13 @@ class Message:
 
     @property
     def event_time(self) -> int | None:
-        """Milliseconds since 1970 as the producer gave it."""
+        """Milliseconds since 1970, as given by the producer."""
         times = self.entry.event_times
         return times[self.index] if times else None
 
     @property
     def publish_time(self) -> int:
-        """Milliseconds since 1970 at which it was stored."""
+        """Milliseconds since 1970 at which the message was stored."""
         return self.entry.publish_time
 
     @property
@@ -73,21 +73,21 @@ class Message:
 
     @property
     def epoch(self) -> int:
-        """The topic epoch its producer carried; -1 if the topic had none."""
+        """The topic epoch of the producer; -1 if the topic had none."""
         return self.entry.epoch
 
     @property
     def txn_id(self) -> TxnID | None:
-        """The transaction it was sent in."""
+        """The transaction in which the message was sent, or None."""
         return self.entry.txn_id
 
     @property
     def txn_state(self) -> TransactionState | None:
-        """That transaction's state when the message was read."""
+        """The state of that transaction when the message was read."""
         return self.entry.txn_state
 
     def __eq__(self, other: object) -> bool:
-        """The same message, however often it was handed out."""
+        """The same message, however often delivered."""
         if not isinstance(other, Message):
             return NotImplemented
         return (self.topic, self.message_id) == (other.topic, other.message_id)

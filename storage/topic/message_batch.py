@@ -1,7 +1,7 @@
-"""Messages handed out together: a sequence that makes each message when it is asked for.
+"""Messages delivered together: a sequence that makes each message object at its use.
 
-Most of what a consumer of many small messages would spend is making objects; whoever wants the values alone takes
-`values`, and acknowledging a whole batch looks at none of its messages.
+A consumer of many small messages would spend most of the time on making objects. `values` makes none, and a whole
+batch is acknowledged without a look at single messages.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from storage.topic.message import Message
 
 if TYPE_CHECKING:
     from storage.topic.entry import Entry
+    from storage.values.position import Position
 
 
 class Piece:
-    """Messages of one entry: which, in order, and how often each was handed out before (0 where not named)."""
+    """Messages of one entry: their indexes in order, and the earlier deliveries of each (0 where not named)."""
 
     __slots__ = ("_messages", "entry", "indexes", "times")
 
@@ -27,12 +28,12 @@ class Piece:
         self._messages: int | None = None
 
     @property
-    def at(self) -> tuple[int, int]:
-        return (self.entry.ledger_id, self.entry.entry_id)
+    def at(self) -> Position:
+        return self.entry.position
 
     @property
     def messages(self) -> int:
-        """The set of its messages: bit i for message i of the entry."""
+        """The set of the messages: bit i for message i of the entry."""
         if self._messages is None:
             self._messages = self._set()
         return self._messages
@@ -50,12 +51,12 @@ class Piece:
         return int(digits, 2)
 
     def part(self, start: int, stop: int) -> Piece:
-        """Some of the messages, by their order here."""
+        """The messages start to stop of the piece, stop excluded."""
         return Piece(self.entry, self.indexes[start:stop], self.times)
 
 
 class MessageBatch(Sequence[Message]):
-    """What `Consumer.receive_batch` returns. It compares equal to a list of the same messages."""
+    """The result of `Consumer.receive_batch`. A batch compares equal to a list of the same messages."""
 
     __slots__ = ("_length", "_topic", "pieces")
 
@@ -66,14 +67,14 @@ class MessageBatch(Sequence[Message]):
 
     @property
     def values(self) -> list[bytes | None]:
-        """The values alone, in order: much faster than asking each message."""
-        found: list[bytes | None] = []
+        """The values alone, in order: much faster than `message.value` of each message."""
+        chosen: list[bytes | None] = []
         for piece in self.pieces:
             values = piece.entry.values
-            found += (
+            chosen += (
                 values if len(piece.indexes) == len(values) else [values[index] for index in piece.indexes]
             )
-        return found
+        return chosen
 
     def __len__(self) -> int:
         return self._length
@@ -96,12 +97,12 @@ class MessageBatch(Sequence[Message]):
             if step != 1:
                 raise ValueError("a batch is sliced without a step; make a list of it first")
             return MessageBatch(cut(self.pieces, start, stop), self._topic)
-        place = index + self._length if index < 0 else index
+        left = index + self._length if index < 0 else index
         for piece in self.pieces:
-            if 0 <= place < len(piece.indexes):
-                chosen = piece.indexes[place]
+            if 0 <= left < len(piece.indexes):
+                chosen = piece.indexes[left]
                 return piece.entry.message(chosen, self._topic, piece.times.get(chosen, 0))
-            place -= len(piece.indexes)
+            left -= len(piece.indexes)
         raise IndexError(f"the batch has {self._length} messages")
 
     def __eq__(self, other: object) -> bool:
@@ -122,15 +123,15 @@ class MessageBatch(Sequence[Message]):
 
 
 def cut(pieces: list[Piece], start: int, stop: int) -> list[Piece]:
-    """Messages start to stop, stop excluded, counted through all pieces."""
-    found = []
+    """Cut out the messages start to stop, stop excluded, counted through all pieces."""
+    cut_out = []
     for piece in pieces:
         count = len(piece.indexes)
         if start < count and stop > 0:
-            found.append(
+            cut_out.append(
                 piece if start <= 0 and stop >= count else piece.part(max(start, 0), min(stop, count))
             )
         start, stop = start - count, stop - count
         if stop <= 0:
             break
-    return found
+    return cut_out

@@ -1,4 +1,4 @@
-"""The head of a topic: all that an append changes, in one record, so that an append touches one record more.
+"""The state of a topic: all that an append changes, in one record, so that an append writes one record more.
 
 Invariant 1: max_read never moves backwards, and equals its formula. Invariant 23: every counter equals a recount.
 """
@@ -12,29 +12,29 @@ from storage.disk.codec import key1
 from storage.disk.schema import HEADS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TopicNotFound
-from storage.values.position import Position
+from storage.values.position import Position, as_position
 
-_HEAD = Struct(">QqQQQQQQQqqqQQQQQQQQQQQQQQQ")
+_STATE = Struct(">QqQQQQQQQqqqQQQQQQQQQQQQQQQ")
 
 
 class TopicState:
     """Counters and positions of one topic.
 
     Attributes:
-        ledger_id, next_entry: where the next entry goes, unless the ledger rolls over first.
+        ledger_id, next_entry: the position of the next entry, unless the ledger rolls over first.
         ledger_opened_ms, ledger_messages_before, ledger_bytes_before: of the open ledger.
-        messages, bytes, entries, markers: all that was ever appended; markers count as entries, not as messages.
-        epoch: the topic epoch; -1 while there was no exclusive owner.
+        messages, bytes, entries, markers: totals since the topic was created; markers count as entries, not messages.
+        epoch: the topic epoch; -1 as long as the topic had no exclusive owner.
         max_read: maxReadPosition.
-        open_txns, uncommitted: open transactions with messages here, and how many messages.
-        aborted_txns, aborted_messages: what the aborted set holds.
-        aborted_segment: number of its open segment.
-        first_ledger, messages_trimmed, bytes_trimmed: what trimming left.
-        ledger_entries_max, ledger_bytes_max, ledger_age_max_ms: when the ledger rolls over.
-        owner_session: the session that owns the topic, or did last and may resume; 0 once it closed, was fenced, or
-            somebody else has produced.
-        publish_session: the session of the last plain or transactional publish; 0 if it had none.
-        session_changes: grows whenever a session ends, so that a producer knows without a look that its own is there.
+        open_txns, uncommitted: the number of open transactions with messages on the topic, and of these messages.
+        aborted_txns, aborted_messages: totals of the aborted set.
+        aborted_segment: the number of the open segment of the aborted set.
+        first_ledger, messages_trimmed, bytes_trimmed: the first ledger that trimming left, and the totals of the rest.
+        ledger_entries_max, ledger_bytes_max, ledger_age_max_ms: the limits at which the ledger rolls over.
+        owner_session: the session that owns the topic, or owned the topic last and may resume; 0 once that session was
+            closed or fenced, or a publish through a different session followed.
+        publish_session: the session of the last plain or transactional publish; 0 for a publish without a session.
+        session_changes: grows with the end of every session, so that a producer need not look up its session again.
     """
 
     __slots__ = (
@@ -62,7 +62,7 @@ class TopicState:
     ledger_messages_before: int
     ledger_opened_ms: int
     markers: int
-    max_read: tuple[int, int]
+    max_read: Position
     messages: int
     messages_trimmed: int
     next_entry: int
@@ -74,25 +74,25 @@ class TopicState:
 
     @classmethod
     def new(cls, ledger_id: int, epoch: int, opened_ms: int, limits: tuple[int, int, int]) -> TopicState:
-        """The head of an empty topic whose first ledger is `ledger_id`."""
-        head = cls.__new__(cls)
-        head.ledger_id = head.first_ledger = ledger_id
-        head.next_entry = 0
-        head.ledger_opened_ms = opened_ms
-        head.ledger_messages_before = head.ledger_bytes_before = 0
-        head.messages = head.bytes = head.entries = head.markers = 0
-        head.epoch = epoch
-        head.max_read = (ledger_id, -1)
-        head.open_txns = head.uncommitted = head.aborted_txns = head.aborted_messages = (
-            head.aborted_segment
+        """Make the state of an empty topic whose first ledger is `ledger_id`."""
+        state = cls.__new__(cls)
+        state.ledger_id = state.first_ledger = ledger_id
+        state.next_entry = 0
+        state.ledger_opened_ms = opened_ms
+        state.ledger_messages_before = state.ledger_bytes_before = 0
+        state.messages = state.bytes = state.entries = state.markers = 0
+        state.epoch = epoch
+        state.max_read = Position(ledger_id, -1)
+        state.open_txns = state.uncommitted = state.aborted_txns = state.aborted_messages = (
+            state.aborted_segment
         ) = 0
-        head.messages_trimmed = head.bytes_trimmed = head.last_publish_ms = 0
-        head.ledger_entries_max, head.ledger_bytes_max, head.ledger_age_max_ms = limits
-        head.owner_session = head.publish_session = head.session_changes = 0
-        return head
+        state.messages_trimmed = state.bytes_trimmed = state.last_publish_ms = 0
+        state.ledger_entries_max, state.ledger_bytes_max, state.ledger_age_max_ms = limits
+        state.owner_session = state.publish_session = state.session_changes = 0
+        return state
 
     def encode(self) -> builtins.bytes:
-        return _HEAD.pack(
+        return _STATE.pack(
             self.ledger_id, self.next_entry, self.ledger_opened_ms, self.ledger_messages_before,
             self.ledger_bytes_before, self.messages, self.bytes, self.entries, self.markers, self.epoch,
             self.max_read[0], self.max_read[1], self.open_txns, self.uncommitted,
@@ -104,47 +104,52 @@ class TopicState:
 
     @classmethod
     def decode(cls, payload: memoryview) -> TopicState:
-        head = cls.__new__(cls)
+        state = cls.__new__(cls)
         (
-            head.ledger_id, head.next_entry, head.ledger_opened_ms, head.ledger_messages_before,
-            head.ledger_bytes_before, head.messages, head.bytes, head.entries, head.markers, head.epoch,
-            max_ledger, max_entry, head.open_txns, head.uncommitted,
-            head.aborted_txns, head.aborted_segment, head.aborted_messages, head.first_ledger,
-            head.messages_trimmed, head.bytes_trimmed, head.last_publish_ms, head.ledger_entries_max,
-            head.ledger_bytes_max, head.ledger_age_max_ms,
-            head.owner_session, head.publish_session, head.session_changes,
-        ) = _HEAD.unpack(payload)  # fmt: skip
-        head.max_read = (max_ledger, max_entry)
-        return head
+            state.ledger_id, state.next_entry, state.ledger_opened_ms, state.ledger_messages_before,
+            state.ledger_bytes_before, state.messages, state.bytes, state.entries, state.markers, state.epoch,
+            max_ledger, max_entry, state.open_txns, state.uncommitted,
+            state.aborted_txns, state.aborted_segment, state.aborted_messages, state.first_ledger,
+            state.messages_trimmed, state.bytes_trimmed, state.last_publish_ms, state.ledger_entries_max,
+            state.ledger_bytes_max, state.ledger_age_max_ms,
+            state.owner_session, state.publish_session, state.session_changes,
+        ) = _STATE.unpack(payload)  # fmt: skip
+        state.max_read = as_position((max_ledger, max_entry))
+        return state
 
     @property
-    def last_confirmed(self) -> tuple[int, int]:
+    def last_confirmed(self) -> Position:
         """lastConfirmedEntry: the last entry written, markers included; `L:-1` in an empty topic."""
-        return (self.ledger_id, self.next_entry - 1)
+        return as_position((self.ledger_id, self.next_entry - 1))
 
     @property
     def max_read_position(self) -> Position:
-        return Position(*self.max_read)
+        return self.max_read
 
     @property
     def last_confirmed_position(self) -> Position:
-        return Position(self.ledger_id, self.next_entry - 1)
+        return self.last_confirmed
 
 
 def load(view: ReadView, topic_id: int) -> TopicState:
-    """The head of a topic.
+    """Return the state of a topic. Within a batch all callers share one object, and the batch writes its changes.
 
     Raises:
-        TopicNotFound: it was deleted meanwhile.
+        TopicNotFound: the topic was deleted meanwhile.
     """
-    payload = view.get(HEADS, key1(topic_id))
-    if payload is None:
+    state = view.open(HEADS, key1(topic_id), TopicState.decode)
+    if state is None:
         raise TopicNotFound(
             "the topic was deleted meanwhile", hint="`txnctl topics list` shows what there is."
         )
-    return TopicState.decode(payload)
+    return state
 
 
-def save(batch: WriteBatch, topic_id: int, head: TopicState) -> None:
-    """Write the head of a topic."""
-    batch.put(HEADS, key1(topic_id), head.encode())
+def create(batch: WriteBatch, topic_id: int, state: TopicState) -> None:
+    """Write the state of a topic that is new."""
+    batch.put(HEADS, key1(topic_id), state.encode())
+
+
+def delete(batch: WriteBatch, topic_id: int) -> None:
+    """Remove the state of a topic."""
+    batch.remove(HEADS, key1(topic_id))

@@ -1,4 +1,4 @@
-"""Beginning a transaction: what may be asked for, and the record that it starts with."""
+"""Beginning a transaction: check the options, and make the first record."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from storage.disk.view import WriteBatch
 from storage.errors import InvalidValue
 from storage.limits import LABEL_VALUE_BYTES_MAX, LABELS_MAX, TRANSACTION_TIMEOUT_MS_MAX
 from storage.process.identity import ProcessIdentity
-from storage.txn.options import TransactionOptions
+from storage.txn.options import SERIALIZABLE, TransactionOptions
 from storage.txn.record import TransactionRecord
 from storage.values.names import check_name
 from storage.values.txn_state import STATE_CODES, TransactionState
 
 
 class Started:
-    """When a transaction began: its timestamp (0: not issued yet), wall time in ms, store clock in ns."""
+    """The begin of a transaction: timestamp (0: not issued yet), wall time in ms, store clock in ns."""
 
     __slots__ = ("now_ns", "timestamp", "wall_ms")
 
@@ -25,8 +25,31 @@ class Started:
         self.now_ns = now_ns
 
 
+class NewTransaction:
+    """The options of a new transaction.
+
+    Attributes:
+        timeout_ms: until the deadline, 24 hours at most.
+        started: the begin, if earlier than the batch that writes the record; None for now.
+    """
+
+    __slots__ = ("labels", "options", "started", "timeout_ms")
+
+    def __init__(
+        self,
+        timeout_ms: int,
+        labels: dict[str, str] | None = None,
+        options: TransactionOptions = SERIALIZABLE,
+        started: Started | None = None,
+    ) -> None:
+        self.timeout_ms = timeout_ms
+        self.labels = labels
+        self.options = options
+        self.started = started
+
+
 def check_begin(timeout_ms: int, labels: dict[str, str] | None) -> None:
-    """That a transaction may be begun so.
+    """Check timeout and labels of a new transaction.
 
     Raises:
         InvalidValue, InvalidName: a timeout or label out of bounds.
@@ -64,22 +87,18 @@ def _is_unicode(text: str) -> bool:
 
 
 def new_record(
-    batch: WriteBatch,
-    owner: ProcessIdentity,
-    lease: int,
-    timeout_ms: int,
-    labels: dict[str, str],
-    options: TransactionOptions,
-    started: Started,
+    batch: WriteBatch, owner: ProcessIdentity, lease: int, begin: NewTransaction
 ) -> TransactionRecord:
-    """The record of the next transaction, open and not saved yet."""
+    """Make the record of the next transaction, open and not in the store yet."""
+    started = begin.started or Started(batch.timestamp(), batch.now_ms, batch.now_ns)
+    timeout_ms, options = begin.timeout_ms, begin.options
     batch.superblock.last_txn += 1
     record = TransactionRecord()
     record.txn_id, record.version = batch.superblock.last_txn, 1
     record.state_code = STATE_CODES.index(TransactionState.OPEN)
     record.timestamp, record.begun_ms = started.timestamp or batch.timestamp(), started.wall_ms
     record.deadline_ns, record.timeout_ms = started.now_ns + timeout_ms * 1_000_000, timeout_ms
-    record.lease, record.owner_fields, record.labels = lease, owner.fields(), labels
+    record.lease, record.owner_fields, record.labels = lease, owner.fields(), begin.labels or {}
     record.isolation, record.priority = options.isolation.value, options.priority.value
     record.check = options.check.value if options.check is not None else None
     record.used_ns, record.used_ms = batch.now_ns, batch.now_ms

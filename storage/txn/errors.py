@@ -1,4 +1,4 @@
-"""Why a transaction cannot be used or ended, in words: what happened to it, by whom, and what to do next."""
+"""Errors of transactions that cannot be used or ended: the reason, the process that ended it, and a hint."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_only(name: str) -> ReadOnlyTransaction:
 
 
 def not_open(record: TransactionRecord, asked: str) -> TransactionNotOpen:
-    """The error for what only an open transaction can do; one that lost a conflict is told to whom."""
+    """The error for a use that only an open transaction allows; after a lost conflict the error names the winner."""
     if record.reason_code == AbortReason.LOST_CONFLICT.value and record.conflict:
         return _lost(record, asked)
     when = _ago(record.ended_ms)
@@ -44,7 +44,7 @@ def not_open(record: TransactionRecord, asked: str) -> TransactionNotOpen:
 
 
 def too_late_to_fence(record: TransactionRecord) -> TransactionNotOpen:
-    """The error for ending the producers' sessions along with a transaction that has ended: which, nobody knows."""
+    """The error for fencing the producers of a transaction that has ended: its producers are no longer known."""
     return TransactionNotOpen(
         f"transaction {record.id} was {record.state.value.lower()} {_ago(record.ended_ms)} by {record.ended_by}; its "
         "producers were not fenced",
@@ -75,7 +75,7 @@ def _lost(record: TransactionRecord, asked: str) -> LostConflict:
 
 
 def timed_out(record: TransactionRecord) -> TransactionTimedOut:
-    """The error for what comes after the deadline, which has just ended the transaction."""
+    """The error for a use after the deadline, which has just ended the transaction."""
     return TransactionTimedOut(
         f"the deadline of transaction {record.id} ({record.timeout_ms / 1000:g} s) has passed: it is aborted",
         hint="Begin a new one, with a longer --timeout if the work needs it.",
@@ -86,7 +86,7 @@ def timed_out(record: TransactionRecord) -> TransactionTimedOut:
 
 
 def changed(record: TransactionRecord, seen: int) -> TransactionChanged:
-    """The error for who would end a transaction as he saw it, at a version that it has no more."""
+    """The error for ending a transaction that has a newer version than the operator looked at."""
     return TransactionChanged(
         f"transaction {record.id} is at version {record.version}, not {seen}: it was used meanwhile",
         hint=f"Look again: `txnctl transactions show {record.id}`.",
@@ -96,10 +96,10 @@ def changed(record: TransactionRecord, seen: int) -> TransactionChanged:
 
 
 def owner_at_work(view: ReadView, record: TransactionRecord, state: str) -> OwnerAlive | None:
-    """The error for who would abort a transaction whose owner lives and used it within the last minute; else None.
+    """The error for aborting a transaction whose owner lives and used it within the last minute; else None.
 
     Args:
-        state: of the owner; a stopped one lives, but goes on only when somebody continues it.
+        state: of the owner; a stopped owner lives, but goes on only after SIGCONT.
     """
     idle_ms = record.idle_ms(view.now_ns)
     if state not in ("alive", "stopped") or idle_ms >= ACTIVE_OWNER_MS:

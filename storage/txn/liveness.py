@@ -7,11 +7,11 @@ from storage.process.locks import LockFile
 from storage.txn.record import TransactionRecord
 
 GONE = ("dead", "rebooted")
-"""The states of an owner that is proven to live no longer."""
+"""The states of an owner that is proven dead."""
 
 
 def owner_state(view: ReadView, locks: LockFile, record: TransactionRecord) -> str:
-    """alive, stopped, dead, rebooted, unknown-host, or detached (no process is attached: its deadline alone rules)."""
+    """alive, stopped, dead, rebooted, unknown-host, or detached (no process is attached: only the deadline ends it)."""
     if not record.lease:
         return "detached"
     return locks.leases.state_of(record.lease, record.owner, view.clock.boot_id())

@@ -1,7 +1,7 @@
-"""How a transaction may be begun: its isolation, its check mode, its priority. Pure.
+"""Options of a transaction: isolation, check mode, priority. Pure.
 
 Serializable transactions read and write tables, topics and subscriptions. Read-committed ones only read tables, and
-disturb nobody (K2-3SI with read-committed reads).
+abort no transaction (K2-3SI with read-committed reads).
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from storage.values.names import named
 
 
 class TransactionIsolation(Enum):
-    """What a transaction is promised over tables."""
+    """The guarantee of a transaction over tables."""
 
     SERIALIZABLE = "SERIALIZABLE"
     READ_COMMITTED = "READ_COMMITTED"
 
 
 class CheckMode(Enum):
-    """What a read-committed read does when it meets a write intent."""
+    """The action of a read-committed read at a write intent."""
 
     MINIMAL = "minimal"
-    """Looks the transaction up if it began before the reader."""
+    """Look the transaction up if it began before the reader."""
     FULL = "full"
-    """Always looks it up."""
+    """Always look the transaction up."""
     NONE = "none"
-    """Never: returns the version before the intent, even if that transaction has committed."""
+    """Never look: return the version before the intent, even if that transaction has committed."""
 
 
 class Priority(Enum):
-    """Who survives when two transactions meet; if equal, the one that began later."""
+    """The rank of a transaction in a conflict: the higher survives; if equal, the transaction that began later."""
 
     HIGHEST = "highest"
     HIGH = "high"
@@ -41,7 +41,7 @@ class Priority(Enum):
 
 
 class TransactionOptions:
-    """The three together, as a caller asked for them, by value or name.
+    """Isolation, check mode and priority, given by value or name.
 
     Raises:
         InvalidValue: no such constant; a check mode on a serializable transaction, which has none.
@@ -73,4 +73,4 @@ class TransactionOptions:
 
 
 SERIALIZABLE = TransactionOptions()
-"""What a transaction is if nothing is asked for."""
+"""The default options."""

@@ -1,7 +1,7 @@
-"""What the coordinator may ask of whatever a transaction touched: a topic, a subscription, a table.
+"""Participants of a transaction: the protocol by which the coordinator ends topics', subscriptions' and tables' parts.
 
-The coordinator knows its participants by this protocol alone; `store.py` hands them to it. Each part of a
-transaction (TXN_PARTS) belongs to one participant by the kind in its key.
+The coordinator knows participants by this protocol alone; the engine gives the implementations to the coordinator.
+Each part of a transaction (TXN_PARTS) belongs to one participant, by the kind in the key.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from storage.errors import TxnctlError
 
 
 class Participant(Protocol):
-    """Something that takes part in transactions."""
+    """A topic, subscription or table that takes part in transactions."""
 
     kind: int
-    """Of its parts in TXN_PARTS."""
+    """The kind of the parts in TXN_PARTS."""
 
     def refusal(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TxnctlError | None:
-        """Why this part of a transaction must not be committed; None if it may. An error dooms the transaction."""
+        """The error that forbids the commit of this part, and dooms the transaction; None if there is none."""
 
     def decide(
         self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
     ) -> dict[str, Any]:
-        """Make one part of a transaction final, within the store transaction that decides it.
+        """Make one part of a transaction final, within the store transaction that decides the transaction.
 
         Returns:
-            What it changed, for reports and dry runs.
+            The effects, for reports and dry runs.
         """
 
     def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> dict[str, Any]:
-        """The part for `transactions show`."""
+        """Describe the part for `transactions show`."""

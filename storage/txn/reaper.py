@@ -1,7 +1,7 @@
-"""Ending what nobody will end: overdue transactions, and attached ones whose owner is proven dead.
+"""Reaping: end transactions whose deadline has passed, and attached ones whose owner is proven dead.
 
-There is no daemon: every write batch passes here first and ends a few. A transaction that the
-caller names is never reaped on the way: its state and deadline are compared once, by the coordinator.
+There is no daemon: every write batch begins here, and ends a few. A transaction that the batch is made for is never
+reaped: the coordinator compares state and deadline once.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from storage.txn.coordinator import Coordinator, Ended
 from storage.values.txn_state import AbortReason
 
 EVERY = -1
-"""What a batch names that reaps by itself."""
+"""The `naming` of a batch that reaps by itself."""
 
 
 def overdue(view: ReadView, limit: int = 1 << 62) -> list[int]:
     """Open transactions whose deadline has passed, the longest ago first."""
-    found: list[int] = []
+    passed: list[int] = []
     now_ns = view.now_ns
     for key in view.keys(TXN_DEADLINES):
         deadline_ns, txn_id = U64X2.unpack(key)
-        if deadline_ns > now_ns or len(found) >= limit:
+        if deadline_ns > now_ns or len(passed) >= limit:
             break
-        found.append(txn_id)
-    return found
+        passed.append(txn_id)
+    return passed
 
 
 def orphaned(view: ReadView, lock_file: LockFile) -> list[int]:
-    """Open transactions that are attached to a process which no longer lives."""
-    found: list[int] = []
+    """Open transactions that are attached to a dead process."""
+    ownerless: list[int] = []
     for key in view.keys(LEASES):
         lease = int.from_bytes(key, "big")
         if not lock_file.leases.is_held(lease):
-            found.extend(int.from_bytes(owned[8:], "big") for owned in view.keys(LEASE_TXNS, key))
-    return found
+            ownerless.extend(int.from_bytes(owned[8:], "big") for owned in view.keys(LEASE_TXNS, key))
+    return ownerless
 
 
 def is_due(view: ReadView, lock_file: LockFile) -> bool:
-    """Whether there is an open transaction that the store's policy has a writer end on its way: for who waits."""
+    """Whether the next writer would reap a transaction, by the store's policy; asked by waiting producers."""
     policy = view.superblock.reap_policy
     if policy == ReapPolicy.MANUAL:
         return False
@@ -59,29 +59,29 @@ def next_deadline_ns(view: ReadView) -> int | None:
     return None
 
 
-def end_owned(batch: WriteBatch, coordinator: Coordinator, lease: int, by: ProcessIdentity) -> None:
-    """The owner of a lease is found dead: end its transactions before anything it held is given to others."""
+def end_owned(batch: WriteBatch, coordinator: Coordinator, lease: int, process: ProcessIdentity) -> None:
+    """End the transactions of a dead owner of a lease, before anything the owner held is given away."""
     for key in list(batch.keys(LEASE_TXNS, key1(lease))):
         txn_id = int.from_bytes(key[8:], "big")
         if txn_id != batch.naming:
-            coordinator.abort(batch, txn_id, by, AbortReason.OWNER_DEAD)
+            coordinator.abort(batch, txn_id, process, AbortReason.OWNER_DEAD)
 
 
 class Reaper:
-    """What a process does on its way in every write batch."""
+    """The reaping at the begin of every write batch of a process."""
 
-    __slots__ = ("_by", "_coordinator", "_looked_ns")
+    __slots__ = ("_coordinator", "_looked_ns", "_process")
 
-    def __init__(self, coordinator: Coordinator, by: Callable[[], ProcessIdentity]) -> None:
+    def __init__(self, coordinator: Coordinator, process: Callable[[], ProcessIdentity]) -> None:
         """Args:
-        by: this process, asked for when something is ended.
+        process: gives the identity of this process, called when a transaction is ended.
         """
         self._coordinator = coordinator
         self._looked_ns: int | None = None
-        self._by = by
+        self._process = process
 
     def reap_some(self, batch: WriteBatch) -> None:
-        """End a few, within the batch of whoever comes by; looks for dead owners once a second."""
+        """End a few transactions at the begin of a batch; look for dead owners once a second."""
         if batch.superblock.reap_policy == ReapPolicy.MANUAL or batch.naming == EVERY:
             return
         self._end_overdue(batch, REAP_PER_WRITE_MAX)
@@ -90,11 +90,11 @@ class Reaper:
             return
         if self._looked_ns is None or now_ns - self._looked_ns >= REAP_EVERY_NS:
             if not batch.dry_run:
-                # What a dry run ends is there again: the next batch, which may be the real one, has to look itself.
+                # A dry run is dropped: the next batch has to look again.
                 self._looked_ns = now_ns
             self._end_orphaned(batch, REAP_PER_WRITE_MAX)
 
-    def run(self, batch: WriteBatch, limit: int) -> list[Ended]:
+    def reap(self, batch: WriteBatch, limit: int) -> list[Ended]:
         """End up to `limit`, whatever the policy: `transactions reap`."""
         ended = self._end_overdue(batch, limit)
         return ended + self._end_orphaned(batch, limit - len(ended))
@@ -122,4 +122,4 @@ class Reaper:
         return ended
 
     def _abort(self, batch: WriteBatch, txn_id: int, reason: AbortReason) -> Ended:
-        return self._coordinator.abort(batch, txn_id, self._by(), reason)
+        return self._coordinator.abort(batch, txn_id, self._process(), reason)

@@ -10,13 +10,14 @@ from storage.topic import log as managed_ledger
 from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES, Entry
 from storage.topic.state import TopicState
+from storage.values.position import Position
 from storage.verify.problem import Progress, Report
 
 
 class LoggedEntry(NamedTuple):
     """The header of an entry, with the producer's name; "" for a marker."""
 
-    at: tuple[int, int]
+    at: Position
     kind: int
     messages: int
     txn: int
@@ -40,12 +41,12 @@ class Log:
     def __init__(self) -> None:
         self.entries: list[LoggedEntry] = []
         self.by_txn: dict[int, list[LoggedEntry]] = {}
-        self.markers: dict[int, list[tuple[tuple[int, int], int]]] = {}
+        self.markers: dict[int, list[tuple[Position, int]]] = {}
         self.sequences: dict[str, list[tuple[int, int, int]]] = {}
 
     def add(self, entry: Entry) -> None:
         """Note one entry."""
-        at, is_message = (entry.ledger_id, entry.entry_id), entry.kind == MESSAGES
+        at, is_message = entry.position, entry.kind == MESSAGES
         producer = entry.producer_name if is_message else ""
         logged = LoggedEntry(
             at, entry.kind, entry.count, entry.txn, entry.messages_before, entry.epoch, producer
@@ -72,15 +73,15 @@ class _Walk:
     def __init__(self, topic: Topic, state: TopicState, report: Report) -> None:
         self._name = topic.name
         self._report = report
-        self._expected: tuple[int, int] | None = None
+        self._expected: Position | None = None
         self._timestamp, self._epoch = 0, -1
         self.messages, self.bytes = state.messages_trimmed, state.bytes_trimmed
         self.markers = 0
 
     def check(self, entry: Entry) -> None:
         """Check position, counts, timestamp and epoch of the next entry."""
-        entry.check()
-        at, expected, report = (entry.ledger_id, entry.entry_id), self._expected, self._report
+        entry.check_body()
+        at, expected, report = entry.position, self._expected, self._report
         label = f"{self._name} {entry.position}"
         if expected is not None and at not in (expected, (expected[0] + 1, 0)):
             report(5, label, f"follows {expected[0]}:{expected[1] - 1}: positions are not dense")
@@ -94,7 +95,7 @@ class _Walk:
             self._epoch = max(self._epoch, entry.epoch)
         else:
             self.markers += 1
-        self._expected, self._timestamp = (at[0], at[1] + 1), entry.timestamp
+        self._expected, self._timestamp = Position(at[0], at[1] + 1), entry.timestamp
         self.messages, self.bytes = self.messages + entry.count, self.bytes + entry.size
 
 
@@ -103,7 +104,7 @@ def read_log(
 ) -> Log:
     """Read the whole log, and check each entry and the topic's counts on the way."""
     log, walk = Log(), _Walk(topic, state, report)
-    for entry in managed_ledger.scan(view, topic.topic_id, (0, -1), state.last_confirmed):
+    for entry in managed_ledger.scan(view, topic.topic_id, Position(0, -1), state.last_confirmed):
         walk.check(entry)
         log.add(entry)
         if progress is not None and len(log.entries) % 1000 == 0:

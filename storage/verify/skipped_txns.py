@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from storage.disk.view import ReadView
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set
-from storage.subscription.catalogue import Subscription
 from storage.subscription.cursor import Cursor
 from storage.subscription.dispatch import skipped_txns as skips
+from storage.subscription.subscription import Subscription
 from storage.topic.entry import MESSAGES
 from storage.txn import record as records
 from storage.values.position import Position
@@ -38,12 +38,12 @@ class SkipCheck:
     def run(self, log: Log | None) -> None:
         """Check counters against records; with the log, check that no message was lost."""
         cursor, skipped = self._cursor, self._skipped
-        if cursor.awaited != len(skipped):
-            self._problem(23, f"counts {cursor.awaited} skipped transactions; there are {len(skipped)}")
-        held = sum(skip.held for skip in skipped.values())
-        if cursor.held != held:
+        if cursor.skipped_txns != len(skipped):
+            self._problem(23, f"counts {cursor.skipped_txns} skipped transactions; there are {len(skipped)}")
+        held = sum(skip.blocked for skip in skipped.values())
+        if cursor.blocked != held:
             self._problem(
-                23, f"counts {cursor.held} messages held behind transactions, whose records count {held}"
+                23, f"counts {cursor.blocked} messages held behind transactions, whose records count {held}"
             )
         if skipped and not self._subscription.skips:
             self._problem(23, "has skipped transactions, but blocks on open ones")
@@ -59,13 +59,13 @@ class SkipCheck:
         counts = {entry.at: entry.messages for entry in log.entries}
         for skip in self._skipped.values():
             name, held = TxnID(skip.txn), 0
-            for at, messages in skips.held_behind(self._view, self._id, skip.txn, (0, -1)):
+            for at, messages in skips.blocked_behind(self._view, self._id, skip.txn, Position(0, -1)):
                 if at not in counts:
                     self._problem(23, f"holds {Position(*at)} behind {name}, which is not in the log")
                     continue
                 held += message_set.decode(messages, counts[at]).bit_count()
-            if held != skip.held:
-                self._problem(23, f"counts {skip.held} messages held behind {name}; there are {held}")
+            if held != skip.blocked:
+                self._problem(23, f"counts {skip.blocked} messages held behind {name}; there are {held}")
 
     def _check_passed(self, entry: LoggedEntry, held_sets: list[bytes]) -> None:
         """Each message of an entry behind the read position is accounted for."""
@@ -74,7 +74,7 @@ class SkipCheck:
             if skip is not None:
                 self._problem(19, f"passed the marker {at} of a transaction that is still skipped")
             return
-        if skip is not None and entry.at > skip.taken:
+        if skip is not None and entry.at > skip.examined:
             return
         known = cursors.acknowledged(self._view, self._id, self._cursor, entry.at, entry.messages)
         delivery = deliveries.find(self._view, self._id, entry.at)
@@ -84,15 +84,15 @@ class SkipCheck:
             self._problem(19, f"passed {at}, and lost some of its messages")
 
 
-def held_by_entry(
-    view: ReadView, subscription: Subscription, only_open: bool
-) -> dict[tuple[int, int], list[bytes]]:
+def held_by_entry(view: ReadView, subscription: Subscription, only_open: bool) -> dict[Position, list[bytes]]:
     """The held messages of each entry, as stored sets: behind open, or behind all skipped transactions."""
-    held: dict[tuple[int, int], list[bytes]] = {}
+    held: dict[Position, list[bytes]] = {}
     for skip in skips.every(view, subscription.subscription_id):
         if only_open and records.state_of(view, skip.txn) is not TransactionState.OPEN:
             continue
-        for at, messages in skips.held_behind(view, subscription.subscription_id, skip.txn, (0, -1)):
+        for at, messages in skips.blocked_behind(
+            view, subscription.subscription_id, skip.txn, Position(0, -1)
+        ):
             held.setdefault(at, []).append(messages)
     return held
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from storage.disk.view import ReadView
 from storage.reports import backlog
 from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
-from storage.subscription.catalogue import Subscription, is_attached
+from storage.subscription.catalogue import is_attached
 from storage.subscription.delivery import Delivery
 from storage.subscription.isolation import IsolationLevel
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.subscription import Subscription
 from storage.topic import log as managed_ledger
 from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES
 from storage.topic.state import TopicState
 from storage.txn import record as records
-from storage.values.position import Position
+from storage.values.position import MessageId, Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 from storage.verify import skipped_txns
@@ -85,7 +87,9 @@ class SubscriptionCheck:
         view, at, seen = self._view, Position(*delivery.at), 0
         done = cursors.acknowledged(view, self._id, self._cursor, delivery.at, delivery.count)
         is_pending = False
-        for txn in pending_ack.holders(view, self._id, self._cursor, delivery.at, delivery.count, -1):
+        for txn in pending_ack.holders(
+            OpenSubscription(view, self._subscription), delivery.at, delivery.count, -1
+        ):
             is_pending = True
             if not self._is_open(txn):
                 self._problem(7, f"{at} is pending in {TxnID(txn)}, which is not open")
@@ -146,7 +150,7 @@ class SubscriptionCheck:
         cumulative = self._cursor.pending_cumulative
         if cumulative is not None:
             for bit in message_set.indexes(message_set.everything(entry.messages)):
-                if pending_ack.covers(cumulative[1:4], entry.at, 1 << bit):
+                if pending_ack.covers(MessageId(*cumulative[1:4]), entry.at, 1 << bit):
                     pending |= 1 << bit
         return pending
 

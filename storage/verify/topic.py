@@ -98,7 +98,7 @@ class TopicCheck:
             report(23, name, f"counts {state.open_txns} open transactions with {state.uncommitted} messages; "
                              f"there are {len(open_first)} with {uncommitted}")  # fmt: skip
 
-    def _open_first(self) -> list[tuple[tuple[int, int], int]]:
+    def _open_first(self) -> list[tuple[Position, int]]:
         """First entry and number of each open transaction, in the order of the log."""
         return sorted(
             (entries[0].at, txn)
@@ -106,14 +106,14 @@ class TopicCheck:
             if self._txn_states[txn] is TransactionState.OPEN
         )
 
-    def _position_before(self, at: tuple[int, int]) -> tuple[int, int]:
+    def _position_before(self, at: Position) -> Position:
         """The position of the entry before `at`; `L:-1` before the first entry of the log."""
-        previous: tuple[int, int] | None = None
+        previous: Position | None = None
         for entry in self._log.entries:
             if entry.at == at:
                 break
             previous = entry.at
-        return previous if previous is not None else (at[0], -1)
+        return previous if previous is not None else Position(at[0], -1)
 
     def _check_aborted(self) -> None:
         """The aborted set agrees with the log and the records of transactions."""
@@ -203,9 +203,9 @@ class TopicCheck:
         ]
 
 
-def _runs(entries: list[LoggedEntry]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+def _runs(entries: list[LoggedEntry]) -> list[tuple[Position, Position]]:
     """The runs of consecutive positions among the entries: first and last position of each."""
-    ranges: list[tuple[tuple[int, int], tuple[int, int]]] = []
+    ranges: list[tuple[Position, Position]] = []
     for entry in entries:
         if ranges and ranges[-1][1] == (entry.at[0], entry.at[1] - 1):
             ranges[-1] = (ranges[-1][0], entry.at)

@@ -1,4 +1,4 @@
-"""The begin of a transaction in its process: what was asked for, the timestamp, the deadline, and the record later.
+"""The begin of a transaction in its process: the request, the timestamp, the deadline, and the record later.
 
 An attached transaction begins without a commit. The timestamp comes from the shared page of the read cache, under the
 writer gate and below a mark that is durably reserved (docs/decisions/0015). In a store without tables a transaction has
@@ -14,8 +14,7 @@ from storage.disk.schema import TABLES
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import TIMESTAMP_RESERVE_NS
 from storage.table import retention
-from storage.txn import record as records
-from storage.txn.begin import Started, check_begin
+from storage.txn.begin import NewTransaction, Started, check_begin
 from storage.txn.coordinator import Coordinator
 from storage.txn.options import SERIALIZABLE, TransactionOptions
 from storage.txn.record import TransactionRecord
@@ -113,12 +112,11 @@ class Beginning:
             started = Started(started.timestamp, started.wall_ms, batch.now_ns)
         lease = connection.lease(batch) if request.attached and not ends_here else 0
         record = self._coordinator.begin(
-            batch, connection.owner, lease, request.timeout_ms, request.labels, request.options, started, ends_here
+            batch, connection.owner, lease,
+            NewTransaction(request.timeout_ms, request.labels, request.options, started), ends_here,
         )  # fmt: skip
         if uses_tables:
             record.uses_tables = True
-            if not ends_here:
-                records.save(batch, record)
         return record
 
 

@@ -1,8 +1,8 @@
-"""A serializable transaction as its process knows it: number, timestamp, lock, end, and the outcome of each batch.
+"""A serializable transaction in its process: number, timestamp, lock, end, and the outcome of each batch.
 
 The record is written with the first batch that needs one: when the number is asked for, when a message, an
-acknowledgement or an intent names the transaction, when the transaction meets another transaction, or when it commits
-something (docs/decisions/0015, 0017).
+acknowledgement or an intent names the transaction, when the transaction meets a second one, or when a commit has
+something to write (docs/decisions/0015, 0017).
 
 The lock keeps the thread that uses the transaction and the watch over buffered messages out of each other's way. The
 lock is taken before the writer gate, and no thread holds the locks of two transactions.
@@ -29,6 +29,10 @@ from storage.values.txn_state import AbortReason, TransactionState
 T = TypeVar("T")
 
 
+def _no_change(batch: WriteBatch, record: TransactionRecord) -> None:
+    """The use of the transaction alone."""
+
+
 def _nothing() -> None:
     """The default of a callback."""
 
@@ -40,7 +44,7 @@ class TransactionHandle:
         txn_id: the transaction's number; 0 as long as there is no record.
         timestamp: 0 as long as none is issued.
         uses_tables: whether this process has used a table in the transaction; the next batch marks the record.
-        on_discard: called when the transaction is found to have ended without what it carries in this process.
+        on_discard: called when the transaction is found to have ended without the content buffered in this process.
     """
 
     def __init__(
@@ -88,7 +92,7 @@ class TransactionHandle:
         self.connection.check_writable()
         self.resolve()
         if self._ended is not None:
-            self.run(records.save)
+            self.run(_no_change)
 
     def check_open(self) -> None:
         """See that the transaction is open and in time.
@@ -103,7 +107,7 @@ class TransactionHandle:
                 record = records.get(view, self.txn_id)
                 is_open = record.state is TransactionState.OPEN and not record.is_overdue(view.now_ns)
         if not is_open:
-            self.run(records.save)
+            self.run(_no_change)
 
     # Batches
 
@@ -116,7 +120,7 @@ class TransactionHandle:
         """Run one batch. After an exception, resolve once whether it committed, by the count of writes in the record.
 
         Args:
-            change: given the record of the open transaction, made if there was none; saves the record.
+            change: given the open record of the open transaction, made if there was none.
             settle: called when the batch is committed, even if that shows only later.
             timeout_s: how long to wait for the writer gate, if not as long as the connection does.
 
@@ -168,7 +172,7 @@ class TransactionHandle:
 
             ended = coordinator.commit(batch, txn_id, owner, prepare_marked, made)
             if ended.already:
-                # Committed by its number elsewhere, without what the transaction carries here.
+                # Committed by its number elsewhere, without the content buffered here.
                 attempt.settle = self.on_discard
             attempt.note_end(ended.record)
             return ended.record, ended
@@ -254,7 +258,7 @@ class TransactionHandle:
         whole: Callable[[WriteBatch], tuple[TransactionRecord, T]],
         timeout_s: float | None = None,
     ) -> T:
-        """Write one batch and settle its outcome, whatever becomes of the call."""
+        """Write one batch and settle its outcome, even after an exception."""
         self.resolve()
         self._attempt = attempt
         try:
@@ -269,7 +273,7 @@ class TransactionHandle:
         return result
 
     def resolve(self) -> None:
-        """Find out whether the batch in doubt is committed, if there is one; settle or discard what it carried.
+        """Find out whether the batch in doubt is committed, if there is one; settle or discard its content.
 
         The batch stays in doubt if the store cannot be read, or if an interrupt comes in between.
 

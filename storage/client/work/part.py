@@ -1,4 +1,4 @@
-"""What a transaction carries in its process until the content is written: the parts, and how a batch takes them."""
+"""The parts of a transaction's buffered content, and how a batch takes the parts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from storage.txn.record import TransactionRecord
 class Part(Protocol):
     """Buffered content of one kind. In a batch every part is checked first; then the parts are applied.
 
-    A batch may come to nothing, or run again, so `check` and `apply` change nothing but the batch and the record, and
-    note what `settle` will need. `settle` and `discard` may be interrupted, and are then repeated.
+    A batch may come to nothing, or run again, so `check` and `apply` change the batch and the record only, and
+    prepare for `settle`. `settle` and `discard` may be interrupted, and are then repeated.
     """
 
     @property
@@ -30,7 +30,7 @@ class Part(Protocol):
         """Write the content, after every part has passed its check.
 
         Args:
-            commits: the transaction commits in this batch; else the batch leaves the transaction open.
+            commits: the transaction commits in this batch, instead of staying open.
         """
 
     def settle(self) -> None:

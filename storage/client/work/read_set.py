@@ -20,7 +20,7 @@ from storage.table.catalogue import TableEntry, check_exists
 from storage.table.key_range import KeyRange
 from storage.table.read import MustPush
 from storage.table.visibility import OPEN, Version
-from storage.table.write import begin_use, check_window, push_for_read
+from storage.table.write import Arbiter, begin_use, check_window
 from storage.txn import record as records
 from storage.txn.options import TransactionIsolation
 from storage.txn.record import TransactionRecord
@@ -124,7 +124,6 @@ class ReadSet:
         check_window(batch, coordinator, record, owner)
         if not batch.read_cache.is_valid(batch.superblock):
             batch.read_cache.start_anew(batch.superblock)
-        records.save(batch, record)
 
     def _limited_page(self, table: TableEntry, wanted: KeyRange, part: KeyRange, left: int) -> Page:
         """A page of a range of which at most `left` rows are wanted.
@@ -195,5 +194,4 @@ class ReadSet:
     def _push(self, batch: WriteBatch, record: TransactionRecord, met: MustPush, table: TableEntry) -> None:
         coordinator, owner = self._handle.coordinator, self._handle.connection.owner
         begin_use(batch, coordinator, record, owner)
-        push_for_read(batch, coordinator, owner, record, met, table.name)
-        records.save(batch, record)
+        Arbiter(batch, coordinator, owner).push_for_read(record, met, table.name)

@@ -1,8 +1,8 @@
 """The work of one serializable transaction in its process: a handle, an outbox, a write set and a read set.
 
-A transaction attached to the process buffers its messages and puts, and writes all of them in the store transaction of
-its flush or commit: one fsync, however many producers, topics and keys (docs/decisions/0015, 0017). Messages are
-written sooner when they are many, when a receipt is looked at, and about a second after the first of them. A
+A transaction attached to the process buffers messages and puts, and writes both in the store transaction of the flush
+or commit: one fsync, however many producers, topics and keys (docs/decisions/0015, 0017, 0025). A large number of
+messages is written sooner; so are messages whose receipt is looked at, and messages buffered for about a second. A
 transaction that a process knows only by its number buffers nothing: its puts are placed as intents at once.
 """
 
@@ -170,7 +170,6 @@ class Work:
         """
 
         def change(batch: WriteBatch, record: TransactionRecord) -> T:
-            records.save(batch, record)
             return action(batch, record.txn_id)
 
         with self._handle.lock:
@@ -180,7 +179,7 @@ class Work:
     # Tables
 
     def read_version(self, table: TableEntry, key: bytes) -> Version | None:
-        """What the transaction sees under a key: its own write, or the newest version at its timestamp.
+        """The version that the transaction sees under a key: its own write, or the newest version at its timestamp.
 
         Raises:
             LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, TableNotFound
@@ -293,7 +292,7 @@ class Work:
     def abort(self, reason: str | None) -> None:
         """Abort; a transaction without a record leaves nothing.
 
-        A refused abort drops nothing, so that a commit after it commits the whole transaction.
+        A refused abort drops nothing, so that a commit afterwards commits the whole transaction.
 
         Raises:
             TransactionNotOpen: the transaction was committed.

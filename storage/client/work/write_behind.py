@@ -14,7 +14,6 @@ from storage.disk.view import WriteBatch
 from storage.errors import TxnctlError, WriterBusy
 from storage.limits import LOCK_NOTE_S
 from storage.process.background import KEPT_NS
-from storage.txn import record as records
 from storage.txn.record import TransactionRecord
 
 _OVERDUE_WAIT_S = 0.2
@@ -62,7 +61,6 @@ class WriteBehind:
         def change(batch: WriteBatch, record: TransactionRecord) -> None:
             part.check(batch, record)
             part.apply(batch, record, commits=False)
-            records.save(batch, record)
 
         self._handle.run(change, part.settle, timeout_s)
         self.leave_watch()

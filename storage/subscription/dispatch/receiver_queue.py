@@ -1,4 +1,4 @@
-"""The receiver queue: what a consumer was handed and has not given to its application yet, in position order."""
+"""The receiver queue: messages delivered to a consumer and not yet given to its application, in position order."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from storage.subscription import message_set
-from storage.subscription.dispatch.selection import HandOut
+from storage.subscription.dispatch.selection import Dispatched
 from storage.topic.message_batch import Piece
+from storage.values.position import Position
 
-Messages = dict[tuple[int, int], int]
+Messages = dict[Position, int]
 """Messages by the position of their entry."""
 
 
@@ -28,37 +29,37 @@ class ReceiverQueue:
         return iter(self._pieces)
 
     @property
-    def first(self) -> tuple[int, int]:
+    def first(self) -> Position:
         """The position of the first entry; the queue is not empty."""
         return self._pieces[0].at
 
     @property
-    def last(self) -> tuple[int, int]:
+    def last(self) -> Position:
         """The position of the last entry; the queue is not empty."""
         return self._pieces[-1].at
 
-    def add(self, hand_outs: Iterable[HandOut]) -> None:
-        """Put what was just handed out behind the rest."""
-        self._pieces.extend(map(_piece, hand_outs))
+    def add(self, dispatched: Iterable[Dispatched]) -> None:
+        """Put newly delivered messages behind the rest."""
+        self._pieces.extend(map(_piece, dispatched))
 
     def take(self, count: int) -> list[Piece]:
-        """Take out the next messages, at most so many."""
-        found: list[Piece] = []
+        """Take out the next messages, at most `count`."""
+        taken: list[Piece] = []
         while self._pieces and count > 0:
             piece = self._pieces.popleft()
             if len(piece.indexes) > count:
                 self._pieces.appendleft(piece.part(count, len(piece.indexes)))
                 piece = piece.part(0, count)
-            found.append(piece)
+            taken.append(piece)
             count -= len(piece.indexes)
-        return found
+        return taken
 
     def messages(self) -> Messages:
-        """All that is queued, by entry."""
+        """All queued messages, by entry."""
         return {piece.at: piece.messages for piece in self._pieces}
 
     def keep(self, chosen: Callable[[Piece], int]) -> None:
-        """Keep of each piece those messages that `chosen` names, and forget the rest."""
+        """Keep of each piece the messages that `chosen` returns, and forget the rest."""
         kept: deque[Piece] = deque()
         for piece in self._pieces:
             still = chosen(piece) & piece.messages
@@ -69,12 +70,12 @@ class ReceiverQueue:
         self._pieces = kept
 
     def drop(self, gone: Messages) -> None:
-        """Forget these messages."""
+        """Forget messages that went back."""
         if gone:
             self.keep(lambda piece: ~gone.get(piece.at, 0))
 
 
-def _piece(hand_out: HandOut) -> Piece:
-    count, messages = hand_out.entry.count, hand_out.messages
+def _piece(dispatched: Dispatched) -> Piece:
+    count, messages = dispatched.entry.count, dispatched.messages
     indexes = range(count) if messages == message_set.everything(count) else message_set.indexes(messages)
-    return Piece(hand_out.entry, indexes, hand_out.times)
+    return Piece(dispatched.entry, indexes, dispatched.times)

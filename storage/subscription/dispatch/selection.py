@@ -1,19 +1,18 @@
-"""What a walk of dispatch found: what to hand out, and what to note of the rest. Nothing of it is recorded yet."""
+"""The result of one walk of dispatch: messages to deliver, and notes on the rest. Nothing of it is recorded yet."""
 
 from __future__ import annotations
 
 from storage.limits import PASSED_OVER_KEPT
 from storage.subscription.delivery import Delivery
 from storage.topic.entry import Entry
-
-At = tuple[int, int]
+from storage.values.position import Position
 
 WHOLE = 0
-"""Among what was passed: every message of the entry, or a marker."""
+"""Among passed entries: every message of the entry, or a marker."""
 
 
-class HandOut:
-    """Messages of one entry for a consumer: which, and how often each was handed out before."""
+class Dispatched:
+    """Messages of one entry to deliver to a consumer, with the earlier deliveries of each."""
 
     __slots__ = ("delivery", "entry", "messages", "times")
 
@@ -25,61 +24,62 @@ class HandOut:
 
 
 class Selection:
-    """What a walk found.
+    """See the module.
 
     Attributes:
-        read: how far it came.
-        hand_outs: what to hand out; at most one of each entry.
-        passed: what to pass over for good: ledger, entry, messages of the entry, which (WHOLE: all).
-        held: what nobody is handed now, because its key is held or the room is full.
-        exhausted: what goes to the dead-letter topic.
-        awaits: transactions of which it passed entries over.
-        behind: committed messages that wait behind one of them: transaction, entry, messages of the entry, which.
-        let_go: such messages of before that it has looked at: transaction, entry, which.
-        taken: transactions that have ended: how far it has looked at what was passed over for them.
-        ended: those of them that are done with.
-        markers: transactions whose markers it has passed, awaited or not.
-        is_cut: whether it stopped at a marker, to go on from there when this is recorded.
+        read: the position that the walk has reached.
+        dispatched: the messages to deliver; at most one value for each entry.
+        passed: entries to pass over for good: ledger, entry, number of messages, the messages (WHOLE: all).
+        held: messages to hold back now, because their key is blocked or the room is full.
+        exhausted: messages for the dead-letter topic.
+        skipped: open transactions whose entries the walk skipped.
+        behind: committed messages blocked behind a skipped transaction: transaction, entry, number of messages, the
+            messages.
+        unblocked: messages that were blocked before and are examined now: transaction, entry, the messages.
+        examined: ended transactions, each with the position up to which skipped entries are examined.
+        ended: ended transactions of which everything is examined.
+        markers: transactions whose markers the walk has passed, skipped or not.
+        is_cut: whether the walk stopped at a marker, to go on there after the selection is recorded.
     """
 
     __slots__ = (
-        "awaits",
         "behind",
+        "dispatched",
         "ended",
+        "examined",
         "exhausted",
-        "hand_outs",
         "held",
         "is_cut",
-        "let_go",
         "markers",
         "passed",
         "read",
-        "taken",
+        "skipped",
+        "unblocked",
     )  # fmt: skip
 
-    def __init__(self, read: At) -> None:
+    def __init__(self, read: Position) -> None:
         self.read = read
-        self.hand_outs: list[HandOut] = []
+        self.dispatched: list[Dispatched] = []
         self.passed: list[tuple[int, int, int, int]] = []
         self.held: list[tuple[Delivery, int]] = []
         self.exhausted: list[tuple[Entry, Delivery, int]] = []
-        self.awaits: dict[int, None] = {}
-        self.behind: list[tuple[int, At, int, int]] = []
-        self.let_go: list[tuple[int, At, int]] = []
-        self.taken: dict[int, At] = {}
+        self.skipped: dict[int, None] = {}
+        self.behind: list[tuple[int, Position, int, int]] = []
+        self.unblocked: list[tuple[int, Position, int]] = []
+        self.examined: dict[int, Position] = {}
         self.ended: list[int] = []
         self.markers: list[int] = []
         self.is_cut = False
 
     @property
     def changes(self) -> int:
-        """About how many records it changes that are no hand-outs."""
-        return len(self.passed) + len(self.held) + len(self.behind) + len(self.let_go) + len(self.awaits)
+        """About the number of records that the selection changes besides deliveries."""
+        return len(self.passed) + len(self.held) + len(self.behind) + len(self.unblocked) + len(self.skipped)
 
     @property
     def is_worth_recording(self) -> bool:
-        """Whether something comes of it. What was only passed over the next walk passes over as well."""
+        """Whether to record the selection. Entries that were only skipped are skipped again by the next walk."""
         return bool(
-            self.hand_outs or self.exhausted or self.passed or self.behind or self.ended or self.is_cut
-            or len(self.awaits) >= PASSED_OVER_KEPT
+            self.dispatched or self.exhausted or self.passed or self.behind or self.ended or self.is_cut
+            or len(self.skipped) >= PASSED_OVER_KEPT
         )  # fmt: skip

@@ -1,140 +1,137 @@
-"""What a subscription with `--on-open skip` has passed over: transactions that it awaits (AWAITED, HELD).
+"""Skipped transactions of a subscription with `--on-open skip`, and the messages blocked behind them (AWAITED, HELD).
 
-A transaction is awaited from when dispatch passes its first entry until it has passed its marker, and has looked at
-everything in between: at the transaction's own entries, and on Key_Shared at the messages held behind it, which are
-committed and come after one of its messages of the same key. Neither is acknowledged or in any part of a delivery; so
-markDeletePosition waits below them. A message is held behind one transaction, the one whose message of the key comes
-first; when that has ended, dispatch looks whether another holds it.
+A transaction is skipped from the first of its entries that dispatch passes, until dispatch has passed the marker and
+has examined everything in between: the transaction's own entries, and on Key_Shared the messages blocked behind the
+transaction, which are committed and come after a message of the same key in the transaction. Such messages are neither
+acknowledged nor in any part of a delivery; so markDeletePosition stays below them. A message is blocked behind one
+transaction, the transaction whose message of the key comes first; after its end, dispatch checks for the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from storage.disk.codec import key1, key2, key4, pack, unpack
 from storage.disk.schema import AWAITED, HELD
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import message_set
-from storage.subscription.cursor import Cursor
+from storage.subscription.open_subscription import OpenSubscription
 from storage.topic.entry import Entry
 from storage.txn import record as records
+from storage.values.position import Position, as_position
 from storage.values.txn_state import TransactionState
 
 
-class Awaited:
-    """One transaction that a subscription awaits.
+class SkippedTxn:
+    """A transaction that a subscription skips.
 
     Attributes:
-        taken: after its end, dispatch has looked at what was passed over up to here; `0:-1` before.
-        held: messages held behind it.
+        examined: the position up to which dispatch has examined skipped messages after the end; `0:-1` before the end.
+        blocked: number of messages blocked behind the transaction.
     """
 
-    __slots__ = ("held", "taken", "txn")
+    __slots__ = ("blocked", "examined", "txn")
 
     def __init__(self, txn: int) -> None:
         self.txn = txn
-        self.taken: tuple[int, int] = (0, -1)
-        self.held = 0
+        self.examined = Position(0, -1)
+        self.blocked = 0
+
+    def encode(self) -> bytes:
+        return pack([self.examined, self.blocked])
+
+    @classmethod
+    def decode(cls, txn: int, payload: memoryview) -> SkippedTxn:
+        skipped = cls(txn)
+        examined, skipped.blocked = unpack(payload)
+        skipped.examined = as_position(examined)
+        return skipped
 
 
-def find(view: ReadView, subscription_id: int, txn: int) -> Awaited | None:
-    """The transaction as this subscription awaits it, or None if it does not."""
+def find(view: ReadView, subscription_id: int, txn: int) -> SkippedTxn | None:
+    """Find a skipped transaction of a subscription, or None."""
     payload = view.get(AWAITED, key2(subscription_id, txn))
-    return None if payload is None else _decode(txn, payload)
+    return None if payload is None else SkippedTxn.decode(txn, payload)
 
 
-def every(view: ReadView, subscription_id: int) -> Iterator[Awaited]:
-    """All that a subscription awaits, in the order in which they were begun."""
+def every(view: ReadView, subscription_id: int) -> Iterator[SkippedTxn]:
+    """Yield the skipped transactions of a subscription, in the order of their begin."""
     for key, payload in view.scan(AWAITED, key1(subscription_id)):
-        yield _decode(int.from_bytes(key[8:], "big"), payload)
+        yield SkippedTxn.decode(int.from_bytes(key[8:], "big"), payload)
 
 
-def _decode(txn: int, payload: memoryview) -> Awaited:
-    found = Awaited(txn)
-    taken, found.held = unpack(payload)
-    found.taken = tuple(taken)
-    return found
+def skip(opened: OpenSubscription[WriteBatch], txn: int) -> SkippedTxn:
+    """Open the record of a skipped transaction, or begin to skip the transaction."""
+    key = key2(opened.subscription_id, txn)
+    skipped = opened.view.open(AWAITED, key, partial(SkippedTxn.decode, txn))
+    if skipped is None:
+        skipped = SkippedTxn(txn)
+        opened.view.add(AWAITED, key, skipped)
+        opened.cursor.skipped_txns += 1
+    return skipped
 
 
-def save(batch: WriteBatch, subscription_id: int, cursor: Cursor, awaited: Awaited) -> None:
-    """Write what is awaited. The caller saves the cursor."""
-    key = key2(subscription_id, awaited.txn)
-    cursor.awaited += not batch.has(AWAITED, key)
-    batch.put(AWAITED, key, pack([awaited.taken, awaited.held]))
+def remove(opened: OpenSubscription[WriteBatch], skipped: SkippedTxn) -> None:
+    """Forget a transaction of which dispatch has examined everything.
 
-
-def remove(batch: WriteBatch, subscription_id: int, cursor: Cursor, awaited: Awaited) -> None:
-    """Remove a transaction after its last entry was looked at. The caller saves the cursor.
-
-    Dispatch starts after markDeletePosition. A message that was held behind the ended transaction and that `skip` or an
-    operator acknowledged in the meantime can lie before that position: its record goes here.
+    Dispatch starts after markDeletePosition. A message that was blocked behind the ended transaction and acknowledged
+    meanwhile, by `skip` or an operator, can lie before that position: its record goes here.
     """
-    if awaited.held:
-        for at, _ in held_behind(batch, subscription_id, awaited.txn, (0, -1)):
-            assert at <= cursor.mark_delete, "a held message after markDeletePosition was looked at"
-        batch.delete_prefix(HELD, key2(subscription_id, awaited.txn))
-        cursor.held -= awaited.held
-    batch.delete(AWAITED, key2(subscription_id, awaited.txn))
-    cursor.awaited -= 1
+    view, subscription_id = opened.view, opened.subscription_id
+    if skipped.blocked:
+        for at, _ in blocked_behind(view, subscription_id, skipped.txn, Position(0, -1)):
+            assert at <= opened.cursor.mark_delete, "a held message after markDeletePosition was looked at"
+        view.delete_prefix(HELD, key2(subscription_id, skipped.txn))
+        opened.cursor.blocked -= skipped.blocked
+    view.remove(AWAITED, key2(subscription_id, skipped.txn))
+    opened.cursor.skipped_txns -= 1
 
 
-def clear(batch: WriteBatch, subscription_id: int, cursor: Cursor) -> None:
-    """Forget all that was passed over; dispatch must look at it again. The caller saves the cursor."""
+def clear(opened: OpenSubscription[WriteBatch]) -> None:
+    """Forget all skipped transactions; dispatch must examine their messages again."""
     for database in (AWAITED, HELD):
-        batch.delete_prefix(database, key1(subscription_id))
-    cursor.awaited = cursor.held = 0
-    cursor.passes += 1
+        opened.view.delete_prefix(database, key1(opened.subscription_id))
+    opened.cursor.skipped_txns = opened.cursor.blocked = 0
+    opened.cursor.passes += 1
 
 
-def hold(
-    batch: WriteBatch,
-    subscription_id: int,
-    cursor: Cursor,
-    awaited: Awaited,
-    at: tuple[int, int],
-    count: int,
-    messages: int,
+def block(
+    opened: OpenSubscription[WriteBatch], skipped: SkippedTxn, at: Position, count: int, messages: int
 ) -> None:
-    """These messages of an entry, which has `count`, wait behind a transaction. The caller saves it and the cursor."""
-    key = key4(subscription_id, awaited.txn, *at)
-    payload = batch.get(HELD, key)
+    """Note that messages of an entry, which has `count` messages, wait behind a skipped transaction."""
+    key = key4(opened.subscription_id, skipped.txn, *at)
+    payload = opened.view.get(HELD, key)
     before = 0 if payload is None else message_set.decode(payload, count)
-    batch.put(HELD, key, message_set.encode(before | messages, count))
+    opened.view.put(HELD, key, message_set.encode(before | messages, count))
     new = (messages & ~before).bit_count()
-    awaited.held += new
-    cursor.held += new
+    skipped.blocked += new
+    opened.cursor.blocked += new
 
 
-def let_go(
-    batch: WriteBatch,
-    subscription_id: int,
-    cursor: Cursor,
-    awaited: Awaited,
-    at: tuple[int, int],
-    messages: int,
-) -> None:
-    """What was held of an entry is looked at. The caller saves the awaited transaction and the cursor."""
-    batch.delete(HELD, key4(subscription_id, awaited.txn, *at))
-    awaited.held -= messages.bit_count()
-    cursor.held -= messages.bit_count()
+def unblock(opened: OpenSubscription[WriteBatch], skipped: SkippedTxn, at: Position, messages: int) -> None:
+    """Note that the blocked messages of an entry were examined."""
+    opened.view.delete(HELD, key4(opened.subscription_id, skipped.txn, *at))
+    skipped.blocked -= messages.bit_count()
+    opened.cursor.blocked -= messages.bit_count()
 
 
-def held_behind(
-    view: ReadView, subscription_id: int, txn: int, after: tuple[int, int]
-) -> Iterator[tuple[tuple[int, int], bytes]]:
-    """What is held behind a transaction after a position, in order: position and messages as stored."""
+def blocked_behind(
+    view: ReadView, subscription_id: int, txn: int, after: Position
+) -> Iterator[tuple[Position, bytes]]:
+    """Yield the messages blocked behind a transaction after a position, in order: position and messages as stored."""
     start = key4(subscription_id, txn, after[0], after[1] + 1)
     for key, payload in view.scan(HELD, key2(subscription_id, txn), start):
-        yield (int.from_bytes(key[16:24], "big"), int.from_bytes(key[24:], "big")), bytes(payload)
+        yield Position(int.from_bytes(key[16:24], "big"), int.from_bytes(key[24:], "big")), bytes(payload)
 
 
 def holder_of(view: ReadView, subscription_id: int, entry: Entry, messages: int) -> int:
-    """The open transaction behind which any of these messages of an entry is held; 0 if there is none."""
-    for each in every(view, subscription_id):
-        key = key4(subscription_id, each.txn, entry.ledger_id, entry.entry_id)
-        payload = view.get(HELD, key) if each.held else None
+    """The open transaction behind which any of these messages of an entry is blocked; 0 if there is none."""
+    for skipped in every(view, subscription_id):
+        key = key4(subscription_id, skipped.txn, entry.ledger_id, entry.entry_id)
+        payload = view.get(HELD, key) if skipped.blocked else None
         if payload is None or not message_set.decode(payload, entry.count) & messages:
             continue
-        if records.state_of(view, each.txn) is TransactionState.OPEN:
-            return each.txn
+        if records.state_of(view, skipped.txn) is TransactionState.OPEN:
+            return skipped.txn
     return 0

@@ -1,13 +1,13 @@
-"""Which messages a subscription may be handed, as one view shows it; for those who look, or skip, beside dispatch."""
+"""The messages that a subscription may deliver, in one view; for reports and for `subscriptions skip`."""
 
 from __future__ import annotations
 
 from storage.disk.view import ReadView
 from storage.subscription import message_set
-from storage.subscription.catalogue import Subscription
-from storage.subscription.cursor import Cursor
-from storage.subscription.dispatch.blocked_keys import HeldKeys
+from storage.subscription.dispatch.blocked_keys import BlockedKeys
 from storage.subscription.isolation import IsolationLevel, delivers
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.subscription import Subscription
 from storage.topic.entry import Entry
 from storage.topic.state import TopicState
 from storage.txn import buffer, record as records
@@ -20,23 +20,24 @@ class VisibleSet:
     """The messages of a topic that a subscription's level shows now, acknowledged or not.
 
     Attributes:
-        through: nothing after this position is.
+        through: no message after this position is visible.
     """
 
     __slots__ = ("_keys", "_states", "_subscription", "_view", "through")
 
-    def __init__(self, view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor) -> None:
+    def __init__(self, view: ReadView, state: TopicState, subscription: Subscription) -> None:
         self._view = view
         self._subscription = subscription
         self._states: dict[int, TransactionState] = {}
-        self._keys = HeldKeys()
-        self.through = subscription.bound(head)
+        self._keys = BlockedKeys()
+        self.through = subscription.bound(state)
         if subscription.skips and subscription.keeps_keys:
+            opened = OpenSubscription(view, subscription)
             for txn, _ in buffer.open_transactions(view, subscription.topic_id):
-                self._keys.learn(view, subscription, cursor, txn, head.last_confirmed)
+                self._keys.learn(opened, txn, state.last_confirmed)
 
     def of(self, entry: Entry) -> int:
-        """The messages of an entry, at or below `through`, that are visible; none of a marker."""
+        """The visible messages of an entry at or below `through`; none of a marker."""
         if not delivers(self._subscription.level, entry.kind, entry.txn, self._left_out(entry)):
             return 0
         messages = message_set.everything(entry.count)
@@ -48,7 +49,7 @@ class VisibleSet:
         return messages
 
     def _left_out(self, entry: Entry) -> set[int]:
-        """The entry's transaction, if it was aborted, or is open and the subscription passes over what is."""
+        """The entry's transaction, if aborted, or open on a subscription that skips open transactions."""
         if not entry.txn or self._subscription.level is IsolationLevel.READ_UNCOMMITTED:
             return set()
         return {entry.txn} if self.state(entry) in _NEVER else set()

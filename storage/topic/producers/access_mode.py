@@ -1,7 +1,7 @@
-"""Who may produce to a topic: the access modes of PIP-68 and what asking for one comes to. Pure.
+"""Access modes of PIP-68, and the decision whether a producer may publish to a topic. Pure.
 
-The decision table is semantics.md section 6, its rows tried from the top. *Someone* is a connected producer or a
-waiting one. *Busy* means: somebody else has it. *Fenced* means: you had it, or waited for it, and lost it, for ever.
+The decision table is semantics.md section 6; its rows are tried from the top. *Busy*: different producers have the
+topic now. *Fenced*: the producer had the topic, or waited for the topic, and lost it for ever.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class AccessMode(Enum):
-    """What a producer asks of a topic; the values are Pulsar's words."""
+    """The access that a producer asks for; the values are Pulsar's words."""
 
     SHARED = "Shared"
     EXCLUSIVE = "Exclusive"
@@ -19,59 +19,67 @@ class AccessMode(Enum):
 
     @property
     def waits(self) -> bool:
-        """It waits for its turn where another mode would be refused."""
+        """Whether a producer of this mode waits for a turn, where the rest of the modes would be refused."""
         return self is AccessMode.WAIT_FOR_EXCLUSIVE
 
     @property
     def is_exclusive(self) -> bool:
-        """Any mode but Shared: it wants the topic for itself."""
+        """Whether the mode asks for the topic without company: every mode but Shared."""
         return self is not AccessMode.SHARED
 
 
 class Answer(Enum):
-    """What asking comes to."""
+    """The decision on a producer that asks for access."""
 
     JOIN = "connects"
-    """A Shared producer among others, under the epoch there is."""
+    """Connect a Shared producer under the present epoch."""
     OWN = "owns"
-    """ProcessIdentity under a new epoch."""
+    """Make the producer the owner under a new epoch."""
     RESUME = "resumes"
-    """ProcessIdentity again under its own epoch: nobody took over, nobody else produced."""
+    """Make the last owner the owner again, under the same epoch: no producer took over or published meanwhile."""
     TAKE_OVER = "takes over"
-    """Everybody is evicted, waiting ones too; owner under a new epoch."""
+    """Evict all producers, waiting ones too, and make the producer the owner under a new epoch."""
     WAIT = "waits"
     BUSY = "busy"
     FENCED = "fenced"
     UNKNOWN_EPOCH = "unknown epoch"
-    """An epoch that the topic never had."""
+    """The producer names an epoch that the topic never had."""
 
 
-def judge(
-    mode: AccessMode,
-    *,
-    epoch: int,
-    brings: int | None,
-    may_resume: bool | None,
-    is_owned: bool,
-    connected: int,
-    waiting: int,
+class Occupancy:
+    """The living producers of a topic, counted.
+
+    Attributes:
+        is_owned: whether an exclusive producer is connected.
+        connected, waiting: numbers of producers.
+    """
+
+    __slots__ = ("connected", "is_owned", "waiting")
+
+    def __init__(self, is_owned: bool, connected: int, waiting: int) -> None:
+        self.is_owned = is_owned
+        self.connected = connected
+        self.waiting = waiting
+
+
+def judge_access(
+    mode: AccessMode, *, epoch: int, brings: int | None, may_resume: bool | None, occupancy: Occupancy
 ) -> Answer:
-    """What a producer that asks for `mode` gets.
+    """Decide on a producer that asks for `mode`.
 
     Args:
-        epoch: the topic's; -1 while it is absent.
-        brings: the epoch under which it was connected before; None for a new one.
-        may_resume: whether it is the last owner and nobody else has produced since; None if it does not say who it was.
-        is_owned: an exclusive producer is connected.
-        connected, waiting: living producers.
+        epoch: the topic's epoch; -1 while absent.
+        brings: the epoch under which the producer was connected before; None for a new producer.
+        may_resume: whether the producer is the last owner and no publish through a different session followed; None
+            if the producer names no session.
     """
     if mode.is_exclusive and brings is not None and brings != epoch:
         return Answer.UNKNOWN_EPOCH if brings > epoch else Answer.FENCED
     if mode.is_exclusive and may_resume is False:
         return Answer.FENCED
     if not mode.is_exclusive:
-        return Answer.BUSY if is_owned or waiting else Answer.JOIN
-    if connected or waiting:
+        return Answer.BUSY if occupancy.is_owned or occupancy.waiting else Answer.JOIN
+    if occupancy.connected or occupancy.waiting:
         return {
             AccessMode.EXCLUSIVE: Answer.BUSY,
             AccessMode.WAIT_FOR_EXCLUSIVE: Answer.WAIT,

@@ -1,7 +1,7 @@
-"""By what right a producer publishes: looked at inside the store transaction of every append.
+"""Credentials: the right of a producer to publish, checked inside the store transaction of every append.
 
-So no message of a fenced producer can follow one of its successor, whatever dies or stalls in between (invariant 10).
-Ownership is topic incarnation, epoch and session; a Shared producer that was evicted has no record any more.
+So no message of a fenced producer can follow a message of the successor, whatever dies or stalls in between (invariant
+10). Ownership is topic incarnation, epoch and session; a Shared producer that was evicted has no record any more.
 """
 
 from __future__ import annotations
@@ -11,23 +11,26 @@ from typing import Protocol
 from storage.disk.view import WriteBatch
 from storage.errors import ProducerBusy, ProducerFenced
 from storage.process.identity import ProcessIdentity
-from storage.topic import sequence_ids
 from storage.topic.catalogue import Topic
-from storage.topic.producers import admission, errors, ownership, session as sessions
+from storage.topic.open_topic import OpenTopic
+from storage.topic.producers import departure, errors, ownership, session as sessions
 from storage.topic.producers.access_mode import AccessMode
-from storage.topic.producers.admission import Liveness, ProducerRegistry, Request, Transactions
+from storage.topic.producers.admission import AccessRequest, Liveness, ProducerRegistry
+from storage.topic.producers.epoch import OpenTransactions
 from storage.topic.producers.session import ProducerSession, Token
-from storage.topic.state import TopicState
-
-Checked = tuple[TopicState, int, str]
+from storage.topic.sequence_ids import SequenceIds
 
 
 class Credential(Protocol):
-    """One way of being allowed to publish."""
+    """A kind of right to publish.
+
+    Attributes:
+        keeps_sequences: whether sequence ids are recorded under the producer's name, so that a later producer of that
+            name goes on with them.
+    """
 
     mode: AccessMode
     keeps_sequences: bool
-    """Its sequence ids are recorded under its name, which others may go on with."""
 
     @property
     def name(self) -> str | None: ...
@@ -38,11 +41,11 @@ class Credential(Protocol):
     @property
     def token(self) -> str | None: ...
 
-    def check(self, batch: WriteBatch, head: TopicState, name: str | None) -> Checked:
-        """The topic's head, number of the session and name, if it may publish now.
+    def check_publish(self, topic: OpenTopic[WriteBatch], name: str | None) -> tuple[int, str]:
+        """Return number of the session and name of a producer that may publish now.
 
         Args:
-            name: the one it published under before.
+            name: the name of the producer's earlier publishes.
 
         Raises:
             ProducerFenced, ProducerBusy
@@ -50,7 +53,10 @@ class Credential(Protocol):
 
 
 class Connected:
-    """A session of this process, whose kernel lock we hold: it is there unless somebody took it away."""
+    """The session of a producer of this process, alive as long as the process holds the kernel lock.
+
+    The session ends otherwise only by an eviction.
+    """
 
     def __init__(self, topic: Topic, session: ProducerSession) -> None:
         self._topic = topic
@@ -71,19 +77,19 @@ class Connected:
     def token(self) -> str:
         return self.session.token
 
-    def check(self, batch: WriteBatch, head: TopicState, name: str | None) -> Checked:  # noqa: ARG002
-        """Two comparisons, unless some session of the topic has ended since the last time."""
-        mine = self.session
-        if head.session_changes != self._changes or head.epoch != mine.epoch:
-            found = sessions.find(batch, self._topic.topic_id, mine.number)
-            if found is None or head.epoch != mine.epoch:
-                raise _fenced(batch, self._topic, head, mine.name, mine.epoch)
-            self._changes = head.session_changes
-        return head, mine.number, mine.name
+    def check_publish(self, topic: OpenTopic[WriteBatch], name: str | None) -> tuple[int, str]:  # noqa: ARG002
+        """Compare two numbers; look the session up only if some session of the topic has ended since the last check."""
+        session, state = self.session, topic.state
+        if state.session_changes != self._changes or state.epoch != session.epoch:
+            recorded = sessions.find(topic.view, topic.topic_id, session.number)
+            if recorded is None or state.epoch != session.epoch:
+                raise _fenced(topic, session.name, session.epoch)
+            self._changes = state.session_changes
+        return session.number, session.name
 
 
 class Passing:
-    """A Shared producer that is connected for no longer than the store transaction of its message."""
+    """The right of a Shared producer that is connected only during the store transaction of each message."""
 
     mode = AccessMode.SHARED
     epoch = None
@@ -94,25 +100,26 @@ class Passing:
         self.name = name
         self.keeps_sequences = name is not None
 
-    def check(self, batch: WriteBatch, head: TopicState, name: str | None) -> Checked:
-        """Whether a Shared producer of this name might connect now."""
-        there = sessions.living(batch, self._topic.topic_id, batch.lock_file)
-        if any(each.is_owner or each.is_waiting for each in there):
-            raise errors.busy(batch, batch.lock_file, self._topic.name, self.mode, there)
+    def check_publish(self, topic: OpenTopic[WriteBatch], name: str | None) -> tuple[int, str]:
+        """Check that a Shared producer of this name might connect now."""
+        batch = topic.view
+        present = sessions.living(batch, topic.topic_id, batch.lock_file)
+        if any(session.is_owner or session.is_waiting for session in present):
+            raise errors.busy(batch, batch.lock_file, self._topic.name, self.mode, present)
         if name is None:
             batch.superblock.last_producer += 1
-            return head, 0, f"producer-{batch.superblock.last_producer}"
-        for each in there:
-            if each.name == name:
-                raise errors.name_taken(batch, batch.lock_file, self._topic.name, each)
-        return head, 0, name
+            return 0, f"producer-{batch.superblock.last_producer}"
+        for session in present:
+            if session.name == name:
+                raise errors.name_taken(batch, batch.lock_file, self._topic.name, session)
+        return 0, name
 
 
 class Borrowed:
-    """A session that somebody else holds: a lease of the shell, or the process of `producers lead`.
+    """A session of a different holder: a lease of the shell, or the process of `producers lead`.
 
-    A publish through an expired lease is a reconnect: it goes on only if nobody took over, nobody waits, and nobody
-    else has produced.
+    A publish through an expired lease is a reconnect: it succeeds only if no producer took over, none waits, and no
+    publish through a different session followed.
     """
 
     keeps_sequences = True
@@ -123,7 +130,7 @@ class Borrowed:
         token: Token,
         session: ProducerSession,
         owner: ProcessIdentity,
-        transactions: Transactions,
+        transactions: OpenTransactions,
     ) -> None:
         self._topic = topic
         self._token = token
@@ -134,73 +141,69 @@ class Borrowed:
         self.epoch = session.epoch
         self.token = token.text
 
-    def check(self, batch: WriteBatch, head: TopicState, name: str | None) -> Checked:  # noqa: ARG002
-        """Renews the lease."""
-        mine = sessions.find(batch, self._topic.topic_id, self._token.number)
-        if mine is None or not self._token.names(mine) or not mine.is_alive(batch, batch.lock_file):
-            head, mine = self._go_on(batch, head, mine)
-        if mine.is_waiting:
+    def check_publish(self, topic: OpenTopic[WriteBatch], name: str | None) -> tuple[int, str]:  # noqa: ARG002
+        """Check the session, and renew the lease."""
+        batch = topic.view
+        session = sessions.find(batch, topic.topic_id, self._token.number)
+        if session is None or not self._token.names(session) or not session.is_alive(batch, batch.lock_file):
+            session = self._reconnect(topic, session)
+        if session.is_waiting:
             raise ProducerBusy(
-                f"session {mine.number} still waits for topic {self._topic.name}",
+                f"session {session.number} still waits for topic {self._topic.name}",
                 hint=f"`txnctl producers show {self._topic.name}` says for whom.",
                 topic=self._topic.name,
             )
-        if mine.lease_ms:
-            mine.until_ns = batch.now_ns + mine.lease_ms * 1_000_000
-            sessions.save(batch, mine)
-        return head, mine.number, mine.name
+        if session.lease_ms:
+            session.until_ns = batch.now_ns + session.lease_ms * 1_000_000
+            sessions.save(batch, session)
+        return session.number, session.name
 
-    def _go_on(
-        self, batch: WriteBatch, head: TopicState, mine: ProducerSession | None
-    ) -> tuple[TopicState, ProducerSession]:
-        """Reconnect: its lease has ended, or the process that held it is dead.
+    def _reconnect(self, topic: OpenTopic[WriteBatch], session: ProducerSession | None) -> ProducerSession:
+        """Connect again after the lease has expired.
 
         Raises:
-            ProducerFenced: for good; the caller makes that durable.
-            ProducerBusy: Shared producers are connected, who have not published yet; or a Shared one, and others wait.
+            ProducerFenced: for good; `Appender.refusal` makes the fencing durable.
+            ProducerBusy: Shared producers are connected that have not published yet; or the session is Shared, and
+                producers wait.
         """
-        topic_id = self._topic.topic_id
-        if not self._token.names(mine):
-            last = ownership.find(batch, topic_id, head.epoch)
-            mine = last.session if last is not None and self._token.names(last.session) else None
-        if mine is None:
-            raise self._fenced(batch, head)
-        there = sessions.living(batch, topic_id, batch.lock_file)
-        waiting = next((each for each in there if each.is_waiting), None)
-        if mine.lease:
-            # It may connect again, and gets another token then: what it has left behind is out.
-            raise self._fenced(batch, head, f"the process that held its session is dead: {mine.owner}")
-        if not mine.mode.is_exclusive:
+        batch, topic_id = topic.view, topic.topic_id
+        if not self._token.names(session):
+            last = ownership.find(batch, topic_id, topic.state.epoch)
+            session = last.session if last is not None and self._token.names(last.session) else None
+        if session is None:
+            raise self._fenced(topic)
+        if session.lease:
+            # The owner may connect again, and gets a new token then: work under this token is refused.
+            raise self._fenced(topic, f"the process that held its session is dead: {session.owner}")
+        present = sessions.living(batch, topic_id, batch.lock_file)
+        waiting = next((queued for queued in present if queued.is_waiting), None)
+        if not session.mode.is_exclusive:
             if waiting is not None:
-                raise errors.busy(batch, batch.lock_file, self._topic.name, self.mode, there)
-            for each in there:
-                if each.name == mine.name:
-                    raise errors.name_taken(batch, batch.lock_file, self._topic.name, each)
-            return head, mine
+                raise errors.busy(batch, batch.lock_file, self._topic.name, self.mode, present)
+            for living in present:
+                if living.name == session.name:
+                    raise errors.name_taken(batch, batch.lock_file, self._topic.name, living)
+            return session
         if waiting is not None:
-            raise self._lost(batch, head, mine, f"its lease ended, and {waiting.name} waits for the topic")
-        if head.owner_session != mine.number:
-            raise self._lost(batch, head, mine, "its lease ended, and others have published since")
-        if there:
-            raise errors.busy(batch, batch.lock_file, self._topic.name, self.mode, there)
-        registry = ProducerRegistry(batch, topic_id, self._topic.name, self._transactions)
-        again = Request(self.mode, resume=self._token, keeps_token=True)
-        mine = registry.admit(again, Liveness(self._owner, lease_ms=mine.lease_ms))
-        return registry.head, mine
+            raise self._lost(topic, session, f"its lease ended, and {waiting.name} waits for the topic")
+        if topic.state.owner_session != session.number:
+            raise self._lost(topic, session, "its lease ended, and others have published since")
+        if present:
+            raise errors.busy(batch, batch.lock_file, self._topic.name, self.mode, present)
+        again = AccessRequest(self.mode, resume=self._token)
+        again.keeps_token = True
+        registry = ProducerRegistry(topic, self._transactions)
+        return registry.admit(again, Liveness(self._owner, lease_ms=session.lease_ms))
 
-    def _lost(self, batch: WriteBatch, head: TopicState, mine: ProducerSession, why: str) -> ProducerFenced:
-        error = self._fenced(batch, head, why)
-        admission.lose(batch, mine, self._transactions)
+    def _lost(self, topic: OpenTopic[WriteBatch], session: ProducerSession, why: str) -> ProducerFenced:
+        error = self._fenced(topic, why)
+        departure.lose(topic.view, session, self._transactions)
         return error
 
-    def _fenced(self, batch: WriteBatch, head: TopicState, why: str | None = None) -> ProducerFenced:
-        return _fenced(batch, self._topic, head, self.name, self.epoch, why)
+    def _fenced(self, topic: OpenTopic[WriteBatch], why: str | None = None) -> ProducerFenced:
+        return _fenced(topic, self.name, self.epoch, why)
 
 
-def _fenced(
-    batch: WriteBatch, topic: Topic, head: TopicState, name: str, epoch: int, why: str | None = None
-) -> ProducerFenced:
-    last = sequence_ids.last_sequence_id(batch, topic.topic_id, name)
-    return errors.fenced(
-        batch, topic.topic_id, topic.name, head, name, epoch, why, last if last >= 0 else None
-    )
+def _fenced(topic: OpenTopic[WriteBatch], name: str, epoch: int, why: str | None = None) -> ProducerFenced:
+    last = SequenceIds(topic.view, topic.topic_id, name).last
+    return errors.fenced(topic, name, epoch, why, last if last >= 0 else None)

@@ -1,8 +1,9 @@
-"""The session of a producer: what connects it to a topic, and the catalogue of sessions.
+"""Sessions of producers: the connection of a producer to a topic, and the catalogue of sessions.
 
-A session is *attached* (a process that streams: a kernel lock is its connection, so that death by any means ends it)
-or *leased* (opened by one shell command and used by the next: it lives while its lease runs, which every use renews).
-A waiting producer has a session as well; their numbers grow, so that the lowest living one is next (invariant 11).
+A session is *attached* (a process that streams: a kernel lock is the connection, so that death by any means ends the
+session) or *leased* (opened by one shell command and used by the next, alive until the lease expires, which every use
+renews). A waiting producer has a session as well; session numbers grow, so that the lowest living waiting session is
+next (invariant 11).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
 from storage.process.identity import ProcessIdentity
 from storage.process.locks import LockFile
-from storage.topic.producers.access_mode import AccessMode
+from storage.topic.producers.access_mode import AccessMode, Occupancy
 
 _SECRET_BYTES = 8
 _STORE_BYTES = 4
@@ -27,15 +28,15 @@ class ProducerSession:
     """One session.
 
     Attributes:
-        store: the first bytes of the store's id, so that a token is known for one of another store.
+        store: the first bytes of the store's id, so that a token of a different store is recognised.
         number: grows over the whole store.
-        is_waiting: for its turn; then it has no epoch yet (-1).
-        waited: it was promoted after having waited.
-        brings, resumes: of a waiting one: the epoch, and the session, under which it was connected before.
-        epoch: the topic's when it connected; -1 while that is absent.
+        is_waiting: whether the producer waits for a turn; a waiting producer has no epoch yet (-1).
+        waited: whether the session was promoted after waiting.
+        brings, resumes: of a waiting producer: epoch and session of the connection before.
+        epoch: the topic's epoch at the connection; -1 if the topic had none.
         lease: the kernel lock of the process that is connected; 0 for a leased session.
-        lease_ms, until_ns: of a leased one: how long each use renews it, and its end on the store clock.
-        last_publish_ms: None before the first; of the session that published last the topic's head knows better.
+        lease_ms, until_ns: of a leased session: the time that each use adds, and the end on the store clock.
+        last_publish_ms: None before the first publish; for the latest publisher see last_publish.py.
     """
 
     __slots__ = (
@@ -62,7 +63,7 @@ class ProducerSession:
 
     @property
     def token(self) -> str:
-        """What names the session from outside the process: `store-topic-number-secret`."""
+        """The name of the session outside the process: `store-topic-number-secret`."""
         return f"{self.store.hex()}-{self.topic_id}-{self.number}-{self.secret.hex()}"
 
     @property
@@ -71,31 +72,31 @@ class ProducerSession:
 
     @property
     def is_owner(self) -> bool:
-        """It has the topic for itself."""
+        """Whether the session has the topic without company."""
         return self.mode.is_exclusive and not self.is_waiting
 
     @property
     def keeps_sequences(self) -> bool:
-        """Its sequence ids are recorded under its name, so that others may go on with them.
+        """Whether sequence ids are recorded under the producer's name, for later producers of that name.
 
-        Only a nameless Shared producer does without, which costs a record a commit less: nobody can lend its session.
+        A nameless Shared producer does without, which saves a record per commit: its session cannot be lent.
         """
         return self.mode.is_exclusive or not self.lease or self.name != f"producer-{self.number}"
 
-    def is_same(self, other: ProducerSession) -> bool:
-        """Whether it is that very session: its number may have been given to another by a batch that was dropped."""
-        return (self.number, self.secret) == (other.number, other.secret)
+    def is_same(self, session: ProducerSession) -> bool:
+        """Whether two records are of one session: a dropped batch may have issued the same number."""
+        return (self.number, self.secret) == (session.number, session.secret)
 
     def renew_token(self) -> None:
-        """From now on another token names it: who had the former one is out."""
+        """Give the session a new token; the former token is refused from now on."""
         self.secret = os.urandom(_SECRET_BYTES)
 
     def is_alive(self, view: ReadView, locks: LockFile) -> bool:
-        """Whether its process lives, or its lease runs."""
+        """Whether the process lives, or the lease has not expired."""
         return locks.leases.is_held(self.lease) if self.lease else view.now_ns < self.until_ns
 
     def state(self, view: ReadView, locks: LockFile) -> str:
-        """alive, stopped, dead, rebooted or unknown-host of an attached one; leased or expired."""
+        """alive, stopped, dead, rebooted or unknown-host if attached; leased or expired if leased."""
         if self.lease:
             return locks.leases.state_of(self.lease, self.owner, view.clock.boot_id())
         return "leased" if view.now_ns < self.until_ns else "expired"
@@ -109,22 +110,23 @@ class ProducerSession:
 
     @classmethod
     def of(cls, fields: list[Any]) -> ProducerSession:
-        found = cls(fields[16], fields[0], fields[1], fields[2], AccessMode(fields[3]))
+        session = cls(fields[16], fields[0], fields[1], fields[2], AccessMode(fields[3]))
         (
-            found.is_waiting, found.waited, found.epoch, found.secret, found.lease, found.lease_ms, found.until_ns,
-            found.owner_fields, found.connected_ms, found.last_publish_ms, found.brings, found.resumes,
+            session.is_waiting, session.waited, session.epoch, session.secret, session.lease, session.lease_ms,
+            session.until_ns,
+            session.owner_fields, session.connected_ms, session.last_publish_ms, session.brings, session.resumes,
         ) = fields[4:16]  # fmt: skip
-        return found
+        return session
 
 
 class Token:
-    """A token as somebody gave it; nothing says yet that there is such a session."""
+    """A token from outside; the session may not exist."""
 
     __slots__ = ("number", "store", "text", "topic_id")
 
     def __init__(self, text: str) -> None:
         """Raises:
-        InvalidValue: it cannot be one.
+        InvalidValue: the text is no token.
         """
         parts = str(text).split("-") if str(text).isascii() else []
         try:
@@ -134,7 +136,7 @@ class Token:
             parts = []
         if (
             len(parts) != 4
-            or [len(each) for each in parts[::3]] != [2 * _STORE_BYTES, 2 * _SECRET_BYTES]
+            or [len(part) for part in parts[::3]] != [2 * _STORE_BYTES, 2 * _SECRET_BYTES]
             or not (0 < self.topic_id < 1 << 63 and 0 < self.number < 1 << 63)
         ):
             raise InvalidValue(
@@ -144,22 +146,22 @@ class Token:
         self.text = text
 
     def names(self, session: ProducerSession | None) -> bool:
-        """Whether it is that session's."""
+        """Whether the token is that of a session."""
         return session is not None and self.text == session.token
 
     def is_of(self, view: ReadView) -> bool:
-        """Whether it is one of this store."""
+        """Whether the token is of this store."""
         return self.store == view.superblock.store_id[:_STORE_BYTES]
 
 
 def find(view: ReadView, topic_id: int, number: int) -> ProducerSession | None:
-    """The session of that number, or None."""
+    """Find the session of a number, or None."""
     payload = view.get(PRODUCERS, key2(topic_id, number))
     return None if payload is None else ProducerSession.of(unpack(payload))
 
 
 def every(view: ReadView, topic_id: int) -> Iterator[ProducerSession]:
-    """The sessions of a topic in the order of their numbers; dead ones that nobody noticed yet included."""
+    """Yield the sessions of a topic in the order of their numbers, dead ones that are not yet removed included."""
     for _, payload in view.scan(PRODUCERS, key1(topic_id)):
         yield ProducerSession.of(unpack(payload))
 
@@ -170,5 +172,13 @@ def save(batch: WriteBatch, session: ProducerSession) -> None:
 
 
 def living(view: ReadView, topic_id: int, locks: LockFile) -> list[ProducerSession]:
-    """The sessions of a topic whose process lives or whose lease runs."""
-    return [each for each in every(view, topic_id) if each.is_alive(view, locks)]
+    """The sessions of a topic whose process lives or whose lease has not expired."""
+    return [session for session in every(view, topic_id) if session.is_alive(view, locks)]
+
+
+def occupancy(sessions: list[ProducerSession]) -> Occupancy:
+    """Count living sessions for the decision on a new producer."""
+    connected = [session for session in sessions if not session.is_waiting]
+    return Occupancy(
+        any(session.is_owner for session in connected), len(connected), len(sessions) - len(connected)
+    )

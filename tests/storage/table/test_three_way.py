@@ -15,7 +15,7 @@ from storage.errors import (
     WriteTooOld,
 )  # fmt: skip
 from storage.limits import PAGE_ENTRIES
-from storage.subscription import consumed_bound
+from storage.subscription import message_bound
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ class TestOrder:
         self, store: Store, table: Table, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """More entries than are looked at at once: refused if a table was used, and in steps as far as they are old."""
-        monkeypatch.setattr(consumed_bound, "RANGE_ENTRIES_MAX", PAGE_ENTRIES)
+        monkeypatch.setattr(message_bound, "RANGE_ENTRIES_MAX", PAGE_ENTRIES)
         producer, count = store.create_producer("t"), 2 * PAGE_ENTRIES + 10
         for _ in range(count):
             producer.send(b"old")

@@ -9,7 +9,7 @@ from storage.disk.codec import U64X2
 from storage.disk.schema import SEQUENCES
 from storage.disk.view import WriteBatch
 from storage.errors import SequenceConflict
-from storage.topic import sequence_ids
+from storage.topic.sequence_ids import SequenceIds
 from tests.storage.conftest import Scratch
 
 TOPIC, PRODUCER = 7, "p"
@@ -31,14 +31,14 @@ class Used:
         self.noted: dict[int, list[tuple[int, int]]] = {1: [], 2: []}
 
     def assign(self, txn: int, count: int) -> None:
-        first = sequence_ids.assign(self.batch, TOPIC, PRODUCER, count, txn)
+        first = SequenceIds(self.batch, TOPIC, PRODUCER).assign(count, txn)
         assert first == max(self.owners, default=-1) + 1
         self._note(txn, range(first, first + count))
 
     def claim(self, txn: int, ids: list[int]) -> None:
         if any(self.owners.get(each, txn) not in (0, txn) for each in ids):
             with pytest.raises(SequenceConflict):
-                sequence_ids.claim(self.batch, TOPIC, PRODUCER, ids, txn)
+                SequenceIds(self.batch, TOPIC, PRODUCER).claim(ids, txn)
             # The store drops the whole batch then; so does this test, as far as it had come.
             for each in ids:
                 if self.owners.get(each, txn) not in (0, txn):
@@ -48,7 +48,7 @@ class Used:
         fresh = [
             place for place, each in enumerate(ids) if each not in self.owners and each not in ids[:place]
         ]
-        assert sequence_ids.claim(self.batch, TOPIC, PRODUCER, ids, txn) == fresh
+        assert SequenceIds(self.batch, TOPIC, PRODUCER).claim(ids, txn) == fresh
         self._note(txn, [ids[place] for place in fresh])
 
     def _note(self, txn: int, ids: range | list[int]) -> None:
@@ -59,7 +59,7 @@ class Used:
 
     def settle(self, txn: int, committed: bool) -> None:
         for first, last in self.noted[txn]:
-            sequence_ids.settle(self.batch, TOPIC, PRODUCER, first, last, txn, committed)
+            SequenceIds(self.batch, TOPIC, PRODUCER).settle(first, last, txn, committed)
         self.noted[txn] = []
         self.owners = {
             each: 0 if owner == txn else owner
@@ -80,7 +80,7 @@ class Used:
             for key, payload in self.batch.scan(SEQUENCES)
         ]
         assert found == wanted
-        last = sequence_ids.last_sequence_id(self.batch, TOPIC, PRODUCER)
+        last = SequenceIds(self.batch, TOPIC, PRODUCER).last
         assert last == max(self.owners, default=-1)
 
 
@@ -109,8 +109,8 @@ class TestSequenceIds:
 
         def check(batch: WriteBatch) -> None:
             for topic_id, producer in ((1, "p"), (1, "p.q"), (1, "o"), (2, "p")):
-                assert sequence_ids.last_sequence_id(batch, topic_id, producer) == -1
-                assert sequence_ids.claim(batch, topic_id, producer, [5], 0) == [0]
-                assert sequence_ids.last_sequence_id(batch, topic_id, producer) == 5
+                assert SequenceIds(batch, topic_id, producer).last == -1
+                assert SequenceIds(batch, topic_id, producer).claim([5], 0) == [0]
+                assert SequenceIds(batch, topic_id, producer).last == 5
 
         scratch.run(check)

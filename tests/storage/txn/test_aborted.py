@@ -11,6 +11,7 @@ from storage.disk.codec import key2
 from storage.disk.schema import ABORTED
 from storage.disk.view import WriteBatch
 from storage.errors import CorruptStore
+from storage.topic.open_topic import OpenTopic
 from storage.txn import aborted
 from storage.txn.aborted import AbortedSet
 from tests.storage.conftest import Scratch
@@ -40,7 +41,7 @@ class TestAbortedSet:
             log, known = WrittenLog(scratch.store, batch, limit, wanted), AbortedSet()
             for _ in range(3):
                 after, through = sorted(data.draw(st.sampled_from(log.places())) for _ in range(2))
-                known.load(batch, log.topic_id, log.head, after, through)
+                known.load(OpenTopic(batch, log.topic_id), after, through)
                 for entry in log.entries:
                     if after < entry.at <= through and entry.count:
                         assert (entry.txn in known.ids) == (log.state(entry) == "ABORTED")
@@ -55,9 +56,9 @@ class TestAbortedSet:
 
         def check(batch: WriteBatch) -> None:
             log, known = WrittenLog(scratch.store, batch, limit, before), AbortedSet()
-            known.load(batch, log.topic_id, log.head, (0, -1), log.head.last_confirmed)
+            known.load(OpenTopic(batch, log.topic_id), (0, -1), log.head.last_confirmed)
             log.go_on(after)
-            known.load(batch, log.topic_id, log.head, (0, -1), log.head.last_confirmed)
+            known.load(OpenTopic(batch, log.topic_id), (0, -1), log.head.last_confirmed)
             assert known.ids == {txn for txn, state in log.states.items() if state == "ABORTED"}
 
         scratch.run(check)
@@ -147,6 +148,6 @@ class TestDamage:
                 return
             batch.delete(ABORTED, key2(log.topic_id, 0))
             with pytest.raises(CorruptStore):
-                AbortedSet().load(batch, log.topic_id, log.head, (0, -1), log.head.last_confirmed)
+                AbortedSet().load(OpenTopic(batch, log.topic_id), (0, -1), log.head.last_confirmed)
 
         scratch.run(check)

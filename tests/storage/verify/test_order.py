@@ -11,7 +11,7 @@ from storage.disk.codec import key1
 from storage.disk.schema import ROWS
 from storage.disk.view import WriteBatch
 from storage.table import conflict as conflicts, row as rows
-from storage.table.conflict import Conflict
+from storage.table.conflict import DoomCause
 from storage.table.visibility import Row, Version
 from storage.txn import record as records
 from storage.txn.record import TransactionRecord
@@ -107,7 +107,7 @@ def test_a_refusal_in_favour_of_an_older_transaction_is_found(contended: Store, 
 
     def change(batch: WriteBatch) -> None:
         winner = records.get(batch, FIRST)
-        lost = Conflict(kind, "accounts", b"a", FIRST, winner.timestamp)
+        lost = DoomCause(kind, "accounts", b"a", FIRST, winner.timestamp)
         conflicts.note(batch, records.get(batch, REFUSED), lost)
 
     assert broken_by(contended, change) == {12}
@@ -118,7 +118,7 @@ def test_a_refusal_for_a_version_that_nobody_committed_is_found(contended: Store
 
     def change(batch: WriteBatch) -> None:
         winner = records.get(batch, REFUSED)
-        lost = Conflict(conflicts.VERSION, "accounts", b"a", REFUSED, winner.timestamp)
+        lost = DoomCause(conflicts.VERSION, "accounts", b"a", REFUSED, winner.timestamp)
         conflicts.note(batch, records.get(batch, LOSER), lost)
 
     assert broken_by(contended, change) == {12}
@@ -128,7 +128,7 @@ def test_a_conflict_that_names_another_timestamp_is_found(contended: Store) -> N
     """The winner is not who it is said to be."""
 
     def change(batch: WriteBatch) -> None:
-        conflicts.note(batch, records.get(batch, LOSER), Conflict(conflicts.PUSH, "accounts", b"b", OPEN, 7))
+        conflicts.note(batch, records.get(batch, LOSER), DoomCause(conflicts.PUSH, "accounts", b"b", OPEN, 7))
 
     assert broken_by(contended, change) == {12}
 

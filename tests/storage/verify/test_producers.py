@@ -47,7 +47,6 @@ def with_head(change: Callable[[TopicState], object], topic_id: int = TOPIC) -> 
     def run(batch: WriteBatch) -> None:
         head = state.load(batch, topic_id)
         change(head)
-        state.save(batch, topic_id, head)
 
     return run
 
@@ -200,7 +199,6 @@ class TestLog:
         def change(batch: WriteBatch) -> None:
             head = state.load(batch, TOPIC)
             head.epoch = 1
-            state.save(batch, TOPIC, head)
             batch.delete(OWNERS, key2(TOPIC, 2))
 
         found = damage(sound, change)

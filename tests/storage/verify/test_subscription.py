@@ -22,7 +22,6 @@ def with_cursor(change: Callable[[Cursor], None]) -> Break:
     def run(batch: WriteBatch) -> None:
         cursor = cursors.load(batch, SUBSCRIPTION)
         change(cursor)
-        cursors.save(batch, SUBSCRIPTION, cursor)
 
     return run
 

@@ -63,7 +63,6 @@ def test_a_counter_that_is_off_is_found(written: Store, counter: str) -> None:
         assert head is not None
         setattr(head, counter, getattr(head, counter) + 1)
         head.rows += counter == "keys"
-        state.save(batch, TABLE, head)
 
     assert broken_by(written, change) == {23}
 
@@ -162,7 +161,7 @@ def test_a_loser_that_is_not_aborted_is_found(written: Store) -> None:
     def change(batch: WriteBatch) -> None:
         record = records.get(batch, OPEN)
         winner = records.get(batch, FIRST)
-        lost = conflicts.Conflict(conflicts.PUSH, "accounts", b"b", FIRST, winner.timestamp)
+        lost = conflicts.DoomCause(conflicts.PUSH, "accounts", b"b", FIRST, winner.timestamp)
         conflicts.note(batch, record, lost)
 
     assert broken_by(written, change) == {17}

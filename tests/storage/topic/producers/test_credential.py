@@ -10,7 +10,8 @@ from storage import EARLIEST, IsolationLevel, Producer, Store, TxnID
 from storage.disk.view import WriteBatch
 from storage.errors import ProducerFenced, TransactionNotOpen, TxnctlError
 from storage.process.clock import ManualClock
-from storage.topic import catalogue as topics, state
+from storage.topic import catalogue as topics
+from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import ownership
 from tests.storage.topic.producers.rivals import (
     EXCLUSIVE,
@@ -417,10 +418,9 @@ def raise_epoch_behind_everybodys_back(store: Store) -> None:
 
     def change(batch: WriteBatch) -> None:
         topic = topics.get(batch, "t")
-        head = state.load(batch, topic.topic_id)
-        head.epoch += 1
-        state.save(batch, topic.topic_id, head)
-        ownership.grant(batch, topic.topic_id, head, None, "fence", store.connection.owner, 0)
-        ownership.end(batch, topic.topic_id, head, "closed")
+        opened = OpenTopic(batch, topic.topic_id)
+        opened.state.epoch += 1
+        ownership.grant(opened, None, "fence", store.connection.owner, 0)
+        ownership.end(opened, "closed")
 
     store.connection.write(change)

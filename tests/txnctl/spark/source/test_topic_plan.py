@@ -28,7 +28,7 @@ def extent(name: str, entries: list[int], size: int = 1000, first: int = 1, bloc
     made.topic, made.topic_id, made.is_trimmed = f"persistent://public/default/{name}", 7, False
     made.before = Position(first, -1)
     made.ledgers = [
-        LedgerInfo(first + number, count, 0, None, count, count * size)
+        LedgerInfo(first + number, count, (0, None), count, count * size)
         for number, count in enumerate(entries)
     ]
     made.last_confirmed = Position(first + len(entries) - 1, entries[-1] - 1)

@@ -1,16 +1,17 @@
-"""What a transaction that uses tables may consume: what was there to be read before it began.
+"""The message bound: a transaction that uses tables consumes only messages that were readable before the begin.
 
-Its reads of tables are those of its timestamp, and a message may tell of something later. So once it has used a table
-it is handed only messages committed or plainly published before it began; and what it acknowledges is remembered with
-it, so that having consumed a newer one, its first table operation is refused.
+Tables are read as of the transaction's timestamp, and a message may tell of a later change. So after a table operation
+a transaction receives only messages committed or plainly published before its begin. The record of the transaction
+keeps the newest timestamp among acknowledged messages: if that is later than the transaction's own, the first table
+operation is refused.
 """
 
 from __future__ import annotations
 
 from storage.disk.view import ReadView
 from storage.errors import NotDeliverable
-from storage.subscription.catalogue import Subscription
 from storage.subscription.isolation import IsolationLevel
+from storage.subscription.subscription import Subscription
 from storage.topic import log
 from storage.topic.entry import MESSAGES, Entry
 from storage.txn import record as records
@@ -19,13 +20,13 @@ from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
 RANGE_ENTRIES_MAX = 5000
-"""Entries of a cumulative acknowledgement that are looked at in one store transaction."""
+"""Entries of a cumulative acknowledgement that one store transaction examines."""
 
 NEVER = (1 << 63) - 1
 
 
 def readable_since(view: ReadView, entry: Entry) -> int:
-    """The timestamp at which the messages of an entry were published plainly, or committed; NEVER if they are not."""
+    """The timestamp at which the messages of an entry were published plainly, or committed; NEVER if neither."""
     if not entry.txn:
         return entry.timestamp
     record = records.get(view, entry.txn)
@@ -34,13 +35,13 @@ def readable_since(view: ReadView, entry: Entry) -> int:
     return record.ended_timestamp
 
 
-def note(
-    view: ReadView, subscription: Subscription, record: TransactionRecord, positions: list[tuple[int, int]]
+def note_consumed(
+    view: ReadView, subscription: Subscription, record: TransactionRecord, positions: list[Position]
 ) -> None:
-    """Messages are acknowledged in a transaction. The caller saves its record.
+    """Note in an open record that the transaction acknowledges messages of these entries.
 
     Raises:
-        NotDeliverable: it has used a table, and one of them was not there to be read before it began.
+        NotDeliverable: the transaction has used a table, and a message was not readable before the begin.
     """
     for at in positions:
         entry = log.read(view, subscription.topic_id, at)
@@ -48,17 +49,16 @@ def note(
             _note_entry(view, subscription, record, entry)
 
 
-def note_through(
-    view: ReadView,
-    subscription: Subscription,
-    record: TransactionRecord,
-    after: tuple[int, int],
-    through: tuple[int, int],
+def note_consumed_through(
+    view: ReadView, subscription: Subscription, record: TransactionRecord, after: Position, through: Position
 ) -> None:
-    """All messages after one position and up to another are acknowledged in a transaction; see `note`.
+    """Note in an open record that the transaction acknowledges all messages after one position up to a second.
 
-    Where there are more than can be looked at, a transaction that has used a table is refused; another one is taken to
-    have consumed what is newer than all, and cannot use one any more.
+    If there are more entries than RANGE_ENTRIES_MAX, a transaction that has used a table is refused, and a transaction
+    that has not is taken to have consumed the newest message of all, so that no table can be used any more.
+
+    Raises:
+        as `note_consumed`
     """
     seen = 0
     while after < through:
@@ -66,7 +66,7 @@ def note_through(
         if not page:
             return
         for entry in page:
-            at = (entry.ledger_id, entry.entry_id)
+            at = entry.position
             if at > after and entry.kind == MESSAGES:
                 _note_entry(view, subscription, record, entry)
             after = max(after, at)
@@ -90,13 +90,13 @@ def _too_many(subscription: Subscription, record: TransactionRecord) -> NotDeliv
 def _note_entry(view: ReadView, subscription: Subscription, record: TransactionRecord, entry: Entry) -> None:
     since = readable_since(view, entry)
     if since == NEVER and subscription.level is IsolationLevel.READ_COMMITTED:
-        return  # of an aborted transaction: it is passed over, and was handed to nobody
+        return  # of an aborted transaction: dispatch passed the entry over, and delivered nothing of it
     if record.uses_tables and since > record.timestamp:
         raise NotDeliverable(
-            f"message {Position(entry.ledger_id, entry.entry_id)} of {subscription.name} was not there to be read "
+            f"message {entry.position} of {subscription.name} was not there to be read "
             f"when transaction {record.id} began, which has used tables",
             hint="Begin the transaction after receiving.",
             transaction=str(record.id),
         )
-    # What is not committed yet was there to be read uncommitted when it was published.
+    # An uncommitted message was readable at READ_UNCOMMITTED when it was published.
     record.consumed = max(record.consumed, entry.timestamp if since == NEVER else since)
