@@ -353,7 +353,7 @@ class TestKeys:
             assert receive(consumer) == ""
             store.commit_transaction(txn)
             assert receive(consumer) == ("open 1" if number else "open")
-        assert not consumer._memory.blocked_keys.is_any
+        assert not consumer._window._memory.blocked_keys.is_any
 
     def test_too_many_keys_to_remember_hold_all(
         self, store: Store, attach: Attach, monkeypatch: pytest.MonkeyPatch
