@@ -10,9 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from storage.client.blocked import Blocked
     from storage.client.consumer import Consumer
     from storage.client.producer import Producer
-    from storage.client.reader import Blocked, Reader
+    from storage.client.reader import Reader
     from storage.client.table import Row, Table
     from storage.client.transaction import Transaction
     from storage.errors import TxnctlError
@@ -41,7 +42,7 @@ _HOMES = {
     "LATEST": "values.position",
     "BatchReceipt": "values.receipt",
     "LateMessageId": "values.position",
-    "Blocked": "client.reader",
+    "Blocked": "client.blocked",
     "Consumer": "client.consumer",
     "IsolationLevel": "subscription.isolation",
     "Message": "topic.message",

@@ -32,7 +32,7 @@ from storage.values.txn_id import TxnID
 
 if TYPE_CHECKING:
     from storage.admin.admin import Admin
-    from storage.client.connect import OnTurn
+    from storage.client.connect_options import OnTurn
     from storage.client.consumer import Consumer
     from storage.client.producer import Producer
     from storage.client.reader import Reader
@@ -203,12 +203,12 @@ class Store:
             ProducerFenced: the epoch or session is over.
             WaitTimeout
         """
-        from storage.client import connect, create_producer as producing
+        from storage.client import connect_options as connecting, create_producer as producing
 
-        options = connect.ConnectOptions(
-            topic, access_mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=txn, timeout=timeout,
-            create_topic=create_topic, on_wait=on_wait,
-        )  # fmt: skip
+        mode = connecting.access_mode_of(access_mode, AccessMode.SHARED)
+        request = connecting.access_request(mode, producer_name, topic_epoch, resume, txn)
+        waiting = connecting.WaitOptions(timeout, on_wait)
+        options = connecting.ConnectOptions(topic, request, waiting, create_topic=create_topic)
         create = producing.create if connected else producing.create_passing
         return create(self.connection, self.engine.coordinator, options)
 
@@ -234,13 +234,13 @@ class Store:
             lease: seconds that the session lives without being used.
             access_mode: Exclusive if None. The rest, and the errors, as `create_producer`.
         """
-        from storage.client import connect
+        from storage.client import connect, connect_options as connecting
         from storage.reports import producers
 
-        options = connect.ConnectOptions(
-            topic, access_mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=txn, lease=lease,
-            timeout=timeout, create_topic=create_topic, on_wait=on_wait,
-        )  # fmt: skip
+        mode = connecting.access_mode_of(access_mode, AccessMode.EXCLUSIVE)
+        request = connecting.access_request(mode, producer_name, topic_epoch, resume, txn)
+        waiting = connecting.WaitOptions(timeout, on_wait)
+        options = connecting.ConnectOptions(topic, request, waiting, create_topic=create_topic, lease=lease)
         return producers.granted(
             self.engine, *connect.connect(self.connection, self.engine.coordinator, options)
         )
@@ -287,6 +287,7 @@ class Store:
             InvalidValue: skip with another type or level.
             SubscriptionBusy: attached consumers have another type, level or on-open, or the type is Exclusive.
         """
+        from storage.client.attachment import Attachment
         from storage.client.consumer import Consumer
         from storage.subscription import attach
         from storage.subscription.isolation import SubscriptionMode
@@ -297,7 +298,8 @@ class Store:
         dead_letters = attach.DeadLetterPolicy(dead_letter_topic, max_redeliver_count)
         options = attach.SubscribeOptions(topic, subscription_name, mode, initial_position, dead_letters)
         attached = attach.attach(self.connection, self.engine.coordinator, options, consumer_name)
-        return Consumer(self.connection, self.engine.coordinator, *attached, receiver_queue_size)
+        attachment = Attachment(self.connection, self.engine.coordinator, *attached)
+        return Consumer(attachment, receiver_queue_size)
 
     # Tables
 

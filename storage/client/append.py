@@ -162,16 +162,17 @@ class BatchAppend:
     ) -> StoredEntry:
         name = self.progress.name
         assert name is not None, "a producer that may publish has a name"
-        sequence_ids = SequenceIds(self._batch, self._appender.topic.topic_id, name)
+        topic_id = self._appender.topic.topic_id
         fresh: Sequence[int] = range(part.count)
         if given is not None:
-            fresh = sequence_ids.claim(given, self._txn)
+            fresh = SequenceIds(self._batch, topic_id, name).claim(given, self._txn)
             if not fresh:
                 return StoredEntry(start, fresh, None, ())
             if len(fresh) < len(given):
                 assert isinstance(part, Columns), "packed entries come without sequence ids"
                 part, given = part.pick(fresh), [given[index] for index in fresh]
         elif self._appender.credential.keeps_sequences:
+            sequence_ids = SequenceIds(self._batch, topic_id, name)
             self.progress.next_sequence = sequence_ids.assign(len(fresh), self._txn)
         sequence = self.progress.next_sequence
         ids: Sequence[int] = given if given is not None else range(sequence, sequence + len(fresh))

@@ -1,8 +1,9 @@
-"""Making producers: one that connects, one that is connected during its sends only, one by the session of another."""
+"""Making producers: connected for good, connected during each send, or by the session of a second process."""
 
 from __future__ import annotations
 
-from storage.client.connect import ConnectOptions, check_is_of, connect
+from storage.client.connect import check_is_of, connect
+from storage.client.connect_options import ConnectOptions
 from storage.client.producer import Producer
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
@@ -17,39 +18,43 @@ from storage.txn.coordinator import Coordinator
 from storage.txn.fence import Fence
 
 
-def create(connection: Connection, coordinator: Coordinator, ask: ConnectOptions) -> Producer:
-    """A producer that is connected as asked.
+def create(connection: Connection, coordinator: Coordinator, options: ConnectOptions) -> Producer:
+    """Make a producer that is connected until it is closed.
 
     Raises:
         as `connect`
     """
-    topic, session = connect(connection, coordinator, ask)
+    topic, session = connect(connection, coordinator, options)
     return Producer(connection, coordinator, topic, Connected(topic, session))
 
 
-def create_passing(connection: Connection, coordinator: Coordinator, ask: ConnectOptions) -> Producer:
-    """A Shared producer that is connected during each send and not in between.
+def create_passing(connection: Connection, coordinator: Coordinator, options: ConnectOptions) -> Producer:
+    """Make a Shared producer that is connected during each send and not in between.
 
     Raises:
         TopicNotFound, InvalidName, InvalidValue
     """
-    mode, name = ask.request.mode, ask.request.name
+    mode, name = options.request.mode, options.request.name
     if mode.is_exclusive:
         raise InvalidValue(f"access mode {mode.value} needs a producer that stays connected")
     with connection.view() as view:
-        topic = topics.find(view, ask.topic) if ask.create_topic else topics.get(view, ask.topic)
-    topic = topic or connection.write(ask.topic_in)
+        find = topics.find if options.create_topic else topics.get
+        topic = find(view, options.topic)
+    topic = topic or connection.write(options.find_topic)
     return Producer(connection, coordinator, topic, Passing(topic, name))
 
 
 def borrow(connection: Connection, coordinator: Coordinator, name: str, text: str) -> Producer:
-    """A producer that publishes through a session of a topic which somebody else holds.
+    """Make a producer that publishes through a session held elsewhere, by a lease or a second process.
+
+    Args:
+        text: the token of the session.
 
     Raises:
         TopicNotFound
-        InvalidValue: it is no token.
+        InvalidValue: the text is no token, or the session belongs to a nameless Shared producer.
         SessionNotFound: no such session was ever on this topic.
-        ProducerFenced: it has ended.
+        ProducerFenced: the session has ended.
     """
     token = Token(text)
     with connection.view() as view:
@@ -74,12 +79,12 @@ def borrow(connection: Connection, coordinator: Coordinator, name: str, text: st
             f"session {session.number} belongs to a nameless Shared producer: only its own process publishes by it",
             hint="Give that producer a name, or open a session with `txnctl producers open`.",
         )
-    lent = Borrowed(topic, token, session, connection.owner, Fence(coordinator, connection.owner))
-    return Producer(connection, coordinator, topic, lent)
+    borrowed = Borrowed(topic, token, session, connection.owner, Fence(coordinator, connection.owner))
+    return Producer(connection, coordinator, topic, borrowed)
 
 
 def _past(view: ReadView, topic: Topic, token: Token) -> ProducerSession | None:
-    """An owner that is connected no longer."""
+    """The session of a former owner of the topic."""
     for ownership in owners.every(view, topic.topic_id):
         if token.names(ownership.session):
             return ownership.session

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from storage.client.blocked import Blocked, find_blocker
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.errors import WaitTimeout
@@ -19,29 +20,10 @@ from storage.topic.catalogue import Topic
 from storage.topic.entry import Entry
 from storage.topic.message import Message
 from storage.topic.open_topic import OpenTopic
-from storage.topic.state import TopicState
-from storage.txn import buffer, record as records
+from storage.txn import record as records
 from storage.txn.aborted import AbortedSet
 from storage.values.position import Extreme, MessageId, Position
-from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
-
-
-class Blocked:
-    """Why a READ_COMMITTED reader stands still: messages behind an open transaction.
-
-    Attributes:
-        messages: committed messages that wait behind it.
-        uncommitted: messages of open transactions.
-        txn_id: the transaction that comes first.
-    """
-
-    __slots__ = ("messages", "txn_id", "uncommitted")
-
-    def __init__(self, messages: int, uncommitted: int, txn_id: TxnID) -> None:
-        self.messages = messages
-        self.uncommitted = uncommitted
-        self.txn_id = txn_id
 
 
 class Reader:
@@ -130,7 +112,7 @@ class Reader:
     def blocked_by(self) -> Blocked | None:
         """The open transaction at which reading stopped, or None if nothing more is there."""
         with self._connection.view() as view:
-            return blocked_by(view, self._topic.topic_id, self._level)
+            return find_blocker(view, self._topic.topic_id, self._level)
 
     def close(self) -> None:
         """Forget the page; a reader holds nothing else."""
@@ -199,24 +181,3 @@ def visible(
                 states[entry.txn] = records.state_of(topic.view, entry.txn)
             entry.txn_state = states[entry.txn]
     return found
-
-
-def blocked_by(view: ReadView, topic_id: int, level: IsolationLevel) -> Blocked | None:
-    """The open transaction behind which committed messages wait, at READ_COMMITTED."""
-    first = buffer.first_open(view, topic_id) if level is IsolationLevel.READ_COMMITTED else None
-    if first is None:
-        return None
-    head = state.load(view, topic_id)
-    messages = committed_between(view, topic_id, head, head.max_read, head.last_confirmed) - head.uncommitted
-    return Blocked(messages, head.uncommitted, TxnID(first[0]))
-
-
-def committed_between(
-    view: ReadView, topic_id: int, head: TopicState, after: Position, through: Position
-) -> int:
-    """Messages in (after, through] but those of aborted transactions; no scan."""
-    from storage.txn import aborted
-
-    stored = log.messages_through(view, topic_id, head, through)
-    stored -= log.messages_through(view, topic_id, head, after)
-    return stored - aborted.messages_between(view, topic_id, head, after, through)

@@ -211,15 +211,16 @@ class WriteBatch(ReadView):
         self.superblock.changes += 1
 
     def open(self, database: Database, key: bytes, decode: Callable[[memoryview], R]) -> R | None:
-        known: Any = self._open.get((database, key))
-        if known is not None:
-            record: R = known[0]
+        name = (database, key)
+        if name in self._open:
+            known: Any = self._open[name][0]
+            record: R = known
             return record
         payload = self.get(database, key)
         if payload is None:
             return None
         record = decode(payload)
-        self._open[database, key] = record, payload
+        self._open[name] = record, payload
         return record
 
     def opened(self, database: Database, key: bytes) -> Any:
@@ -242,11 +243,11 @@ class WriteBatch(ReadView):
 
     def write_open(self) -> None:
         """Write the open records that have changed."""
-        for (database, key), (record, before) in self._open.items():
+        for name in self._open:
+            record, before = self._open[name]
             payload: Any = record.encode()
             if payload != before:
-                self.put(database, key, payload)
-        self._open.clear()
+                self.put(*name, payload)
 
     def delete(self, database: Database, key: bytes) -> bool:
         """Remove the record; False if there is none."""

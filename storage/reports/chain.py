@@ -11,7 +11,7 @@ those of `storage/reports/backlog.py` (invariant 8); a test holds them against i
 
 from __future__ import annotations
 
-from storage.client.reader import committed_between
+from storage.client.blocked import committed_between
 from storage.disk.view import ReadView
 from storage.reports import backlog
 from storage.subscription.cursor import Cursor

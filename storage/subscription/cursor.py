@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from storage.disk.codec import U64, corrupt, key1, key3, key_through, pack, unpack
+from storage.disk.codec import U64, U64X2, corrupt, key1, key3, key_through, pack, unpack
 from storage.disk.schema import ACKS, CURSORS, ENTRIES
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import message_set
 from storage.topic import log
-from storage.values.position import MessageId, Position
+from storage.values.position import MessageId, Position, as_position
 
 V = TypeVar("V", bound=ReadView, covariant=True)
 
@@ -78,12 +78,12 @@ class Cursor:
     @classmethod
     def decode(cls, payload: memoryview) -> Cursor:
         fields = unpack(payload)
-        cursor = cls(Position(*fields[0]))
-        cursor.read = Position(*fields[1])
+        cursor = cls(as_position(fields[0]))
+        cursor.read = as_position(fields[1])
         cursor.generation, cursor.released = fields[2:4]
         cursor.pending_cumulative = tuple(fields[4]) if fields[4] else None
         cursor.delivered, cursor.redelivered = fields[5:7]
-        cursor.recalled = Position(*fields[7]) if fields[7] else None
+        cursor.recalled = as_position(fields[7]) if fields[7] else None
         cursor.skipped_txns, cursor.blocked, cursor.passes, cursor.has_uncommitted_acks = fields[8:12]
         return cursor
 
@@ -106,14 +106,8 @@ def delete(batch: WriteBatch, subscription_id: int) -> None:
 
 
 def acknowledged(view: ReadView, subscription_id: int, cursor: Cursor, at: Position, count: int) -> int:
-    """The acknowledged messages of the entry at a position."""
-    if at <= cursor.mark_delete:
-        return message_set.everything(count)
-    ack_range = _range_at(view, subscription_id, at)
-    if ack_range is None:
-        return 0
-    first, _, messages = ack_range
-    return message_set.decode(messages, count) if first == at[1] else message_set.everything(count)
+    """The acknowledged messages of the entry at a position; see `Acks.of`."""
+    return Acks(view, 0, subscription_id, cursor).of(at, count)
 
 
 def _range_at(view: ReadView, subscription_id: int, at: Position) -> tuple[int, int, bytes] | None:
@@ -147,7 +141,13 @@ class Acks(Generic[V]):
 
     def of(self, at: Position, count: int) -> int:
         """The acknowledged messages of the entry at a position."""
-        return acknowledged(self._view, self._subscription_id, self._cursor, at, count)
+        if at <= self._cursor.mark_delete:
+            return message_set.everything(count)
+        ack_range = _range_at(self._view, self._subscription_id, at)
+        if ack_range is None:
+            return 0
+        first, _, messages = ack_range
+        return message_set.decode(messages, count) if first == at[1] else message_set.everything(count)
 
     def is_next(self, at: Position) -> bool:
         """Whether the entry at a position is the first entry after markDeletePosition."""
@@ -165,7 +165,7 @@ class Acks(Generic[V]):
             return new
         if before:
             self._view.delete(ACKS, key)
-        if self.is_next(at):
+        if is_next(self._view, self._topic_id, self._cursor.mark_delete, at):
             self._cursor.mark_delete = at
         else:
             self.acknowledge_entries(at[0], at[1], at[1])
@@ -206,7 +206,7 @@ class Acks(Generic[V]):
             record = batch.first(ACKS, prefix)
             if record is None:
                 break
-            at = Position(int.from_bytes(record[0][8:16], "big"), int.from_bytes(record[0][16:], "big"))
+            at = as_position(U64X2.unpack(record[0][8:]))
             if len(record[1]) > 8 or not is_next(batch, self._topic_id, cursor.mark_delete, at):
                 break
             batch.delete(ACKS, record[0])

@@ -4,7 +4,7 @@ Each message that is not acknowledged and at or before the cursor's read positio
 
     holder > 0     in flight at that consumer
     holder = 0     free: to be delivered (again), not before `due_ns`; `times` counts the deliveries so far
-    holder = -1    its acknowledgement is pending in a transaction: it is delivered to no consumer
+    holder = -1    acknowledged in an open transaction: pending, and delivered to no consumer
 
 `recalled` marks messages that an abort took back from a consumer: a cumulative acknowledgement may not pass over such
 a message before it was delivered again.
@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from storage.disk.codec import key1, key3, key_through, pack, unpack
+from storage.disk.codec import U64X2, key1, key3, key_through, pack, unpack
 from storage.disk.schema import DELIVERIES
 from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import message_set
 from storage.subscription.cursor import Cursor
-from storage.values.position import Position
+from storage.values.position import Position, as_position
 
 NOBODY = 0
 PENDING = -1
@@ -61,7 +61,7 @@ class Delivery:
 
     @classmethod
     def decode(cls, key: bytes, payload: memoryview) -> Delivery:
-        at = Position(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:], "big"))
+        at = as_position(U64X2.unpack(key[8:]))
         count, packed = unpack(payload)
         parts = [DeliveryPart(message_set.decode(fields[0], count), *fields[1:]) for fields in packed]
         delivery = cls(at, count, parts)
@@ -143,7 +143,9 @@ class Deliveries(Generic[V]):
 
     def find(self, at: Position) -> Delivery | None:
         """Find the delivery of an entry, or None."""
-        return find(self._view, self._subscription_id, at)
+        key = key3(self._subscription_id, *at)
+        payload = self._view.get(DELIVERIES, key)
+        return None if payload is None else Delivery.decode(key, payload)
 
     def scan(self, start: Position | None = None) -> Iterator[Delivery]:
         """Yield the deliveries in position order."""
@@ -163,27 +165,27 @@ class Deliveries(Generic[V]):
         delivery.was_released = delivery.is_released
         assert self._cursor.released >= 0, "released entries are counted"
 
-    def settle(self: Deliveries[WriteBatch], at: Position, messages: int, by: int = NOBODY) -> None:
-        """Forget messages of an entry that consumer `by` has acknowledged, or an operator (NOBODY)."""
+    def settle(self: Deliveries[WriteBatch], at: Position, messages: int, consumer_id: int = NOBODY) -> None:
+        """Forget messages of an entry, acknowledged by a consumer or by an operator (NOBODY)."""
         delivery = self.find(at)
         if delivery is not None:
             cut = delivery.take(messages)
             if cut:
-                self.note_taken(cut, by)
+                self.note_taken(cut, consumer_id)
                 self.put(delivery)
 
-    def note_taken(self, parts: list[DeliveryPart], by: int) -> None:
-        """Raise the generation if a consumer has lost messages by an action not its own: its queue must drop them."""
-        if any(part.holder > 0 and part.holder != by for part in parts):
+    def note_taken(self, parts: list[DeliveryPart], consumer_id: int) -> None:
+        """Raise the generation, so that queues drop messages that a different process has taken from a consumer."""
+        if any(part.holder > 0 and part.holder != consumer_id for part in parts):
             self._cursor.generation += 1
 
-    def settle_through(self: Deliveries[WriteBatch], through: Position, by: int = NOBODY) -> None:
-        """Forget all messages up to and including an entry, acknowledged by consumer `by` or an operator (NOBODY)."""
+    def settle_through(self: Deliveries[WriteBatch], through: Position, consumer_id: int = NOBODY) -> None:
+        """Forget all messages up to an entry, acknowledged by a consumer or by an operator (NOBODY)."""
         for delivery in self.scan():
             if delivery.at > through:
                 break
             self._cursor.released -= delivery.is_released
-            self.note_taken(delivery.parts, by)
+            self.note_taken(delivery.parts, consumer_id)
         sid = self._subscription_id
         self._view.delete_prefix(DELIVERIES, key1(sid), stop=key_through(sid, through))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage.disk.codec import pack, unpack
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType, bound
 from storage.topic.state import TopicState
-from storage.values.position import Position
+from storage.values.position import Position, as_position
 
 
 class Subscription:
@@ -62,5 +62,5 @@ class Subscription:
         subscription.type, subscription.level = SubscriptionType(fields[1]), IsolationLevel(fields[2])
         subscription.on_open, subscription.created_ms = OnOpen(fields[3]), fields[4]
         subscription.dead_letter_topic, subscription.max_redeliver_count = fields[5:7]
-        subscription.start = Position(*fields[7])
+        subscription.start = as_position(fields[7])
         return subscription

@@ -42,25 +42,25 @@ class Write:
 
 
 class Writing:
-    """The writes of one transaction in one batch: `check` judges every key, then `place` or `commit` writes."""
+    """The writes of one transaction in one batch: `judge` passes every key, then `place` or `commit` writes."""
 
     def __init__(
         self,
         batch: WriteBatch,
         coordinator: Coordinator,
         record: TransactionRecord,
-        by: ProcessIdentity,
+        process: ProcessIdentity,
         writes: Sequence[Write],
     ) -> None:
         self._batch = batch
         self._record = record
-        self._arbiter = Arbiter(batch, coordinator, by)
+        self._arbiter = Arbiter(batch, coordinator, process)
         self._writes = writes
         self._writers: dict[int, RowWriter] = {}
         self._rows: list[tuple[Write, Row]] = []
         self._losers: list[tuple[TransactionRecord, Write]] = []
 
-    def check(self) -> None:
+    def judge(self) -> None:
         """Pass only if every key may be written. Only a refusal changes anything.
 
         Raises:
@@ -182,19 +182,19 @@ class Arbiter:
     """Aborts the losers of conflicts, within one batch.
 
     Args:
-        by: the process to which the aborts are ascribed.
+        process: the process to which the aborts are ascribed.
     """
 
-    __slots__ = ("_batch", "_by", "_coordinator")
+    __slots__ = ("_batch", "_coordinator", "_process")
 
-    def __init__(self, batch: WriteBatch, coordinator: Coordinator, by: ProcessIdentity) -> None:
+    def __init__(self, batch: WriteBatch, coordinator: Coordinator, process: ProcessIdentity) -> None:
         self._batch = batch
         self._coordinator = coordinator
-        self._by = by
+        self._process = process
 
     def doom(self, loser: TransactionRecord, reason: AbortReason, conflict: DoomCause) -> None:
         """Abort a transaction over a conflict, completely, and remember the conflict."""
-        self._coordinator.doom(self._batch, loser, reason, self._by, conflict.fields())
+        self._coordinator.doom(self._batch, loser, reason, self._process, conflict.fields())
         conflicts.note(self._batch, loser, conflict)
 
     def doom_other(self, loser: TransactionRecord, winner: TransactionRecord, table: str, key: bytes) -> None:
@@ -257,20 +257,20 @@ class Arbiter:
 
 
 def check_window(
-    batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: ProcessIdentity
+    batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, process: ProcessIdentity
 ) -> None:
     """See `Arbiter.check_window`."""
-    Arbiter(batch, coordinator, by).check_window(record)
+    Arbiter(batch, coordinator, process).check_window(record)
 
 
 def begin_use(
-    batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: ProcessIdentity
+    batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, process: ProcessIdentity
 ) -> None:
     """See `Arbiter.begin_use`."""
-    Arbiter(batch, coordinator, by).begin_use(record)
+    Arbiter(batch, coordinator, process).begin_use(record)
 
 
-def commit_in(coordinator: Coordinator, batch: WriteBatch, txn_id: int, by: ProcessIdentity) -> Ended:
+def commit_in(coordinator: Coordinator, batch: WriteBatch, txn_id: int, process: ProcessIdentity) -> Ended:
     """Commit a transaction by its number; after a use of tables it must not be older than the kept versions.
 
     Raises:
@@ -279,9 +279,9 @@ def commit_in(coordinator: Coordinator, batch: WriteBatch, txn_id: int, by: Proc
 
     def prepare(record: TransactionRecord) -> None:
         if record.uses_tables:
-            check_window(batch, coordinator, record, by)
+            check_window(batch, coordinator, record, process)
 
-    return coordinator.commit(batch, txn_id, by, prepare)
+    return coordinator.commit(batch, txn_id, process, prepare)
 
 
 def check_tables(view: ReadView, writes: Sequence[Write]) -> None:

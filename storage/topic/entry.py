@@ -15,7 +15,7 @@ from zlib import crc32
 from storage.disk.codec import U64X3, corrupt, pack, unpack
 from storage.disk.schema import ENTRIES, ENTRY_HEADER_BYTES
 from storage.topic.message import Message
-from storage.values.position import MessageId, Position
+from storage.values.position import MessageId, Position, as_position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
@@ -175,7 +175,7 @@ class Entry:
     def __init__(self, key: bytes, payload: memoryview) -> None:
         self.key = key
         _, self.ledger_id, self.entry_id = U64X3.unpack(key)
-        self.position = Position(self.ledger_id, self.entry_id)
+        self.position = as_position((self.ledger_id, self.entry_id))
         (
             _, self.kind, _, self.count, self.txn, self.epoch, self.publish_time, self.timestamp,
             self.messages_before, self.bytes_before,
@@ -205,7 +205,7 @@ class Entry:
                 raise corrupt(ENTRIES, self.key, "it holds another number of messages than it says")
         return self._columns
 
-    def check(self) -> None:
+    def check_body(self) -> None:
         """Raise CorruptStore unless the body agrees with the header."""
         if self.kind == MESSAGES:
             self._unpacked()

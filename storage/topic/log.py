@@ -17,7 +17,7 @@ from storage.limits import PAGE_BYTES, PAGE_ENTRIES
 from storage.topic.entry import MESSAGES, Entry, encode
 from storage.topic.open_topic import OpenTopic
 from storage.topic.state import TopicState
-from storage.values.position import Position
+from storage.values.position import Position, as_position
 
 
 def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: bytes) -> Position:
@@ -36,7 +36,7 @@ def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: 
     payload = encode(
         kind, count, txn, state.epoch, now_ms, timestamp, state.messages, state.bytes, body
     )  # fmt: skip
-    position = Position(state.ledger_id, state.next_entry)
+    position = as_position((state.ledger_id, state.next_entry))
     batch.put(ENTRIES, key3(topic.topic_id, state.ledger_id, state.next_entry), payload)
     state.next_entry += 1
     state.entries += 1
@@ -87,11 +87,7 @@ def _roll(topic: OpenTopic[WriteBatch], now_ms: int) -> None:
 
 
 class LedgerInfo:
-    """One ledger of a topic: its entries, messages and bytes, and the times at which it was opened and closed.
-
-    Attributes:
-        times: opened and closed, in wall ms; closed is None for the open ledger.
-    """
+    """A ledger of a topic: counts, and the wall times of opening and closing (None for the open ledger)."""
 
     __slots__ = ("bytes", "closed_ms", "entries", "ledger_id", "messages", "opened_ms")
 

@@ -12,7 +12,7 @@ from storage.disk.codec import key1
 from storage.disk.schema import HEADS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TopicNotFound
-from storage.values.position import Position
+from storage.values.position import Position, as_position
 
 _STATE = Struct(">QqQQQQQQQqqqQQQQQQQQQQQQQQQ")
 
@@ -114,13 +114,13 @@ class TopicState:
             state.ledger_bytes_max, state.ledger_age_max_ms,
             state.owner_session, state.publish_session, state.session_changes,
         ) = _STATE.unpack(payload)  # fmt: skip
-        state.max_read = Position(max_ledger, max_entry)
+        state.max_read = as_position((max_ledger, max_entry))
         return state
 
     @property
     def last_confirmed(self) -> Position:
         """lastConfirmedEntry: the last entry written, markers included; `L:-1` in an empty topic."""
-        return Position(self.ledger_id, self.next_entry - 1)
+        return as_position((self.ledger_id, self.next_entry - 1))
 
     @property
     def max_read_position(self) -> Position:

@@ -18,7 +18,7 @@ from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES
 from storage.topic.open_topic import OpenTopic
 from storage.topic.sequence_ids import SequenceIds
 from storage.txn import aborted, runs
-from storage.values.position import Position
+from storage.values.position import Position, as_position
 from storage.values.txn_id import TxnID
 
 SequenceRange = tuple[str, int, int]
@@ -50,8 +50,8 @@ class TopicPart:
     @classmethod
     def decode(cls, payload: memoryview) -> TopicPart:
         fields = unpack(payload)
-        part = cls(Position(*fields[0]), Position(*fields[1]))
-        part.last, part.run = Position(*fields[2]), Position(*fields[3])
+        part = cls(as_position(fields[0]), as_position(fields[1]))
+        part.last, part.run = as_position(fields[2]), as_position(fields[3])
         part.entries, part.messages, part.bytes, part.sequences, part.epoch = fields[4:9]
         return part
 

@@ -7,7 +7,8 @@ entry of ledger L. `MessageId` names a message: its entry and, within a batch, i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from storage.errors import InvalidPosition
@@ -55,6 +56,10 @@ class Position(tuple[int, int]):
                 position=text[:80],
             )
         return cls(int(match[1]), int(match[2]))
+
+
+as_position: Callable[[Iterable[int]], Position] = partial(tuple.__new__, Position)
+"""Make a position of a pair of integers, as decoded from a record: half the time of `Position(...)`."""
 
 
 class MessageId(tuple[int, int, int]):

@@ -102,7 +102,7 @@ class WriteSet:
             check_tables(batch, writes)
             begin_use(batch, coordinator, record, owner)
             self._writing = Writing(batch, coordinator, record, owner, writes)
-            self._writing.check()
+            self._writing.judge()
 
     def apply(self, batch: WriteBatch, record: TransactionRecord, *, commits: bool) -> None:  # noqa: ARG002
         """Write committed versions if the transaction commits in this batch, else intents."""

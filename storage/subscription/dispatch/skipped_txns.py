@@ -19,12 +19,12 @@ from storage.subscription import message_set
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic.entry import Entry
 from storage.txn import record as records
-from storage.values.position import Position
+from storage.values.position import Position, as_position
 from storage.values.txn_state import TransactionState
 
 
 class SkippedTxn:
-    """One transaction that a subscription skips.
+    """A transaction that a subscription skips.
 
     Attributes:
         examined: the position up to which dispatch has examined skipped messages after the end; `0:-1` before the end.
@@ -45,7 +45,7 @@ class SkippedTxn:
     def decode(cls, txn: int, payload: memoryview) -> SkippedTxn:
         skipped = cls(txn)
         examined, skipped.blocked = unpack(payload)
-        skipped.examined = Position(*examined)
+        skipped.examined = as_position(examined)
         return skipped
 
 

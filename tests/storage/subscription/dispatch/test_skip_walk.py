@@ -12,6 +12,7 @@ from storage import EARLIEST, Consumer, IsolationLevel, MessageId, OnOpen, Posit
 from storage.disk.schema import AWAITED, DELIVERIES, HELD
 from storage.errors import InvalidValue, NotDeliverable, SubscriptionBusy
 from storage.process.clock import ManualClock
+from tests.storage.ending import end_transaction
 
 RC, RU = IsolationLevel
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
@@ -352,7 +353,7 @@ class TestKeys:
             assert receive(consumer) == ""
             store.commit_transaction(txn)
             assert receive(consumer) == ("open 1" if number else "open")
-        assert not consumer._memory.blocked_keys.is_any
+        assert not consumer._window._memory.blocked_keys.is_any
 
     def test_too_many_keys_to_remember_hold_all(
         self, store: Store, attach: Attach, monkeypatch: pytest.MonkeyPatch
