@@ -26,7 +26,7 @@ PIP_FAILED = { echo; \
 	exit 1; } >&2
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-spark check test lint types imports generated pytest format generate bench crash-sweep \
+.PHONY: help demo demo-spark check test lint types imports generated pytest format generate hooks bench crash-sweep \
 	serializability takeovers scale clean
 
 help:  ## this list
@@ -63,6 +63,10 @@ pytest: $(INSTALLED_DEV) $(CLASSES)  ## the tests alone
 format: $(INSTALLED_DEV)  ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+hooks: $(INSTALLED_DEV)  ## let git run lint, format and the check of generated files before each commit
+	@$(PIP) install -q -c constraints.txt pre-commit || $(PIP_FAILED)
+	$(BIN)/pre-commit install
 
 generate: $(INSTALLED)  ## write man pages, completions and docs/CLI.md anew
 	$(BIN)/python -m txnctl.generate
