@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from storage import Consumer, Store, SubscriptionType
+from tests.row_json import row_json
 
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
 
@@ -40,6 +41,6 @@ def receive(consumer: Consumer, count: int = 99, acknowledge: bool = True) -> st
 
 def classes(store: Store) -> dict[str, int]:
     """The backlog by class, where there is any."""
-    stats = store.reports.subscription_stats("t", "a")
+    stats = row_json(store.reports.subscription_stats("t", "a"))
     names = ("visible", "blocked", "uncommitted", "abortedAhead", "acknowledgedAhead", "pending")
     return {name: stats[name] for name in names if stats[name]}

@@ -13,7 +13,7 @@ from storage.errors import (
     NotFound,
     WriteTooOld,
 )
-from storage.reports import audit
+from tests.row_json import row_json
 
 
 def something_of_everything(store: Store) -> None:
@@ -35,13 +35,13 @@ class TestLimits:
     """How many rows are asked for: all, none, or so many; anything else is bad input."""
 
     LISTS: ClassVar[list[Callable[[Store, Any], Any]]] = [
-        lambda store, limit: store.reports.list_transactions(limit=limit),
-        lambda store, limit: store.reports.list_transactions(ended=True, limit=limit),
-        lambda store, limit: store.reports.list_ended_transactions(limit=limit),
-        lambda store, limit: store.reports.list_audit_records(limit),
-        lambda store, limit: store.reports.list_intents(limit=limit),
-        lambda store, limit: store.reports.list_conflicts(limit),
-        lambda store, limit: list(store.reports.topic_log("t", limit=limit)),
+        lambda store, limit: row_json(store.reports.list_transactions(limit=limit)),
+        lambda store, limit: row_json(store.reports.list_transactions(ended=True, limit=limit)),
+        lambda store, limit: row_json(store.reports.list_ended_transactions(limit=limit)),
+        lambda store, limit: row_json(store.reports.list_audit_records(limit)),
+        lambda store, limit: row_json(store.reports.list_intents(limit=limit)),
+        lambda store, limit: row_json(store.reports.list_conflicts(limit)),
+        lambda store, limit: list(row_json(store.reports.topic_log("t", limit=limit))),
     ]
 
     @pytest.mark.parametrize("rows", LISTS)
@@ -59,7 +59,7 @@ class TestLimits:
         """Also under a number that no record can have."""
         for number in (0, -1, 1, 1 << 63, 1 << 70):
             with pytest.raises(NotFound):
-                audit.show(store.connection, number)
+                store.reports.show_audit_record(number)
 
     @pytest.mark.parametrize("parts", [0, -1])
     def test_a_table_is_cut_into_one_part_at_least(self, store: Store, parts: int) -> None:

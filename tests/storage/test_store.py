@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 
 from storage import Message, Store, SubscriptionType
+from tests.row_json import row_json
 from tests.storage.store_steps import run_in_threads
 
 
@@ -55,7 +56,7 @@ class TestThreads:
             counted = Counter(message.value for message in received)
             assert len(counted) == 200
             assert set(counted.values()) == {1}
-            assert store.reports.subscription_stats("t", "a")["msgBacklog"] == 0
+            assert row_json(store.reports.subscription_stats("t", "a"))["msgBacklog"] == 0
 
     def test_readers_beside_writers(self, path: str) -> None:
         """A READ_COMMITTED reader in one thread sees whole transactions of another, in order, and never an open one."""

@@ -8,6 +8,7 @@ from storage import EARLIEST, Store
 from storage.errors import (
     TopicNotFound,
 )
+from tests.row_json import row_json
 
 
 class TestDeletion:
@@ -26,7 +27,7 @@ class TestDeletion:
         assert str(store.create_producer("r").send(b"z")) == "3:0"
         store.admin.topics.delete_topic("r", force=True)
         store.create_topic("r")
-        assert store.reports.topic_stats("r")["maxReadPosition"] == "4:-1"
+        assert row_json(store.reports.topic_stats("r"))["maxReadPosition"] == "4:-1"
 
     def test_nothing_of_it_is_left(self, store: Store) -> None:
         """Entries, subscriptions, sequence ids, aborted sets: the successor begins empty."""
@@ -38,7 +39,7 @@ class TestDeletion:
         producer.close()
         store.subscribe("t", "a", initial_position=EARLIEST).close()
         store.admin.topics.delete_topic("t")
-        space = {row["database"]: row["entries"] for row in store.reports.list_databases()}
+        space = {row["database"]: row["entries"] for row in row_json(store.reports.list_databases())}
         for name in (
             "entries",
             "ledgers",
@@ -53,4 +54,4 @@ class TestDeletion:
             assert space[name] == 0, name
         store.create_topic("t")
         assert store.create_producer("t", producer_name="p").send(b"x", sequence_id=1).entry_id == 0
-        assert store.reports.list_subscriptions("t") == []
+        assert row_json(store.reports.list_subscriptions("t")) == []

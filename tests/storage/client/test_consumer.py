@@ -7,6 +7,7 @@ import pytest
 from storage import EARLIEST, Consumer, Store, SubscriptionType
 from storage.errors import InvalidValue, WaitTimeout
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 from tests.storage.walk_steps import (
     SHARED,
     TYPES,
@@ -98,7 +99,7 @@ class TestNegativeAcknowledgement:
         (message,) = receive(consumer)
         with pytest.raises(InvalidValue):
             consumer.negative_acknowledge(message, delay=delay)
-        assert store.reports.subscription_stats("t", "a")["unackedMessages"] == 1
+        assert row_json(store.reports.subscription_stats("t", "a"))["unackedMessages"] == 1
 
     @pytest.mark.parametrize("delay", [1e9, 1e30, float("inf")])
     def test_a_delay_may_be_as_long_as_one_likes(self, store: Store, attach: Attach, delay: float) -> None:

@@ -12,6 +12,7 @@ from storage.errors import (
     TransactionTimedOut,
 )  # fmt: skip
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 
 
 def test_writing_in_a_read_committed_transaction_is_refused_with_advice(store: Store, table: Table) -> None:
@@ -36,7 +37,7 @@ def test_writing_in_a_read_committed_transaction_is_refused_with_advice(store: S
             assert "serializable" in str(raised.value.hint)
         assert table.get(b"k", txn=reader) is None
     consumer.close()
-    assert store.reports.list_transactions()[0]["messages"] == 0
+    assert row_json(store.reports.list_transactions())[0]["messages"] == 0
 
 
 def test_an_ended_or_overdue_read_committed_transaction_is_not_read_in(
@@ -48,10 +49,10 @@ def test_an_ended_or_overdue_read_committed_transaction_is_not_read_in(
     with pytest.raises(TransactionNotOpen):
         table.get(b"k", txn=ended)
     clock.advance(61)
-    commits = store.reports.store_info()["commits"]
+    commits = row_json(store.reports.store_info())["commits"]
     with pytest.raises(TransactionTimedOut):
         table.get(b"k", txn=overdue)
-    assert store.reports.store_info()["commits"] == commits
+    assert row_json(store.reports.store_info())["commits"] == commits
     here = store.transaction(isolation="read-committed")
     here.commit()
     with pytest.raises(TransactionNotOpen):
@@ -67,8 +68,10 @@ def test_options_are_checked(store: Store, table: Table) -> None:
     with pytest.raises(InvalidValue):
         store.begin_transaction(priority="urgent")
     for name in ("READ_COMMITTED", "read-committed", "read_committed"):
-        shown = store.reports.show_transaction(
-            store.begin_transaction(isolation=name, check="FULL", priority="Lowest")
+        shown = row_json(
+            store.reports.show_transaction(
+                store.begin_transaction(isolation=name, check="FULL", priority="Lowest")
+            )
         )
         assert [shown[each] for each in ("isolation", "check", "priority")] == [
             "READ_COMMITTED", "full", "lowest",

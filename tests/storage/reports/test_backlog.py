@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from storage import Store
+from tests.row_json import row_json
 
 
 def split(store: Store, name: str) -> list[int]:
-    stats = store.reports.subscription_stats("t", name)
+    stats = row_json(store.reports.subscription_stats("t", name))
     return [stats[key] for key in ("visible", "blocked", "uncommitted", "pending", "abortedAhead")]
 
 
@@ -15,7 +16,7 @@ class TestSubscriptions:
 
     def test_level_and_split_of_each(self, busy: Store) -> None:
         """At READ_COMMITTED the backlog is split; at READ_UNCOMMITTED everything stored is visible."""
-        stats = busy.reports.topic_stats("t")["subscriptions"]
+        stats = row_json(busy.reports.topic_stats("t"))["subscriptions"]
         assert {name: each["subscriptionIsolationLevel"] for name, each in stats.items()} == {
             "D": "READ_UNCOMMITTED", "E": "READ_COMMITTED", "S": "READ_COMMITTED",
         }  # fmt: skip
@@ -28,7 +29,7 @@ class TestSubscriptions:
         consumer = busy.subscribe("t", "E")
         messages = consumer.receive_batch(9, timeout=0)
         assert split(busy, "E")[:4] == [2, 4, 2, 0]
-        assert busy.reports.subscription_stats("t", "E")["unackedMessages"] == 2
+        assert row_json(busy.reports.subscription_stats("t", "E"))["unackedMessages"] == 2
         consumer.acknowledge(messages[0], txn=busy.begin_transaction())
         assert split(busy, "E")[:4] == [1, 4, 2, 1]
 
@@ -43,5 +44,5 @@ class TestSubscriptions:
         for message in consumer.receive_batch(9, timeout=0):
             consumer.negative_acknowledge(message, delay=0)
         consumer.receive_batch(9, timeout=0)
-        stats = busy.reports.subscription_stats("t", "E")
+        stats = row_json(busy.reports.subscription_stats("t", "E"))
         assert (stats["msgOutCounter"], stats["msgRedeliverCounter"]) == (4, 2)

@@ -10,6 +10,7 @@ import pytest
 from storage import Store
 from storage.errors import TopicNotFound
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 
 
 def held(model: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -36,7 +37,7 @@ class TestChain:
         producer.send(b"4", txn=first)
         producer.send_batch([b"behind both"] * 7)
         clock.advance(90)
-        model = store.reports.topic_timeline("t")
+        model = row_json(store.reports.topic_timeline("t"))
         assert held(model) == [("0:1", "1:1", "1:2", 5), ("0:2", "1:3", "1:5", 7)]
         assert (model["blockedMessages"], model["oldestBlockedMs"]) == (12, model["asOfMs"] - 90_000)
         mine, after = model["openTransactions"]
@@ -52,7 +53,7 @@ class TestChain:
         producer.send_batch([b"behind"] * 5)
         producer.send(b"2", txn=second)
         producer.send_batch([b"behind both"] * 7)
-        mine, after = store.reports.topic_timeline("t")["openTransactions"]
+        mine, after = row_json(store.reports.topic_timeline("t"))["openTransactions"]
         assert mine["ifEnded"] == {
             "maxReadPositionBefore": "1:-1", "maxReadPositionAfter": "1:1", "frees": 5, "staysBlocked": 7,
         }  # fmt: skip
@@ -60,11 +61,11 @@ class TestChain:
             "maxReadPositionBefore": "1:-1", "maxReadPositionAfter": "1:-1", "frees": 0, "staysBlocked": 12,
         }  # fmt: skip
         store.admin.transactions.abort_transaction(first)
-        (after,) = store.reports.topic_timeline("t")["openTransactions"]
+        (after,) = row_json(store.reports.topic_timeline("t"))["openTransactions"]
         assert after["ifEnded"]["maxReadPositionAfter"] == "1:5"
         store.commit_transaction(second)
-        assert store.reports.topic_timeline("t")["maxReadPosition"] == "1:5"
-        assert store.reports.topic_timeline("t")["openTransactions"] == []
+        assert row_json(store.reports.topic_timeline("t"))["maxReadPosition"] == "1:5"
+        assert row_json(store.reports.topic_timeline("t"))["openTransactions"] == []
 
     def test_a_ledger_that_is_full_rolls_over_for_the_marker(self, store: Store) -> None:
         """Where maxReadPosition goes is then the first entry of the next ledger."""
@@ -72,10 +73,10 @@ class TestChain:
         producer, txn = store.create_producer("small"), store.begin_transaction()
         producer.send(b"1", txn=txn)
         producer.send(b"2")
-        (row,) = store.reports.topic_timeline("small")["openTransactions"]
+        (row,) = row_json(store.reports.topic_timeline("small"))["openTransactions"]
         assert row["ifEnded"]["maxReadPositionAfter"] == "2:0"
         store.admin.transactions.abort_transaction(txn)
-        assert store.reports.topic_timeline("small")["maxReadPosition"] == "2:0"
+        assert row_json(store.reports.topic_timeline("small"))["maxReadPosition"] == "2:0"
 
     def test_ledgers_say_what_lies_before_them(self, store: Store) -> None:
         """So that a position is a place on an axis of entries."""
@@ -83,7 +84,7 @@ class TestChain:
         store.create_producer("small").send(b"1")
         for _ in range(4):
             store.create_producer("small").send(b"more")
-        ledgers = store.reports.topic_timeline("small")["ledgers"]
+        ledgers = row_json(store.reports.topic_timeline("small"))["ledgers"]
         assert [(each["ledgerId"], each["entries"], each["entriesBefore"]) for each in ledgers] == [
             (1, 2, 0),
             (2, 2, 2),
@@ -93,9 +94,9 @@ class TestChain:
     def test_all_topics_come_from_one_view(self, store: Store) -> None:
         """In the order of their names; each is the model of that topic, and it is JSON."""
         store.create_topic("a")
-        models = store.reports.topic_timelines()
+        models = row_json(store.reports.topic_timelines())
         assert [each["name"] for each in models] == ["a", "t"]
-        assert models[1] == store.reports.topic_timeline("t")
+        assert models[1] == row_json(store.reports.topic_timeline("t"))
         assert json.loads(json.dumps(models)) == models
 
     def test_there_must_be_the_topic(self, store: Store) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, Consumer, Store, SubscriptionType
+from tests.row_json import row_json
 from tests.storage.skip_walk_steps import (
     KEY_SHARED,
     SHARED,
@@ -37,12 +38,12 @@ class TestVisibleSet:
         send(store, "l=open", txn=two)
         send(store, "k=1 k=2 l=1 m=1")
         assert receive(consumer) == "1"
-        held = store.reports.subscription_stats("t", "a")["heldBy"]
+        held = row_json(store.reports.subscription_stats("t", "a"))["heldBy"]
         assert held == [
             {"txnId": str(one), "uncommitted": 2, "blocked": 2},
             {"txnId": str(two), "uncommitted": 1, "blocked": 1},
         ]
-        assert [row["unblocks"] for row in store.reports.list_blocking_transactions("t")] == [
+        assert [row["unblocks"] for row in row_json(store.reports.list_blocking_transactions("t"))] == [
             {"a": 2},
             {"a": 1},
         ]

@@ -13,6 +13,7 @@ from storage.disk.view import ReadView
 from storage.process.clock import ManualClock
 from storage.reports import chain
 from tests.model_runs import examples
+from tests.row_json import row_json
 from tests.storage.reports.stuck import Script, play, recount, scripts
 
 
@@ -34,13 +35,15 @@ class TestCounts:
         """Of the log from end to end; and for every subscription the sum over the chain is what it has blocked."""
         topic = f"t{len(lasting.topics())}"
         play(lasting, topic, script)
-        model = lasting.reports.topic_timeline(topic)
+        model = row_json(lasting.reports.topic_timeline(topic))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(chain, "_RUNS_SUMMED_UP", 1)
-            assert lasting.reports.topic_timeline(topic) == model, "however many runs a transaction has"
+            assert row_json(lasting.reports.topic_timeline(topic)) == model, (
+                "however many runs a transaction has"
+            )
         found = {each["txnId"]: each["frees"] for each in model["openTransactions"]}
         assert found == recount(lasting, topic)
-        stats = lasting.reports.topic_stats(topic)
+        stats = row_json(lasting.reports.topic_stats(topic))
         assert model["blockedMessages"] == sum(found.values()) == stats["blockedMessages"]
         for name, row in model["subscriptions"].items():
             assert row == stats["subscriptions"][name]
@@ -52,13 +55,13 @@ class TestCounts:
         """Ending them one after the other, in the order of the chain, frees on every subscription what was said."""
         topic = f"t{len(lasting.topics())}"
         play(lasting, topic, script)
-        for _ in lasting.reports.topic_timeline(topic)["openTransactions"]:
-            before = lasting.reports.topic_timeline(topic)
+        for _ in row_json(lasting.reports.topic_timeline(topic))["openTransactions"]:
+            before = row_json(lasting.reports.topic_timeline(topic))
             first = before["openTransactions"][0]
-            parts = lasting.reports.show_transaction(first["txnId"])["parts"]
+            parts = row_json(lasting.reports.show_transaction(first["txnId"]))["parts"]
             released = {part["subscription"] for part in parts if part["kind"] == "subscription"}
             lasting.admin.transactions.abort_transaction(first["txnId"], force=True)
-            after = lasting.reports.topic_timeline(topic)
+            after = row_json(lasting.reports.topic_timeline(topic))
             for name in set(before["subscriptions"]) - released:
                 freed = before["subscriptions"][name]["blocked"] - after["subscriptions"][name]["blocked"]
                 assert freed == first["unblocks"][name]
@@ -100,12 +103,12 @@ def test_what_is_blocked_is_not_read_to_be_counted(store: Store, monkeypatch: py
         return len(read)
 
     reports = (
-        lambda: store.reports.topic_timeline("t"),
+        lambda: row_json(store.reports.topic_timeline("t")),
         store.reports.list_blocking_transactions,
-        lambda: store.reports.explain_transaction("0:1"),
+        lambda: row_json(store.reports.explain_transaction("0:1")),
     )
     few = [cost(report) for report in reports]
     for _ in range(500):
         producer.send(b"whole")
-    assert store.reports.topic_timeline("t")["blockedMessages"] == 505
+    assert row_json(store.reports.topic_timeline("t"))["blockedMessages"] == 505
     assert [cost(report) for report in reports] == few

@@ -12,6 +12,7 @@ from storage.errors import (
     InvalidName,
     InvalidValue,
 )
+from tests.row_json import row_json
 
 
 class TestTopics:
@@ -37,7 +38,7 @@ class TestTopics:
         calls: list[Callable[[str], object]] = [
             store.create_topic, store.has_topic, store.create_producer, store.reader, store.reports.topic_stats,
             store.admin.topics.delete_topic, store.reports.last_message_id, lambda each: store.subscribe(each, "a"),
-            lambda each: list(store.reports.topic_log(each)),
+            lambda each: list(row_json(store.reports.topic_log(each))),
         ]  # fmt: skip
         for call in calls:
             with pytest.raises(InvalidName):

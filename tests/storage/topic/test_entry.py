@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from storage import Store
 from storage.limits import ENTRY_BYTES_TARGET, ENTRY_MESSAGES_MAX
+from tests.row_json import row_json
 from tests.storage.producer_steps import values
 
 
@@ -14,10 +15,10 @@ class TestIds:
         """By bytes and by number of messages, in order, in one durable commit."""
         producer = store.create_producer("t")
         size = ENTRY_BYTES_TARGET // 4
-        before = store.reports.store_info()["commits"]
+        before = row_json(store.reports.store_info())["commits"]
         receipt = producer.send_batch([b"x" * size] * 9)
         assert [count for _, count in receipt.entries] == [4, 4, 1]
         receipt = producer.send_batch([b""] * (ENTRY_MESSAGES_MAX + 1))
         assert [count for _, count in receipt.entries] == [ENTRY_MESSAGES_MAX, 1]
-        assert store.reports.store_info()["commits"] == before + 2
+        assert row_json(store.reports.store_info())["commits"] == before + 2
         assert len(values(store)) == 10 + ENTRY_MESSAGES_MAX

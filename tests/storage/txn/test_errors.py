@@ -8,6 +8,7 @@ from storage import EARLIEST, Store, TransactionState, TxnID
 from storage.errors import (
     TxnctlError,
 )
+from tests.row_json import row_json
 from tests.storage.txn.coordinator_steps import produce
 
 
@@ -21,8 +22,8 @@ class TestRefusals:
             missing = message.message_id.__class__(1, 7)
             with pytest.raises(TxnctlError):
                 consumer.acknowledge([message, missing], txn=txn)
-            assert store.reports.list_pending_acknowledgements("t", "a") == []
-            assert store.reports.show_transaction(txn)["version"] == 1
+            assert row_json(store.reports.list_pending_acknowledgements("t", "a")) == []
+            assert row_json(store.reports.show_transaction(txn))["version"] == 1
             consumer.acknowledge(message, txn=txn)
         assert store.commit_transaction(txn)
 
@@ -37,4 +38,4 @@ class TestRefusals:
             producer.send("text", txn=txn)  # type: ignore[arg-type]
         produce(store, txn)
         assert store.commit_transaction(txn)
-        assert store.reports.show_transaction(txn)["state"] == TransactionState.COMMITTED.value
+        assert row_json(store.reports.show_transaction(txn))["state"] == TransactionState.COMMITTED.value

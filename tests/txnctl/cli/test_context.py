@@ -158,8 +158,8 @@ class TestConfirmation:
         assert outcome.err.splitlines() == [
             "5,688 messages",
             "2 subscriptions \\x1b",
-            "txnctl: error: Delete topic orders? Nobody to ask: this is not a terminal.",
-            "txnctl: hint: Give --yes to do it without asking.",
+            "txnctl: error: Delete topic orders? There is no terminal to ask on.",
+            "txnctl: hint: Give --yes to go on without asking.",
         ]
 
     def test_the_plan_is_in_the_json_error(self, run: Any, store_path: str) -> None:

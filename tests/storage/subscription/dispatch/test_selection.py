@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, Consumer, Store, SubscriptionType
+from tests.row_json import row_json
 from tests.storage.skip_walk_steps import (
     KEY_SHARED,
     SHARED,
@@ -48,7 +49,7 @@ class TestShared:
         send(store, "4")
         parts = [receive(consumer) for _ in range(8)]
         assert sorted(" ".join(parts).split()) == ["4", "a", "b", "c", "d", "e", "f"]
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:6"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:6"
 
 
 class TestKeys:

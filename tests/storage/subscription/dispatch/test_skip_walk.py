@@ -11,6 +11,7 @@ from storage import EARLIEST, Consumer, IsolationLevel, MessageId, OnOpen, Posit
 from storage.disk.schema import AWAITED, HELD
 from storage.errors import InvalidValue, NotDeliverable, SubscriptionBusy
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 from tests.storage.skip_walk_steps import (
     EXCLUSIVE,
     FAILOVER,
@@ -62,11 +63,11 @@ class TestShared:
         send(store, "a b", "c", txn=txn)
         send(store, "1")
         assert receive(consumer) == "1"
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:-1"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:-1"
         store.commit_transaction(txn)
         assert receive(consumer) == "a b c"
         assert receive(consumer) == ""
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:3"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:3"
         assert store.maintenance.verify_store(full=True) == []
 
     @SKIPPING
@@ -82,7 +83,7 @@ class TestShared:
         assert classes(store) == {"abortedAhead": 2, "acknowledgedAhead": 1}
         assert receive(consumer) == ""
         assert classes(store) == {}
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:2"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:2"
 
     def test_max_read_position_is_what_it_is(self, store: Store, attach: Attach) -> None:
         """Others, and readers, stop where they stop."""
@@ -90,7 +91,7 @@ class TestShared:
         send(store, "open", txn=txn)
         send(store, "1")
         assert receive(attach()) == "1"
-        assert store.reports.topic_stats("t")["maxReadPosition"] == "1:-1"
+        assert row_json(store.reports.topic_stats("t"))["maxReadPosition"] == "1:-1"
         assert list(store.reader("t")) == []
 
     def test_parts_that_are_in_flight_come_once(self, store: Store, attach: Attach) -> None:
@@ -349,7 +350,7 @@ class TestModes:
             store.subscribe("t", "a", subscription_type=type_, on_open="skip")
         with pytest.raises(InvalidValue, match="Shared and Key_Shared"):
             store.admin.subscriptions.create_subscription("t", "a", subscription_type=type_, on_open="skip")
-        assert store.reports.topic_stats("t")["subscriptions"] == {}
+        assert row_json(store.reports.topic_stats("t"))["subscriptions"] == {}
         store.admin.subscriptions.create_subscription("t", "a", subscription_type=SHARED, on_open="skip")
         with pytest.raises(InvalidValue, match=type_.value) as caught:
             store.subscribe("t", "a", subscription_type=type_)
@@ -376,7 +377,7 @@ class TestModes:
         attach().close()
         with Store.open(path) as other:
             assert other.subscribe("t", "a").on_open is SKIP
-            assert other.reports.subscription_stats("t", "a")["onOpen"] == "skip"
+            assert row_json(other.reports.subscription_stats("t", "a"))["onOpen"] == "skip"
         assert store.subscribe("t", "b").on_open is BLOCK
 
     def test_no_other_while_somebody_is_attached(self, attach: Attach) -> None:
@@ -416,8 +417,8 @@ class TestModes:
         send(store, "l=1", "2")
         with attach(type_, on_open=None) as consumer:
             assert receive(consumer) == "0"
-        result = store.admin.subscriptions.update_subscription(
-            "t", "a", on_open="skip", reason="no need to wait"
+        result = row_json(
+            store.admin.subscriptions.update_subscription("t", "a", on_open="skip", reason="no need to wait")
         )
         assert result["changes"] == ["onOpen block -> skip"]
         with attach(None, on_open=None) as consumer:
@@ -429,9 +430,11 @@ class TestModes:
     def test_a_dry_run_changes_nothing(self, store: Store, attach: Attach) -> None:
         """And says what it would."""
         attach().close()
-        result = store.admin.subscriptions.update_subscription("t", "a", on_open="block", dry_run=True)
+        result = row_json(
+            store.admin.subscriptions.update_subscription("t", "a", on_open="block", dry_run=True)
+        )
         assert (result["changes"], result["onOpen"]) == (["onOpen skip -> block"], "block")
-        assert store.reports.subscription_stats("t", "a")["onOpen"] == "skip"
+        assert row_json(store.reports.subscription_stats("t", "a"))["onOpen"] == "skip"
 
     def test_from_shared_to_key_shared_and_back(self, store: Store, attach: Attach) -> None:
         """The order of keys is kept from the change on, also for what was given back before it."""

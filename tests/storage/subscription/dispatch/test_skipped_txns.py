@@ -1,76 +1,68 @@
-"""Skipped txns: `storage/subscription/dispatch/skipped_txns.py`."""
+"""Skipped transactions: their records, the messages blocked behind them, and the cursor's counts of both."""
 
 from __future__ import annotations
 
-from typing import Any
+from storage import OnOpen, Position, Store, SubscriptionType
+from storage.disk.schema import AWAITED, HELD
+from storage.disk.view import WriteBatch
+from storage.subscription import catalogue as subscriptions
+from storage.subscription.dispatch import skipped_txns
+from storage.subscription.open_subscription import OpenSubscription
+from storage.topic import catalogue as topics
 
-import pytest
-
-from storage import EARLIEST, Consumer, Store, SubscriptionType
-from tests.storage.skip_walk_steps import (
-    KEY_SHARED,
-    SHARED,
-    Attach,
-    classes,
-    receive,
-    send,
-)
+FIRST, SECOND = Position(1, 0), Position(1, 1)
 
 
-@pytest.fixture
-def attach(store: Store) -> Attach:
-    """Attaches to the subscription `a` of topic `t`, from the beginning, skipping what is open."""
-
-    def made(type_: SubscriptionType | None = SHARED, **more: Any) -> Consumer:
-        more = {"subscription_type": type_, "initial_position": EARLIEST, "on_open": "skip"} | more
-        return store.subscribe("t", "a", **more)
-
-    return made
+def opened(batch: WriteBatch, store: Store) -> OpenSubscription[WriteBatch]:
+    return OpenSubscription(batch, subscriptions.get(batch, topics.get(batch, "t"), "s"))
 
 
-class TestShared:
-    """Each open transaction holds back its own messages alone."""
+def test_counts_follow_the_records(store: Store) -> None:
+    """Blocking the same message twice counts once; unblocking and removing take back what was counted."""
+    store.subscribe("t", "s", subscription_type=SubscriptionType.KEY_SHARED, on_open=OnOpen.SKIP).close()
 
-    def test_ends_in_any_order(self, store: Store, attach: Attach) -> None:
-        """The transaction that ends first comes first, whichever began first."""
-        one, two, consumer = store.begin_transaction(), store.begin_transaction(), attach()
-        send(store, "a", txn=one)
-        send(store, "b", txn=two)
-        send(store, "c", txn=one)
-        assert receive(consumer) == ""
-        store.commit_transaction(two)
-        assert receive(consumer) == "b"
-        store.commit_transaction(one)
-        assert receive(consumer) == "a c"
+    def check(batch: WriteBatch) -> None:
+        subscription = opened(batch, store)
+        cursor, sid = subscription.cursor, subscription.subscription_id
+        skipped = skipped_txns.skip(subscription, 5)
+        assert skipped_txns.skip(subscription, 5) is skipped
+        skipped_txns.block(subscription, skipped, FIRST, 3, 0b011)
+        skipped_txns.block(subscription, skipped, FIRST, 3, 0b110)
+        skipped_txns.block(subscription, skipped, SECOND, 1, 0b1)
+        assert (cursor.skipped_txns, cursor.blocked, skipped.blocked) == (1, 4, 4)
+        behind = list(skipped_txns.blocked_behind(batch, sid, 5, Position(0, -1)))
+        assert behind == [(FIRST, b""), (SECOND, b"")]
+        assert [at for at, _ in skipped_txns.blocked_behind(batch, sid, 5, FIRST)] == [SECOND]
+        skipped_txns.unblock(subscription, skipped, FIRST, 0b111)
+        skipped_txns.unblock(subscription, skipped, SECOND, 0b1)
+        skipped_txns.remove(subscription, skipped)
+        assert (cursor.skipped_txns, cursor.blocked) == (0, 0)
+        assert (batch.count(AWAITED), batch.count(HELD)) == (0, 0)
+
+    store.connection.write(check, dry_run=True)
 
 
-class TestKeys:
-    """Key_Shared: later messages of the keys that an open transaction carries wait for it (invariant 21)."""
+def test_a_new_record_is_written_with_the_batch(store: Store) -> None:
+    """And clearing forgets all of them, and has consumers learn anew."""
+    store.subscribe("t", "s", subscription_type=SubscriptionType.KEY_SHARED, on_open=OnOpen.SKIP).close()
 
-    def test_what_others_passed_over_is_known(self, store: Store, path: str, attach: Attach) -> None:
-        """A consumer of another process holds keys that it has never met."""
-        txn, mine = store.begin_transaction(), attach(KEY_SHARED)
-        send(store, "k=open", txn=txn)
-        send(store, "l=1")
-        with Store.open(path) as other:
-            theirs = other.subscribe("t", "a")
-            assert receive(mine) == "1"
-            send(store, "k=open l=open", txn=txn)
-            send(store, "m=1")
-            assert receive(theirs) == "1"
-            send(store, "k=2 l=2 m=2")
-            assert receive(mine) == "2"
-            assert classes(store)["blocked"] == 2
+    def skip(batch: WriteBatch) -> int:
+        subscription = opened(batch, store)
+        skipped_txns.skip(subscription, 5).examined = SECOND
+        return subscription.subscription_id
 
-    def test_the_keys_of_what_has_ended_are_forgotten(self, store: Store, attach: Attach) -> None:
-        """Whether it was awaited, or only met while it was open."""
-        consumer = attach(KEY_SHARED)
-        for number in range(3):
-            txn = store.begin_transaction()
-            send(store, f"k{number}=open", txn=txn)
-            if number:
-                send(store, f"k{number}=1")
-            assert receive(consumer) == ""
-            store.commit_transaction(txn)
-            assert receive(consumer) == ("open 1" if number else "open")
-        assert not consumer._window._memory.blocked_keys.is_any
+    subscription_id = store.connection.write(skip)
+    with store.connection.view() as view:
+        (skipped,) = skipped_txns.every(view, subscription_id)
+        assert (skipped.txn, skipped.examined, skipped.blocked) == (5, SECOND, 0)
+        assert skipped_txns.find(view, subscription_id, 6) is None
+
+    def clear(batch: WriteBatch) -> tuple[int, int]:
+        subscription = opened(batch, store)
+        passes = subscription.cursor.passes
+        skipped_txns.clear(subscription)
+        return subscription.cursor.passes - passes, subscription.cursor.skipped_txns
+
+    assert store.connection.write(clear) == (1, 0)
+    with store.connection.view() as view:
+        assert list(skipped_txns.every(view, subscription_id)) == []

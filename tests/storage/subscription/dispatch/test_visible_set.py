@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, Consumer, MessageId, Store, SubscriptionType
+from tests.row_json import row_json
 from tests.storage.ending import end_transaction
 from tests.storage.skip_walk_steps import (
     KEY_SHARED,
@@ -36,9 +37,9 @@ class TestVisibleSet:
         txn, consumer = store.begin_transaction(), attach(KEY_SHARED)
         send(store, "k=open", txn=txn)
         send(store, "k=1 l=1", "m=2", "n=3")
-        assert store.admin.subscriptions.skip_messages("t", "a", 2)["skipped"] == 2
-        assert store.admin.subscriptions.clear_backlog("t", "a")["skipped"] == 1
-        assert store.admin.subscriptions.clear_backlog("t", "a")["skipped"] == 0
+        assert row_json(store.admin.subscriptions.skip_messages("t", "a", 2))["skipped"] == 2
+        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 1
+        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 0
         assert receive(consumer) == ""
         store.commit_transaction(txn)
         assert receive(consumer) == "open 1"
@@ -51,7 +52,7 @@ class TestVisibleSet:
         assert receive(consumer) == "1"
         send(store, "open2", txn=txn)
         store.commit_transaction(txn)
-        assert store.admin.subscriptions.skip_messages("t", "a", 1)["skipped"] == 1
+        assert row_json(store.admin.subscriptions.skip_messages("t", "a", 1))["skipped"] == 1
         send(store, "2")
         assert receive(consumer) == "open2 2"
         assert store.maintenance.verify_store(full=True) == []
@@ -65,7 +66,7 @@ class TestVisibleSet:
         assert receive(consumer) == "1"
         store.commit_transaction(two)
         send(store, "m=2")
-        assert store.admin.subscriptions.clear_backlog("t", "a")["skipped"] == 1
+        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 1
         assert receive(consumer) == ""
         store.commit_transaction(one)
         assert receive(consumer) == "one two"
@@ -81,7 +82,7 @@ class TestVisibleSet:
         send(store, "k=held", "free")
         assert receive(consumer) == "free"
         end_transaction(store, end, txn)
-        assert store.admin.subscriptions.skip_messages("t", "a", 2)["skipped"] == skipped
+        assert row_json(store.admin.subscriptions.skip_messages("t", "a", 2))["skipped"] == skipped
         assert store.maintenance.verify_store(full=True) == []
         send(store, "k=next")
         assert receive(consumer) == "next"
@@ -116,8 +117,8 @@ class TestVisibleSet:
         send(store, "k=1 l=1 l=2")
         assert receive(consumer) == ""
         said, done = (
-            store.admin.transactions.abort_transaction(two, dry_run=True),
-            store.admin.transactions.abort_transaction(two),
+            row_json(store.admin.transactions.abort_transaction(two, dry_run=True)),
+            row_json(store.admin.transactions.abort_transaction(two)),
         )
         assert said["effects"] == done["effects"]
         (effect,) = done["effects"]

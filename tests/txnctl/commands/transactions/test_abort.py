@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from tests.row_json import row_json
 from tests.txnctl.commands.transactions.transactions_steps import ended, started
 from tests.txnctl.processes import wait_for
 from txnctl.commands.transactions.abort import ABORTED
@@ -134,6 +135,8 @@ class TestAbort:
         run("transactions", "abort", stuck, "--reason", "stuck")
         with Store.open(path) as store:
             rows = [
-                row for row in store.reports.list_audit_records() if row["action"] == "transactions abort"
+                row
+                for row in row_json(store.reports.list_audit_records())
+                if row["action"] == "transactions abort"
             ]
         assert [(row["target"], row["reason"]) for row in rows] == [(stuck, "stuck")]
