@@ -20,6 +20,8 @@ from click.shell_completion import (
     split_arg_string,
 )
 
+from storage.json_form import to_json
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -141,10 +143,12 @@ def subscriptions(context: click.Context, incomplete: str) -> list[CompletionIte
         return []
 
     def find(store: Store) -> list[CompletionItem]:
-        found: Row = store.reports.topic_stats(topic)["subscriptions"]
+        subscriptions_by_name: Row = to_json(store.reports.topic_stats(topic))["subscriptions"]
         return [
-            CompletionItem(name, help=f"{each.get('type')}, {each.get('subscriptionIsolationLevel')}")
-            for name, each in found.items()
+            CompletionItem(
+                name, help=f"{subscription.get('type')}, {subscription.get('subscriptionIsolationLevel')}"
+            )
+            for name, subscription in subscriptions_by_name.items()
         ]
 
     return _looked_up(context, find, incomplete)
@@ -161,7 +165,7 @@ def open_transactions(context: click.Context, incomplete: str) -> list[Completio
     def find(store: Store) -> list[CompletionItem]:
         return [
             CompletionItem(str(row["txnId"]), help=_age_and_owner(row))
-            for row in store.reports.list_transactions()
+            for row in to_json(store.reports.list_transactions())
         ]
 
     return _looked_up(context, find, incomplete)
@@ -172,7 +176,7 @@ def sessions(context: click.Context, incomplete: str) -> list[CompletionItem]:
     topic = context.params.get("topic")
 
     def find(store: Store) -> list[CompletionItem]:
-        rows = store.reports.list_producers(topic if isinstance(topic, str) else None)
+        rows = to_json(store.reports.list_producers(topic if isinstance(topic, str) else None))
         return [
             CompletionItem(token, help=_name_and_owner(row))
             for row in rows
@@ -189,8 +193,8 @@ def _token(store: Store, row: Row) -> str | None:
 
     with store.connection.view() as view:
         topic = topics.find(view, row["topic"])
-        found = None if topic is None else sessions.find(view, topic.topic_id, row["sessionId"])
-        return None if found is None else found.token
+        session = None if topic is None else sessions.find(view, topic.topic_id, row["sessionId"])
+        return None if session is None else session.token
 
 
 def _name_and_owner(row: Row) -> str:

@@ -8,11 +8,7 @@ import pytest
 
 from storage import Store
 from storage.errors import SubscriptionNotFound, TopicNotFound
-
-
-def split(store: Store, name: str) -> list[int]:
-    stats = store.reports.subscription_stats("t", name)
-    return [stats[key] for key in ("visible", "blocked", "uncommitted", "pending", "abortedAhead")]
+from tests.row_json import row_json
 
 
 class TestTopic:
@@ -20,7 +16,7 @@ class TestTopic:
 
     def test_positions_and_counters(self, busy: Store) -> None:
         """maxReadPosition, ongoing and aborted transactions, what is readable and what waits."""
-        stats = busy.reports.topic_stats("t")
+        stats = row_json(busy.reports.topic_stats("t"))
         assert (stats["maxReadPosition"], stats["lastConfirmedEntry"]) == ("1:2", "1:4")
         assert (stats["ongoingTxnCount"], stats["abortedTxnCount"]) == (1, 1)
         assert (stats["msgInCounter"], stats["markerCount"], stats["uncommittedMessages"]) == (11, 1, 2)
@@ -28,7 +24,7 @@ class TestTopic:
 
     def test_who_blocks_it(self, busy: Store) -> None:
         """The open transaction that comes first, since when, and whose it is."""
-        blocked = busy.reports.topic_stats("t")["blockedBy"]
+        blocked = row_json(busy.reports.topic_stats("t"))["blockedBy"]
         assert (blocked["txnId"], blocked["firstPosition"], blocked["ownerState"]) == (
             "0:2",
             "1:3",
@@ -38,7 +34,7 @@ class TestTopic:
 
     def test_segments_of_the_aborted_set(self, busy: Store) -> None:
         """Their range runs over message positions, their size is known."""
-        (segment,) = busy.reports.topic_stats_internal("t")["abortedSegments"]
+        (segment,) = row_json(busy.reports.topic_stats_internal("t"))["abortedSegments"]
         assert (segment["firstPosition"], segment["lastPosition"]) == ("1:1", "1:1")
         assert (segment["transactions"], segment["messages"]) == (1, 3)
         assert segment["bytes"] > 0
@@ -51,51 +47,14 @@ class TestTopic:
             store.reports.subscription_stats("t", "a")
 
 
-class TestSubscriptions:
-    """`subscriptionIsolationLevel` and the split backlog, with and without a consumer."""
-
-    def test_level_and_split_of_each(self, busy: Store) -> None:
-        """At READ_COMMITTED the backlog is split; at READ_UNCOMMITTED everything stored is visible."""
-        stats = busy.reports.topic_stats("t")["subscriptions"]
-        assert {name: each["subscriptionIsolationLevel"] for name, each in stats.items()} == {
-            "D": "READ_UNCOMMITTED", "E": "READ_COMMITTED", "S": "READ_COMMITTED",
-        }  # fmt: skip
-        assert split(busy, "E") == [2, 4, 2, 0, 3]
-        assert split(busy, "D") == [11, 0, 0, 0, 0]
-        assert (stats["E"]["msgBacklog"], stats["D"]["msgBacklog"]) == (8, 11)
-
-    def test_in_flight_is_part_of_visible(self, busy: Store) -> None:
-        """And pending is a class of its own."""
-        consumer = busy.subscribe("t", "E")
-        messages = consumer.receive_batch(9, timeout=0)
-        assert split(busy, "E")[:4] == [2, 4, 2, 0]
-        assert busy.reports.subscription_stats("t", "E")["unackedMessages"] == 2
-        consumer.acknowledge(messages[0], txn=busy.begin_transaction())
-        assert split(busy, "E")[:4] == [1, 4, 2, 1]
-
-    def test_aborted_messages_leave_the_backlog(self, busy: Store) -> None:
-        """When the open transaction is aborted, its messages are counted no more and what waited is visible."""
-        busy.admin.transactions.abort_transaction("0:2")
-        assert split(busy, "E")[:3] == [6, 0, 0]
-
-    def test_delivery_counters(self, busy: Store) -> None:
-        """What was handed out, and how much of it again."""
-        consumer = busy.subscribe("t", "E")
-        for message in consumer.receive_batch(9, timeout=0):
-            consumer.negative_acknowledge(message, delay=0)
-        consumer.receive_batch(9, timeout=0)
-        stats = busy.reports.subscription_stats("t", "E")
-        assert (stats["msgOutCounter"], stats["msgRedeliverCounter"]) == (4, 2)
-
-
 def test_every_report_is_ready_for_json(busy: Store) -> None:
     """Positions and ids are texts; nothing needs a special encoder."""
     busy.subscribe("t", "E").receive_batch(1, timeout=0)
     reports = [
-        busy.reports.list_topics(), busy.reports.topic_stats("t"), busy.reports.topic_stats_internal("t"), busy.reports.list_subscriptions(),
-        busy.reports.subscription_stats("t", "E"), list(busy.reports.topic_log("t")), busy.reports.list_transactions(), busy.reports.list_transactions(ended=True),
-        busy.reports.show_transaction("0:2"), busy.reports.store_info(), busy.reports.list_locks(), busy.reports.list_readers(), busy.reports.list_databases(), busy.reports.list_audit_records(),
-        busy.reports.list_pending_acknowledgements("t", "E"), busy.admin.transactions.abort_transaction("0:2", dry_run=True),
+        row_json(busy.reports.list_topics()), row_json(busy.reports.topic_stats("t")), row_json(busy.reports.topic_stats_internal("t")), row_json(busy.reports.list_subscriptions()),
+        row_json(busy.reports.subscription_stats("t", "E")), list(row_json(busy.reports.topic_log("t"))), row_json(busy.reports.list_transactions()), row_json(busy.reports.list_transactions(ended=True)),
+        row_json(busy.reports.show_transaction("0:2")), row_json(busy.reports.store_info()), row_json(busy.reports.list_locks()), row_json(busy.reports.list_readers()), row_json(busy.reports.list_databases()), row_json(busy.reports.list_audit_records()),
+        row_json(busy.reports.list_pending_acknowledgements("t", "E")), row_json(busy.admin.transactions.abort_transaction("0:2", dry_run=True)),
     ]  # fmt: skip
     for report in reports:
         assert json.loads(json.dumps(report)) == report

@@ -5,6 +5,7 @@ from __future__ import annotations
 from signal import SIGTERM
 
 from storage.errors import NotFound, SessionNotFound, TxnctlError
+from storage.json_form import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ class Watch:
             return SIGTERM if self._tells else None
         except TxnctlError as error:
             self._is_over = True
-            self._context.warn(f"it cannot be seen any more who has {self._producer.topic}: {error.message}")
+            self._context.warn(
+                f"the owner of {self._producer.topic} cannot be checked any more: {error.message}"
+            )
         return None
 
     def _why(self) -> str:
@@ -49,19 +52,17 @@ class Watch:
         try:
             rows = {
                 row["topicEpoch"]: row
-                for row in self._context.store.reports.ownership_history(self._producer.topic)
+                for row in to_json(self._context.store.reports.ownership_history(self._producer.topic))
             }
         except NotFound:
             return "the topic was deleted"
-        mine = rows.get(self._producer.topic_epoch)
-        if mine is None:
+        tenure = rows.get(self._producer.topic_epoch)
+        if tenure is None:
             return "the topic was deleted and created again"
-        after = rows.get(mine["takenOverBy"])
+        after = rows.get(tenure["takenOverBy"])
         if after is None:
-            return f"the session was {mine['endedBy']}"
-        by = str(after["owner"]).partition(" (")[0]
+            return f"the session was {tenure['endedBy']}"
+        process = str(after["owner"]).partition(" (")[0]
         if after["producerName"] is None:
-            return f"{by} fenced its producers, epoch {after['topicEpoch']}"
-        return (
-            f"{after['producerName']} ({after['accessMode']}, {by}) took it over, epoch {after['topicEpoch']}"
-        )
+            return f"{process} fenced its producers, epoch {after['topicEpoch']}"
+        return f"{after['producerName']} ({after['accessMode']}, {process}) took it over, epoch {after['topicEpoch']}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument
 from txnctl.cli.value_types import SUBSCRIPTION
 from txnctl.output.field import Field
@@ -35,15 +36,15 @@ def subscription_row(context: Context, topic: str, subscription: str | None) -> 
         subscriptions of the topic.
     """
     if subscription is not None:
-        return context.store.reports.subscription_stats(topic, subscription)
-    names = [str(row["subscription"]) for row in context.store.reports.list_subscriptions(topic)]
+        return to_json(context.store.reports.subscription_stats(topic, subscription))
+    names = [str(row["subscription"]) for row in to_json(context.store.reports.list_subscriptions(topic))]
     import click
 
     from storage.reports.finding import some
 
-    there = some(names) or "no subscription"
+    existing = some(names) or "no subscription"
     raise click.UsageError(
-        f"missing argument 'SUBSCRIPTION': {topic} has {there}", click.get_current_context()
+        f"missing argument 'SUBSCRIPTION': {topic} has {existing}", click.get_current_context()
     )
 
 
@@ -64,8 +65,8 @@ def consumer_lines(context: Context, row: Row) -> Iterator[str]:
         yield "  Nobody is attached."
         return
     rows = []
-    for each in row["consumers"]:
-        owner, _, program = str(each["owner"]).partition(" (")
-        alive = {"alive": "yes", "dead": "DEAD", "rebooted": "DEAD"}.get(each["state"], each["state"])
-        rows.append({**each, "owner": owner, "program": program.removesuffix(")"), "alive": alive})
+    for consumer in row["consumers"]:
+        owner, _, program = str(consumer["owner"]).partition(" (")
+        alive = {"alive": "yes", "dead": "DEAD", "rebooted": "DEAD"}.get(consumer["state"], consumer["state"])
+        rows.append({**consumer, "owner": owner, "program": program.removesuffix(")"), "alive": alive})
     yield from [f"  {line}" for line in context.table_of(rows, _CONSUMERS, indent=2).splitlines()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.at_time import AtTime
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import ISOLATION_LEVEL, SUBSCRIPTION, TOPIC
@@ -54,10 +55,12 @@ def last_message_id(
         if isolation_level is not None:
             raise own_level()
         level = IsolationLevel[
-            context.store.reports.subscription_stats(topic, subscription)["subscriptionIsolationLevel"]
+            to_json(context.store.reports.subscription_stats(topic, subscription))[
+                "subscriptionIsolationLevel"
+            ]
         ]
-    found = context.store.reports.last_message_id(topic, level, subscription=subscription)
-    if found is None and context.output == "table":
+    message_id = context.store.reports.last_message_id(topic, level, subscription=subscription)
+    if message_id is None and context.output == "table":
         context.note(f"no message of {topic} is visible at {level.value}")
     context.show(
         {
@@ -65,7 +68,7 @@ def last_message_id(
             "name": short_topic_name(full_topic_name(topic)),
             "subscription": subscription,
             "isolationLevel": level.value,
-            "messageId": None if found is None else str(found),
+            "messageId": None if message_id is None else str(message_id),
         },
         table=lambda row: row["messageId"] or "",
     )

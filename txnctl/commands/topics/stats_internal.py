@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.topic import AS_OF, NAMES
@@ -95,7 +96,9 @@ def stats_internal(context: Context, topic: str) -> None:
 
     `topics stats` is the report for everyday use; this report shows the stored state behind the counts.
     """
-    context.show(context.store.reports.topic_stats_internal(topic), table=lambda row: _screen(context, row))
+    context.show(
+        to_json(context.store.reports.topic_stats_internal(topic)), table=lambda row: _screen(context, row)
+    )
 
 
 def _screen(context: Context, row: Row) -> Iterator[str]:
@@ -103,7 +106,7 @@ def _screen(context: Context, row: Row) -> Iterator[str]:
     yield heading(context, row["name"], facts, row["asOfMs"])
     yield f"  positions   maxReadPosition {row['maxReadPosition']}   lastConfirmedEntry {row['lastConfirmedEntry']}"
     yield from _section(context, row["ledgers"], LEDGERS)
-    cursors = [{**each, "name": name, "ahead": _ahead(each)} for name, each in row["cursors"].items()]
+    cursors = [{**cursor, "name": name, "ahead": _ahead(cursor)} for name, cursor in row["cursors"].items()]
     yield from _section(context, cursors, CURSORS)
     yield from _section(context, row["openTransactions"], OPEN)
     yield from _section(context, row["abortedSegments"], SEGMENTS)

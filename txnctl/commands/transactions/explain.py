@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TXN_ID
 from txnctl.fields.holder import then, waiting
@@ -85,9 +86,8 @@ def explain(context: Context, txn: TxnID | None) -> None:
     from txnctl.cli.current_transaction import named_or_current
     from txnctl.commands.transactions.id_prefix import found_by_prefix
 
-    row = with_keys(
-        found_by_prefix(context, named_or_current(txn), context.store.reports.explain_transaction)
-    )
+    explained = found_by_prefix(context, named_or_current(txn), context.store.reports.explain_transaction)
+    row = with_keys(to_json(explained))
     context.show(row, table=lambda shown: _report(context, shown))
 
 
@@ -107,7 +107,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
 def _held(context: Context, row: Row) -> Iterator[str]:
     """Blocked topics and subscriptions."""
     cells = [
-        {**each, "waiting": waiting(each["unblocks"]) or None, "then": then(each)} for each in row["blocks"]
+        {**link, "waiting": waiting(link["unblocks"]) or None, "then": then(link)} for link in row["blocks"]
     ]
     if cells:
         table = context.table_of(cells, _BLOCKS, indent=2)
@@ -115,10 +115,10 @@ def _held(context: Context, row: Row) -> Iterator[str]:
         yield from section(context, table)
     if row["pending"]:
         yield ""
-    for each in row["pending"]:
-        go = "goes" if each["messages"] == 1 else "go"
-        what = plural(each["messages"], "message")
-        yield f"  {what} of {each['name']} {go} to nobody on {each['subscription']} until it ends"
+    for pending in row["pending"]:
+        go = "goes" if pending["messages"] == 1 else "go"
+        what = plural(pending["messages"], "message")
+        yield f"  {what} of {pending['name']} {go} to nobody on {pending['subscription']} until it ends"
     if row["state"] == "OPEN" and any(part["kind"] == "table" and part["keys"] for part in row["parts"]):
         from storage.reports.advice import next_write
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from storage import IsolationLevel, Store
+from tests.row_json import row_json
 from tests.txnctl.commands.produce.produce_steps import stored, values
 from tests.txnctl.processes import wait_for
 
@@ -97,7 +98,7 @@ class TestTransactions:
         assert "Nothing is stored." in outcome.err
         assert values(path) == []
         with Store.open(path, read_only=True) as store:
-            assert store.reports.list_transactions() == []
+            assert row_json(store.reports.list_transactions()) == []
 
     def test_transactions_do_not_nest(self, run: Any) -> None:
         """--atomic inside a transaction is refused: its outcome would not be its own."""
@@ -121,7 +122,7 @@ class TestTransactions:
             with Store.open(path) as store:
                 store.create_producer("orders").send(b"later")
         with Store.open(path, read_only=True) as store:
-            assert store.reports.list_transactions() == []
+            assert row_json(store.reports.list_transactions()) == []
         assert values(path) == ([b"later"] if number == signal.SIGKILL else [])
 
     def test_an_atomic_input_has_a_deadline(self, start: Any, run: Any, path: Path) -> None:
@@ -133,7 +134,7 @@ class TestTransactions:
         error = json.loads(process.stderr.read().splitlines()[-1])
         assert error["code"] == "transaction-timed-out"
         assert error["message"] == (
-            "the input was not at its end 0.5 s after its first message: transaction 0:1 is aborted, nothing is stored"
+            "the input had not ended 0.5 s after the first message: transaction 0:1 is aborted, nothing is stored"
         )
         assert "--timeout" in error["hint"]
         row = run("transactions", "show", "0:1", "-o", "json").json
@@ -156,7 +157,7 @@ class TestTransactions:
         process.send_signal(signal.SIGCONT)
         assert process.wait(20) == 4
         told = process.stderr.read().decode()
-        assert "was not at its end 2 s after its first message: transaction 0:1 is aborted" in told
+        assert "had not ended 2 s after the first message: transaction 0:1 is aborted" in told
         assert told.count("0:1") == 1
         assert values(path) == []
 

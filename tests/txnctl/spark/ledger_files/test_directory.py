@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storage import IsolationLevel, Store
-from storage.errors import InvalidValue
+from tests.row_json import row_json
 from txnctl.spark import read_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+
 pytestmark = pytest.mark.needs_program("java")
+
 
 LEVELS = ["READ_COMMITTED", "READ_UNCOMMITTED"]
 
@@ -86,18 +88,10 @@ def test_a_frame_reads_the_same_whatever_is_written_later(spark: SparkSession, f
     with filled.create_producer("one") as producer:
         for _ in range(9):
             producer.send(b"later")
-    for each in filled.reports.list_transactions():
+    for each in row_json(filled.reports.list_transactions()):
         filled.commit_transaction(each["txnId"])
     load(spark, **asked).count()
     assert [rows(frame) for frame in frames] == before
-
-
-def test_reading_natively_needs_a_place(spark: SparkSession, filled: Store):
-    """Without offloadPath there is no file to read; an option that is misspelt is named as everywhere."""
-    with pytest.raises(InvalidValue, match="needs a place"):
-        read_topic(spark, path=filled.path, topic="one")
-    with pytest.raises(InvalidValue, match="offloadpth is not an option"):
-        read_topic(spark, path=filled.path, topic="one", offloadPth="x")
 
 
 def test_an_empty_topic_is_an_empty_frame(spark: SparkSession, store: Store, tmp_path: Path):
@@ -135,7 +129,7 @@ def test_a_stream_reads_files(spark: SparkSession, filled: Store, tmp_path: Path
     run()
     with filled.create_producer("one") as producer:
         producer.send_batch([b"more", b"and more"])
-    for each in filled.reports.list_transactions():
+    for each in row_json(filled.reports.list_transactions()):
         filled.commit_transaction(each["txnId"])
     run()
     wanted = [
