@@ -19,7 +19,7 @@ def test_the_oldest_come_first_with_what_waits_for_each(store: Store, clock: Man
     clock.advance(100)
     store.begin_transaction()
     rows = store.reports.list_slow_transactions(over=60)
-    assert [(row["txnId"], row["frees"]) for row in rows] == [(str(first), 3), (str(idle), 0)]
+    assert [(str(row.row.txn_id), row.frees) for row in rows] == [(str(first), 3), (str(idle), 0)]
     assert len(store.reports.list_slow_transactions(over=0)) == 3
     assert store.reports.list_slow_transactions(over=101) == []
 

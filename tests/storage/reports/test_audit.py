@@ -13,8 +13,8 @@ def test_the_newest_come_first_and_a_limit_holds(store: Store) -> None:
     for policy in ("manual", "overdue", "all"):
         store.admin.settings.set_reap_policy(policy, reason=f"try {policy}")
     rows = store.reports.list_audit_records()
-    assert [row["number"] for row in rows] == [3, 2, 1]
-    assert [row["reason"] for row in rows] == ["try all", "try overdue", "try manual"]
+    assert [row.number for row in rows] == [3, 2, 1]
+    assert [row.reason for row in rows] == ["try all", "try overdue", "try manual"]
     assert store.reports.list_audit_records(2) == rows[:2]
 
 

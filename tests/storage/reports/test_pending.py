@@ -17,7 +17,7 @@ def test_each_names_message_and_transaction(store: Store) -> None:
         txn = store.begin_transaction()
         consumer.acknowledge([messages[0], messages[1], messages[3]], txn=txn)
         rows = store.reports.list_pending_acknowledgements("t", "s")
-        assert [(row["messageId"], row["kind"], row["txnId"], row["messages"]) for row in rows] == [
+        assert [(str(row.message_id), row.kind, str(row.txn_id), row.messages) for row in rows] == [
             ("1:0", "individual", str(txn), 1), ("1:1", "individual", str(txn), 2)
         ]  # fmt: skip
         store.commit_transaction(txn)
@@ -32,7 +32,7 @@ def test_a_cumulative_one_says_through_which(store: Store) -> None:
         txn = store.begin_transaction()
         consumer.acknowledge_cumulative(messages[1], txn=txn)
         (row,) = store.reports.list_pending_acknowledgements("t", "s")
-        assert (row["messageId"], row["kind"], row["txnId"], row["messages"]) == (
+        assert (str(row.message_id), row.kind, str(row.txn_id), row.messages) == (
             "1:0:1",
             "cumulative",
             str(txn),
