@@ -31,7 +31,7 @@ def test_those_that_are_overdue_end(store: Store, clock: ManualClock) -> None:
     assert [str(row.txn_id) for row in store.reports.list_transactions()] == [str(young)]
     (record,) = [row for row in store.reports.list_audit_records() if row.action == "transactions reap"]
     assert record.reason == "cleaning up after the test"
-    assert sorted(record.effects.transactions_aborted) == txns
+    assert sorted(record.effects["transactionsAborted"]) == txns
 
 
 def test_a_limit_holds(store: Store, clock: ManualClock) -> None:
