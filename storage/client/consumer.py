@@ -36,7 +36,7 @@ class Consumer:
         self._acknowledger = Acknowledger(
             attachment.coordinator,
             attachment.subscription,
-            attachment.connection.owner,
+            attachment.connection.identity,
             attachment.consumer_id,
         )
         self._window = ReceiveWindow(attachment, receiver_queue_size)

@@ -155,7 +155,7 @@ class TransactionHandle:
         """
         if self._ended is not None:
             self.materialise()
-        coordinator, owner, attempt = self.coordinator, self.connection.owner, Attempt(settle, ends=True)
+        coordinator, owner, attempt = self.coordinator, self.connection.identity, Attempt(settle, ends=True)
 
         def whole(batch: WriteBatch) -> tuple[TransactionRecord, Ended]:
             made, txn_id = None, self.txn_id
@@ -202,7 +202,7 @@ class TransactionHandle:
                 self.on_discard()
                 return
             self.materialise()
-        txn_id, owner, attempt = self.txn_id, self.connection.owner, Attempt(self.on_discard, ends=True)
+        txn_id, owner, attempt = self.txn_id, self.connection.identity, Attempt(self.on_discard, ends=True)
 
         def whole(batch: WriteBatch) -> tuple[TransactionRecord, None]:
             ended = self.coordinator.abort(batch, txn_id, owner, AbortReason.ASKED, reason)
@@ -221,7 +221,7 @@ class TransactionHandle:
             self.resolve()
             if self.txn_id:
                 return
-            ended, coordinator, owner = self._ended, self.coordinator, self.connection.owner
+            ended, coordinator, owner = self._ended, self.coordinator, self.connection.identity
             attempt = Attempt(_nothing, ends=ended is not None)
 
             def whole(batch: WriteBatch) -> tuple[TransactionRecord, None]:
@@ -239,7 +239,7 @@ class TransactionHandle:
 
     def _open_record(self, batch: WriteBatch, attempt: Attempt) -> TransactionRecord:
         """The record of the open transaction, with one more write counted, and marked if tables are used."""
-        txn_id, owner = self.txn_id, self.connection.owner
+        txn_id, owner = self.txn_id, self.connection.identity
         if not txn_id:
             made = self.beginning.make_record(batch, uses_tables=self.uses_tables)
             attempt.note_start(made)

@@ -119,7 +119,7 @@ class ReadSet:
         Raises:
             RequestTooOld: the transaction may use no table; it is doomed, durably.
         """
-        coordinator, owner = self._handle.coordinator, self._handle.connection.owner
+        coordinator, owner = self._handle.coordinator, self._handle.connection.identity
         arbiter = Arbiter(batch, coordinator, owner)
         arbiter.begin_use(record)
         arbiter.check_window(record)
@@ -193,7 +193,7 @@ class ReadSet:
         note(view, cache)
 
     def _push(self, batch: WriteBatch, record: TransactionRecord, met: MustPush, table: TableEntry) -> None:
-        coordinator, owner = self._handle.coordinator, self._handle.connection.owner
+        coordinator, owner = self._handle.coordinator, self._handle.connection.identity
         arbiter = Arbiter(batch, coordinator, owner)
         arbiter.begin_use(record)
         arbiter.push_for_read(record, met, table.name)

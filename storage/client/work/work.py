@@ -287,7 +287,7 @@ class Work:
     def _prepare_commit(self, batch: WriteBatch, record: TransactionRecord) -> None:
         self._buffers.check(batch, record)
         if record.uses_tables and self._buffers.write_set.is_empty:
-            Arbiter(batch, self._handle.coordinator, self._connection.owner).check_window(record)
+            Arbiter(batch, self._handle.coordinator, self._connection.identity).check_window(record)
         self._buffers.apply(batch, record, commits=True)
 
     def abort(self, reason: str | None) -> None:

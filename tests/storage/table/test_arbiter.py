@@ -20,7 +20,7 @@ def state_of(store: Store, txn: TxnID) -> TransactionState:
 
 
 def arbiter(store: Store, batch: WriteBatch) -> Arbiter:
-    return Arbiter(batch, store.engine.coordinator, store.connection.owner)
+    return Arbiter(batch, store.engine.coordinator, store.connection.identity)
 
 
 @pytest.mark.parametrize("reader_wins", [True, False])
