@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tests.row_json import row_json
 import argparse
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from benchmarks.bench import Bench
 from benchmarks.report import Comparison
 from benchmarks.rows import ROWS
 from benchmarks.sizes import FULL, QUICK
+from tests.row_json import row_json
 
 
 def main(arguments: list[str] | None = None) -> int:

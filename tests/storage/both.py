@@ -159,7 +159,8 @@ class Both(ModelledStore):
         rows = row_json(self.store.reports.topic_log(topic.name))
         assert [(row["position"], row["kind"], row["messages"], row["txnId"]) for row in rows] == log
         stats = row_json(self.store.reports.topic_stats(topic.name))
-        assert _differences(stats, _topic_counters(topic)) == [], topic.name
+        differences = _differences(stats, _topic_counters(topic))
+        assert differences == [], f"{topic.name}: {differences}"
         blocker = stats["blockedBy"] and stats["blockedBy"]["txnId"]
         assert blocker == next((f"0:{txn}" for txn in topic.open_transactions()), None)
         assert set(stats["subscriptions"]) == set(topic.subscriptions)
@@ -170,7 +171,8 @@ class Both(ModelledStore):
         self, topic: ModelTopic, mine: ModelSubscription, stats: dict[str, Any]
     ) -> None:
         """Each message is in the first class that fits (invariant 8); what is pending, and where."""
-        assert _differences(stats, _subscription_counters(mine)) == [], f"{topic.name}/{mine.name}"
+        differences = _differences(stats, _subscription_counters(mine))
+        assert differences == [], f"{topic.name}/{mine.name}: {differences}"
         visible = [slot for slot in mine.unread() if mine.is_shown(slot)]
         peeked = [
             message.message_id for message in self.store.reports.peek_messages(topic.name, mine.name, 10_000)

@@ -34,7 +34,17 @@ from storage.process.background import KEPT_NS
 from storage.table import intent
 from tests.model_runs import examples
 from tests.row_json import row_json
-from tests.storage.model_table import INLINE_MAX, OPEN, PRIORITIES, Message, Refused, TableModel, Txn, Value
+from tests.storage.model_table import (
+    COMMITTED,
+    INLINE_MAX,
+    OPEN,
+    PRIORITIES,
+    Message,
+    Refused,
+    TableModel,
+    Txn,
+    Value,
+)
 from tests.storage.modelled_store import ModelledStore
 
 SECOND = 10**9
@@ -207,9 +217,11 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         )
 
     def _end_reader(self, txn: Txn, committed: bool) -> None:
-        """One that has no record: repeating whichever end there was does nothing."""
+        """One that has no record: repeating the end that there was does nothing, and the other end is refused."""
         if txn.state is OPEN:
             self.model.end(txn, committed)
+        elif committed is not (txn.state is COMMITTED):
+            raise Refused("TransactionNotOpen")
 
     # Tables
 

@@ -215,8 +215,8 @@ class Context:
                 print(printable(line), file=sys.stderr)
         if not asked:
             raise NeedsConfirmation(
-                f"{printable(question)} Nobody to ask: this is not a terminal.",
-                hint="Give --yes to do it without asking.",
+                f"{printable(question)} There is no terminal to ask on.",
+                hint="Give --yes to go on without asking.",
                 plan=list(plan),
             )
         print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)

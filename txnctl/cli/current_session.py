@@ -41,7 +41,7 @@ def named_or_current(named: str | None) -> str:
 
         raise InvalidValue(
             "no session is named, and TXNCTL_SESSION is not set",
-            hint="`txnctl producers open TOPIC` opens one and prints its token.",
+            hint="`txnctl producers open TOPIC` opens a session and prints the token.",
         )
     return token
 

@@ -87,7 +87,7 @@ def _not_run(name: str, cause: Exception) -> ProgramMissing:
     from storage.errors import ProgramMissing
 
     if isinstance(cause, FileNotFoundError):
-        error = ProgramMissing(f"there is no command {name}", hint="Is it spelt right, and in PATH?")
+        error = ProgramMissing(f"there is no command {name}", hint="Check the spelling and PATH.")
         error.exit_code = NOT_FOUND
     else:
         error = ProgramMissing(f"{name} cannot be run: {getattr(cause, 'strerror', None) or cause}")

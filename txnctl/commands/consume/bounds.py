@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     Place = Position | MessageId | Extreme
 
 
-class End:
+class Bounds:
     """The last message to read: an entry, a message in one, or a time."""
 
-    __slots__ = ("_last", "_until_ms")
+    __slots__ = ("_last", "_until_ms", "start")
 
-    def __init__(self, end: Place | AtTime | None) -> None:
+    def __init__(self, start: Place, end: Place | AtTime | None) -> None:
+        self.start = start
         self._until_ms: int | None = None
         self._last: tuple[int, int, int] | None = None
         if isinstance(end, AtTime):
@@ -28,6 +29,12 @@ class End:
             self._last = (end.ledger_id, end.entry_id, -1)
         elif end is EARLIEST:
             self._last = (0, -1, -1)
+
+    def first_in(self, entry: Entry) -> int:
+        """The index of the first message of this entry to read: past 0 where --from names a message inside."""
+        if isinstance(self.start, MessageId) and entry.position == self.start.position:
+            return max(0, self.start.batch_index)
+        return 0
 
     def stop_in(self, entry: Entry) -> int:
         """How many messages of this entry are not beyond the end: all, some of the first, or 0."""

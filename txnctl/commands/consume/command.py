@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from txnctl.commands.consume.patience import Patience
 
 FORMATS = ("table", "json", "ndjson", "name", "value")
-RETRY_DELAY_S = 60.0
 
 _OF_SUBSCRIPTIONS = {
     "subscription_type": "--subscription-type",
@@ -155,7 +154,7 @@ def consume(context: Context, topic: str, options: ConsumeOptions) -> None:
     else:
         from txnctl.commands.consume.subscription import take
 
-        take(context, topic, options.subscription, lines, patience, options)
+        take(context, topic, lines, patience, options)
 
 
 def _check(context: Context, options: ConsumeOptions, patience: Patience) -> None:

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from storage import Consumer, Message, TxnID
     from txnctl.cli.context import Context
+    from txnctl.commands.consume.options import ConsumeOptions
 
 _SHELL = "/bin/sh"
+RETRY_DELAY_S = 60.0
 _VARIABLE_BYTES_MAX = 100_000
 """Linux takes 128 KiB; what is longer is left out."""
 
@@ -41,17 +43,18 @@ class Commands:
         context: Context,
         store_path: str,
         consumer: Consumer,
-        command: str,
-        *,
+        options: ConsumeOptions,
         txn: TxnID | None,
-        retry_delay: float | None,
     ) -> None:
+        assert options.run is not None, "--exec was given"
         self._context = context
         self._store_path = store_path
         self._consumer = consumer
-        self._command = command
+        self._command = options.run
         self._txn = txn
-        self._retry_delay = retry_delay
+        self._retry_delay: float | None = None
+        if options.on_error == "retry":
+            self._retry_delay = RETRY_DELAY_S if options.retry_delay is None else options.retry_delay
         self._done = self._failed = self._status = 0
 
     def handle(self, messages: Sequence[Message]) -> None:

@@ -7,14 +7,12 @@ from time import sleep
 from storage.errors import WaitTimeout
 from txnctl.cli.at_time import position_of
 from txnctl.commands.consume.blocked import Hidden
-from txnctl.commands.consume.bounds import End
+from txnctl.commands.consume.bounds import Bounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from storage import Reader
-    from storage.values.position import MessageId
     from txnctl.cli.context import Context
-    from txnctl.commands.consume.bounds import Place
     from txnctl.commands.consume.options import ConsumeOptions
     from txnctl.commands.consume.output import Lines
     from txnctl.commands.consume.patience import Patience
@@ -34,7 +32,7 @@ def read(context: Context, topic: str, lines: Lines, patience: Patience, options
         reader = store.reader(topic, start=begin, isolation_level=level)
         hidden = Hidden(context, topic, reader.blocked_by)
         try:
-            is_all = _print(reader, lines, patience, begin, End(options.end), hidden)
+            is_all = _print(reader, lines, patience, Bounds(begin, options.end), hidden)
         except WaitTimeout:
             hidden.at_end()
             raise
@@ -43,13 +41,10 @@ def read(context: Context, topic: str, lines: Lines, patience: Patience, options
             hidden.at_end()
 
 
-def _print(reader: Reader, lines: Lines, patience: Patience, start: Place, end: End, hidden: Hidden) -> bool:
+def _print(reader: Reader, lines: Lines, patience: Patience, bounds: Bounds, hidden: Hidden) -> bool:
     """Print until the end; whether everything that was asked for has come."""
-    from storage import MessageId
-
-    inside = start if isinstance(start, MessageId) else None
     while True:
-        if _print_visible(reader, lines, patience, inside, end):
+        if _print_visible(reader, lines, patience, bounds):
             return True
         lines.flush()
         while not _comes(reader, patience):
@@ -59,22 +54,18 @@ def _print(reader: Reader, lines: Lines, patience: Patience, start: Place, end: 
             hidden.while_waiting(patience)
 
 
-def _print_visible(
-    reader: Reader, lines: Lines, patience: Patience, inside: MessageId | None, end: End
-) -> bool:
+def _print_visible(reader: Reader, lines: Lines, patience: Patience, bounds: Bounds) -> bool:
     """Print the messages visible now; whether that was all that was asked for."""
     for entry in reader.entries():
-        first = 0
-        if inside is not None and entry.position == inside.position:
-            first = max(0, inside.batch_index)
-        stop = end.stop_in(entry)
+        first = bounds.first_in(entry)
+        stop = bounds.stop_in(entry)
         if stop == 0:
             return True
         stop = min(stop, first + patience.left)
         if first < stop:
             lines.entry(entry, reader.topic, first, stop)
             patience.count(stop - first)
-        if patience.left <= 0 or end.is_reached(entry):
+        if patience.left <= 0 or bounds.is_reached(entry):
             return True
     return False
 

@@ -28,17 +28,15 @@ WINDOW = 1000
 """Messages handed out, written and acknowledged at a time."""
 
 
-def take(
-    context: Context, topic: str, name: str, lines: Lines, patience: Patience, options: ConsumeOptions
-) -> None:
+def take(context: Context, topic: str, lines: Lines, patience: Patience, options: ConsumeOptions) -> None:
     """Attach to the subscription, print or run a command for each message, close the consumer."""
     txn = options.txn or _txn_of_environment()
     with context.open_store(context.store_path, read_only=False) as store:
         if txn is not None:
             store.use_transaction(txn)  # before anything is handed out
-        consumer = _subscribe(context, store, topic, name, patience, options)
+        consumer = _subscribe(context, store, topic, patience, options)
         hidden = Hidden(context, topic, consumer.blocked_by)
-        taking = _Taking(consumer, lines, patience, hidden, _newer(context, consumer, txn), txn)
+        taking = _Taking(consumer, lines, patience, hidden, _NewerMessages(context, consumer, txn))
         try:
             if options.run is None:
                 writer = _Writer(consumer, lines, acknowledges=options.ack != "none", txn=txn)
@@ -63,11 +61,13 @@ def _txn_of_environment() -> TxnID | None:
 
 
 def _subscribe(
-    context: Context, store: Store, topic: str, name: str, patience: Patience, options: ConsumeOptions
+    context: Context, store: Store, topic: str, patience: Patience, options: ConsumeOptions
 ) -> Consumer:
     """A consumer; a note on stderr names a new subscription, a changed mode, or an unused --from."""
     from storage import LATEST
 
+    name = options.subscription
+    assert name is not None, "consume -s"
     before = _mode_before(store, topic, name)
     is_new = before is None
     start = LATEST if options.start is None or not is_new else position_of(store, topic, options.start)
@@ -124,23 +124,30 @@ def _mode_before(store: Store, topic: str, name: str) -> str | None:
     return _mode(stats["type"], stats["subscriptionIsolationLevel"], stats["onOpen"])
 
 
-def _newer(context: Context, consumer: Consumer, txn: TxnID | None) -> Callable[[], bool]:
-    """Tells whether the next message is too new for the transaction; the first time, with a note on stderr."""
-    is_noted = False
+class _NewerMessages:
+    """Stop at a message too new for the transaction, with a note on stderr the first time.
 
-    def is_newer() -> bool:
-        nonlocal is_noted
-        if txn is None or not consumer.next_is_newer_than(txn):
+    Attributes:
+        txn: the transaction to acknowledge in, if any.
+    """
+
+    def __init__(self, context: Context, consumer: Consumer, txn: TxnID | None) -> None:
+        self.txn = txn
+        self._context = context
+        self._consumer = consumer
+        self._is_noted = False
+
+    def come_next(self) -> bool:
+        """Whether the next message is newer than a transaction that has used a table."""
+        if self.txn is None or not self._consumer.next_is_newer_than(self.txn):
             return False
-        if not is_noted:
-            is_noted = True
-            context.note(
-                f"the next message of {consumer.subscription} came after transaction {txn} began, which has used a "
-                "table: commit it, and begin anew for what is left"
+        if not self._is_noted:
+            self._is_noted = True
+            self._context.note(
+                f"the next message of {self._consumer.subscription} came after transaction {self.txn} began, which "
+                "has used a table: commit it, and begin anew for what is left"
             )
         return True
-
-    return is_newer
 
 
 class _Taking:
@@ -152,15 +159,13 @@ class _Taking:
         lines: Lines,
         patience: Patience,
         hidden: Hidden,
-        is_newer: Callable[[], bool],
-        txn: TxnID | None,
+        newer: _NewerMessages,
     ) -> None:
         self.consumer = consumer
-        self._txn = txn
         self._lines = lines
         self._patience = patience
         self._hidden = hidden
-        self._is_newer = is_newer
+        self._newer = newer
 
     def run(self, window: int, handle: Handle) -> None:
         """Receive until the end, then note messages hidden behind.
@@ -171,12 +176,12 @@ class _Taking:
         patience = self._patience
         while patience.left > 0:
             wait_s = patience.slice_s()
-            messages = self.consumer.receive_batch(min(window, patience.left), wait_s, txn=self._txn)
+            messages = self.consumer.receive_batch(min(window, patience.left), wait_s, txn=self._newer.txn)
             if messages:
                 handle(messages)
                 patience.count(len(messages))
                 continue
-            is_newer = self._is_newer()
+            is_newer = self._newer.come_next()
             if self._is_over():
                 return
             if is_newer:
@@ -228,14 +233,9 @@ class _Writer:
 
 def _run(context: Context, store: Store, taking: _Taking, txn: TxnID | None, options: ConsumeOptions) -> None:
     """Run a command for each message; note the counts at the end."""
-    from txnctl.commands.consume.command import RETRY_DELAY_S
     from txnctl.commands.consume.exec import Commands
 
-    delay = None
-    if options.on_error == "retry":
-        delay = RETRY_DELAY_S if options.retry_delay is None else options.retry_delay
-    assert options.run is not None, "--exec was given"
-    commands = Commands(context, store.path, taking.consumer, options.run, txn=txn, retry_delay=delay)
+    commands = Commands(context, store.path, taking.consumer, options, txn)
     try:
         taking.run(1, commands.handle)
     finally:

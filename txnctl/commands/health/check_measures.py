@@ -6,6 +6,8 @@ the performance data agrees.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from storage.errors import InvalidValue
 from txnctl.cli.value_types import Duration, Size
 from txnctl.output.human import count, duration, size
@@ -20,23 +22,16 @@ STATES = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 """In the order of their exit codes."""
 
 
-class Measure:
-    """One thing that is measured: name, unit (`` for a number, ms, bytes), and default thresholds."""
+class Measure(NamedTuple):
+    """One measure: name, unit (`` for a number, ms, bytes), the function of the overview, and default thresholds."""
 
-    __slots__ = ("critical", "less_is_worse", "name", "of", "unit", "warn", "what")
-
-    def __init__(
-        self,
-        name: str,
-        unit: str,
-        what: str,
-        of: Callable[[Row], tuple[int, str | None]],
-        warn: int | None = None,
-        critical: int | None = None,
-        less_is_worse: bool = False,
-    ) -> None:
-        self.name, self.unit, self.what, self.of = name, unit, what, of
-        self.warn, self.critical, self.less_is_worse = warn, critical, less_is_worse
+    name: str
+    unit: str
+    what: str
+    of: Callable[[Row], tuple[int, str | None]]
+    warn: int | None = None
+    critical: int | None = None
+    less_is_worse: bool = False
 
     def shown(self, value: int) -> str:
         """The value for people."""

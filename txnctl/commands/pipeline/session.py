@@ -153,7 +153,7 @@ def refuse_transaction(what: str) -> None:
     if current:
         raise NestedTransaction(
             f"{what} commits by itself, and this is inside transaction {current} (TXNCTL_TXN)",
-            hint="Run it before or after that transaction, or: unset TXNCTL_TXN.",
+            hint="Run the job before or after that transaction, or unset TXNCTL_TXN.",
             transaction=current,
         )
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from storage import Store
-    from storage.client.producer import Producer
     from txnctl.cli.context import Context
     from txnctl.commands.produce.sending import Sending
 
@@ -173,11 +171,12 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
         # The source comes first: a note before the wait for a terminal, and no new topic for a missing file.
         source = _source(context, options.file)
     from txnctl.commands.produce import connection
+    from txnctl.commands.produce.sending import Sending
     from txnctl.commands.producers.waiting import Leaving
 
     producer = connection.connect(context, topic, options)
     with Leaving(context, producer):
-        sending = _sending(context, producer, options)
+        sending = Sending(context, producer, options)
         if options.reads_input:
             sending.run(lambda: _send_input(context, sending, source, options.format_ or "lines"))
         else:
@@ -223,31 +222,6 @@ def _source(context: Context, file: str | None) -> Any:
     if source.is_terminal:
         context.note("reading messages from the terminal; end with Ctrl-D")
     return source
-
-
-def _sending(context: Context, producer: Producer, options: ProduceOptions) -> Sending:
-    """The sending, with defaults for every message."""
-    from storage.limits import TRANSACTION_TIMEOUT_MS
-    from txnctl.commands.produce.sending import Common, Sending
-
-    store: Store = context.store
-    key = options.key
-    return Sending(
-        context,
-        producer,
-        Common(
-            None if key is None else key.encode("utf-8", "surrogateescape"),
-            dict(options.properties),
-            options.event_time,
-        ),
-        txn=options.txn,
-        begin=(lambda: store.transaction(timeout=options.timeout)) if options.atomic else None,
-        timeout_s=options.timeout or TRANSACTION_TIMEOUT_MS / 1000,
-        sequence_id=options.sequence_id,
-        batch=options.batch,
-        skips=options.on_error == "skip",
-        prints_ids=options.print_ids or context.output == "name",
-    )
 
 
 def _send_given(sending: Sending, texts: Sequence[str]) -> None:

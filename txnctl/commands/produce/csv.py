@@ -6,7 +6,7 @@ import csv
 
 from storage.errors import BadInput, BadLine, InvalidValue
 from storage.limits import MESSAGE_BYTES_MAX, PROPERTIES_MAX
-from txnctl.commands.produce.sending import Batch
+from txnctl.commands.produce.sending import Batch, OptionalColumns
 from txnctl.input.csv_text import csv_text
 from txnctl.input.lines import LineReader
 from txnctl.output.timestamp import milliseconds
@@ -143,9 +143,11 @@ class CsvReader:
         batch = Batch(
             self._values,
             self._numbers,
-            self._keys if columns.key >= 0 else None,
-            self._properties if columns.properties else None,
-            self._times if columns.time >= 0 else None,
+            OptionalColumns(
+                self._keys if columns.key >= 0 else None,
+                self._properties if columns.properties else None,
+                self._times if columns.time >= 0 else None,
+            ),
             self._errors,
         )
         self._clear()

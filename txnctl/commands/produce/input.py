@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from storage.errors import BadInput, BadLine, MessageTooLarge
 from storage.limits import MESSAGE_BYTES_MAX, PROPERTIES_MAX
-from txnctl.commands.produce.sending import Batch
+from txnctl.commands.produce.sending import Batch, OptionalColumns
 from txnctl.input.lines import LineReader
 
 TYPE_CHECKING = False
@@ -43,9 +43,7 @@ def read_ndjson(source: Source, take: Take, *, skips: bool) -> None:
         batch = Batch(
             parsed.values,
             parsed.numbers,
-            parsed.keys,
-            parsed.properties,
-            parsed.event_times,
+            OptionalColumns(parsed.keys, parsed.properties, parsed.event_times),
             [*parsed.errors, *_too_long(block)],
         )
         take(_without_impossible(batch))
@@ -83,7 +81,7 @@ def _too_long(block: Block) -> list[BadInput]:
 def _too_large(what: str, number: int) -> MessageTooLarge:
     return MessageTooLarge(
         f"{what} is larger than a message may be, {MESSAGE_BYTES_MAX:,} bytes",
-        hint="Split it, or store it elsewhere and send where it is.",
+        hint="Split the message, or store the content elsewhere and send a reference.",
         lineNumber=number,
     )
 
@@ -104,9 +102,11 @@ def _without_impossible(batch: Batch) -> Batch:
     return Batch(
         [batch.values[index] for index in keep],
         [batch.numbers[index] for index in keep],
-        [batch.keys[index] for index in keep] if batch.keys else None,
-        [batch.properties[index] for index in keep] if batch.properties else None,
-        [batch.event_times[index] for index in keep] if batch.event_times else None,
+        OptionalColumns(
+            [batch.keys[index] for index in keep] if batch.keys else None,
+            [batch.properties[index] for index in keep] if batch.properties else None,
+            [batch.event_times[index] for index in keep] if batch.event_times else None,
+        ),
         [*batch.errors, *errors],
     )
 

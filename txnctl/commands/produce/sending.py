@@ -7,8 +7,10 @@ input can go on from the bad line.
 from __future__ import annotations
 
 from time import monotonic, sleep
+from typing import NamedTuple
 
 from storage.errors import BadInput, MessageTooLarge, TransactionNotOpen, TransactionTimedOut, TxnctlError
+from storage.limits import TRANSACTION_TIMEOUT_MS
 from txnctl.cli.leaving import leave_soon
 
 TYPE_CHECKING = False
@@ -19,10 +21,22 @@ if TYPE_CHECKING:
     from storage.client.producer import Producer
     from storage.values.receipt import BatchReceipt
     from txnctl.cli.context import Context
+    from txnctl.commands.produce.options import ProduceOptions
     from txnctl.output.row import Row
 
 _LOOK_S = 0.01
 """Two clocks may differ about a deadline by this much; then it is looked at again."""
+
+
+class OptionalColumns(NamedTuple):
+    """Keys, properties and event times of a batch; None for a column without any."""
+
+    keys: Sequence[bytes | None] | None = None
+    properties: Sequence[dict[str, str] | None] | None = None
+    event_times: Sequence[int | None] | None = None
+
+
+NO_COLUMNS = OptionalColumns()
 
 
 class Batch:
@@ -42,17 +56,15 @@ class Batch:
         self,
         values: Sequence[bytes | None],
         numbers: Sequence[int],
-        keys: Sequence[bytes | None] | None = None,
-        properties: Sequence[dict[str, str] | None] | None = None,
-        event_times: Sequence[int | None] | None = None,
+        columns: OptionalColumns = NO_COLUMNS,
         errors: Sequence[BadInput] = (),
         unit: str = "line",
     ) -> None:
         self.values = values
         self.numbers = numbers
-        self.keys = keys
-        self.properties = properties
-        self.event_times = event_times
+        self.keys = columns.keys
+        self.properties = columns.properties
+        self.event_times = columns.event_times
         self.errors = errors
         self.unit = unit
 
@@ -61,9 +73,11 @@ class Batch:
         return Batch(
             self.values[start:stop],
             self.numbers[start:stop],
-            self.keys[start:stop] if self.keys else None,
-            self.properties[start:stop] if self.properties else None,
-            self.event_times[start:stop] if self.event_times else None,
+            OptionalColumns(
+                self.keys[start:stop] if self.keys else None,
+                self.properties[start:stop] if self.properties else None,
+                self.event_times[start:stop] if self.event_times else None,
+            ),
             unit=self.unit,
         )
 
@@ -73,10 +87,11 @@ class Common:
 
     __slots__ = ("event_time", "key", "properties")
 
-    def __init__(self, key: bytes | None, properties: dict[str, str], event_time: int | None) -> None:
-        self.key = key
-        self.properties = properties
-        self.event_time = event_time
+    def __init__(self, options: ProduceOptions) -> None:
+        key = options.key
+        self.key = None if key is None else key.encode("utf-8", "surrogateescape")
+        self.properties = dict(options.properties)
+        self.event_time = options.event_time
 
     def fill(self, batch: Batch) -> None:
         """Complete the columns of a batch."""
@@ -100,28 +115,21 @@ class Sending:
         self,
         context: Context,
         producer: Producer,
-        common: Common,
-        *,
-        txn: TxnID | None,
-        begin: Callable[[], Transaction] | None,
-        timeout_s: float,
-        sequence_id: int | None,
-        batch: int | None,
-        skips: bool,
-        prints_ids: bool,
+        options: ProduceOptions,
     ) -> None:
-        self.skips = skips
+        self.skips = options.on_error == "skip"
         self._context = context
         self._producer = producer
-        self._common = common
-        self._txn: Transaction | TxnID | None = txn
-        self._begin = begin
-        self._timeout_s = timeout_s
+        self._common = Common(options)
+        self._txn: Transaction | TxnID | None = options.txn
+        self._is_atomic = options.atomic
+        self._timeout = options.timeout
+        self._timeout_s = options.timeout or TRANSACTION_TIMEOUT_MS / 1000
         self._atomic: Transaction | None = None
         self._until_s: float | None = None
-        self._sequence_id = sequence_id
-        self._batch_max = batch or (1 << 62)
-        self._prints_ids = prints_ids
+        self._sequence_id = options.sequence_id
+        self._batch_max = options.batch or (1 << 62)
+        self._prints_ids = options.print_ids or context.output == "name"
         self._ids: list[str] = []
         self._unseen: list[tuple[BatchReceipt, int]] = []
         self._count = self._duplicates = self._skipped = 0
@@ -147,7 +155,7 @@ class Sending:
                 if is_late:
                     raise self._too_late(self._atomic) from error
             elif (
-                self._begin is None
+                not self._is_atomic
                 and self._count
                 and not self._told
                 and not isinstance(error, BrokenPipeError)
@@ -201,8 +209,8 @@ class Sending:
 
     def _send(self, batch: Batch, start: int, stop: int) -> int:
         """Send messages start to stop of a batch; where to go on."""
-        if self._begin is not None and self._atomic is None:
-            self._txn = self._atomic = self._begin()
+        if self._is_atomic and self._atomic is None:
+            self._txn = self._atomic = self._context.store.transaction(timeout=self._timeout)
             self._until_s = monotonic() + self._timeout_s
         part = batch if start == 0 and stop == len(batch.values) else batch.part(start, stop)
         first = self._sequence_id
@@ -262,7 +270,7 @@ class Sending:
             self._skipped += 1
             self._context.warn(f"{error.message}; skipped")
             return
-        if self._begin is not None:
+        if self._is_atomic:
             state = "Nothing is stored."
         elif not self._count:
             state = "Nothing was stored before it."
@@ -270,8 +278,8 @@ class Sending:
             state = f"{self._stored()[:1].upper()}{self._stored()[1:]}."
         error.message = f"{error.message.rstrip('.')}. {state}"
         error.args = (error.message,)
-        error.details["stored"] = 0 if self._begin is not None else self._count
-        error.details["lastStoredLine"] = None if self._begin is not None else self._last_number or None
+        error.details["stored"] = 0 if self._is_atomic else self._count
+        error.details["lastStoredLine"] = None if self._is_atomic else self._last_number or None
         self._told = True
         raise error
 
@@ -301,7 +309,7 @@ class Sending:
 
     def _too_late(self, txn: Transaction) -> TransactionTimedOut:
         return TransactionTimedOut(
-            f"the input was not at its end {self._timeout_s:g} s after its first message: transaction {txn.known_id} "
+            f"the input had not ended {self._timeout_s:g} s after the first message: transaction {txn.known_id} "
             "is aborted, nothing is stored",
             hint="Send it again with a longer --timeout (24h at most), or without --atomic.",
             transaction=str(txn.known_id),

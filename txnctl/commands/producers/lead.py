@@ -113,7 +113,7 @@ def _refuse_nesting(context: Context, topic: str) -> None:
         return
     raise ProducerBusy(
         f"this runs under the session of {row['producerName']} on {row['name']} already (TXNCTL_SESSION)",
-        hint="Run the command as it is: it publishes as that producer. Or, for one apart: unset TXNCTL_SESSION.",
+        hint="Run the command unchanged to publish as that producer, or unset TXNCTL_SESSION for a new one.",
         topic=row["name"],
         owner=row["producerName"],
     )

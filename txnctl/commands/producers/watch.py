@@ -42,7 +42,9 @@ class Watch:
             return SIGTERM if self._tells else None
         except TxnctlError as error:
             self._is_over = True
-            self._context.warn(f"it cannot be seen any more who has {self._producer.topic}: {error.message}")
+            self._context.warn(
+                f"the owner of {self._producer.topic} cannot be checked any more: {error.message}"
+            )
         return None
 
     def _why(self) -> str:

@@ -34,5 +34,5 @@ def locks(context: Context) -> None:
     """
     rows = to_json(context.store.reports.list_locks())
     if not rows and context.output == "table":
-        context.note("nobody else has the store open")
+        context.note("no other process has the store open")
     context.show_list(rows, table=lambda shown: process_table(context, shown, LOCKS))

@@ -32,5 +32,5 @@ def readers(context: Context) -> None:
     """
     rows = to_json(context.store.reports.list_readers())
     if not rows and context.output == "table":
-        context.note("nobody reads the store at this moment")
+        context.note("no process reads the store at this moment")
     context.show_list(rows, table=lambda shown: process_table(context, shown, READERS))

@@ -150,7 +150,7 @@ def _left_s(until_s: float, timeout_s: float) -> float:
     if left_s > 0:
         return left_s
     raise TransactionTimedOut(
-        f"the input was not at its end {timeout_s:g} s after the start",
+        f"the input had not ended {timeout_s:g} s after the start",
         hint="Import it again with a longer --timeout (24h at most).",
         state="ABORTED",
         reason="timed-out",
@@ -183,7 +183,7 @@ def _abort(context: Context, txn: Transaction, error: BaseException) -> None:
     try:
         txn.abort(f"{type(error).__name__} in tables import")
     except TransactionNotOpen:
-        context.warn("it had been committed by then")
+        context.warn("the transaction had been committed by then")
     except TxnctlError as failed:
         context.warn(f"the transaction is left to the next writer, which aborts it: {failed.message}")
     else:

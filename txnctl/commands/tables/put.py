@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage.errors import InvalidValue
 from txnctl.cli.decorators import argument, changes_store, example, numbers_are_arguments, option, output
 from txnctl.cli.value_types import TABLE
-from txnctl.commands.tables.key import key_of, with_base64
+from txnctl.commands.tables.key import key_of, shown_key, with_base64
 from txnctl.commands.tables.losers import Losers
 from txnctl.commands.tables.write import (
     WRITTEN,
@@ -14,6 +14,7 @@ from txnctl.commands.tables.write import (
     with_if_version,
     with_priority,
     write_transaction,
+    written_row,
 )
 
 TYPE_CHECKING = False
@@ -72,7 +73,8 @@ def put(
     content, losers = _value(context, value), Losers(context)
     with write_transaction(context, txn, priority) as used:
         version = target.put(key_bytes, content, txn=used, if_version=if_version, if_absent=if_absent)
-    show_written(context, table, key_bytes, version, txn, losers, "Put {} in")
+    row = written_row(table, key_bytes, version, txn, losers)
+    show_written(context, row, f"Put {shown_key(key_bytes)} in")
 
 
 def _value(context: Context, value: str | None) -> bytes:
@@ -99,6 +101,6 @@ def _value(context: Context, value: str | None) -> bytes:
         if size > TABLE_VALUE_BYTES_MAX:
             raise InvalidValue(
                 f"standard input holds more than a value may have, {TABLE_VALUE_BYTES_MAX:,} bytes",
-                hint="Store it elsewhere, and put where it is.",
+                hint="Store the content elsewhere, and put a reference.",
             )
     return b"".join(pieces)

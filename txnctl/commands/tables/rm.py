@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from txnctl.cli.decorators import argument, changes_store, example, numbers_are_arguments, option, output
 from txnctl.cli.value_types import TABLE
-from txnctl.commands.tables.key import key_of, with_base64
+from txnctl.commands.tables.key import key_of, shown_key, with_base64
 from txnctl.commands.tables.losers import Losers
 from txnctl.commands.tables.write import (
     WRITTEN,
@@ -13,6 +13,7 @@ from txnctl.commands.tables.write import (
     with_if_version,
     with_priority,
     write_transaction,
+    written_row,
 )
 
 TYPE_CHECKING = False
@@ -56,7 +57,8 @@ def rm(
     must_exist = not missing_ok and if_version is None
     with write_transaction(context, txn, priority, reads=must_exist) as used:
         version = _delete(target, key_bytes, used, if_version, must_exist)
-    show_written(context, table, key_bytes, version, txn, losers, "Deleted {} from")
+    row = written_row(table, key_bytes, version, txn, losers)
+    show_written(context, row, f"Deleted {shown_key(key_bytes)} from")
 
 
 def _delete(

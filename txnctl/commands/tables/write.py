@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
     from txnctl.commands.tables.losers import Losers
+    from txnctl.output.row import Row
 
 WRITTEN = (
     NAME,
@@ -77,18 +78,18 @@ def write_transaction(
         yield own
 
 
-def show_written(
-    context: Context, table: str, key: bytes, version: int, txn: TxnID | None, losers: Losers, what: str
-) -> None:
-    """Print the version written, and the transactions aborted on the way."""
-    from txnctl.commands.tables.key import shown_key
-
-    row = {
+def written_row(table: str, key: bytes, version: int, txn: TxnID | None, losers: Losers) -> Row:
+    """The result of a write: the version, and the transactions aborted on the way."""
+    return {
         "table": table,
         **bytes_field("key", key),
         **version_of(version),
         "txnId": None if txn is None else str(txn),
         "transactionsAborted": losers.told(version=version),
     }
-    waits = "" if txn is None else f", visible when transaction {txn} commits"
-    context.show(row, table=lambda _: f"{what.format(shown_key(key))} {table}: version {version}{waits}.")
+
+
+def show_written(context: Context, row: Row, what: str) -> None:
+    """Print the result; `what` is the beginning of the sentence for people."""
+    waits = "" if row["txnId"] is None else f", visible when transaction {row['txnId']} commits"
+    context.show(row, table=lambda _: f"{what} {row['table']}: version {row['version']}{waits}.")

@@ -18,5 +18,5 @@ def own_level() -> InvalidValue:
     """The refusal of --from or --isolation-level beside -s."""
     return InvalidValue(
         "--from and --isolation-level are the subscription's own where -s names one",
-        hint="Leave them out, or leave out -s to read at another place or level.",
+        hint="Leave out both, or leave out -s to read from a different position or level.",
     )

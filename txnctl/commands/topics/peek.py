@@ -85,7 +85,11 @@ def peek(
     With -s, the next unacknowledged messages that the subscription may deliver, messages in flight included. Nothing
     is delivered, counted or acknowledged.
     """
-    messages = _messages(context, topic, subscription, start, isolation_level, count)
+    if subscription is None:
+        messages = _from_start(context, topic, start, isolation_level, count)
+    else:
+        has_place = start is not None or isolation_level is not None
+        messages = _next_of_subscription(context, topic, subscription, count, has_place=has_place)
     if not messages and context.output == "table":
         context.note("nothing to see: no message is visible there")
     if context.output == "value":
@@ -97,24 +101,29 @@ def peek(
     )
 
 
-def _messages(
-    context: Context,
-    topic: str,
-    subscription: str | None,
-    start: Start | None,
-    isolation_level: IsolationLevel | None,
-    count: int,
+def _next_of_subscription(
+    context: Context, topic: str, subscription: str, count: int, *, has_place: bool
 ) -> list[Message]:
-    if subscription is None:
-        from storage import EARLIEST, IsolationLevel
+    """The next messages of a subscription.
 
-        begin = position_of(context.store, topic, start or EARLIEST)
-        level = isolation_level or IsolationLevel.READ_COMMITTED
-        with context.store.reader(topic, start=begin, isolation_level=level) as reader:
-            return reader.read_batch(count)
-    if start is not None or isolation_level is not None:
+    Raises:
+        InvalidValue: --from or --isolation-level was given too.
+    """
+    if has_place:
         raise own_level()
     return context.store.reports.peek_messages(topic, subscription, count)
+
+
+def _from_start(
+    context: Context, topic: str, start: Start | None, isolation_level: IsolationLevel | None, count: int
+) -> list[Message]:
+    """The next messages of a reader."""
+    from storage import EARLIEST, IsolationLevel
+
+    begin = position_of(context.store, topic, start or EARLIEST)
+    level = isolation_level or IsolationLevel.READ_COMMITTED
+    with context.store.reader(topic, start=begin, isolation_level=level) as reader:
+        return reader.read_batch(count)
 
 
 def _table(context: Context, rows: Sequence[Row]) -> str:

@@ -100,7 +100,7 @@ def _refuse_nesting() -> None:
     if current:
         raise NestedTransaction(
             f"this runs inside transaction {current} already (TXNCTL_TXN), and transactions do not nest",
-            hint="Run the command as it is: it takes part in that one. Or, for one apart: unset TXNCTL_TXN.",
+            hint="Run the command unchanged to take part in that one, or unset TXNCTL_TXN for a new one.",
             transaction=current,
         )
 

@@ -134,7 +134,7 @@ class TestTransactions:
         error = json.loads(process.stderr.read().splitlines()[-1])
         assert error["code"] == "transaction-timed-out"
         assert error["message"] == (
-            "the input was not at its end 0.5 s after its first message: transaction 0:1 is aborted, nothing is stored"
+            "the input had not ended 0.5 s after the first message: transaction 0:1 is aborted, nothing is stored"
         )
         assert "--timeout" in error["hint"]
         row = run("transactions", "show", "0:1", "-o", "json").json
@@ -157,7 +157,7 @@ class TestTransactions:
         process.send_signal(signal.SIGCONT)
         assert process.wait(20) == 4
         told = process.stderr.read().decode()
-        assert "was not at its end 2 s after its first message: transaction 0:1 is aborted" in told
+        assert "had not ended 2 s after the first message: transaction 0:1 is aborted" in told
         assert told.count("0:1") == 1
         assert values(path) == []
 

@@ -34,7 +34,7 @@ class TestHolders:
         assert run("store", "locks", "-o", "json").json == []
         outcome = run("store", "locks")
         assert outcome.out == ""
-        assert "nobody" in outcome.err
+        assert "no other process has the store open" in outcome.err
 
     def test_who_has_it_open_is_named(self, run: Any, other: subprocess.Popen[bytes]) -> None:
         """With pid and state, which follows SIGSTOP."""

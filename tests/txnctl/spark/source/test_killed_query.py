@@ -8,6 +8,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from storage import Store
 from tests.processes.child import Child
 from tests.row_json import row_json
@@ -30,6 +32,7 @@ def write_source(directory: Path) -> list[bytes]:
     return lines
 
 
+@pytest.mark.needs_program("java")
 def test_each_row_once(store: Store, tmp_path: Path) -> None:
     """SIGKILL of the driver after its first micro-batch, a task that fails in the next: every row is there once."""
     store.create_topic("t")
