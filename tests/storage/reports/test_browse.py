@@ -36,7 +36,7 @@ class TestBrowsing:
         with store.create_producer("t") as producer:
             for _ in range(3):
                 producer.send(b"x" * PAGE_BYTES)
-        rows = row_json(store.reports.topic_log("t"))
+        rows = store.reports.topic_log("t")
         assert str(next(rows).position) == "1:0"
         store.admin.topics.delete_topic("t")
         with pytest.raises(TopicNotFound):

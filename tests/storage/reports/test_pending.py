@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from storage import EARLIEST, Store, SubscriptionType
+from tests.row_json import row_json
 
 
 def test_each_names_message_and_transaction(store: Store) -> None:
@@ -16,12 +17,12 @@ def test_each_names_message_and_transaction(store: Store) -> None:
         messages = consumer.receive_batch(4, timeout=1)
         txn = store.begin_transaction()
         consumer.acknowledge([messages[0], messages[1], messages[3]], txn=txn)
-        rows = store.reports.list_pending_acknowledgements("t", "s")
+        rows = row_json(store.reports.list_pending_acknowledgements("t", "s"))
         assert [(row["messageId"], row["kind"], row["txnId"], row["messages"]) for row in rows] == [
             ("1:0", "individual", str(txn), 1), ("1:1", "individual", str(txn), 2)
         ]  # fmt: skip
         store.commit_transaction(txn)
-        assert store.reports.list_pending_acknowledgements("t", "s") == []
+        assert row_json(store.reports.list_pending_acknowledgements("t", "s")) == []
 
 
 def test_a_cumulative_one_says_through_which(store: Store) -> None:
@@ -31,11 +32,11 @@ def test_a_cumulative_one_says_through_which(store: Store) -> None:
         messages = consumer.receive_batch(3, timeout=1)
         txn = store.begin_transaction()
         consumer.acknowledge_cumulative(messages[1], txn=txn)
-        (row,) = store.reports.list_pending_acknowledgements("t", "s")
+        (row,) = row_json(store.reports.list_pending_acknowledgements("t", "s"))
         assert (row["messageId"], row["kind"], row["txnId"], row["messages"]) == (
             "1:0:1",
             "cumulative",
             str(txn),
             None,
         )
-        store.admin.transactions.abort_transaction(txn, force=True)
+        row_json(store.admin.transactions.abort_transaction(txn, force=True))
