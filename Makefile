@@ -12,6 +12,8 @@ INSTALLED_DEV := $(VENV)/.installed-dev-$(PLACE)
 CLASSES := $(VENV)/spark-classes.jsa
 PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
 WORKERS ?= 2
+# Tests of one group stay on one worker: only one of them has a session of Spark.
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
 CRASH_ROUNDS ?= 500
 TRANSACTIONS ?= 100000
 TAKEOVERS ?= 10000
@@ -24,8 +26,8 @@ PIP_FAILED = { echo; \
 	exit 1; } >&2
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-spark test lint types imports generated pytest format generate bench crash-sweep serializability \
-	takeovers scale figures picture clean
+.PHONY: help demo demo-spark check test lint types imports generated pytest format generate hooks bench crash-sweep \
+	serializability takeovers scale figures picture clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
@@ -36,6 +38,9 @@ demo: $(INSTALLED)  ## the bank's story: a transfer held open, two isolation lev
 
 demo-spark: $(INSTALLED_SPARK)  ## the same on Spark: two streaming queries, and a driver that is killed
 	@$(BIN)/python -m txnctl.demo.spark_story
+
+check: lint types imports generated  ## the gate of each commit: no JVM, no kills, a quarter of the examples of models
+	MODEL_DIVISOR=4 $(PYTEST) -m 'not jvm and not kills'
 
 test: lint types imports generated pytest  ## the complete check
 
@@ -53,11 +58,15 @@ generated: $(INSTALLED_DEV)  ## man pages, completions and docs/CLI.md are those
 	$(BIN)/python -m txnctl.generate --check
 
 pytest: $(INSTALLED_DEV) $(CLASSES)  ## the tests alone
-	$(BIN)/python -m pytest -q -n $(WORKERS)
+	$(PYTEST)
 
 format: $(INSTALLED_DEV)  ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+hooks: $(INSTALLED_DEV)  ## let git run lint, format and the check of generated files before each commit
+	@$(PIP) install -q -c constraints.txt pre-commit || $(PIP_FAILED)
+	$(BIN)/pre-commit install
 
 generate: $(INSTALLED)  ## write man pages, completions and docs/CLI.md anew
 	$(BIN)/python -m txnctl.generate

@@ -14,6 +14,7 @@ from benchmarks.bench import Bench
 from benchmarks.report import Comparison
 from benchmarks.rows import ROWS
 from benchmarks.sizes import FULL, QUICK
+from tests.row_json import row_json
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -55,7 +56,7 @@ def _run(bench: Bench, rows: list[str], json_file: Path | None) -> int:
             "startedAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
             "seconds": time.time() - started,
             "machine": machine_facts,
-            "versions": {**machine.versions(), **bench.versions},
+            "versions": {**row_json(machine.versions()), **bench.versions},
             "notes": bench.notes,
             "rows": [comparison.document() for comparison in comparisons],
         }

@@ -20,6 +20,7 @@ from scale.messages import Checksum, Produced, produce
 from scale.processes import kill_tree, wait_until
 from scale.steps import DriverRequest, Step
 from storage import IsolationLevel, Store
+from storage.json_form import to_json
 from txnctl.pipelines import offload
 
 _WAIT_S = 600.0
@@ -149,7 +150,7 @@ class Proof:
 
     def _finish(self, store: Store) -> None:
         store.maintenance.collect_garbage()
-        self._check("problems in the store", store.maintenance.verify_store(full=True), [])
+        self._check("problems in the store", to_json(store.maintenance.verify_store(full=True)), [])
         self._say(f"{self._checks} checks, all of them held, in {time.monotonic() - self._began:.0f} s")
 
     # -- what the steps share
@@ -289,5 +290,5 @@ class Driver:
 
 def _uncommitted(store: Store, topic: str) -> int:
     """Return the number of messages of open transactions on a topic."""
-    messages: int = store.reports.topic_stats(topic)["uncommittedMessages"]
+    messages: int = to_json(store.reports.topic_stats(topic))["uncommittedMessages"]
     return messages

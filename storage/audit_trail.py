@@ -7,7 +7,6 @@ the bound, so that frequent expiries neither grow the store nor displace the cha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from storage.disk.codec import key1, pack, unpack
 from storage.disk.schema import AUDIT
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
+from storage.json_form import JsonObject, to_json
 from storage.limits import AUDIT_CHANGES_KEPT, AUDIT_EXPIRIES_KEPT, REASON_CHARACTERS_MAX
 from storage.process.identity import ProcessIdentity
 
@@ -33,18 +33,18 @@ class AuditRecord(NamedTuple):
     """One record.
 
     Attributes:
-        identity: the process that made the change.
+        by: the process that made the change.
         reason: the operator's reason for a change, or the cause of an expiry.
-        effects: the effects of the change, as the command reported them.
+        effects: the effects of the change, as the command reported them, in JSON form.
     """
 
     number: int
-    changed_ms: int
-    identity: ProcessIdentity
+    changed_at_ms: int
+    by: ProcessIdentity
     action: str
     target: str
     reason: str | None
-    effects: Mapping[str, object]
+    effects: JsonObject
 
 
 def check_reason(reason: str | None) -> None:
@@ -74,12 +74,16 @@ def record(
     action: str,
     target: str,
     reason: str | None,
-    effects: Mapping[str, object],
+    effects: object,
     kind: Kind = Kind.CHANGE,
 ) -> None:
-    """Add the record of a change to the batch that makes the change; for the arguments see `AuditRecord`."""
+    """Add the record of a change to the batch that makes the change; for the arguments see `AuditRecord`.
+
+    Args:
+        effects: a row, stored in its JSON form.
+    """
     batch.superblock.last_audit += 1
-    fields = [batch.now_ms, identity.fields(), action, target, reason, effects]
+    fields = [batch.now_ms, identity.fields(), action, target, reason, to_json(effects)]
     batch.put(AUDIT, key1(kind + batch.superblock.last_audit), pack(fields))
     _forget(batch, kind)
 

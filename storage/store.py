@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from storage.engine import Engine
 from storage.errors import InvalidValue
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from storage.client.table import Table
     from storage.client.transaction import Transaction
     from storage.maintenance.maintenance import Maintenance
+    from storage.maintenance.restore import RestoreResult
     from storage.process.writer_gate import OnWait
+    from storage.reports.producers import SessionRow
     from storage.reports.reports import Reports
     from storage.txn.aborted import AbortedSet
 
@@ -94,7 +96,7 @@ class Store:
         cls, source: str | os.PathLike[str], destination: str | os.PathLike[str], *,
         program: str | None = None, progress: Callable[[int, int], None] | None = None,
         dry_run: bool = False, reason: str | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> RestoreResult:  # fmt: skip
         """Make a new store from a backup: open transactions are aborted, consumers detached, epochs raised.
 
         Raises:
@@ -227,7 +229,7 @@ class Store:
         access_mode: AccessMode | str | None = None, producer_name: str | None = None,
         timeout: float | None = None, txn: Txn | None = None, topic_epoch: int | None = None,
         resume: str | None = None, create_topic: bool = False, on_wait: OnTurn | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> SessionRow:  # fmt: skip
         """Connect a producer by a lease instead of a process, and return its row, with the token as `session`.
 
         Args:

@@ -1,34 +1,27 @@
-"""What a machine cannot run is named; under CI=true it is a failure.
-
-A test that needs a program of the operating system says so: `@pytest.mark.needs_program("zsh")`. Where the program
-is missing the test does not run, and the end of the run names it with the way to get it. With CI=true every test
-that did not run, for whatever reason, has failed: a gap must never look like a success there.
-"""
+"""What holds for all tests: signals, JVMs, the seed of models, markers by where a test lies and what it uses."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-from collections import Counter
-from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 from tests import lean_java, model_runs
 
-STRICT = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
-
-# A program and the package that brings it, where that has another name.
-PACKAGES = {"java": "openjdk-17-jre-headless", "man": "man-db", "redis-server": "redis"}
-
+pytest_plugins = ["tests.not_run"]
 
 # nohup ignores SIGHUP, and a shell ignores SIGINT in a background job. Commands that tests start would inherit both.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", lean_java.options())
+
+STARTS_JVM = {"quick", "spark"}
+"""Fixtures that start a JVM: the benchmarks in their quick form, and a session of Spark."""
+KILLS = ("tests/examples/", "tests/processes/", "tests/scale/")
+"""Where tests kill, stop and interrupt processes that they have started."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -37,53 +30,20 @@ def pytest_configure(config: pytest.Config) -> None:
     model_runs.choose_seed(config)
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Do not run a test whose programs are not here."""
-    for marker in item.iter_markers("needs_program"):
-        for program in marker.args:
-            if shutil.which(program) is None:
-                package = PACKAGES.get(program, program)
-                pytest.skip(f"{program} is missing (apt-get install {package}, or brew install {package})")
-
-
-def _fail_what_did_not_run(report: pytest.TestReport | pytest.CollectReport) -> None:
-    """Turn a skip into a failure. (An expected failure is reported as a skip too, and stays one.)"""
-    if STRICT and report.skipped and not hasattr(report, "wasxfail"):
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        report.outcome = "failed"
-        report.longrepr = (
-            f"{reason.removeprefix('Skipped: ')}\nWith CI=true a test that does not run has failed."
-        )
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Hold the rule for single tests."""
-    report = yield
-    _fail_what_did_not_run(report)
-    return report
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Hold the rule for whole files."""
-    report = yield
-    _fail_what_did_not_run(report)
-    return report
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by what they start, before `-m` selects; keep all JVMs on one worker (`--dist loadgroup`)."""
+    for item in items:
+        if item.nodeid.startswith(KILLS):
+            item.add_marker("kills")
+        uses = STARTS_JVM.intersection(getattr(item, "fixturenames", ()))
+        if "spark" in uses:
+            item.add_marker(pytest.mark.needs_program("java"))
+        if uses or any("java" in marker.args for marker in item.iter_markers("needs_program")):
+            item.add_marker("jvm")
+            item.add_marker(pytest.mark.xdist_group("jvm"))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Name the seed of models, and each test that did not run with the way to make it run."""
+    """Name the seed of models and properties."""
     terminalreporter.write_line(model_runs.seed_line(config))
-    reasons = Counter(
-        (report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)).removeprefix(
-            "Skipped: "
-        )
-        for report in terminalreporter.stats.get("skipped", [])
-    )
-    if reasons:
-        terminalreporter.section("not run on this machine")
-        for reason, count in sorted(reasons.items()):
-            terminalreporter.write_line(f"{count} test{'s'[: count > 1]}: {reason}")

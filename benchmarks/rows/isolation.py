@@ -14,6 +14,7 @@ from benchmarks.prepared import prepared
 from benchmarks.report import Comparison, compare
 from storage import EARLIEST, LATEST, IsolationLevel, Position, Producer, Store
 from storage.values.position import Extreme
+from tests.row_json import row_json
 
 _BATCH = 1000
 _FEW_OPEN = 10
@@ -68,8 +69,8 @@ def max_read_position(bench: Bench) -> Iterator[Comparison]:
             {
                 "few": _look(few),
                 "many": _look(many),
-                "few, stats": lambda: few.reports.topic_stats(TOPIC),
-                "many, stats": lambda: many.reports.topic_stats(TOPIC),
+                "few, stats": lambda: row_json(few.reports.topic_stats(TOPIC)),
+                "many, stats": lambda: row_json(many.reports.topic_stats(TOPIC)),
             },
             rounds=bench.sizes.commit_rounds,
             burst=5,

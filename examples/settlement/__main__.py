@@ -24,6 +24,7 @@ from worker import ACCOUNTS, BOOKINGS, REQUESTS, SUBSCRIPTION, settlement_accoun
 
 from storage import Store
 from storage.errors import TxnctlError
+from storage.json_form import to_json
 from txnctl.demo.csv_file import read_bank_csv
 from txnctl.demo.generator import generate
 from txnctl.demo.transaction import BankTransaction
@@ -118,9 +119,9 @@ def audit(store: Store, lines: list[BankTransaction]) -> Iterator[tuple[bool, st
     yield agrees, f"{len(bookings):,} bookings, one for each request, with the balance that the data say"
     accounts = {row.key: int(row.value) for row in store.table(ACCOUNTS).scan()}
     yield accounts == expected_accounts(lines), f"{len(accounts):,} accounts, which agree with the data"
-    left = store.reports.subscription_stats(REQUESTS, SUBSCRIPTION)["msgBacklog"]
+    left = to_json(store.reports.subscription_stats(REQUESTS, SUBSCRIPTION))["msgBacklog"]
     yield left == 0, f"{left:,} requests left"
-    problems = store.maintenance.verify_store()
+    problems = to_json(store.maintenance.verify_store())
     yield not problems, f"{len(problems):,} problems found in the store"
 
 
@@ -143,7 +144,7 @@ def main() -> int:
         print(f"{len(lines):,} requests, {WORKERS} workers", flush=True)
         settle(asked.store, len(lines), asked.kills, Random(asked.seed))
         with Store.open(asked.store) as store:
-            print(f"conflicts lost, and run again: {len(store.reports.list_conflicts()):,}")
+            print(f"conflicts lost, and run again: {len(to_json(store.reports.list_conflicts())):,}")
             checks = list(audit(store, lines))
     except TxnctlError as error:
         print(f"error: {error.message}", file=sys.stderr)

@@ -1,11 +1,11 @@
-"""Acknowledging from outside a consumer, giving messages back, and what waits for its transaction."""
+"""Acknowledge messages from outside a consumer, and give messages back."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from storage import audit_trail
-from storage.admin.change import transactions_on
+from storage.admin.change import Aborted, transactions_on
 from storage.client.transaction import Transaction, txn_number
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
@@ -25,6 +25,41 @@ from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
 
+class Acknowledged(NamedTuple):
+    """The effects of an acknowledgement; `acknowledged` is None for a cumulative one."""
+
+    transactions_aborted: list[TxnID]
+    topic: str
+    subscription: str
+    acknowledged: int | None
+    txn_id: TxnID | None
+    mark_delete_position: Position
+    dry_run: bool
+
+
+class AcknowledgedThrough(NamedTuple):
+    """The cursor after a cumulative acknowledgement of positions."""
+
+    topic: str
+    subscription: str
+    mark_delete_position: Position
+
+
+class GivenBack(NamedTuple):
+    """Messages given back, as the audit trail stores them."""
+
+    given_back: int
+
+
+class NegativelyAcknowledged(NamedTuple):
+    """The effects of a negative acknowledgement."""
+
+    topic: str
+    subscription: str
+    given_back: int
+    dry_run: bool
+
+
 class AcknowledgementAdmin:
     """Acknowledgements from outside a consumer, as `store.admin.acknowledgements`."""
 
@@ -42,7 +77,7 @@ class AcknowledgementAdmin:
         force: bool = False,
         dry_run: bool = False,
         reason: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> Acknowledged:
         """Acknowledge messages from outside a consumer; a message id without a batch index means its whole entry.
 
         Args:
@@ -56,60 +91,58 @@ class AcknowledgementAdmin:
         if cumulative and len(message_ids) != 1:
             raise InvalidValue("a cumulative acknowledgement takes one message id")
 
-        def change(batch: WriteBatch) -> dict[str, Any]:
-            found = topics.get(batch, topic)
-            mine = subscriptions.get(batch, found, name)
-            acknowledger = Acknowledger(self._engine.coordinator, mine, self._engine.process)
+        def change(batch: WriteBatch) -> Acknowledged:
+            entry = topics.get(batch, topic)
+            subscription = subscriptions.get(batch, entry, name)
+            acknowledger = Acknowledger(self._engine.coordinator, subscription, self._engine.process)
+            items: dict[Position, int] = {}
+            for message_id in message_ids:
+                add_item(items, *item_of(message_id))
             done: int | None = None
-            found_items: dict[Position, int] = {}
-            for each in message_ids:
-                add_item(found_items, *item_of(each))
-            items = list(found_items.items())
-            holding = transactions_on(batch, mine)
+            holders = transactions_on(batch, subscription)
             if cumulative:
                 acknowledger.acknowledge_cumulative(batch, message_ids[0], txn_id, force)
             else:
-                done = acknowledger.acknowledge(batch, items, txn_id, force)
-            after = cursors.load(batch, mine.subscription_id).mark_delete
+                done = acknowledger.acknowledge(batch, list(items.items()), txn_id, force)
+            after = cursors.load(batch, subscription.subscription_id).mark_delete
             aborted = [
-                str(TxnID(txn)) for txn in holding if records.state_of(batch, txn) is TransactionState.ABORTED
+                TxnID(holder)
+                for holder in holders
+                if records.state_of(batch, holder) is TransactionState.ABORTED
             ]
             if aborted:
-                effects = {"transactionsAborted": aborted}
-                by = self._engine.process
-                audit_trail.record(batch, by, "subscriptions ack --force", f"{topic} {name}", reason, effects)
-            return {
-                "transactionsAborted": aborted,
-                "topic": found.full_name, "subscription": name, "acknowledged": done,
-                "txnId": str(TxnID(txn_id)) if txn_id else None, "markDeletePosition": str(Position(*after)),
-                "dryRun": dry_run,
-            }  # fmt: skip
+                process, action = self._engine.process, "subscriptions ack --force"
+                audit_trail.record(batch, process, action, f"{topic} {name}", reason, Aborted(aborted))
+            return Acknowledged(
+                aborted,
+                entry.full_name,
+                name,
+                done,
+                TxnID(txn_id) if txn_id else None,
+                Position(*after),
+                dry_run,
+            )
 
         return self._engine.connection.write(change, naming=txn_id, dry_run=dry_run)
 
-    def acknowledge_through(self, topic: str, name: str, position: Position) -> dict[str, Any]:
-        """Acknowledge all that lies up to a position, messages or not, for one who keeps his own place in the log.
+    def acknowledge_through(self, topic: str, name: str, position: Position) -> AcknowledgedThrough:
+        """Acknowledge all entries up to a position, for a program that keeps its own position in the log.
 
-        The cursor never moves back, nor beyond what the subscription may be handed.
+        The cursor moves neither back nor beyond the visible messages of the subscription.
 
         Raises:
             TopicNotFound, SubscriptionNotFound
             InvalidValue: the subscription is Shared or Key_Shared.
             MessageNotFound: there is no such position.
-            TransactionConflict: an open transaction holds some of it.
+            TransactionConflict: an open transaction holds a message of the range.
         """
 
-        def change(batch: WriteBatch) -> dict[str, Any]:
-            found = topics.get(batch, topic)
-            mine = subscriptions.get(batch, found, name)
-            after = Acknowledger(self._engine.coordinator, mine, self._engine.process).acknowledge_through(
-                batch, position
-            )
-            return {
-                "topic": found.full_name,
-                "subscription": name,
-                "markDeletePosition": str(Position(*after)),
-            }
+        def change(batch: WriteBatch) -> AcknowledgedThrough:
+            entry = topics.get(batch, topic)
+            subscription = subscriptions.get(batch, entry, name)
+            acknowledger = Acknowledger(self._engine.coordinator, subscription, self._engine.process)
+            after = acknowledger.acknowledge_through(batch, position)
+            return AcknowledgedThrough(entry.full_name, name, Position(*after))
 
         return self._engine.connection.write(change)
 
@@ -122,8 +155,8 @@ class AcknowledgementAdmin:
         delay: float = 60.0,
         dry_run: bool = False,
         reason: str | None = None,
-    ) -> dict[str, Any]:
-        """Give messages back that are in flight or free, to be handed out again after `delay` seconds.
+    ) -> NegativelyAcknowledged:
+        """Give messages back that are in flight or free, to be delivered again after `delay` seconds.
 
         Raises:
             TopicNotFound, SubscriptionNotFound, InvalidValue
@@ -132,15 +165,15 @@ class AcknowledgementAdmin:
 
         audit_trail.check_reason(reason)
 
-        def change(batch: WriteBatch) -> dict[str, Any]:
-            found = topics.get(batch, topic)
-            mine = subscriptions.get(batch, found, name)
-            items = [item_of(each) for each in message_ids]
-            returned = negative_acknowledge(OpenSubscription(batch, mine), items, delay_ns)
+        def change(batch: WriteBatch) -> NegativelyAcknowledged:
+            entry = topics.get(batch, topic)
+            subscription = subscriptions.get(batch, entry, name)
+            items = [item_of(message_id) for message_id in message_ids]
+            returned = negative_acknowledge(OpenSubscription(batch, subscription), items, delay_ns)
             given = sum(messages.bit_count() for _, messages in returned)
             if given:
-                effects, by = {"givenBack": given}, self._engine.process
-                audit_trail.record(batch, by, "subscriptions nack", f"{topic} {name}", reason, effects)
-            return {"topic": found.full_name, "subscription": name, "givenBack": given, "dryRun": dry_run}
+                process, action = self._engine.process, "subscriptions nack"
+                audit_trail.record(batch, process, action, f"{topic} {name}", reason, GivenBack(given))
+            return NegativelyAcknowledged(entry.full_name, name, given, dry_run)
 
         return self._engine.connection.write(change, dry_run=dry_run)

@@ -8,13 +8,13 @@ change; `force` aborts these transactions first, in the same store transaction.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Generic, NamedTuple, TypeVar
 
 from storage import audit_trail
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import ObjectHeld
+from storage.json_form import Flat
 from storage.subscription import catalogue as subscriptions
 from storage.subscription.catalogue import AttachedConsumer
 from storage.subscription.open_subscription import OpenSubscription
@@ -25,34 +25,56 @@ from storage.topic.catalogue import Topic
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import AbortReason
 
+T = TypeVar("T")
 
-@dataclass(frozen=True, slots=True)
-class ChangeRequest:
-    """A change as the audit trail names it.
 
-    Attributes:
-        action: the command, such as `topics delete`.
-        target: the object changed.
-        changed: the field of the result that is empty if nothing was changed; then nothing is recorded.
-    """
+class ChangeRequest(NamedTuple):
+    """A change as the audit trail names it: the command, and the object changed."""
 
     action: str
     target: str
     dry_run: bool
     reason: str | None
-    changed: str | None = None
+
+
+class Changed(NamedTuple, Generic[T]):
+    """The effects of a change."""
+
+    effects: Flat[T]
+    dry_run: bool
+
+
+class OfSubscription(NamedTuple, Generic[T]):
+    """The effects of a change on a subscription."""
+
+    topic: str
+    subscription: str
+    change: Flat[T]
+
+
+class Aborted(NamedTuple):
+    """The transactions that a change has aborted."""
+
+    transactions_aborted: list[TxnID]
 
 
 def run_change(
-    engine: Engine, request: ChangeRequest, change: Callable[[WriteBatch], dict[str, Any]]
-) -> dict[str, Any]:
-    """Run a change and record the result in the audit trail, in one store transaction."""
+    engine: Engine,
+    request: ChangeRequest,
+    change: Callable[[WriteBatch], T],
+    is_change: Callable[[T], bool] | None = None,
+) -> Changed[T]:
+    """Run a change and record the effects in the audit trail, in one store transaction.
 
-    def audited(batch: WriteBatch) -> dict[str, Any]:
-        result = change(batch)
-        if request.changed is None or result[request.changed]:
-            audit_trail.record(batch, engine.process, request.action, request.target, request.reason, result)
-        return {**result, "dryRun": request.dry_run}
+    Args:
+        is_change: tells whether the effects are worth a record; always, if None.
+    """
+
+    def audited(batch: WriteBatch) -> Changed[T]:
+        effects = change(batch)
+        if is_change is None or is_change(effects):
+            audit_trail.record(batch, engine.process, request.action, request.target, request.reason, effects)
+        return Changed(effects, request.dry_run)
 
     audit_trail.check_reason(request.reason)
     return engine.connection.write(audited, dry_run=request.dry_run)
@@ -60,23 +82,26 @@ def run_change(
 
 def change_subscription(
     engine: Engine,
-    topic: str,
-    name: str,
+    names: tuple[str, str],
     request: ChangeRequest,
-    change: Callable[[Topic, OpenSubscription[WriteBatch]], dict[str, Any]],
-) -> dict[str, Any]:
-    """Run a change of one open subscription."""
+    change: Callable[[Topic, OpenSubscription[WriteBatch]], T],
+    is_change: Callable[[T], bool] | None = None,
+) -> Changed[OfSubscription[T]]:
+    """Run a change of one open subscription.
 
-    def loaded(batch: WriteBatch) -> dict[str, Any]:
-        found = topics.get(batch, topic)
-        subscription = subscriptions.get(batch, found, name)
-        return {
-            "topic": found.full_name,
-            "subscription": name,
-            **change(found, OpenSubscription(batch, subscription)),
-        }
+    Args:
+        names: of the topic and the subscription.
+    """
 
-    return run_change(engine, request, loaded)
+    def loaded(batch: WriteBatch) -> OfSubscription[T]:
+        topic = topics.get(batch, names[0])
+        subscription = subscriptions.get(batch, topic, names[1])
+        effects = change(topic, OpenSubscription(batch, subscription))
+        return OfSubscription(topic.full_name, names[1], effects)
+
+    return run_change(
+        engine, request, loaded, None if is_change is None else lambda effects: is_change(effects.change)
+    )
 
 
 def transactions_on(batch: WriteBatch, subscription: Subscription) -> list[int]:
@@ -95,18 +120,19 @@ def living_consumers(batch: WriteBatch, subscription: Subscription) -> list[Atta
 
 def abort_holders(
     engine: Engine, batch: WriteBatch, subject: str, holders: list[int], force: bool
-) -> list[str]:
+) -> list[TxnID]:
     """Abort the open transactions that hold an object, and return their ids.
 
     Raises:
         ObjectHeld: there are such transactions, and `force` is not set.
     """
-    ids = [str(TxnID(txn)) for txn in holders]
+    ids = [TxnID(txn) for txn in holders]
     if holders and not force:
+        names = [str(txn_id) for txn_id in ids]
         raise ObjectHeld(
-            f"{subject} is held by open transactions: {', '.join(ids[:5])}",
+            f"{subject} is held by open transactions: {', '.join(names[:5])}",
             hint="Wait for them to end, or use --force to abort them first.",
-            transactions=ids,
+            transactions=names,
         )
     for txn in holders:
         engine.coordinator.abort(

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from storage import audit_trail
+from storage.admin.change import Aborted
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.limits import REAP_STEP_MAX
 from storage.reports import transactions
+from storage.reports.transactions import TransactionRow
 from storage.txn import reaper
-from storage.txn.coordinator import Ended
 
 
-def reap_transactions(engine: Engine, limit: int, dry_run: bool, reason: str | None) -> list[dict[str, Any]]:
-    """End overdue and orphaned transactions, in store transactions of a bounded size; the rows of those that were."""
+def reap_transactions(engine: Engine, limit: int, dry_run: bool, reason: str | None) -> list[TransactionRow]:
+    """End overdue and orphaned transactions in store transactions of bounded size, and return their rows."""
     audit_trail.check_reason(reason)
-    by, rows = engine.connection.owner, list[dict[str, Any]]()
+    process, rows = engine.process, list[TransactionRow]()
 
-    def change(batch: WriteBatch, room: int) -> list[dict[str, Any]]:
-        ended: list[Ended] = engine.reaper.reap(batch, room)
-        names = transactions.topic_names(batch)
-        ended_rows = [transactions.row(batch, engine, each.record, names) for each in ended]
+    def change(batch: WriteBatch, room: int) -> list[TransactionRow]:
+        ended, names = engine.reaper.reap(batch, room), transactions.topic_names(batch)
+        ended_rows = [transactions.row_of(batch, engine, end.record, names) for end in ended]
         if ended_rows:
-            ids = [each["txnId"] for each in ended_rows]
-            audit_trail.record(
-                batch, by, "transactions reap", ", ".join(ids[:20]), reason, {"transactionsAborted": ids}
-            )
+            aborted = Aborted([row.txn_id for row in ended_rows])
+            target = ", ".join([str(txn_id) for txn_id in aborted.transactions_aborted[:20]])
+            audit_trail.record(batch, process, "transactions reap", target, reason, aborted)
         return ended_rows
 
     while len(rows) < limit:

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
-from storage.admin.change import ChangeRequest, run_change
+from storage.admin.change import Changed, ChangeRequest, run_change
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.errors import InvalidValue
 from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
+
+
+class RetentionChanged(NamedTuple):
+    """The table retention before and after."""
+
+    table_retention_ms_before: int
+    table_retention_ms: int
+
+
+class ReapPolicyChanged(NamedTuple):
+    """The reap policy before and after."""
+
+    reap_policy_before: str
+    reap_policy: str
 
 
 class SettingsAdmin:
@@ -20,8 +34,8 @@ class SettingsAdmin:
 
     def set_table_retention(
         self, retention_ms: int, *, dry_run: bool = False, reason: str | None = None
-    ) -> dict[str, Any]:
-        """How far back versions of table rows are kept, for reads in the past and for long transactions.
+    ) -> Changed[RetentionChanged]:
+        """Set the age up to which versions of table rows are kept, for reads in the past and long transactions.
 
         Raises:
             InvalidValue
@@ -36,9 +50,9 @@ class SettingsAdmin:
                 hint="Transactions older than that can no longer use tables.",
             )
 
-        def change(batch: WriteBatch) -> dict[str, Any]:
+        def change(batch: WriteBatch) -> RetentionChanged:
             before, batch.superblock.table_retention_ms = batch.superblock.table_retention_ms, retention_ms
-            return {"tableRetentionMsBefore": before, "tableRetentionMs": retention_ms}
+            return RetentionChanged(before, retention_ms)
 
         return run_change(
             self._engine, ChangeRequest("store config", "table-retention", dry_run, reason), change
@@ -46,21 +60,21 @@ class SettingsAdmin:
 
     def set_reap_policy(
         self, policy: str, *, dry_run: bool = False, reason: str | None = None
-    ) -> dict[str, Any]:
-        """Which transactions the next writer ends on its way.
+    ) -> Changed[ReapPolicyChanged]:
+        """Set the transactions that the next writer reaps.
 
         Args:
-            policy: `all` (overdue ones and those of dead owners), `overdue`, or `manual`.
+            policy: `all` (overdue and orphaned transactions), `overdue`, or `manual`.
 
         Raises:
             InvalidValue
         """
-        names = {each.name.lower(): each for each in ReapPolicy}
+        names = {member.name.lower(): member for member in ReapPolicy}
         if policy not in names:
             raise InvalidValue(f"{policy!r} is no reap policy", hint=f"One of {', '.join(names)}.")
 
-        def change(batch: WriteBatch) -> dict[str, Any]:
+        def change(batch: WriteBatch) -> ReapPolicyChanged:
             before, batch.superblock.reap_policy = ReapPolicy(batch.superblock.reap_policy), names[policy]
-            return {"reapPolicyBefore": before.name.lower(), "reapPolicy": policy}
+            return ReapPolicyChanged(before.name.lower(), policy)
 
         return run_change(self._engine, ChangeRequest("store config", "reap-policy", dry_run, reason), change)

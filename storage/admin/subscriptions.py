@@ -1,12 +1,14 @@
-"""What operators do to subscriptions: create, change, seek, skip, evict and the like."""
+"""Create, change, delete and seek subscriptions, skip their messages, and evict their consumers."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from storage.admin import skip
 from storage.admin.change import (
+    Changed,
     ChangeRequest,
+    OfSubscription,
     abort_holders,
     change_subscription,
     living_consumers,
@@ -30,9 +32,62 @@ from storage.subscription.read_position import subscription_start
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
 from storage.values.position import LATEST, Extreme, MessageId, Position, start_of
+from storage.values.txn_id import TxnID
 
 Start = Position | MessageId | Extreme
 Opened = OpenSubscription[WriteBatch]
+
+
+class SubscriptionCreated(NamedTuple):
+    """A new subscription."""
+
+    topic: str
+    subscription: str
+    type: str
+    subscription_isolation_level: str
+    on_open: str
+    mark_delete_position: Position
+
+
+class SubscriptionDeleted(NamedTuple):
+    """The consumers and transactions that a deletion has ended."""
+
+    consumers_evicted: list[str]
+    transactions_aborted: list[TxnID]
+
+
+class SubscriptionUpdated(NamedTuple):
+    """The changes as text, and the mode after these changes."""
+
+    changes: list[str]
+    transactions_aborted: list[TxnID]
+    type: str
+    subscription_isolation_level: str
+    on_open: str
+
+
+class SubscriptionSought(NamedTuple):
+    """The cursor before and after a seek, and the messages withdrawn from consumers."""
+
+    mark_delete_position_before: Position
+    mark_delete_position_after: Position
+    transactions_aborted: list[TxnID]
+    messages_withdrawn: int
+
+
+class MessagesSkipped(NamedTuple):
+    """Messages acknowledged by a skip, and the cursor before and after."""
+
+    skipped: int
+    mark_delete_position_before: Position
+    mark_delete_position_after: Position
+
+
+class ConsumersEvicted(NamedTuple):
+    """Evicted consumers, and the messages in flight that these consumers held."""
+
+    evicted: list[str]
+    messages_released: int
 
 
 class SubscriptionAdmin:
@@ -53,30 +108,29 @@ class SubscriptionAdmin:
         dead_letter_topic: str | None = None,
         max_redeliver_count: int | None = None,
         dry_run: bool = False,
-    ) -> dict[str, Any]:
-        """Create a subscription with nobody attached.
+    ) -> SubscriptionCreated:
+        """Create a subscription without consumers.
 
         Raises:
             TopicNotFound, AlreadyExists, InvalidName
         """
         mode = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
         dead_letters = attach.DeadLetterPolicy(dead_letter_topic, max_redeliver_count)
-        ask = attach.SubscribeOptions(topic, name, mode, initial_position, dead_letters)
+        options = attach.SubscribeOptions(topic, name, mode, initial_position, dead_letters)
 
-        def change(batch: WriteBatch) -> dict[str, Any]:
-            found = topics.get(batch, topic)
-            made = attach.create(batch, found, ask)
-            return {
-                "topic": found.full_name, "subscription": made.name, "type": made.type.value,
-                "subscriptionIsolationLevel": made.level.value, "onOpen": made.on_open.value,
-                "markDeletePosition": str(Position(*made.start)),
-            }  # fmt: skip
+        def change(batch: WriteBatch) -> SubscriptionCreated:
+            entry = topics.get(batch, topic)
+            created = attach.create(batch, entry, options)
+            return SubscriptionCreated(
+                entry.full_name, created.name, created.type.value, created.level.value, created.on_open.value,
+                Position(*created.start),
+            )  # fmt: skip
 
         return self._engine.connection.write(change, dry_run=dry_run)
 
     def delete_subscription(
         self, topic: str, name: str, *, force: bool = False, dry_run: bool = False, reason: str | None = None
-    ) -> dict[str, Any]:
+    ) -> Changed[OfSubscription[SubscriptionDeleted]]:
         """Delete a subscription.
 
         Raises:
@@ -85,21 +139,20 @@ class SubscriptionAdmin:
             ObjectHeld: open transactions have acknowledgements pending; `force` aborts them first.
         """
 
-        def change(found: Topic, opened: Opened) -> dict[str, Any]:
-            batch, mine = opened.view, opened.subscription
-            living = living_consumers(batch, mine)
+        def change(entry: Topic, opened: Opened) -> SubscriptionDeleted:
+            batch, subscription = opened.view, opened.subscription
+            living = living_consumers(batch, subscription)
             if not force:
-                subscriptions.check_alone(found, mine, living)
-            holders = abort_holders(
-                self._engine, batch, f"subscription {name}", transactions_on(batch, mine), force
+                subscriptions.check_alone(entry, subscription, living)
+            aborted = abort_holders(
+                self._engine, batch, f"subscription {name}", transactions_on(batch, subscription), force
             )
-            subscriptions.delete(batch, mine)
-            return {"consumersEvicted": [each.name for each in living], "transactionsAborted": holders}
+            subscriptions.delete(batch, subscription)
+            return SubscriptionDeleted([consumer.name for consumer in living], aborted)
 
         return change_subscription(
             self._engine,
-            topic,
-            name,
+            (topic, name),
             ChangeRequest("subscriptions delete", f"{topic} {name}", dry_run, reason),
             change,
         )
@@ -117,44 +170,45 @@ class SubscriptionAdmin:
         force: bool = False,
         dry_run: bool = False,
         reason: str | None = None,
-    ) -> dict[str, Any]:
-        """Change a subscription that nobody is attached to.
+    ) -> Changed[OfSubscription[SubscriptionUpdated]]:
+        """Change a subscription without attached consumers.
 
         Raises:
             SubscriptionNotFound, SubscriptionBusy
-            InvalidValue: it would skip what is open with a type or level that cannot.
-            ObjectHeld: the type changes while acknowledgements are pending; `force` aborts those transactions first.
+            InvalidValue: the type or level does not allow on-open skip.
+            ObjectHeld: the type changes while acknowledgements are pending; `force` aborts the transactions first.
         """
-
         asked = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
 
-        def change(found: Topic, opened: Opened) -> dict[str, Any]:
-            batch, mine = opened.view, opened.subscription
-            subscriptions.sweep(batch, mine, self._engine.end_owned)
+        def change(entry: Topic, opened: Opened) -> SubscriptionUpdated:
+            batch, subscription = opened.view, opened.subscription
+            subscriptions.sweep(batch, subscription, self._engine.end_owned)
             if (asked.type, asked.level, asked.on_open) != (None, None, None):
-                subscriptions.check_alone(found, mine, living_consumers(batch, mine))
-            aborted: list[str] = []
-            if asked.type not in (None, mine.type):
+                subscriptions.check_alone(entry, subscription, living_consumers(batch, subscription))
+            aborted: list[TxnID] = []
+            if asked.type not in (None, subscription.type):
                 aborted = abort_holders(
-                    self._engine, batch, f"subscription {name}", transactions_on(batch, mine), force
+                    self._engine, batch, f"subscription {name}", transactions_on(batch, subscription), force
                 )
             done = changes.update(opened, asked)
             for word, value in (
                 ("dead_letter_topic", dead_letter_topic),
                 ("max_redeliver_count", max_redeliver_count),
             ):
-                if value is not None and value != getattr(mine, word):
-                    done.append(f"{word} {getattr(mine, word)} -> {value}")
-                    setattr(mine, word, value)
-            dead_letter.check_policy(found, name, mine.dead_letter_topic, mine.max_redeliver_count)
-            subscriptions.save(batch, mine)
-            return {"changes": done, "transactionsAborted": aborted, "type": mine.type.value,
-                    "subscriptionIsolationLevel": mine.level.value, "onOpen": mine.on_open.value}  # fmt: skip
+                if value is not None and value != getattr(subscription, word):
+                    done.append(f"{word} {getattr(subscription, word)} -> {value}")
+                    setattr(subscription, word, value)
+            dead_letter.check_policy(
+                entry, name, subscription.dead_letter_topic, subscription.max_redeliver_count
+            )
+            subscriptions.save(batch, subscription)
+            return SubscriptionUpdated(
+                done, aborted, subscription.type.value, subscription.level.value, subscription.on_open.value
+            )
 
         return change_subscription(
             self._engine,
-            topic,
-            name,
+            (topic, name),
             ChangeRequest("subscriptions update", f"{topic} {name}", dry_run, reason),
             change,
         )
@@ -168,43 +222,41 @@ class SubscriptionAdmin:
         force: bool = False,
         dry_run: bool = False,
         reason: str | None = None,
-    ) -> dict[str, Any]:
-        """Move a subscription: the message at `start` is the next one. What is in flight is withdrawn.
+    ) -> Changed[OfSubscription[SubscriptionSought]]:
+        """Move a subscription, so that the message at `start` is the next. Messages in flight are withdrawn.
 
         Raises:
             SubscriptionNotFound
             ObjectHeld: open transactions have acknowledgements pending; `force` aborts them first.
         """
 
-        def change(found: Topic, opened: Opened) -> dict[str, Any]:
-            batch, mine, cursor = opened.view, opened.subscription, opened.cursor
+        def change(entry: Topic, opened: Opened) -> SubscriptionSought:
+            batch, subscription, cursor = opened.view, opened.subscription, opened.cursor
             aborted = abort_holders(
-                self._engine, batch, f"subscription {name}", transactions_on(batch, mine), force
+                self._engine, batch, f"subscription {name}", transactions_on(batch, subscription), force
             )
             before = cursor.mark_delete
             held = [delivery.in_flight() for delivery in opened.deliveries.scan()]
-            head = state.load(batch, found.topic_id)
-            after, inside = subscription_start(head, start_of(start), mine.level)
+            head = state.load(batch, entry.topic_id)
+            after, inside = subscription_start(head, start_of(start), subscription.level)
             cursor.mark_delete = cursor.read = after
             cursor.generation += 1
             cursor.released, cursor.recalled, cursor.has_uncommitted_acks = 0, None, False
             skipped_txns.clear(opened)
             for database in (ACKS, DELIVERIES):
-                batch.delete_prefix(database, key1(mine.subscription_id))
+                batch.delete_prefix(database, key1(subscription.subscription_id))
             if inside is not None:
                 opened.acks.begin_inside(inside)
-            mine.start = min(mine.start, cursor.mark_delete)
-            subscriptions.save(batch, mine)
-            return {
-                "markDeletePositionBefore": str(Position(*before)),
-                "markDeletePositionAfter": str(Position(*cursor.mark_delete)), "transactionsAborted": aborted,
-                "messagesWithdrawn": sum(each.bit_count() for each in held),
-            }  # fmt: skip
+            subscription.start = min(subscription.start, cursor.mark_delete)
+            subscriptions.save(batch, subscription)
+            return SubscriptionSought(
+                before, cursor.mark_delete, aborted,
+                sum(messages.bit_count() for messages in held),
+            )  # fmt: skip
 
         return change_subscription(
             self._engine,
-            topic,
-            name,
+            (topic, name),
             ChangeRequest("subscriptions seek", f"{topic} {name}", dry_run, reason),
             change,
         )
@@ -218,7 +270,7 @@ class SubscriptionAdmin:
         beyond_max_read: bool = False,
         dry_run: bool = False,
         reason: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> Changed[OfSubscription[MessagesSkipped]]:
         """Acknowledge the next `count` visible messages. Pending ones are left alone; the cursor never moves back.
 
         Args:
@@ -240,33 +292,33 @@ class SubscriptionAdmin:
         beyond_max_read: bool = False,
         dry_run: bool = False,
         reason: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> Changed[OfSubscription[MessagesSkipped]]:
         """Acknowledge all visible messages; see `skip_messages`."""
         request = ChangeRequest("subscriptions clear-backlog", f"{topic} {name}", dry_run, reason)
         return self._skip(topic, name, 1 << 62, beyond_max_read, request)
 
     def _skip(
         self, topic: str, name: str, count: int, beyond: bool, request: ChangeRequest
-    ) -> dict[str, Any]:
-        """Skip in steps of bounded size, each a store transaction; a dry run takes them all in one, and drops it."""
-        total, before, is_last = 0, "", False
+    ) -> Changed[OfSubscription[MessagesSkipped]]:
+        """Skip in steps of bounded size, each a store transaction; a dry run takes all steps in one, and drops it."""
+        total, is_last = 0, False
+        before: Position | None = None
         while not is_last:
 
-            def change(_: Topic, opened: Opened, done: int = total) -> dict[str, Any]:
+            def change(_: Topic, opened: Opened, done: int = total) -> MessagesSkipped:
                 nonlocal is_last
                 cursor, was = opened.cursor, opened.cursor.mark_delete
                 skipped, is_last = skip.step(opened, count - done, beyond)
                 while request.dry_run and not is_last:
                     more, is_last = skip.step(opened, count - done - skipped, beyond)
                     skipped += more
-                return {
-                    "skipped": skipped, "markDeletePositionBefore": str(Position(*was)),
-                    "markDeletePositionAfter": str(Position(*cursor.mark_delete)),
-                }  # fmt: skip
+                return MessagesSkipped(skipped, was, cursor.mark_delete)
 
-            result = change_subscription(self._engine, topic, name, request, change)
-            total, before = total + result["skipped"], before or result["markDeletePositionBefore"]
-        return {**result, "skipped": total, "markDeletePositionBefore": before}
+            result = change_subscription(self._engine, (topic, name), request, change)
+            step = result.effects.change
+            total, before = total + step.skipped, before or step.mark_delete_position_before
+        whole = step._replace(skipped=total, mark_delete_position_before=before or Position(0, -1))
+        return result._replace(effects=result.effects._replace(change=whole))
 
     def evict_consumers(
         self,
@@ -276,29 +328,31 @@ class SubscriptionAdmin:
         *,
         dry_run: bool = False,
         reason: str | None = None,
-    ) -> dict[str, Any]:
-        """Detach consumers; what they held goes to others, and their later acknowledgements are refused.
+    ) -> Changed[OfSubscription[ConsumersEvicted]]:
+        """Detach consumers. Their messages in flight are delivered again, and their later acknowledgements refused.
 
         Args:
-            consumer_name: all of them if None.
+            consumer_name: all consumers if None.
 
         Raises:
             SubscriptionNotFound, ConsumerNotFound
         """
 
-        def change(_: Topic, opened: Opened) -> dict[str, Any]:
+        def change(_: Topic, opened: Opened) -> ConsumersEvicted:
             evicted, released = [], 0
-            for each in subscriptions.consumers(opened.view, opened.subscription_id):
-                if consumer_name in (None, each.name):
-                    evicted.append(each.name)
-                    released += subscriptions.detach(opened, each.consumer_id, {})
+            for consumer in subscriptions.consumers(opened.view, opened.subscription_id):
+                if consumer_name in (None, consumer.name):
+                    evicted.append(consumer.name)
+                    released += subscriptions.detach(opened, consumer.consumer_id, {})
             if consumer_name is not None and not evicted:
                 raise ConsumerNotFound(
                     f"subscription {name} has no consumer {consumer_name}",
                     hint=f"`txnctl subscriptions show {topic} {name}` lists them.",
                 )
-            return {"evicted": evicted, "messagesReleased": released}
+            return ConsumersEvicted(evicted, released)
 
         target = f"{topic} {name}" + (f" {consumer_name}" if consumer_name is not None else "")
-        request = ChangeRequest("subscriptions evict", target, dry_run, reason, changed="evicted")
-        return change_subscription(self._engine, topic, name, request, change)
+        request = ChangeRequest("subscriptions evict", target, dry_run, reason)
+        return change_subscription(
+            self._engine, (topic, name), request, change, lambda effects: bool(effects.evicted)
+        )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from storage.admin.abort import abort_transaction
+from storage.admin.abort import AbortRequest, AbortResult, abort_transaction
 from storage.admin.reap import reap_transactions
 from storage.client.transaction import Transaction, txn_number
 from storage.engine import Engine
+from storage.reports.transactions import TransactionRow
 from storage.values.txn_id import TxnID
 
 
@@ -26,7 +25,7 @@ class TransactionAdmin:
         force: bool = False,
         dry_run: bool = False,
         fence: bool = False,
-    ) -> dict[str, Any]:
+    ) -> AbortResult:
         """Abort a transaction, also one of another process, and return the effects.
 
         Args:
@@ -38,10 +37,11 @@ class TransactionAdmin:
         Raises:
             TransactionNotFound, TransactionNotOpen, TransactionChanged, OwnerAlive
         """
-        return abort_transaction(self._engine, txn_number(txn), reason, if_version, force, dry_run, fence)
+        request = AbortRequest(reason, if_version, force, dry_run, fence)
+        return abort_transaction(self._engine, txn_number(txn), request)
 
     def reap_transactions(
         self, limit: int = 1000, *, dry_run: bool = False, reason: str | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[TransactionRow]:
         """End overdue and orphaned transactions now, and return their rows."""
         return reap_transactions(self._engine, limit, dry_run, reason)

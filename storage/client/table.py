@@ -11,7 +11,7 @@ Without a transaction a read is read-committed, and a write is a serializable tr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from storage.client.table_reader import AtVersion, ReadCommitted, TableReader, committed_value
 from storage.disk.codec import key1
@@ -30,6 +30,8 @@ from storage.txn.options import CheckMode
 if TYPE_CHECKING:
     from storage.client.transaction import Transaction
     from storage.client.work.work import Work
+    from storage.table.conflict import ConflictRow
+    from storage.table.report import IntentRow, TableStats, VersionRow
     from storage.txn.coordinator import Coordinator
     from storage.values.txn_id import TxnID
 
@@ -268,30 +270,30 @@ class Table:
 
     # Reports
 
-    def versions(self, key: bytes) -> list[dict[str, Any]]:
+    def versions(self, key: bytes) -> list[VersionRow]:
         """All stored versions of a key, the newest first, a write intent included."""
         from storage.table import report
 
-        return report.versions(self._connection, self._entry, rows.check_key(key))
+        return report.list_versions(self._connection, self._entry, rows.check_key(key))
 
-    def intents(self, limit: int | None = None) -> list[dict[str, Any]]:
+    def intents(self, limit: int | None = None) -> list[IntentRow]:
         """The write intents of the table: keys and their transactions."""
         from storage.table import report
 
-        return report.intents(self._connection, self._entry.name, limit)
+        return report.list_intents(self._connection, self._entry.name, limit)
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> TableStats:
         """Counts of the table."""
         from storage.table import report
 
-        return report.stats(self._connection, self._entry)
+        return report.table_stats(self._connection, self._entry)
 
-    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+    def history(self, limit: int | None = None) -> list[ConflictRow]:
         """Recent conflicts over keys of the table, the newest first."""
         from storage.table import conflict
 
         with self._connection.view() as view:
-            return conflict.rows(view, limit, self._entry.name)
+            return conflict.list_conflicts(view, limit, self._entry.name)
 
 
 def _row(key: bytes, version: Version) -> Row:

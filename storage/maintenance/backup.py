@@ -6,7 +6,7 @@ The copy is built in a directory of its own, synced and renamed, so that the bac
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import NamedTuple
 
 from storage.disk.create import building, install, write_lock_file
 from storage.disk.directory import resolved
@@ -15,7 +15,14 @@ from storage.maintenance.copy import Progress, copy_data, data_bytes
 from storage.process.locks import FILE_NAME
 
 
-def backup_store(engine: Engine, destination: str, progress: Progress | None = None) -> dict[str, Any]:
+class BackupResult(NamedTuple):
+    """A backup."""
+
+    path: str
+    bytes: int
+
+
+def backup_store(engine: Engine, destination: str, progress: Progress | None = None) -> BackupResult:
     """Write a compacted copy of the store to `destination`, from one view, while other processes go on writing.
 
     Raises:
@@ -26,4 +33,4 @@ def backup_store(engine: Engine, destination: str, progress: Progress | None = N
         copy_data(engine, build_dir, progress)
         write_lock_file(os.path.join(build_dir, FILE_NAME))
         install(build_dir, destination)
-    return {"path": destination, "bytes": data_bytes(destination)}
+    return BackupResult(destination, data_bytes(destination))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import NamedTuple
 
 from storage import audit_trail
 from storage.disk.create import building, write_lock_file
@@ -16,9 +16,25 @@ from storage.process.locks import FILE_NAME, processes_with
 from storage.txn.reaper import EVERY
 
 
+class Compacted(NamedTuple):
+    """A compaction as the audit trail stores it."""
+
+    bytes_before: int
+    bytes_copied: int
+
+
+class CompactResult(NamedTuple):
+    """The size of the data file before and after."""
+
+    path: str
+    bytes_before: int
+    bytes_after: int
+    dry_run: bool
+
+
 def compact_store(
     engine: Engine, progress: Progress | None = None, dry_run: bool = False, reason: str | None = None
-) -> dict[str, Any]:
+) -> CompactResult:
     """Rewrite the data file without its free pages, in place. No other process may have the store open.
 
     Args:
@@ -31,7 +47,7 @@ def compact_store(
     audit_trail.check_reason(reason)
     connection = engine.connection
     environment, lock_path = connection.environment, os.path.join(connection.path, FILE_NAME)
-    result: dict[str, Any] = {"path": connection.path, "bytesBefore": data_bytes(connection.path)}
+    bytes_before = data_bytes(connection.path)
     if not environment.lock_file.own_store():
         holders = [describe(pid, started(pid)) for pid in processes_with(lock_path)]
         raise StoreInUse(
@@ -42,24 +58,24 @@ def compact_store(
     try:
         with building(os.path.join(connection.path, "compacted"), connection.path) as build_dir:
             copy_data(engine, build_dir, progress)
-            _note_compacting(engine, build_dir, reason, result["bytesBefore"])
-            result["bytesAfter"] = data_bytes(build_dir)
+            _note_compacting(engine, build_dir, reason, bytes_before)
+            bytes_after = data_bytes(build_dir)
             if not dry_run:
                 environment.replace_data(os.path.join(build_dir, DATA))
     finally:
         environment.lock_file.share_store()
-    return {**result, "dryRun": dry_run}
+    return CompactResult(connection.path, bytes_before, bytes_after, dry_run)
 
 
 def _note_compacting(engine: Engine, build_dir: str, reason: str | None, bytes_before: int) -> None:
     """Write the audit record into the new file, so that record and file are put in place together."""
-    effects = {"bytesBefore": bytes_before, "bytesCopied": data_bytes(build_dir)}
-    by = engine.connection.owner
+    effects = Compacted(bytes_before, data_bytes(build_dir))
+    process = engine.process
     write_lock_file(os.path.join(build_dir, FILE_NAME))
     with Engine.open(build_dir, clock=engine.connection.clock) as copy:
         # Reaping would end living transactions here: their processes hold leases in the other lock file.
         copy.connection.write(
-            lambda batch: audit_trail.record(batch, by, "store compact", "store", reason, effects),
+            lambda batch: audit_trail.record(batch, process, "store compact", "store", reason, effects),
             naming=EVERY,
         )
         figures = copy.connection.environment.info()

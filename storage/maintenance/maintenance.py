@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from storage.engine import Engine
 
 if TYPE_CHECKING:
+    from storage.maintenance.backup import BackupResult
+    from storage.maintenance.compact import CompactResult
     from storage.maintenance.copy import Progress
+    from storage.maintenance.gc import CollectResult
     from storage.verify.problem import Problem, Progress as VerifyProgress
 
 
@@ -22,7 +25,7 @@ class Maintenance:
 
     def backup_store(
         self, destination: str | os.PathLike[str], *, progress: Progress | None = None
-    ) -> dict[str, Any]:
+    ) -> BackupResult:
         """Write a compacted copy of the store to `destination`, from one view, while other processes go on writing.
 
         Args:
@@ -37,7 +40,7 @@ class Maintenance:
 
     def compact_store(
         self, *, progress: Progress | None = None, dry_run: bool = False, reason: str | None = None
-    ) -> dict[str, Any]:
+    ) -> CompactResult:
         """Rewrite the data file without its free pages. No other process may have the store open.
 
         Raises:
@@ -49,7 +52,7 @@ class Maintenance:
 
     def collect_garbage(
         self, *, trust_clock: bool = False, dry_run: bool = False, reason: str | None = None
-    ) -> dict[str, Any]:
+    ) -> CollectResult:
         """Free reader slots of dead processes, remains of deleted topics and tables, and versions out of the window.
 
         Args:

@@ -7,7 +7,7 @@ that used the store before the backup can go on in the restored one.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import NamedTuple
 
 from storage import audit_trail
 from storage.disk.codec import U64X2
@@ -16,6 +16,7 @@ from storage.disk.directory import resolved
 from storage.disk.schema import LEASES, TXN_DEADLINES
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
+from storage.json_form import Flat
 from storage.maintenance.copy import Progress, copy_data
 from storage.process.locks import FILE_NAME
 from storage.subscription import catalogue as subscriptions
@@ -28,6 +29,22 @@ from storage.txn.reaper import EVERY
 from storage.values.txn_state import AbortReason
 
 
+class Reincarnation(NamedTuple):
+    """The new incarnation, and the transactions and consumers ended in it."""
+
+    incarnation: int
+    transactions_aborted: int
+    consumers_detached: int
+
+
+class RestoreResult(NamedTuple):
+    """A restored store."""
+
+    path: str
+    reincarnation: Flat[Reincarnation]
+    dry_run: bool
+
+
 def restore_store(
     source: str,
     destination: str,
@@ -36,7 +53,7 @@ def restore_store(
     progress: Progress | None = None,
     dry_run: bool = False,
     reason: str | None = None,
-) -> dict[str, Any]:
+) -> RestoreResult:
     """Make a new store at `destination` from a backup. A source that is in use is copied from one view.
 
     Args:
@@ -57,22 +74,22 @@ def restore_store(
             result = engine.connection.write(lambda batch: _reincarnate(batch, engine, reason), naming=EVERY)
         if not dry_run:
             install(build_dir, destination)
-    return {"path": destination, **result, "dryRun": dry_run}
+    return RestoreResult(destination, result, dry_run)
 
 
-def _reincarnate(batch: WriteBatch, engine: Engine, reason: str | None) -> dict[str, Any]:
+def _reincarnate(batch: WriteBatch, engine: Engine, reason: str | None) -> Reincarnation:
     """Within a batch, end every transaction, session, consumer and lease that the backup has brought along."""
-    by, batch.superblock.incarnation = engine.connection.owner, batch.superblock.incarnation + 1
+    process, batch.superblock.incarnation = engine.process, batch.superblock.incarnation + 1
     aborted = [U64X2.unpack(key)[1] for key in batch.keys(TXN_DEADLINES)]
     for txn in aborted:
-        engine.coordinator.abort(batch, txn, by, AbortReason.INCARNATION)
+        engine.coordinator.abort(batch, txn, process, AbortReason.INCARNATION)
     detached = 0
     for topic in list(topics.every(batch)):
         # No producer is connected to a copy: sessions end by the restore, not because their process died.
         registry = ProducerRegistry(
-            OpenTopic(batch, topic.topic_id, topic.name), Fence(engine.coordinator, by), is_swept=False
+            OpenTopic(batch, topic.topic_id, topic.name), Fence(engine.coordinator, process), is_swept=False
         )
-        registry.fence(by, "restore")
+        registry.fence(process, "restore")
         for subscription in subscriptions.every(batch, topic.topic_id):
             opened = OpenSubscription(batch, subscription)
             for consumer in subscriptions.consumers(batch, subscription.subscription_id):
@@ -80,10 +97,6 @@ def _reincarnate(batch: WriteBatch, engine: Engine, reason: str | None) -> dict[
                 detached += 1
     for key in list(batch.keys(LEASES)):
         batch.delete(LEASES, key)
-    result = {
-        "incarnation": batch.superblock.incarnation,
-        "transactionsAborted": len(aborted),
-        "consumersDetached": detached,
-    }
-    audit_trail.record(batch, by, "store restore", "store", reason, result)
+    result = Reincarnation(batch.superblock.incarnation, len(aborted), detached)
+    audit_trail.record(batch, process, "store restore", "store", reason, result)
     return result

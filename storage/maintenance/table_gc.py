@@ -1,79 +1,89 @@
-"""Collecting what nobody needs: intents of decided transactions, superseded versions, deleted keys, old outcomes.
+"""Collect garbage of tables: intents of ended transactions, old versions, deleted keys, old outcomes.
 
-Looking takes views, removing takes store transactions of a bounded size; killed in between, the next one goes on.
+Finding takes views, removing takes store transactions of bounded size; after a kill the next run goes on.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol
 
 from storage import faults
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView, WriteBatch
+from storage.json_form import Flat, TimeText
 from storage.table import retention
 from storage.table.retention import Sweep
 from storage.txn import outcomes
-from storage.values.timestamps import rfc3339
 
 
 class Find(Protocol):
-    """Looks for what can go, from a key on; what, and where to go on."""
+    """Finds removable records from a key on, and the key to go on from."""
 
     def __call__(self, view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]: ...
 
 
 class Remove(Protocol):
-    """Removes what was found; how much it was."""
+    """Removes records by key, and counts them."""
 
     def __call__(self, batch: WriteBatch, keys: list[bytes]) -> int: ...
 
 
-COUNTS = ("intentsFinalized", "versionsRemoved", "tombstonesRemoved", "outcomesRemoved")
+class TableCounts(NamedTuple):
+    """Records removed from tables, by kind."""
+
+    intents_finalized: int
+    versions_removed: int
+    tombstones_removed: int
+    outcomes_removed: int
 
 
-def forecast(connection: Connection, trust_clock: bool = False) -> dict[str, Any]:
-    """What `collect` would do now if nobody wrote meanwhile, from one view.
+class TableCollected(NamedTuple):
+    """The result for tables; reads in the past begin at `table_window_start`."""
 
-    A transaction that is overdue, or whose owner is dead, counts as open: a run of gc is a writer like any other, and
-    may abort a few of these on its way.
+    counts: Flat[TableCounts]
+    table_window_start_at_ms: TimeText
+    clocks_disagree: bool
+
+
+def forecast(connection: Connection, trust_clock: bool = False) -> TableCollected:
+    """The result that `collect` would have now without writes meanwhile, from one view.
+
+    An overdue or orphaned transaction counts as open, although a run of gc is a writer and may reap a few.
     """
     with connection.view() as view:
         agree, start = _window(view, trust_clock)
-        counts = {**Sweep(start).forecast(view), "outcomesRemoved": outcomes.forecast(view)}
+        swept = Sweep(start).forecast(view)
+        counts = TableCounts(*swept, outcomes.forecast(view))
     if not agree:
-        counts = {name: count if name == "intentsFinalized" else 0 for name, count in counts.items()}
-    return {**counts, **_window_fields(agree, start)}
+        counts = TableCounts(counts.intents_finalized, 0, 0, 0)
+    return TableCollected(counts, start // 1_000_000, not agree)
 
 
-def collect(connection: Connection, trust_clock: bool = False) -> dict[str, Any]:
-    """Finalise, then remove what is older than the window; nothing while the clocks disagree.
+def collect(connection: Connection, trust_clock: bool = False) -> TableCollected:
+    """Finalise intents, then remove versions older than the window; no version while the clocks disagree.
 
     Args:
-        trust_clock: the wall clock was looked at and is right, however far it was moved.
+        trust_clock: the operator has checked the wall clock, however far it was moved.
     """
     if trust_clock:
         connection.write(retention.trust_clocks)
-    counts = dict.fromkeys(COUNTS, 0)
-    counts["intentsFinalized"] = _sweep(connection, retention.find_decided, retention.finalize)
+    finalized = _sweep(connection, retention.find_decided, retention.finalize)
     with connection.view() as view:
         agree, start = _window(view, trust_clock=False)
-    sweep = Sweep(start)
+    sweep, versions, tombstones, ended = Sweep(start), 0, 0, 0
     if agree:
-        counts["versionsRemoved"] = _sweep(connection, sweep.find_versions, sweep.remove_versions)
-        counts["tombstonesRemoved"] = _sweep(connection, sweep.find_tombstones, sweep.remove_tombstones)
-        counts["outcomesRemoved"] = _sweep(connection, outcomes.find_old, outcomes.remove)
-    return {**counts, **_window_fields(agree, start)}
+        versions = _sweep(connection, sweep.find_versions, sweep.remove_versions)
+        tombstones = _sweep(connection, sweep.find_tombstones, sweep.remove_tombstones)
+        ended = _sweep(connection, outcomes.find_old, outcomes.remove)
+    counts = TableCounts(finalized, versions, tombstones, ended)
+    return TableCollected(counts, start // 1_000_000, not agree)
 
 
 def _window(view: ReadView, trust_clock: bool) -> tuple[bool, int]:
-    """Whether the clocks agree, or are taken as they are, and from when on tables can then be read."""
+    """Whether the clocks agree or are trusted, and the begin of the window of reads in the past."""
     agree = trust_clock or retention.clocks_agree(view)
     return agree, retention.window_start(view, trust_clock=trust_clock)
-
-
-def _window_fields(agree: bool, start: int) -> dict[str, Any]:
-    return {"tableWindowStart": rfc3339(start // 1_000_000), "clocksDisagree": not agree}
 
 
 def _sweep(connection: Connection, find: Find, remove: Remove) -> int:
@@ -81,8 +91,8 @@ def _sweep(connection: Connection, find: Find, remove: Remove) -> int:
     done = 0
     while at is not None:
         with connection.view() as view:
-            found, at = find(view, at)
-        if found:
-            done += connection.write(partial(remove, keys=found))
+            keys, at = find(view, at)
+        if keys:
+            done += connection.write(partial(remove, keys=keys))
             faults.reach("table.between_gc_steps")
     return done

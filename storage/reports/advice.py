@@ -1,13 +1,13 @@
-"""What to do about a transaction: one piece of advice, with the command to type. Pure.
+"""Advise on a transaction: one piece of advice, with the command to type. Pure.
 
-The first that fits is given: what has ended needs nothing; what its process has left is reaped; who is stopped is
-continued; who is at work is waited for; what would free nothing leads to the one that would; then comes ending it,
-which begins with a look at what that changes; and what holds nobody up is left alone.
+The first advice that fits is given: an ended transaction needs nothing; an orphan is reaped; a stopped process is
+continued; a process at work is waited for; a transaction that would free nothing refers to the one before it; then
+comes ending the transaction, beginning with a dry run; a transaction that holds nothing back is left alone.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from storage.limits import ACTIVE_OWNER_MS
 from storage.table.push import RANKS
@@ -15,112 +15,98 @@ from storage.txn.liveness import GONE
 from storage.txn.options import Priority
 
 
-class Situation:
-    """What is known of a transaction when advice is asked for.
+class Situation(NamedTuple):
+    """The facts about a transaction that advice follows from.
 
     Attributes:
-        id: its id.
         state: OPEN, COMMITTED or ABORTED.
         owner_state: alive, stopped, dead, rebooted, unknown-host or detached.
-        pid: of its owner.
-        overdue: whether its deadline has passed.
-        reaped: whether the store's reap policy has the next writer end it, overdue or left behind as it is.
-        idle_ms: since its last use.
-        frees: committed messages that its end alone would free now.
-        before: the transaction that comes first where this one frees nothing yet, or None.
-        holds: whether it holds back anything: messages, pending acknowledgements, keys.
+        overdue: whether the deadline has passed.
+        reaped: whether the store's reap policy lets the next writer end the transaction.
+        idle_ms: time since the last use.
+        frees: committed messages that ending the transaction alone would free now.
+        before: the transaction that comes first, if this one frees nothing yet.
+        holds: whether the transaction holds back messages, pending acknowledgements or keys.
     """
 
-    __slots__ = (
-        "before",
-        "frees",
-        "holds",
-        "id",
-        "idle_ms",
-        "overdue",
-        "owner_state",
-        "pid",
-        "reaped",
-        "state",
-    )
-
-    def __init__(
-        self, id: str, state: str, owner_state: str | None, pid: int, overdue: bool, reaped: bool, idle_ms: int,
-        frees: int, before: str | None, holds: bool,
-    ) -> None:  # fmt: skip
-        self.id = id
-        self.state = state
-        self.owner_state = owner_state
-        self.pid = pid
-        self.overdue = overdue
-        self.reaped = reaped
-        self.idle_ms = idle_ms
-        self.frees = frees
-        self.before = before
-        self.holds = holds
+    id: str
+    state: str
+    owner_state: str | None
+    pid: int
+    overdue: bool
+    reaped: bool
+    idle_ms: int
+    frees: int
+    before: str | None
+    holds: bool
 
 
-def judge(found: Situation) -> dict[str, Any]:
-    """The advice: a stable word for it, whether ending the transaction now is safe, why, and the command.
+class Advice(NamedTuple):
+    """A stable word for the advice, the reason, and the command.
 
-    `safe` is true where its deadline has passed or its process is gone, false where somebody is there to go on with
-    it, null where that cannot be told.
+    `safe_to_end` is true after the deadline or the death of the process, false while a process may go on with the
+    transaction, None where neither is known.
     """
-    advice, safe, why, command = _judge(found)
-    return {"advice": advice, "safeToEnd": safe, "because": why, "command": command}
+
+    advice: str
+    safe_to_end: bool | None
+    because: str
+    command: str | None
+
+
+def judge(situation: Situation) -> Advice:
+    """The advice for a situation."""
+    txn = situation.id
+    if situation.state != "OPEN":
+        return Advice("nothing", None, "It has ended and holds nothing back.", None)
+    if situation.owner_state in GONE or situation.overdue:
+        return _reap(situation)
+    if situation.owner_state == "stopped":
+        pid = situation.pid
+        why = f"Its process {pid} is stopped; continued, it goes on where it was. Or end that process."
+        return Advice("continue", False, why, f"kill -CONT {pid}")
+    if situation.idle_ms < ACTIVE_OWNER_MS and situation.owner_state != "unknown-host":
+        why = "It was used within the last minute: somebody is at work in it. Let it finish."
+        return Advice("wait", False, why, f"txnctl transactions wait {txn} --timeout 1m")
+    if not situation.frees and situation.before is not None:
+        first = situation.before
+        why = f"Ending it frees nothing before {first} has ended, which comes first. Look at that one."
+        return Advice("look-at-first", None, why, f"txnctl transactions explain {first}")
+    if not situation.holds:
+        return Advice("leave", None, "Nobody waits for it: leave it to its owner, or to its deadline.", None)
+    return _end(situation)
 
 
 def next_write(priority: str) -> str:
-    """What the next write of a key comes to that an open transaction of this priority holds; a plain one is medium."""
+    """The outcome of the next write of a key that an open transaction of this priority holds."""
     if RANKS[priority] < RANKS[Priority.MEDIUM.value]:
         return "The next write of a key that it holds is refused, a plain one too, unless its priority is as high."
     return "The next write of a key that it holds aborts it, a plain one too, unless its priority is lower."
 
 
-def _judge(found: Situation) -> tuple[str, bool | None, str, str | None]:
-    if found.state != "OPEN":
-        return "nothing", None, "It has ended and holds nothing back.", None
-    if found.owner_state in GONE or found.overdue:
-        return _reap(found)
-    if found.owner_state == "stopped":
-        why = f"Its process {found.pid} is stopped; continued, it goes on where it was. Or end that process."
-        return "continue", False, why, f"kill -CONT {found.pid}"
-    if found.idle_ms < ACTIVE_OWNER_MS and found.owner_state != "unknown-host":
-        why = "It was used within the last minute: somebody is at work in it. Let it finish."
-        return "wait", False, why, f"txnctl transactions wait {found.id} --timeout 1m"
-    if not found.frees and found.before is not None:
-        why = f"Ending it frees nothing before {found.before} has ended, which comes first. Look at that one."
-        return "look-at-first", None, why, f"txnctl transactions explain {found.before}"
-    if not found.holds:
-        return "leave", None, "Nobody waits for it: leave it to its owner, or to its deadline.", None
-    return _end(found)
-
-
-def _reap(found: Situation) -> tuple[str, bool | None, str, str | None]:
-    """Who commits by its id is not a next writer: no command ends on its way the transaction that it names."""
+def _reap(situation: Situation) -> Advice:
+    """Reap. A commit by id ends no transaction on its way, least of all the one named."""
     state = (
         "Its deadline has passed: it can never commit any more."
-        if found.overdue
+        if situation.overdue
         else "Its process is gone; only who has its id could still commit it."
     )
-    who = (
+    effect = (
         "The next writer aborts it, all of it; so does this."
-        if found.reaped
+        if situation.reaped
         else "The store's reap policy has no writer abort it on its way: this does."
     )
-    return "reap", True, f"{state} {who}", "txnctl transactions reap"
+    return Advice("reap", True, f"{state} {effect}", "txnctl transactions reap")
 
 
-def _end(found: Situation) -> tuple[str, bool | None, str, str | None]:
+def _end(situation: Situation) -> Advice:
     look = "look at what ending it changes"
     safe: bool | None = None
-    if found.owner_state == "alive":
+    if situation.owner_state == "alive":
         safe = False
-        why = (
-            f"Its process {found.pid} lives and does nothing with it: find out what it waits for, or {look}."
-        )
-    elif found.owner_state == "unknown-host":
+        why = f"Its process {situation.pid} lives and does nothing with it: find out what it waits for, or {look}."
+    elif situation.owner_state == "unknown-host":
         why = f"It was begun on another machine; nothing here tells whether its owner lives: ask there, then {look}."
     else:
         why = f"No process holds it and nobody uses it; whoever has its id may still come back: {look}."
-    return "end", safe, why, f"txnctl transactions abort {found.id} --dry-run"
+    return Advice("end", safe, why, f"txnctl transactions abort {situation.id} --dry-run")

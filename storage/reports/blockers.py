@@ -1,143 +1,137 @@
-"""Who holds others up: open transactions, consumers and producers, found in the facts of `overview.py`. Pure."""
+"""Findings about holders: open transactions, consumers and producers that other work waits for. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from storage.limits import ACTIVE_OWNER_MS
 from storage.reports.advice import next_write
-from storage.reports.finding import Facts, Row, finding, several, some
+from storage.reports.facts import Facts, HolderFacts, SubscriptionFacts
+from storage.reports.finding import Finding, several, some, warning
 from storage.table.push import RANKS
 from storage.txn.liveness import GONE
 from storage.values.names import short_topic_name
 
 
-def _blocked(facts: Facts) -> Iterator[Row]:
-    for topic in facts["topics"]:
-        if topic["blockedBy"] is None:
+def _blocked(facts: Facts) -> Iterator[Finding]:
+    for topic in facts.topics:
+        if topic.blocked_by is None:
             continue
-        txn, name = topic["blockedBy"], topic["name"]
+        txn, name = topic.blocked_by, topic.name
         waiting = [
-            row["subscription"]
-            for row in facts["subscriptions"]
-            if row["topic"] == topic["topic"] and row["blocked"]
+            row.subscription for row in facts.subscriptions if row.topic == topic.topic and row.blocked
         ]
-        who = f"; {some(waiting)} cannot read on" if waiting else ""
-        count = several(topic["blockedMessages"], "committed message")
-        verb = "waits" if topic["blockedMessages"] == 1 else "wait"
-        what = f"{count} of {name} {verb} behind transaction {txn}{who}"
+        stuck = f"; {some(waiting)} cannot read on" if waiting else ""
+        count = several(topic.blocked_messages, "committed message")
+        verb = "waits" if topic.blocked_messages == 1 else "wait"
+        what = f"{count} of {name} {verb} behind transaction {txn}{stuck}"
         why = "It is open, and READ_COMMITTED stops before its first message until it commits or aborts."
-        yield finding("blocked", f"topic {name}", what, why, f"txnctl transactions explain {txn}")
+        yield warning("blocked", f"topic {name}", what, why, f"txnctl transactions explain {txn}")
 
 
-def _owners(facts: Facts) -> Iterator[Row]:
-    """Wherever in a chain they are: what they hold waits for them, and the first of a chain is not always the cause."""
-    for row in facts["transactions"]["stopped"]:
-        what = f"open transaction {row['txnId']} belongs to process {row['pid']}, which is stopped"
-        held = [
-            *[f"messages of {some([short_topic_name(each) for each in row['topics']])}"][
-                : len(row["topics"])
-            ],
-            *["acknowledgements"][: row["acknowledgements"]],
-            *[f"keys of {some(row['tables'])}"][: len(row["tables"])],
-        ]
+def _owners(facts: Facts) -> Iterator[Finding]:
+    """Stopped processes with an open transaction anywhere in a chain: the first of a chain is not always the cause."""
+    for stopped in facts.transactions.stopped:
+        row, txn = stopped.row, stopped.row.txn_id
+        what = f"open transaction {txn} belongs to process {stopped.pid}, which is stopped"
+        held = []
+        if row.topics:
+            held.append(f"messages of {some([short_topic_name(topic) for topic in row.topics])}")
+        if row.acknowledgements:
+            held.append("acknowledgements")
+        if row.tables:
+            held.append(f"keys of {some(row.tables)}")
         holds = f"It holds {', '.join(held)} until it ends. " if held else ""
-        why = f"{holds}{row['owner']} goes on where it was when it is continued; or end it with "
-        why += f"txnctl transactions abort {row['txnId']} --force."
-        yield finding("owner-stopped", f"transaction {row['txnId']}", what, why, f"kill -CONT {row['pid']}")
+        why = f"{holds}{row.owner} goes on where it was when it is continued; or end it with "
+        why += f"txnctl transactions abort {txn} --force."
+        yield warning("owner-stopped", f"transaction {txn}", what, why, f"kill -CONT {stopped.pid}")
 
 
-def _consumers(facts: Facts) -> Iterator[Row]:
-    for row in facts["subscriptions"]:
-        for each in row["consumers"]:
-            if each["state"] == "stopped":
-                what = f"consumer {each['consumerName']} of {_subscription(row)} is stopped"
-                if each["unackedMessages"]:
-                    what += f" and holds {several(each['unackedMessages'], 'message')}"
-                evict = (
-                    f"txnctl subscriptions evict {row['name']} {row['subscription']} {each['consumerName']}"
-                )
+def _consumers(facts: Facts) -> Iterator[Finding]:
+    for row in facts.subscriptions:
+        for consumer in row.consumers:
+            if consumer.state == "stopped":
+                name = consumer.consumer_name
+                what = f"consumer {name} of {_subscription(row)} is stopped"
+                if consumer.unacked_messages:
+                    what += f" and holds {several(consumer.unacked_messages, 'message')}"
+                evict = f"txnctl subscriptions evict {row.name} {row.subscription} {name}"
                 why = (
-                    f"{each['owner']} keeps the messages it was handed. Continue it; if nothing moves then, "
+                    f"{consumer.owner} keeps the messages it was handed. Continue it; if nothing moves then, "
                     f"take them from it with {evict}."
                 )
-                command = f"kill -CONT {each['pid']}"
-                yield finding("consumer-stopped", _subscription(row), what, why, command)
+                command = f"kill -CONT {consumer.pid}"
+                yield warning("consumer-stopped", _subscription(row), what, why, command)
 
 
-def _pending(facts: Facts) -> Iterator[Row]:
-    """Acknowledgements of a transaction that nobody works in: those messages go to nobody."""
-    for row in facts["subscriptions"]:
-        idle = [each for each in row["heldBy"] if nobody_at_work(each)]
+def _pending(facts: Facts) -> Iterator[Finding]:
+    """Acknowledgements of a transaction without a process at work: these messages are delivered to no consumer."""
+    for row in facts.subscriptions:
+        idle = [held for held in row.held_by if is_abandoned(held.holder)]
         if idle:
-            count = several(sum(each["messages"] for each in idle), "message")
-            what = f"{count} of {_subscription(row)} go to nobody: acknowledged in {_holders(idle)}"
-            why = f"{_nobody(idle)} An abort gives them back, a commit settles them."
-            command = f"txnctl transactions explain {idle[0]['txnId']}"
-            yield finding("acknowledgements-held", _subscription(row), what, why, command)
+            count = several(sum(held.messages for held in idle), "message")
+            holders = [held.holder for held in idle]
+            what = f"{count} of {_subscription(row)} go to nobody: acknowledged in {_named(holders)}"
+            why = f"{_nobody(holders)} An abort gives them back, a commit settles them."
+            command = f"txnctl transactions explain {holders[0].txn_id}"
+            yield warning("acknowledgements-held", _subscription(row), what, why, command)
 
 
-def _producers(facts: Facts) -> Iterator[Row]:
-    for topic in facts["producers"]:
-        standing = topic["before"] or topic["next"]
-        if standing["state"] != "stopped":
+def _producers(facts: Facts) -> Iterator[Finding]:
+    for topic in facts.producers:
+        standing = topic.before or topic.next
+        if standing.state != "stopped":
             continue
-        doing = "is connected" if topic["before"] else "is next"
-        what = (
-            f"{several(topic['waiting'], 'producer')} of {topic['name']} cannot go on: who {doing} is stopped"
-        )
-        why = f"{standing['producerName']}, {standing['owner']}, keeps its place. Continue it; "
-        fence = f"txnctl producers fence {topic['name']}"
-        if topic["before"]:
+        doing = "is connected" if topic.before else "is next"
+        what = f"{several(topic.waiting, 'producer')} of {topic.name} cannot go on: who {doing} is stopped"
+        why = f"{standing.producer_name}, {standing.owner}, keeps its place. Continue it; "
+        fence = f"txnctl producers fence {topic.name}"
+        if topic.before:
             why += f"if the topic stays taken, fence it with {fence}: who waits keeps its place."
         else:
             why += f"if it does not take the topic then, evict all that wait with {fence} --waiting."
-        yield finding(
-            "producers-waiting", f"topic {topic['name']}", what, why, f"kill -CONT {standing['pid']}"
-        )
+        yield warning("producers-waiting", f"topic {topic.name}", what, why, f"kill -CONT {standing.pid}")
 
 
-def _tables(facts: Facts) -> Iterator[Row]:
-    for table in facts["tables"]:
-        idle = [row for row in table["heldBy"] if nobody_at_work(row)]
+def _tables(facts: Facts) -> Iterator[Finding]:
+    for table in facts.tables:
+        idle = [held for held in table.held_by if is_abandoned(held.holder)]
         if idle:
-            keys = [key for row in idle for key in row["keyList"]]
-            number, named = sum(row["keys"] for row in idle), f" ({some(keys)})" if keys else ""
+            keys, holders = [key for held in idle for key in held.key_list], [held.holder for held in idle]
+            number, named = sum(held.keys for held in idle), f" ({some(keys)})" if keys else ""
             verb = "is" if number == 1 else "are"
-            what = (
-                f"{several(number, 'key')} of table {table['table']}{named} {verb} held by {_holders(idle)}"
-            )
-            why = f"{_nobody(idle)} {next_write(max(idle, key=_rank)['priority'])}"
-            command = f"txnctl transactions explain {idle[0]['txnId']}"
-            yield finding("intents-held", f"table {table['table']}", what, why, command)
+            what = f"{several(number, 'key')} of table {table.table}{named} {verb} held by {_named(holders)}"
+            why = f"{_nobody(holders)} {next_write(max(holders, key=_rank).priority)}"
+            command = f"txnctl transactions explain {holders[0].txn_id}"
+            yield warning("intents-held", f"table {table.table}", what, why, command)
 
 
-def nobody_at_work(holder: Row) -> bool:
-    """Whether the owner of an open transaction is gone or stopped, its time is over, or it was idle for a minute."""
-    gone = holder["ownerState"] in (*GONE, "stopped") or holder["overdue"]
-    return bool(gone or holder["idleMs"] > ACTIVE_OWNER_MS)
+def is_abandoned(holder: HolderFacts) -> bool:
+    """Whether the process of an open transaction is gone or stopped, its deadline passed, or its last use long ago."""
+    gone = holder.owner_state in (*GONE, "stopped") or holder.overdue
+    return gone or holder.idle_ms > ACTIVE_OWNER_MS
 
 
-def _rank(holder: Row) -> int:
-    return -RANKS[holder["priority"]]
+def _rank(holder: HolderFacts) -> int:
+    return -RANKS[holder.priority]
 
 
-def _holders(rows: list[Row]) -> str:
-    """`0:7 (who=bob, idle 46m58s), 0:9`."""
+def _named(holders: Sequence[HolderFacts]) -> str:
+    """`transactions 0:7 (who=bob), 0:9`."""
     named = []
-    for row in rows:
-        labels = " ".join([f"{key}={value}" for key, value in row["labels"].items()])
-        named.append(f"{row['txnId']} ({labels})" if labels else str(row["txnId"]))
-    return f"transaction{'' if len(rows) == 1 else 's'} {some(named)}"
+    for holder in holders:
+        labels = " ".join([f"{key}={value}" for key, value in holder.labels.items()])
+        named.append(f"{holder.txn_id} ({labels})" if labels else str(holder.txn_id))
+    return f"transaction{'' if len(holders) == 1 else 's'} {some(named)}"
 
 
-def _nobody(rows: list[Row]) -> str:
-    return f"Nobody is at work in {'it' if len(rows) == 1 else 'them'}."
+def _nobody(holders: Sequence[HolderFacts]) -> str:
+    return f"Nobody is at work in {'it' if len(holders) == 1 else 'them'}."
 
 
-def _subscription(row: Row) -> str:
-    return f"subscription {row['subscription']} of topic {row['name']}"
+def _subscription(row: SubscriptionFacts) -> str:
+    return f"subscription {row.subscription} of topic {row.name}"
 
 
 RULES = (_blocked, _owners, _consumers, _producers, _pending, _tables)
-"""In the order in which they are told."""
+"""The rules in the order of their findings."""

@@ -1,9 +1,9 @@
-"""Looking into a topic without consuming: its log, its last message, what a subscription would be handed next."""
+"""Browse a topic without consuming: its log, its last message, the next messages of a subscription."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
@@ -21,24 +21,40 @@ from storage.subscription.subscription import Subscription
 from storage.topic import catalogue as topics, log as managed_ledger, state as topic_head
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.message import Message
+from storage.topic.producers.errors import shown_epoch
 from storage.txn import record as records, runs
 from storage.values.position import EARLIEST, Extreme, MessageId, Position
-from storage.values.timestamps import both
+from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
 _KINDS = {MESSAGES: "messages", COMMIT_MARKER: "commit", ABORT_MARKER: "abort"}
 
 
-def log(
+class EntryRow(NamedTuple):
+    """An entry of the log: a batch of messages, or the marker of a transaction."""
+
+    position: Position
+    kind: str
+    messages: int
+    size: int
+    publish_time_at_ms: int
+    producer_name: str | None
+    sequence_id: int | None
+    epoch: int | None
+    txn_id: TxnID | None
+    txn_state: TransactionState | None
+
+
+def list_entries(
     connection: Connection,
     name: str,
     start: Position | MessageId | Extreme = EARLIEST,
     limit: int | None = None,
-) -> Iterator[dict[str, Any]]:
-    """Every entry from `start` on, markers too, in order; pages of it come from views of their own.
+) -> Iterator[EntryRow]:
+    """Every entry from `start` on, markers included, in order. Each page comes from a view of its own.
 
     Raises:
-        TopicNotFound: also where the topic is deleted between two pages, and its entries are on their way out.
+        TopicNotFound: also if the topic is deleted between two pages.
     """
     with connection.view() as view:
         found = topics.get(view, name)
@@ -50,7 +66,7 @@ def log(
         with connection.view() as view:
             topic_head.load(view, found.topic_id)
             page = managed_ledger.page(view, found.topic_id, after, through)
-            rows = [_log_row(view, entry) for entry in page[:left]]
+            rows = [_entry_row(view, entry) for entry in page[:left]]
         if not rows:
             return
         left -= len(rows)
@@ -58,17 +74,17 @@ def log(
         yield from rows
 
 
-def _log_row(view: ReadView, entry: Entry) -> dict[str, Any]:
-    state = records.state_of(view, entry.txn).value if entry.txn else None
+def _entry_row(view: ReadView, entry: Entry) -> EntryRow:
     is_marker = entry.kind != MESSAGES
-    return {
-        "position": str(entry.position), "kind": _KINDS[entry.kind], "messages": entry.count, "size": entry.size,
-        **both("publishTime", entry.publish_time),
-        "producerName": None if is_marker else entry.producer_name,
-        "sequenceId": None if is_marker else entry.sequence_ids[0],
-        "epoch": entry.epoch if entry.epoch >= 0 else None,
-        "txnId": str(entry.txn_id) if entry.txn else None, "txnState": state,
-    }  # fmt: skip
+    return EntryRow(
+        position=entry.position, kind=_KINDS[entry.kind], messages=entry.count, size=entry.size,
+        publish_time_at_ms=entry.publish_time,
+        producer_name=None if is_marker else entry.producer_name,
+        sequence_id=None if is_marker else entry.sequence_ids[0],
+        epoch=shown_epoch(entry.epoch),
+        txn_id=entry.txn_id if entry.txn else None,
+        txn_state=records.state_of(view, entry.txn) if entry.txn else None,
+    )  # fmt: skip
 
 
 def last_message_id(
@@ -77,12 +93,12 @@ def last_message_id(
     level: IsolationLevel = IsolationLevel.READ_COMMITTED,
     subscription_name: str | None = None,
 ) -> MessageId | None:
-    """The largest visible message: at READ_COMMITTED at or below maxReadPosition, neither marker nor aborted.
+    """The largest visible message: at READ_COMMITTED at or below maxReadPosition, and not aborted.
 
-    It never names a message that will not come. None in a topic where nothing is visible.
+    None in a topic without visible messages.
 
     Args:
-        subscription_name: by what this subscription is shown, at its own level.
+        subscription_name: as this subscription sees the topic, at its own level.
     """
     with connection.view() as view:
         found = topics.get(view, name)
@@ -107,7 +123,7 @@ def last_message_id(
 
 
 def peek(connection: Connection, name: str, subscription_name: str, count: int) -> list[Message]:
-    """The next messages that a subscription has not acknowledged and may be handed, without handing them out."""
+    """The next visible messages that a subscription has not acknowledged; nothing is delivered."""
     messages: list[Message] = []
     with connection.view() as view:
         found = topics.get(view, name)
@@ -130,9 +146,9 @@ def peek(connection: Connection, name: str, subscription_name: str, count: int) 
 
 
 def position_at(connection: Connection, name: str, time_ms: int) -> Position:
-    """The first entry published at or after a moment; just after the last one if there is none.
+    """The first entry published at or after a time; the end of the topic if there is none.
 
-    Publish times hardly ever step back, so that two binary searches find it: for the ledger, then within it.
+    Publish times hardly ever step back, so that two binary searches find the entry: for the ledger, then inside.
     """
     with connection.view() as view:
         found = topics.get(view, name)

@@ -57,10 +57,10 @@ class Link:
 class Chain:
     """The open transactions of a topic in the order of their first messages, as one view shows them."""
 
-    __slots__ = ("_head", "_topic_id", "_view", "links")
+    __slots__ = ("_topic_id", "_view", "head", "links")
 
     def __init__(self, view: ReadView, topic_id: int, head: TopicState) -> None:
-        self._view, self._topic_id, self._head = view, topic_id, head
+        self._view, self._topic_id, self.head = view, topic_id, head
         self.links: list[Link] = []
         through = head.last_confirmed_position
         for txn, first in reversed(buffer.open_transactions(view, topic_id)):
@@ -75,7 +75,7 @@ class Chain:
         """Committed messages of every stretch: those stored there, but for aborted and uncommitted ones."""
         below = 0
         for link, uncommitted in zip(self.links, self._uncommitted_at_ends(), strict=True):
-            stored = committed_between(self._view, self._topic_id, self._head, link.after, link.through)
+            stored = committed_between(self._view, self._topic_id, self.head, link.after, link.through)
             link.frees = stored - (uncommitted - below)
             below = uncommitted
 
@@ -116,7 +116,7 @@ class Chain:
         """Committed messages in (after, through]."""
         if through <= after:
             return 0
-        found = committed_between(self._view, self._topic_id, self._head, after, through)
+        found = committed_between(self._view, self._topic_id, self.head, after, through)
         return found - (self._uncommitted_through(through) - self._uncommitted_through(after))
 
     def unblocks(self, mine: Subscription, cursor: Cursor) -> list[int]:

@@ -1,32 +1,87 @@
-"""A transaction explained: facts, the evidence that its owner lives, what it touched, whom it blocks, and advice.
+"""Explain a transaction: facts, the evidence that its process lives, the parts, the blocked messages, and advice.
 
-Everything is of one view, but for the evidence of the process table, which is of the moment.
+All facts come from one view, except the evidence of the process table, which is of the present.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import NamedTuple
 
 from storage.disk.schema import PART_SUBSCRIPTION, PART_TOPIC
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import ReadView
 from storage.engine import Engine
+from storage.json_form import Flat
 from storage.process.identity import started
 from storage.reports import advice, backlog, timeline, transactions
-from storage.reports.advice import Situation
+from storage.reports.advice import Advice, Situation
 from storage.reports.chain import Chain
+from storage.reports.timeline import Blocking, IfEnded
+from storage.reports.transactions import TablePartRow, TransactionDetails
 from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.topic import catalogue as topics, state as topic_head
 from storage.txn import record as records
 from storage.txn.coordinator import touches
 from storage.txn.record import TransactionRecord
+from storage.values.position import Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
 
-def run(engine: Engine, txn: int) -> dict[str, Any]:
-    """All that `transactions show` tells of a transaction, with `evidence`, `blocks`, `pending` and `advice`.
+class Evidence(NamedTuple):
+    """The state of the process that began a transaction, and the facts it follows from.
+
+    `lock_held` is the proof, None for a detached transaction. The pid is evidence for people only: `process_running`
+    is None on another machine or boot, and `pid_reused` tells that another process has the number now.
+    """
+
+    state: str
+    lock_held: bool | None
+    same_host: bool
+    same_boot: bool
+    process_running: bool | None
+    pid_reused: bool | None
+
+
+class BlockedTopic(NamedTuple):
+    """The messages that a transaction holds back on one topic; `first` is the transaction that comes first there."""
+
+    topic: str
+    name: str
+    place: int
+    messages: int
+    holds_from: Position
+    holds_through: Position
+    frees: int
+    unblocks: dict[str, int]
+    frees_where_skipped: int
+    if_ended: IfEnded
+    blocked_next: TxnID | None
+    first: TxnID
+
+
+class PendingOn(NamedTuple):
+    """Messages of a subscription that are delivered to no consumer until the transaction ends."""
+
+    topic: str
+    name: str
+    subscription: str
+    messages: int
+
+
+class Explanation(NamedTuple):
+    """A transaction explained."""
+
+    details: Flat[TransactionDetails]
+    evidence: Evidence | None
+    blocks: list[BlockedTopic]
+    pending: list[PendingOn]
+    advice: Flat[Advice]
+
+
+def explain_transaction(engine: Engine, txn: int) -> Explanation:
+    """Explain one transaction.
 
     Raises:
         TransactionNotFound
@@ -34,97 +89,83 @@ def run(engine: Engine, txn: int) -> dict[str, Any]:
     with engine.connection.view() as view:
         record = records.get(view, txn)
         is_open = record.state is TransactionState.OPEN
-        return explained(view, engine, record, held_by(view, engine, record) if is_open else [])
+        return explanation_of(view, engine, record, _blocked_topics(view, engine, record) if is_open else [])
 
 
-def explained(
-    view: ReadView, engine: Engine, record: TransactionRecord, blocks: list[dict[str, Any]]
-) -> dict[str, Any]:
-    """The same in a view, for one of which it is known what it holds back."""
-    row = transactions.described(view, engine, record)
+def explanation_of(
+    view: ReadView, engine: Engine, record: TransactionRecord, blocks: list[BlockedTopic]
+) -> Explanation:
+    """Explain a transaction in a view, given the topics that it blocks."""
+    details = transactions.details_of(view, engine, record)
     is_open = record.state is TransactionState.OPEN
     pending = _pending(view, record) if is_open else []
-    return {
-        **row,
-        "evidence": evidence(view, record, row["ownerState"]) if is_open else None,
-        "blocks": blocks, "pending": pending,
-        **advice.judge(_situation(row, blocks, pending, ReapPolicy(view.superblock.reap_policy))),
-    }  # fmt: skip
+    policy = ReapPolicy(view.superblock.reap_policy)
+    return Explanation(
+        details, evidence(view, record, details.row.owner_state or "") if is_open else None, blocks, pending,
+        advice.judge(_situation(details, blocks, pending, policy)),
+    )  # fmt: skip
 
 
-def held_by(view: ReadView, engine: Engine, record: TransactionRecord) -> list[dict[str, Any]]:
-    """What an open transaction holds back, topic by topic: its row in the chain, and who comes first there.
-
-    `freesWhereSkipped` counts what subscriptions with on-open skip hold behind it, which its end alone frees.
-    """
-    locks, wanted = engine.lock_file, touches(view, record.txn_id, PART_TOPIC)
-    found = []
-    for topic in topics.every(view) if wanted else ():
-        if topic.topic_id not in wanted:
+def _blocked_topics(view: ReadView, engine: Engine, record: TransactionRecord) -> list[BlockedTopic]:
+    """Every topic with messages of an open transaction."""
+    touched, found = touches(view, record.txn_id, PART_TOPIC), []
+    for topic in topics.every(view) if touched else ():
+        if topic.topic_id not in touched:
             continue
-        head = topic_head.load(view, topic.topic_id)
-        chain = Chain(view, topic.topic_id, head)
-        (mine,) = timeline.transactions(view, locks, topic, head, chain, only=record.txn_id)
-        found.append(held(mine, str(TxnID(chain.links[0].txn))))
+        chain = Chain(view, topic.topic_id, topic_head.load(view, topic.topic_id))
+        (blocking,) = timeline.blocking_in(view, engine.lock_file, topic, chain, only=record.txn_id)
+        found.append(blocked_topic(blocking, TxnID(chain.links[0].txn)))
     return found
 
 
-def held(mine: dict[str, Any], first: str) -> dict[str, Any]:
-    """What a transaction holds back on one topic: of its row in the chain what concerns others."""
-    return {**{name: mine[name] for name in _HELD}, "first": first}
+def blocked_topic(blocking: Blocking, first: TxnID) -> BlockedTopic:
+    """A row of a topic's timeline as a row of the transaction."""
+    return BlockedTopic(
+        topic=blocking.topic, name=blocking.name, place=blocking.place, messages=blocking.written.messages,
+        holds_from=blocking.holds_from, holds_through=blocking.holds_through, frees=blocking.frees,
+        unblocks=blocking.unblocks, frees_where_skipped=blocking.frees_where_skipped,
+        if_ended=blocking.if_ended, blocked_next=blocking.blocked_next, first=first,
+    )  # fmt: skip
 
 
-_HELD = (
-    "topic", "name", "place", "messages", "holdsFrom", "holdsThrough", "frees", "unblocks",
-    "freesWhereSkipped", "ifEnded", "blockedNext",
-)  # fmt: skip
-
-
-def _pending(view: ReadView, record: TransactionRecord) -> list[dict[str, Any]]:
-    """Messages that go to nobody on a subscription until the transaction ends."""
-    wanted = set(touches(view, record.txn_id, PART_SUBSCRIPTION))
+def _pending(view: ReadView, record: TransactionRecord) -> list[PendingOn]:
+    touched = set(touches(view, record.txn_id, PART_SUBSCRIPTION))
     found = []
-    for topic in topics.every(view) if wanted else ():
+    for topic in topics.every(view) if touched else ():
         head = topic_head.load(view, topic.topic_id)
-        for each in subscriptions.every(view, topic.topic_id):
-            if each.subscription_id in wanted:
-                cursor = cursors.load(view, each.subscription_id)
-                count = backlog.pending_in(view, head, each, cursor, record.txn_id)
-                found.append({
-                    "topic": topic.full_name, "name": topic.name, "subscription": each.name, "messages": count,
-                })  # fmt: skip
+        for subscription in subscriptions.every(view, topic.topic_id):
+            if subscription.subscription_id in touched:
+                cursor = cursors.load(view, subscription.subscription_id)
+                count = backlog.pending_in(view, head, subscription, cursor, record.txn_id)
+                found.append(PendingOn(topic.full_name, topic.name, subscription.name, count))
     return found
 
 
-def evidence(view: ReadView, record: TransactionRecord, state: str) -> dict[str, Any]:
-    """What is proven of the process that began a transaction, and what the process table shows beside it.
-
-    `lockHeld` is the proof, null for a detached one; a pid is evidence for people only: `processRunning` is null
-    where it says nothing, on another machine or boot, and `pidReused` that another process has that number now.
-    """
+def evidence(view: ReadView, record: TransactionRecord, state: str) -> Evidence:
+    """The evidence for a process state."""
     owner = record.owner
     same_host, same_boot = owner.host == os.uname().nodename, owner.boot_id == view.clock.boot_id()
-    # A start time of 0 is that of a system which does not tell.
-    tells = same_host and same_boot and owner.started > 0
-    start = started(owner.pid) if tells else 0
-    return {
-        "state": state,
-        "lockHeld": None if state == "detached" else state in ("alive", "stopped"),
-        "sameHost": same_host, "sameBoot": same_boot,
-        "processRunning": start == owner.started if tells else None,
-        "pidReused": 0 < start != owner.started if tells else None,
-    }  # fmt: skip
+    # A start time of 0 comes from a system without /proc.
+    is_known = same_host and same_boot and owner.started > 0
+    start = started(owner.pid) if is_known else 0
+    return Evidence(
+        state=state, lock_held=None if state == "detached" else state in ("alive", "stopped"),
+        same_host=same_host, same_boot=same_boot,
+        process_running=start == owner.started if is_known else None,
+        pid_reused=0 < start != owner.started if is_known else None,
+    )  # fmt: skip
 
 
 def _situation(
-    row: dict[str, Any], blocks: list[dict[str, Any]], pending: list[dict[str, Any]], policy: ReapPolicy
+    details: TransactionDetails, blocks: list[BlockedTopic], pending: list[PendingOn], policy: ReapPolicy
 ) -> Situation:
-    frees = sum(each["ifEnded"]["frees"] + each["freesWhereSkipped"] for each in blocks)
-    waiting = [each for each in blocks if each["place"] > 1 and each["frees"]]
-    keys = any(part["kind"] == "table" and part["keys"] for part in row["parts"])
-    is_reaped = policy is ReapPolicy.ALL or (policy is ReapPolicy.OVERDUE and bool(row["overdue"]))
+    row = details.row
+    frees = sum(block.if_ended.frees + block.frees_where_skipped for block in blocks)
+    waiting = [block for block in blocks if block.place > 1 and block.frees]
+    keys = any(isinstance(part, TablePartRow) and part.keys for part in details.parts)
+    is_reaped = policy is ReapPolicy.ALL or (policy is ReapPolicy.OVERDUE and bool(row.overdue))
     return Situation(
-        row["txnId"], row["state"], row["ownerState"], row["ownerDetails"]["pid"], bool(row["overdue"]), is_reaped,
-        row["idleMs"] or 0, frees, waiting[0]["first"] if waiting else None,
-        bool(frees or pending or keys),
+        id=str(row.txn_id), state=row.state.value, owner_state=row.owner_state, pid=row.owner.pid,
+        overdue=bool(row.overdue), reaped=is_reaped, idle_ms=row.idle_ms or 0, frees=frees,
+        before=str(waiting[0].first) if waiting else None, holds=bool(frees or pending or keys),
     )  # fmt: skip

@@ -1,19 +1,35 @@
-"""A finding: something that is wrong with a store, or good to know, as a row; and the words that findings share."""
+"""A finding: a problem of a store, or a fact worth knowing, and the words that findings share."""
 
 from __future__ import annotations
 
-from typing import Any
-
-Facts = dict[str, Any]
-Row = dict[str, Any]
+from typing import NamedTuple
 
 SHOWN = 5
 """Names of one kind that a sentence lists."""
 
 
-def finding(code: str, about: str, what: str, why: str, command: str, severity: str = "warning") -> Row:
-    """One finding as a row."""
-    return {"code": code, "severity": severity, "about": about, "what": what, "why": why, "command": command}
+class Finding(NamedTuple):
+    """One finding.
+
+    Attributes:
+        code: stable.
+        severity: `critical`, `warning` or `info`.
+        about: the object.
+        what, why: in plain words.
+        command: to type next.
+    """
+
+    code: str
+    severity: str
+    about: str
+    what: str
+    why: str
+    command: str
+
+
+def warning(code: str, about: str, what: str, why: str, command: str) -> Finding:
+    """A finding about work that waits."""
+    return Finding(code, "warning", about, what, why, command)
 
 
 def several(number: int, noun: str) -> str:
@@ -22,6 +38,6 @@ def several(number: int, noun: str) -> str:
 
 
 def some(names: list[str]) -> str:
-    """The first of them, and how many more there are."""
+    """The first names, and the number of further ones."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"{', '.join(names[:SHOWN])}{more}"

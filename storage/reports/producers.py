@@ -1,155 +1,229 @@
-"""Producers for operators: who is connected, who waits, who owned a topic, and why one cannot connect."""
+"""Producers: connected and waiting sessions, past owners, and the answer a new producer would get."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.engine import Engine
 from storage.errors import SessionNotFound
+from storage.json_form import Flat
+from storage.process.identity import ProcessIdentity
 from storage.process.locks import LockFile
 from storage.topic import catalogue as topics, state as topic_head
 from storage.topic.catalogue import Topic
 from storage.topic.producers import errors, ownership, session as sessions
 from storage.topic.producers.access_mode import AccessMode, Answer, judge_access
+from storage.topic.producers.errors import shown_epoch
 from storage.topic.producers.last_publish import last_publish_ms
 from storage.topic.producers.ownership import Ownership
 from storage.topic.producers.session import ProducerSession, Token
 from storage.topic.state import TopicState
 from storage.values.position import Position
-from storage.values.timestamps import both
+
+OWNERS_SHOWN = 20
+"""Past owners that the report of one topic lists."""
 
 
-def rows(connection: Connection, name: str | None) -> list[dict[str, Any]]:
-    """The sessions of one topic, or of all: connected ones first, then waiting ones in the order of their turn."""
+class ProducerRow(NamedTuple):
+    """A session; `place` is its place in the queue, None unless it waits and is alive."""
+
+    topic: str
+    name: str
+    producer_name: str
+    access_mode: str
+    session_id: int
+    epoch: int | None
+    is_owner: bool
+    is_waiting: bool
+    place: int | None
+    owner: ProcessIdentity
+    pid: int
+    host: str
+    user: str
+    program: str
+    state: str
+    alive: bool
+    connected_since_at_ms: int
+    last_publish_at_ms: int | None
+    lease_ms: int | None
+    lease_ends_in_ms: int | None
+
+
+class SessionRow(NamedTuple):
+    """A session with its token."""
+
+    row: Flat[ProducerRow]
+    session: str
+
+
+class OwnershipRow(NamedTuple):
+    """An owner of a topic: from `granted` to `ended`, for the entries in (after, through]."""
+
+    topic: str
+    name: str
+    topic_epoch: int
+    producer_name: str | None
+    access_mode: str
+    owner: ProcessIdentity
+    session_id: int | None
+    waited: bool
+    granted_at_ms: int
+    ended_at_ms: int | None
+    ended_by: str | None
+    taken_over_by: int | None
+    after: Position
+    through: Position | None
+    transactions_aborted: int
+
+
+class AdmissionAnswer(NamedTuple):
+    """The answer to a new producer of one access mode."""
+
+    access_mode: str
+    result: str
+    because: str | None
+
+
+class TopicProducers(NamedTuple):
+    """The producers of one topic."""
+
+    topic: str
+    name: str
+    as_of_at_ms: int
+    topic_epoch: int | None
+    owner: ProducerRow | None
+    publishers: list[ProducerRow]
+    waiting_publishers: int
+    waiting: list[ProducerRow]
+    admission: list[AdmissionAnswer]
+    history: list[OwnershipRow]
+
+
+def list_producers(connection: Connection, name: str | None) -> list[ProducerRow]:
+    """The sessions of one topic, or of all: connected sessions first, then the queue in order."""
     with connection.view() as view:
-        found = [topics.get(view, name)] if name is not None else list(topics.every(view))
+        chosen = [topics.get(view, name)] if name is not None else list(topics.every(view))
         locks = connection.environment.lock_file
-        return [row for topic in found for row in rows_of(view, locks, topic)]
+        return [row for topic in chosen for row in rows_of(view, locks, topic)]
 
 
-def rows_of(view: ReadView, locks: LockFile, topic: Topic) -> list[dict[str, Any]]:
+def rows_of(view: ReadView, locks: LockFile, topic: Topic) -> list[ProducerRow]:
     """The sessions of one topic in a view, in the same order."""
     head = topic_head.load(view, topic.topic_id)
-    there = list(sessions.every(view, topic.topic_id))
-    there.sort(key=lambda each: (each.is_waiting, each.number))
-    living = [each.number for each in there if each.is_waiting and each.is_alive(view, locks)]
-    found = []
-    for each in there:
-        place = living.index(each.number) + 1 if each.number in living else None
-        found.append(row(view, locks, topic, head, each, place))
-    return found
+    listed = list(sessions.every(view, topic.topic_id))
+    listed.sort(key=lambda session: (session.is_waiting, session.number))
+    queue = [session.number for session in listed if session.is_waiting and session.is_alive(view, locks)]
+    rows = []
+    for session in listed:
+        row = row_of(view, locks, topic, head, session)
+        place = queue.index(session.number) + 1 if session.number in queue else None
+        rows.append(row._replace(place=place))
+    return rows
 
 
-def row(
-    view: ReadView, locks: LockFile, topic: Topic, head: TopicState, each: ProducerSession, place: int | None
-) -> dict[str, Any]:
-    """One session.
-
-    Args:
-        place: in the queue, 1 for the next; None for one that does not wait, or is dead.
-    """
-    owner, state = each.owner, each.state(view, locks)
-    ends_in_ms = max(0, each.until_ns - view.now_ns) // 1_000_000 if each.lease_ms else None
-    return {
-        "topic": topic.full_name, "name": topic.name, "producerName": each.name, "accessMode": each.mode.value,
-        "sessionId": each.number, "epoch": errors.shown_epoch(each.epoch),
-        "isOwner": each.is_owner and each.is_alive(view, locks), "isWaiting": each.is_waiting, "place": place,
-        "owner": str(owner), "pid": owner.pid, "host": owner.host, "user": owner.user, "program": owner.program,
-        "state": state, "alive": each.is_alive(view, locks),
-        **both("connectedSince", each.connected_ms),
-        **both("lastPublish", last_publish_ms(head, each)),
-        "leaseMs": each.lease_ms or None, "leaseEndsInMs": ends_in_ms,
-    }  # fmt: skip
+def row_of(
+    view: ReadView, locks: LockFile, topic: Topic, head: TopicState, session: ProducerSession
+) -> ProducerRow:
+    """One session, without its place in the queue."""
+    owner, state, alive = session.owner, session.state(view, locks), session.is_alive(view, locks)
+    ends_in_ms = max(0, session.until_ns - view.now_ns) // 1_000_000 if session.lease_ms else None
+    return ProducerRow(
+        topic=topic.full_name, name=topic.name, producer_name=session.name, access_mode=session.mode.value,
+        session_id=session.number, epoch=shown_epoch(session.epoch),
+        is_owner=session.is_owner and alive, is_waiting=session.is_waiting, place=None,
+        owner=owner, pid=owner.pid, host=owner.host, user=owner.user, program=owner.program,
+        state=state, alive=alive, connected_since_at_ms=session.connected_ms,
+        last_publish_at_ms=last_publish_ms(head, session),
+        lease_ms=session.lease_ms or None, lease_ends_in_ms=ends_in_ms,
+    )  # fmt: skip
 
 
-def publishers(view: ReadView, locks: LockFile, topic: Topic, head: TopicState) -> dict[str, Any]:
-    """For `topics stats`: who publishes, and how many wait."""
-    there = list(sessions.every(view, topic.topic_id))
-    return {
-        "waitingPublishers": sum(each.is_waiting and each.is_alive(view, locks) for each in there),
-        "publishers": [row(view, locks, topic, head, each, None) for each in there if not each.is_waiting],
-    }
+def publishers(
+    view: ReadView, locks: LockFile, topic: Topic, head: TopicState
+) -> tuple[list[ProducerRow], int]:
+    """Connected sessions, and the number of living sessions in the queue."""
+    listed = list(sessions.every(view, topic.topic_id))
+    connected = [row_of(view, locks, topic, head, session) for session in listed if not session.is_waiting]
+    return connected, sum(session.is_waiting and session.is_alive(view, locks) for session in listed)
 
 
-def history(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:
-    """Who owned a topic, the newest first."""
+def ownership_history(connection: Connection, name: str, limit: int) -> list[OwnershipRow]:
+    """The owners of a topic, the newest first."""
     with connection.view() as view:
         return _history(view, topics.get(view, name), limit)
 
 
-def _history(view: ReadView, topic: Topic, limit: int) -> list[dict[str, Any]]:
-    found = [_ownership(topic, each) for each in ownership.every(view, topic.topic_id)]
-    found.reverse()
-    return found[:limit]
+def _history(view: ReadView, topic: Topic, limit: int) -> list[OwnershipRow]:
+    rows = [_ownership(topic, owned) for owned in ownership.every(view, topic.topic_id)]
+    rows.reverse()
+    return rows[:limit]
 
 
-def _ownership(topic: Topic, each: Ownership) -> dict[str, Any]:
-    session = each.session
-    return {
-        "topic": topic.full_name, "name": topic.name, "topicEpoch": each.epoch,
-        "producerName": session.name if session else None, "accessMode": each.how, "owner": str(each.by),
-        "sessionId": session.number if session else None, "waited": session.waited if session else False,
-        **both("granted", each.granted_ms), **both("ended", each.ended_ms), "endedBy": each.ended_by,
-        "takenOverBy": each.successor, "after": str(Position(*each.after)),
-        "through": str(Position(*each.through)) if each.through else None, "transactionsAborted": each.aborted,
-    }  # fmt: skip
+def _ownership(topic: Topic, owned: Ownership) -> OwnershipRow:
+    session = owned.session
+    return OwnershipRow(
+        topic=topic.full_name, name=topic.name, topic_epoch=owned.epoch,
+        producer_name=session.name if session else None, access_mode=owned.how, owner=owned.by,
+        session_id=session.number if session else None, waited=session.waited if session else False,
+        granted_at_ms=owned.granted_ms, ended_at_ms=owned.ended_ms, ended_by=owned.ended_by,
+        taken_over_by=owned.successor, after=Position(*owned.after),
+        through=Position(*owned.through) if owned.through else None, transactions_aborted=owned.aborted,
+    )  # fmt: skip
 
 
-def show(connection: Connection, name: str) -> dict[str, Any]:
-    """Why a producer can or cannot connect to a topic."""
+def show_producers(connection: Connection, name: str) -> TopicProducers:
+    """The producers of a topic, and the answer a new producer would get."""
     with connection.view() as view:
         topic, locks = topics.get(view, name), connection.environment.lock_file
-        head, found = topic_head.load(view, topic.topic_id), rows_of(view, locks, topic)
-        connected = [each for each in found if not each["isWaiting"]]
-        waiting = [each for each in found if each["isWaiting"]]
-        return {
-            "topic": topic.full_name, "name": topic.name, **both("asOf", connection.clock.wall_ms()),
-            "topicEpoch": errors.shown_epoch(head.epoch),
-            "owner": next((each for each in connected if each["isOwner"]), None),
-            "publishers": connected, "waitingPublishers": sum(each["alive"] for each in waiting),
-            "waiting": waiting, "admission": _admission(view, locks, topic, head),
-            "history": _history(view, topic, 20),
-        }  # fmt: skip
+        head, rows = topic_head.load(view, topic.topic_id), rows_of(view, locks, topic)
+        connected = [row for row in rows if not row.is_waiting]
+        waiting = [row for row in rows if row.is_waiting]
+        return TopicProducers(
+            topic=topic.full_name, name=topic.name, as_of_at_ms=connection.clock.wall_ms(),
+            topic_epoch=shown_epoch(head.epoch), owner=next((row for row in connected if row.is_owner), None),
+            publishers=connected, waiting_publishers=sum(row.alive for row in waiting), waiting=waiting,
+            admission=_admission(view, locks, topic, head), history=_history(view, topic, OWNERS_SHOWN),
+        )  # fmt: skip
 
 
-def _admission(view: ReadView, locks: LockFile, topic: Topic, head: TopicState) -> list[dict[str, Any]]:
-    """What a new producer would get, for each access mode."""
-    there = sessions.living(view, topic.topic_id, locks)
-    found = []
+def _admission(view: ReadView, locks: LockFile, topic: Topic, head: TopicState) -> list[AdmissionAnswer]:
+    """The answer for each access mode."""
+    living = sessions.living(view, topic.topic_id, locks)
+    answers = []
     for mode in AccessMode:
         answer = judge_access(
-            mode, epoch=head.epoch, brings=None, may_resume=None, occupancy=sessions.occupancy(there)
+            mode, epoch=head.epoch, brings=None, may_resume=None, occupancy=sessions.occupancy(living)
         )
         why = None
         if answer in (Answer.BUSY, Answer.WAIT, Answer.TAKE_OVER):
-            why = errors.busy(view, locks, topic.name, mode, there).message
-        found.append({"accessMode": mode.value, "result": answer.value, "because": why})
-    return found
+            why = errors.busy(view, locks, topic.name, mode, living).message
+        answers.append(AdmissionAnswer(mode.value, answer.value, why))
+    return answers
 
 
-def show_session(engine: Engine, text: str) -> dict[str, Any]:
+def show_session(engine: Engine, text: str) -> SessionRow:
     """The session of a token.
 
     Raises:
         InvalidValue, SessionNotFound
     """
-    token, connection = Token(text), engine.connection
-    with connection.view() as view:
+    token = Token(text)
+    with engine.connection.view() as view:
         topic, session = find_session(view, token)
-        head = topic_head.load(view, topic.topic_id)
-        found = row(view, connection.environment.lock_file, topic, head, session, None)
-        return {**found, "session": session.token}
+        return _session_row(view, engine, topic, session)
 
 
-def granted(engine: Engine, topic: Topic, session: ProducerSession) -> dict[str, Any]:
-    """A session as it was granted, whatever has become of it meanwhile; with the token as `session`."""
-    connection = engine.connection
-    with connection.view() as view:
-        head = topic_head.load(view, topic.topic_id)
-        found = row(view, connection.environment.lock_file, topic, head, session, None)
-        return {**found, "session": session.token}
+def granted(engine: Engine, topic: Topic, session: ProducerSession) -> SessionRow:
+    """A session as it was granted, even if it has ended since."""
+    with engine.connection.view() as view:
+        return _session_row(view, engine, topic, session)
+
+
+def _session_row(view: ReadView, engine: Engine, topic: Topic, session: ProducerSession) -> SessionRow:
+    head = topic_head.load(view, topic.topic_id)
+    return SessionRow(row_of(view, engine.lock_file, topic, head, session), session.token)
 
 
 def find_session(view: ReadView, token: Token) -> tuple[Topic, ProducerSession]:

@@ -6,7 +6,7 @@ The modules behind the methods are loaded on use: a command needs one or two of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from storage.engine import Engine
 from storage.errors import InvalidValue
@@ -14,8 +14,23 @@ from storage.subscription.isolation import IsolationLevel
 from storage.values.position import EARLIEST, Extreme, MessageId, Position
 
 if TYPE_CHECKING:
+    from storage.audit_trail import AuditRecord
     from storage.client.transaction import Transaction
+    from storage.reports.attention import AttentionRow
+    from storage.reports.browse import EntryRow
+    from storage.reports.explain import Explanation
     from storage.reports.extents import Extent, Reached
+    from storage.reports.overview import Overview
+    from storage.reports.pending import PendingRow
+    from storage.reports.producers import OwnershipRow, ProducerRow, SessionRow, TopicProducers
+    from storage.reports.stats import OneSubscription, SubscriptionRow, TopicRow, TopicStats
+    from storage.reports.stats_internal import InternalStats
+    from storage.reports.store_info import DatabaseRow, LockRow, ReaderRow, StoreInfo
+    from storage.reports.store_report import StoreReport
+    from storage.reports.timeline import BlockingRow, Timeline
+    from storage.reports.transactions import TransactionDetails, TransactionRow
+    from storage.table.conflict import ConflictRow
+    from storage.table.report import IntentRow, TableRow
     from storage.topic.message import Message
     from storage.values.txn_id import TxnID
 
@@ -32,13 +47,13 @@ class Reports:
 
     # Topics
 
-    def list_topics(self) -> list[dict[str, Any]]:
+    def list_topics(self) -> list[TopicRow]:
         """Positions and counts of every topic."""
         from storage.reports import stats
 
-        return stats.topic_rows(self._connection)
+        return stats.list_topics(self._connection)
 
-    def topic_stats(self, topic: str) -> dict[str, Any]:
+    def topic_stats(self, topic: str) -> TopicStats:
         """One topic with its subscriptions, producers and the transaction that blocks the topic.
 
         Raises:
@@ -46,19 +61,19 @@ class Reports:
         """
         from storage.reports import stats
 
-        return stats.topic(self._connection, topic)
+        return stats.topic_stats(self._connection, topic)
 
-    def topic_stats_internal(self, topic: str) -> dict[str, Any]:
+    def topic_stats_internal(self, topic: str) -> InternalStats:
         """Ledgers, cursors and segments of the aborted set of a topic.
 
         Raises:
             TopicNotFound, InvalidName
         """
-        from storage.reports import stats
+        from storage.reports import stats_internal
 
-        return stats.internal(self._connection, topic)
+        return stats_internal.topic_stats_internal(self._connection, topic)
 
-    def topic_timeline(self, topic: str) -> dict[str, Any]:
+    def topic_timeline(self, topic: str) -> Timeline:
         """The positions of a topic: ledgers, open transactions with the messages each holds back, cursors.
 
         Raises:
@@ -66,21 +81,19 @@ class Reports:
         """
         from storage.reports import timeline
 
-        return timeline.topic(self._connection, topic)
+        return timeline.topic_timeline(self._connection, topic)
 
-    def topic_timelines(self) -> list[dict[str, Any]]:
+    def topic_timelines(self) -> list[Timeline]:
         """The timelines of all topics, from one view."""
         from storage.reports import timeline
 
-        return timeline.every(self._connection)
+        return timeline.topic_timelines(self._connection)
 
-    def topic_log(
-        self, topic: str, start: Start = EARLIEST, limit: int | None = None
-    ) -> Iterator[dict[str, Any]]:
+    def topic_log(self, topic: str, start: Start = EARLIEST, limit: int | None = None) -> Iterator[EntryRow]:
         """Every entry of a topic from `start` on, transaction markers included."""
         from storage.reports import browse
 
-        return browse.log(self._connection, topic, start, _limit(limit))
+        return browse.list_entries(self._connection, topic, start, _limit(limit))
 
     def last_message_id(
         self,
@@ -146,13 +159,13 @@ class Reports:
 
     # Subscriptions
 
-    def list_subscriptions(self, topic: str | None = None) -> list[dict[str, Any]]:
+    def list_subscriptions(self, topic: str | None = None) -> list[SubscriptionRow]:
         """Backlog and consumers of the subscriptions of one topic, or of all topics."""
         from storage.reports import stats
 
-        return stats.subscription_rows(self._connection, topic)
+        return stats.list_subscriptions(self._connection, topic)
 
-    def subscription_stats(self, topic: str, subscription: str) -> dict[str, Any]:
+    def subscription_stats(self, topic: str, subscription: str) -> OneSubscription:
         """One subscription of `topic_stats`.
 
         Raises:
@@ -160,9 +173,9 @@ class Reports:
         """
         from storage.reports import stats
 
-        return stats.subscription(self._connection, topic, subscription)
+        return stats.one_subscription(self._connection, topic, subscription)
 
-    def list_pending_acknowledgements(self, topic: str, subscription: str) -> list[dict[str, Any]]:
+    def list_pending_acknowledgements(self, topic: str, subscription: str) -> list[PendingRow]:
         """Acknowledgements that are pending until their transaction ends.
 
         Raises:
@@ -170,7 +183,7 @@ class Reports:
         """
         from storage.reports import pending
 
-        return pending.pending(self._connection, topic, subscription)
+        return pending.list_pending(self._connection, topic, subscription)
 
     def peek_messages(self, topic: str, subscription: str, count: int = 1) -> list[Message]:
         """The next messages that a subscription may deliver; nothing is delivered by looking."""
@@ -180,25 +193,25 @@ class Reports:
 
     # Producers
 
-    def list_producers(self, topic: str | None = None) -> list[dict[str, Any]]:
+    def list_producers(self, topic: str | None = None) -> list[ProducerRow]:
         """The producers that are connected to a topic or wait for the topic; of all topics if None."""
         from storage.reports import producers
 
-        return producers.rows(self._connection, topic)
+        return producers.list_producers(self._connection, topic)
 
-    def ownership_history(self, topic: str, limit: int = 100) -> list[dict[str, Any]]:
+    def ownership_history(self, topic: str, limit: int = 100) -> list[OwnershipRow]:
         """The owners of a topic, the newest first."""
         from storage.reports import producers
 
-        return producers.history(self._connection, topic, limit)
+        return producers.ownership_history(self._connection, topic, limit)
 
-    def show_producers(self, topic: str) -> dict[str, Any]:
+    def show_producers(self, topic: str) -> TopicProducers:
         """Why a producer can or cannot connect to a topic: epoch, owner, publishers, queue, and the history."""
         from storage.reports import producers
 
-        return producers.show(self._connection, topic)
+        return producers.show_producers(self._connection, topic)
 
-    def show_session(self, session: str) -> dict[str, Any]:
+    def show_session(self, session: str) -> SessionRow:
         """The session of a token.
 
         Raises:
@@ -210,34 +223,34 @@ class Reports:
 
     # Tables
 
-    def list_tables(self) -> list[dict[str, Any]]:
+    def list_tables(self) -> list[TableRow]:
         """Counts of every table."""
         from storage.table import report as tables
 
-        return tables.table_rows(self._connection)
+        return tables.list_tables(self._connection)
 
-    def list_intents(self, table: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
+    def list_intents(self, table: str | None = None, limit: int | None = None) -> list[IntentRow]:
         """Write intents of one table, or of all: the keys held, and by which transaction."""
         from storage.table import report as tables
 
-        return tables.intents(self._connection, table, _limit(limit))
+        return tables.list_intents(self._connection, table, _limit(limit))
 
-    def list_conflicts(self, limit: int | None = None, table: str | None = None) -> list[dict[str, Any]]:
+    def list_conflicts(self, limit: int | None = None, table: str | None = None) -> list[ConflictRow]:
         """Recent conflicts between transactions over tables, the newest first: winner, loser, key."""
         from storage.table import conflict
 
         with self._connection.view() as view:
-            return conflict.rows(view, _limit(limit), table)
+            return conflict.list_conflicts(view, _limit(limit), table)
 
     # Transactions
 
     def list_transactions(
         self, *, ended: bool = False, topic: str | None = None, limit: int | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[TransactionRow]:
         """The open transactions, oldest first; with `ended` the ended transactions, newest first."""
         from storage.reports import transactions
 
-        return transactions.rows(self._engine, ended=ended, topic=topic, limit=_limit(limit))
+        return transactions.list_transactions(self._engine, ended=ended, topic=topic, limit=_limit(limit))
 
     def list_ended_transactions(
         self,
@@ -246,7 +259,7 @@ class Reports:
         reason: str | None = None,
         since_ms: int | None = None,
         limit: int | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> list[TransactionRow]:
         """Transactions that have ended, the one that ended last first.
 
         Args:
@@ -261,11 +274,11 @@ class Reports:
         from storage.values.txn_state import AbortReason
 
         code = named(AbortReason, reason, "reason")
-        return transactions.history(
+        return transactions.list_ended(
             self._engine, topic=topic, reason=code, since_ms=since_ms, limit=_limit(limit)
         )
 
-    def list_blocking_transactions(self, topic: str | None = None) -> list[dict[str, Any]]:
+    def list_blocking_transactions(self, topic: str | None = None) -> list[BlockingRow]:
         """The open transactions of a topic, or of all, in the order of their messages, with what ending each frees.
 
         Raises:
@@ -273,22 +286,22 @@ class Reports:
         """
         from storage.reports import timeline
 
-        return timeline.chains(self._connection, topic)
+        return timeline.list_blocking(self._connection, topic)
 
-    def list_slow_transactions(self, over: float = 60.0) -> list[dict[str, Any]]:
+    def list_slow_transactions(self, over: float = 60.0) -> list[AttentionRow]:
         """Transactions open for longer than `over` seconds, the oldest first, with what each holds back."""
         from storage.process.clock import nanoseconds
         from storage.reports import attention
 
-        return attention.slow(self._engine, nanoseconds(over, "an age") // 1_000_000)
+        return attention.list_slow(self._engine, nanoseconds(over, "an age") // 1_000_000)
 
-    def list_orphaned_transactions(self) -> list[dict[str, Any]]:
+    def list_orphaned_transactions(self) -> list[AttentionRow]:
         """Open transactions whose process is proven dead, with what each holds back."""
         from storage.reports import attention
 
-        return attention.orphans(self._engine)
+        return attention.list_orphans(self._engine)
 
-    def show_transaction(self, txn: Txn) -> dict[str, Any]:
+    def show_transaction(self, txn: Txn) -> TransactionDetails:
         """One transaction with its parts.
 
         Raises:
@@ -297,9 +310,9 @@ class Reports:
         from storage.client.transaction import txn_number
         from storage.reports import transactions
 
-        return transactions.show(self._engine, txn_number(txn))
+        return transactions.show_transaction(self._engine, txn_number(txn))
 
-    def explain_transaction(self, txn: Txn) -> dict[str, Any]:
+    def explain_transaction(self, txn: Txn) -> Explanation:
         """As `show_transaction`, with the evidence that its process lives, what the transaction blocks, and advice.
 
         Raises:
@@ -308,9 +321,9 @@ class Reports:
         from storage.client.transaction import txn_number
         from storage.reports import explain
 
-        return explain.run(self._engine, txn_number(txn))
+        return explain.explain_transaction(self._engine, txn_number(txn))
 
-    def wait_for_transaction(self, txn: Txn, timeout: float | None = None) -> dict[str, Any]:
+    def wait_for_transaction(self, txn: Txn, timeout: float | None = None) -> TransactionDetails:
         """Wait until a transaction has ended, and return the row of `show_transaction`.
 
         Raises:
@@ -319,17 +332,17 @@ class Reports:
         from storage.client.transaction import txn_number
         from storage.reports import transactions
 
-        return transactions.wait(self._engine, txn_number(txn), timeout)
+        return transactions.wait_for_transaction(self._engine, txn_number(txn), timeout)
 
     # The store
 
-    def store_overview(self) -> dict[str, Any]:
+    def store_overview(self) -> Overview:
         """The health of the store, from one view, with problems as `findings`."""
         from storage.reports import overview
 
-        return overview.run(self._engine)
+        return overview.store_overview(self._engine)
 
-    def store_report(self, topics: Sequence[str] | None = None) -> dict[str, Any]:
+    def store_report(self, topics: Sequence[str] | None = None) -> StoreReport:
         """The data of the report page, of the whole store or of some topics, from one view; no values, no keys.
 
         Raises:
@@ -337,39 +350,39 @@ class Reports:
         """
         from storage.reports import store_report
 
-        return store_report.run(self._engine, topics)
+        return store_report.store_report(self._engine, topics)
 
-    def store_info(self) -> dict[str, Any]:
+    def store_info(self) -> StoreInfo:
         """Format, identity, sizes and counts of the store."""
         from storage.reports import store_info
 
-        return store_info.info(self._connection)
+        return store_info.store_info(self._connection)
 
-    def list_locks(self) -> list[dict[str, Any]]:
+    def list_locks(self) -> list[LockRow]:
         """Processes that hold the writer gate, leases, or the store open."""
         from storage.reports import store_info
 
-        return store_info.locks(self._connection)
+        return store_info.list_locks(self._connection)
 
-    def list_readers(self) -> list[dict[str, Any]]:
+    def list_readers(self) -> list[ReaderRow]:
         """LMDB's reader table."""
         from storage.reports import store_info
 
-        return store_info.readers(self._connection)
+        return store_info.list_readers(self._connection)
 
-    def list_databases(self) -> list[dict[str, Any]]:
+    def list_databases(self) -> list[DatabaseRow]:
         """Entries and bytes of every database."""
         from storage.reports import store_info
 
-        return store_info.space(self._connection)
+        return store_info.list_databases(self._connection)
 
-    def list_audit_records(self, limit: int | None = None) -> list[dict[str, Any]]:
+    def list_audit_records(self, limit: int | None = None) -> list[AuditRecord]:
         """Changes by operators, the newest first."""
         from storage.reports import audit
 
-        return audit.rows(self._connection, _limit(limit))
+        return audit.list_records(self._connection, _limit(limit))
 
-    def show_audit_record(self, number: int) -> dict[str, Any]:
+    def show_audit_record(self, number: int) -> AuditRecord:
         """One audit record.
 
         Raises:
@@ -377,7 +390,7 @@ class Reports:
         """
         from storage.reports import audit
 
-        return audit.show(self._connection, number)
+        return audit.show_record(self._connection, number)
 
 
 def _limit(rows: int | None) -> int | None:

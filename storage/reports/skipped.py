@@ -1,12 +1,12 @@
-"""What a subscription with `--on-open skip` has passed over, counted, and which transaction holds how much of it back.
+"""Count the messages that a subscription with `--on-open skip` has skipped, by the transaction that holds them back.
 
-Counted from what dispatch notes of each transaction that it awaits
-(`storage/subscription/dispatch/skipped_txns.py`) and from the runs of their entries; the log is not read.
+The counts come from the record that dispatch keeps of each skipped transaction
+(`storage/subscription/dispatch/skipped_txns.py`) and from the runs of its entries; the log is not read.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from storage.disk.view import ReadView
 from storage.limits import HOLDERS_SHOWN
@@ -60,20 +60,33 @@ def _own(view: ReadView, subscription: Subscription, cursor: Cursor, each: Skipp
     return total
 
 
-def held_by(view: ReadView, subscription: Subscription, cursor: Cursor) -> list[dict[str, Any]]:
-    """What each open transaction holds back on a subscription: its own messages, and committed ones behind them.
+class HeldBack(NamedTuple):
+    """What an open transaction holds back on a subscription that skips.
 
-    The first of the topic; none where the subscription does not skip, and so is held back by the first alone.
+    Attributes:
+        uncommitted: messages of the transaction itself.
+        blocked: committed messages behind a message of the transaction with the same key.
+    """
+
+    txn_id: TxnID
+    uncommitted: int
+    blocked: int
+
+
+def held_back(view: ReadView, subscription: Subscription, cursor: Cursor) -> list[HeldBack]:
+    """The first open transactions of the topic, with what each holds back on a subscription.
+
+    Empty if the subscription blocks: then the first open transaction holds back everything.
     """
     if not subscription.skips:
         return []
-    rows = []
-    for txn, first in buffer.open_transactions(view, subscription.topic_id)[:HOLDERS_SHOWN]:
-        part = buffer.part_of(view, txn, subscription.topic_id)
+    topic_id, rows = subscription.topic_id, []
+    for txn, first in buffer.open_transactions(view, topic_id)[:HOLDERS_SHOWN]:
+        part = buffer.part_of(view, txn, topic_id)
         assert part is not None, "an open transaction of the index has a part"
         own = part.messages
         if first <= cursor.mark_delete:
-            own -= runs.messages_through(view, subscription.topic_id, txn, cursor.mark_delete)
-        mine = skipped_txns.find(view, subscription.subscription_id, txn)
-        rows.append({"txnId": str(TxnID(txn)), "uncommitted": own, "blocked": mine.blocked if mine else 0})
+            own -= runs.messages_through(view, topic_id, txn, cursor.mark_delete)
+        skipped = skipped_txns.find(view, subscription.subscription_id, txn)
+        rows.append(HeldBack(TxnID(txn), own, skipped.blocked if skipped else 0))
     return rows

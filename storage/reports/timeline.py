@@ -1,35 +1,136 @@
-"""The model of a topic's positions: ledgers, open transactions, maxReadPosition, cursors, and who waits for whom.
+"""The model of a topic's positions: ledgers, open transactions, maxReadPosition, cursors, and who blocks whom.
 
-`transactions blocked`, `explain` and `timeline`, and the report draw from this one model. It is plain data under the
-names of the JSON, from one view; nothing that is blocked is read for it (`storage/reports/chain.py`).
+`transactions blocked`, `explain` and `timeline`, and the report page draw from this one model. A model is made from
+one view, and no blocked message is read for it (`storage/reports/chain.py`).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
+from storage.json_form import Flat
+from storage.process.identity import ProcessIdentity
 from storage.process.locks import LockFile
-from storage.reports import stats
+from storage.reports import stats, stats_internal
 from storage.reports.chain import Chain, Link, oldest_blocked_ms
+from storage.reports.stats import Readable, SubscriptionStats
+from storage.reports.stats_internal import LedgerRow
 from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.topic import catalogue as topics, log, state as topic_head
 from storage.topic.catalogue import Topic
+from storage.topic.producers.errors import shown_epoch
 from storage.topic.state import TopicState
 from storage.txn import record as records, runs
 from storage.txn.buffer import TopicPart
 from storage.txn.liveness import GONE, owner_state
 from storage.txn.record import TransactionRecord
 from storage.values.position import Position
-from storage.values.timestamps import both
 from storage.values.txn_id import TxnID
 
 RUNS_SHOWN = 100
-"""Stretches of neighbouring entries that are listed of one transaction."""
+"""Ranges of neighbouring entries that are listed of one transaction."""
 
 
-def topic(connection: Connection, name: str) -> dict[str, Any]:
+class Holder(NamedTuple):
+    """An open transaction, its process, and its age."""
+
+    txn_id: TxnID
+    version: int
+    labels: dict[str, str]
+    owner: ProcessIdentity
+    owner_state: str
+    orphaned: bool
+    begin_at_ms: int
+    age_ms: int
+    idle_ms: int
+    deadline_in_ms: int
+    overdue: bool
+
+
+class Written(NamedTuple):
+    """The messages of a transaction on a topic, with their positions and producers."""
+
+    messages: int
+    bytes: int
+    first_position: Position
+    last_position: Position
+    positions: list[str]
+    producers: list[str]
+
+
+class IfEnded(NamedTuple):
+    """The effect of ending one transaction now: the new maxReadPosition, and the messages freed."""
+
+    max_read_position_before: Position
+    max_read_position_after: Position
+    frees: int
+    stays_blocked: int
+
+
+class Blocking(NamedTuple):
+    """An open transaction of a topic, in the order of first messages, with the messages it holds back.
+
+    Attributes:
+        place: 1 for the transaction that holds maxReadPosition.
+        unblocks: messages freed by subscription, once this transaction and all before it have ended.
+        frees_where_skipped: messages that subscriptions with on-open skip hold behind this transaction alone.
+    """
+
+    holder: Flat[Holder]
+    topic: str
+    name: str
+    place: int
+    written: Flat[Written]
+    holds_from: Position
+    holds_through: Position
+    frees: int
+    unblocks: dict[str, int]
+    frees_where_skipped: int
+    if_ended: IfEnded
+    blocked_next: TxnID | None
+
+
+class BlockingRow(NamedTuple):
+    """A blocking transaction of a list, with the blocked messages of its topic."""
+
+    blocking: Flat[Blocking]
+    as_of_at_ms: int
+    blocked_messages: int
+    oldest_blocked_at_ms: int | None
+
+
+class LedgerOnAxis(NamedTuple):
+    """A ledger, and the entries before it, so that a position is a point on an axis of entries."""
+
+    ledger: Flat[LedgerRow]
+    entries_before: int
+
+
+class Timeline(NamedTuple):
+    """One topic. Ledgers, open transactions and subscriptions are in order."""
+
+    topic: str
+    name: str
+    as_of_at_ms: int
+    first_position: Position | None
+    max_read_position: Position
+    last_confirmed_entry: Position
+    topic_epoch: int | None
+    msg_count: int
+    marker_count: int
+    ongoing_txn_count: int
+    aborted_txn_count: int
+    uncommitted_messages: int
+    aborted_messages: int
+    readable: Flat[Readable]
+    ledgers: list[LedgerOnAxis]
+    open_transactions: list[Blocking]
+    subscriptions: dict[str, SubscriptionStats]
+
+
+def topic_timeline(connection: Connection, name: str) -> Timeline:
     """The model of one topic.
 
     Raises:
@@ -39,21 +140,19 @@ def topic(connection: Connection, name: str) -> dict[str, Any]:
         return model(view, connection.environment.lock_file, topics.get(view, name))
 
 
-def every(connection: Connection) -> list[dict[str, Any]]:
+def topic_timelines(connection: Connection) -> list[Timeline]:
     """The models of all topics, from one view."""
     with connection.view() as view:
-        return every_in(view, connection.environment.lock_file)
+        return models(view, connection.environment.lock_file)
 
 
-def every_in(view: ReadView, locks: LockFile) -> list[dict[str, Any]]:
-    """The models of all topics, in a view."""
-    return [model(view, locks, each) for each in topics.every(view)]
+def models(view: ReadView, locks: LockFile) -> list[Timeline]:
+    """The models of all topics in a view."""
+    return [model(view, locks, topic) for topic in topics.every(view)]
 
 
-def chains(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
-    """The open transactions of one topic, or of all, in the order in which they hold it; from one view.
-
-    Each row carries what its topic has blocked, and since when: `blockedMessages`, `oldestBlockedAt` and `-Ms`.
+def list_blocking(connection: Connection, name: str | None = None) -> list[BlockingRow]:
+    """The open transactions of one topic, or of all topics, in order; from one view.
 
     Raises:
         TopicNotFound
@@ -61,133 +160,123 @@ def chains(connection: Connection, name: str | None = None) -> list[dict[str, An
     rows = []
     with connection.view() as view:
         locks, now_ms = connection.environment.lock_file, view.clock.wall_ms()
-        for found in [topics.get(view, name)] if name is not None else list(topics.every(view)):
-            head = topic_head.load(view, found.topic_id)
-            chain = Chain(view, found.topic_id, head)
-            shared = {**both("asOf", now_ms), **_blocked(view, found, head, chain)}
-            rows += [{**each, **shared} for each in transactions(view, locks, found, head, chain)]
+        for topic in [topics.get(view, name)] if name is not None else topics.every(view):
+            head = topic_head.load(view, topic.topic_id)
+            chain = Chain(view, topic.topic_id, head)
+            blocked = sum(link.frees for link in chain.links)
+            oldest = oldest_blocked_ms(view, topic.topic_id, head) if blocked else None
+            rows += [
+                BlockingRow(blocking, now_ms, blocked, oldest)
+                for blocking in blocking_in(view, locks, topic, chain)
+            ]
     return rows
 
 
-def _blocked(view: ReadView, found: Topic, head: TopicState, chain: Chain) -> dict[str, Any]:
-    """How many committed messages wait behind open transactions, and since when the first of them does."""
-    blocked = sum(link.frees for link in chain.links)
-    oldest = oldest_blocked_ms(view, found.topic_id, head) if blocked else None
-    return {"blockedMessages": blocked, **both("oldestBlocked", oldest)}
-
-
-def model(view: ReadView, locks: LockFile, found: Topic) -> dict[str, Any]:
-    """One topic as a view shows it.
-
-    `ledgers`, `openTransactions` and `subscriptions` are in order; `blockedMessages` is what the open transactions
-    free in all. Ledgers carry `entriesBefore`, so that a position is a place on an axis of entries.
-    """
-    head = topic_head.load(view, found.topic_id)
-    chain = Chain(view, found.topic_id, head)
-    first = log.first_entry(view, found.topic_id)
-    return {
-        "topic": found.full_name, "name": found.name, **both("asOf", view.clock.wall_ms()),
-        "firstPosition": str(first.position) if first else None,
-        "maxReadPosition": str(head.max_read_position), "lastConfirmedEntry": str(head.last_confirmed_position),
-        "topicEpoch": head.epoch if head.epoch >= 0 else None,
-        "msgCount": head.messages - head.messages_trimmed, "markerCount": head.markers,
-        "ongoingTxnCount": head.open_txns, "abortedTxnCount": head.aborted_txns,
-        "uncommittedMessages": head.uncommitted, "abortedMessages": head.aborted_messages,
-        **stats.readable(view, found, head),
-        "ledgers": _ledgers(view, found, head),
-        "openTransactions": transactions(view, locks, found, head, chain),
-        "subscriptions": {
-            each.name: stats.subscription_row(view, locks, found, head, each)
-            for each in subscriptions.every(view, found.topic_id)
+def model(view: ReadView, locks: LockFile, topic: Topic) -> Timeline:
+    """One topic in a view; `blocked_messages` is the number that its open transactions free together."""
+    head, topic_id = topic_head.load(view, topic.topic_id), topic.topic_id
+    chain, first = Chain(view, topic_id, head), log.first_entry(view, topic_id)
+    return Timeline(
+        topic=topic.full_name, name=topic.name, as_of_at_ms=view.clock.wall_ms(),
+        first_position=first.position if first else None,
+        max_read_position=head.max_read_position, last_confirmed_entry=head.last_confirmed_position,
+        topic_epoch=shown_epoch(head.epoch),
+        msg_count=head.messages - head.messages_trimmed, marker_count=head.markers,
+        ongoing_txn_count=head.open_txns, aborted_txn_count=head.aborted_txns,
+        uncommitted_messages=head.uncommitted, aborted_messages=head.aborted_messages,
+        readable=stats.readable(view, topic, head),
+        ledgers=_ledgers(view, topic, head),
+        open_transactions=blocking_in(view, locks, topic, chain),
+        subscriptions={
+            subscription.name: stats.subscription_of(view, locks, head, subscription)
+            for subscription in subscriptions.every(view, topic_id)
         },
-    }  # fmt: skip
+    )  # fmt: skip
 
 
-def _ledgers(view: ReadView, found: Topic, head: TopicState) -> list[dict[str, Any]]:
+def _ledgers(view: ReadView, topic: Topic, head: TopicState) -> list[LedgerOnAxis]:
     rows, before = [], 0
-    for each in log.ledgers(view, found.topic_id, head):
-        rows.append({**stats.ledger_row(each), "entriesBefore": before})
-        before += each.entries
+    for ledger in log.ledgers(view, topic.topic_id, head):
+        rows.append(LedgerOnAxis(stats_internal.ledger_row(ledger), before))
+        before += ledger.entries
     return rows
 
 
-def transactions(
-    view: ReadView, locks: LockFile, found: Topic, head: TopicState, chain: Chain, only: int | None = None
-) -> list[dict[str, Any]]:
-    """The open transactions of a topic, the one that holds maxReadPosition first; who they are, and what they hold.
+def blocking_in(
+    view: ReadView, locks: LockFile, topic: Topic, chain: Chain, only: int | None = None
+) -> list[Blocking]:
+    """The open transactions of a topic, the one that holds maxReadPosition first.
 
     Args:
-        only: the row of this one alone.
+        only: return the row of this transaction alone.
     """
-    there = list(subscriptions.every(view, found.topic_id))
-    skipping = [each.name for each in there if each.skips]
-    waiting = {each.name: chain.unblocks(each, cursors.load(view, each.subscription_id)) for each in there}
-    total = sum(link.frees for link in chain.links)
+    attached = list(subscriptions.every(view, topic.topic_id))
+    skipping = [subscription.name for subscription in attached if subscription.skips]
+    waiting = {
+        subscription.name: chain.unblocks(subscription, cursors.load(view, subscription.subscription_id))
+        for subscription in attached
+    }
     rows = []
     for index, link in enumerate(chain.links):
         if only not in (None, link.txn):
             continue
         following = chain.links[index + 1 : index + 2]
-        rows.append({
-            **holder(view, locks, records.get(view, link.txn)),
-            "topic": found.full_name, "name": found.name, "place": index + 1,
-            **_entries(view, found, link),
-            "holdsFrom": str(link.first), "holdsThrough": str(link.through), "frees": link.frees,
-            "unblocks": {name: counts[index] for name, counts in waiting.items()},
-            "freesWhereSkipped": sum(waiting[name][index] for name in skipping),
-            "ifEnded": _if_ended(view, head, chain, index, total),
-            "blockedNext": str(TxnID(following[0].txn)) if following else None,
-        })  # fmt: skip
+        rows.append(Blocking(
+            holder=holder(view, locks, records.get(view, link.txn)),
+            topic=topic.full_name, name=topic.name, place=index + 1,
+            written=_written(view, topic, link),
+            holds_from=link.first, holds_through=link.through, frees=link.frees,
+            unblocks={name: counts[index] for name, counts in waiting.items()},
+            frees_where_skipped=sum(waiting[name][index] for name in skipping),
+            if_ended=_if_ended(view, chain, index),
+            blocked_next=TxnID(following[0].txn) if following else None,
+        ))  # fmt: skip
     return rows
 
 
-def _entries(view: ReadView, found: Topic, link: Link) -> dict[str, Any]:
-    """What it wrote to the topic, and where that is."""
+def _written(view: ReadView, topic: Topic, link: Link) -> Written:
     part = link.part
-    where = runs.ranges(view, found.topic_id, link.txn, RUNS_SHOWN)
-    return {
-        "messages": part.messages, "bytes": part.bytes,
-        "firstPosition": str(link.first), "lastPosition": str(Position(*part.last)),
-        "positions": [f"{a}" if a == b else f"{a}..{b}" for a, b in where],
-        "producers": producers_of(view, found.topic_id, part),
-    }  # fmt: skip
+    ranges = runs.ranges(view, topic.topic_id, link.txn, RUNS_SHOWN)
+    return Written(
+        part.messages, part.bytes, link.first, Position(*part.last),
+        [f"{a}" if a == b else f"{a}..{b}" for a, b in ranges],
+        producers_of(view, topic.topic_id, part),
+    )  # fmt: skip
 
 
 def producers_of(view: ReadView, topic_id: int, part: TopicPart) -> list[str]:
-    """The producers of a transaction's messages on a topic: those whose sequence ids it keeps, and of its two ends."""
+    """The producers of a transaction's messages on a topic: those with sequence ids, and of the two ends."""
     names = {name for name, _, _ in part.sequences}
-    for at in (part.first, part.last):
-        entry = log.read(view, topic_id, at)
+    for position in (part.first, part.last):
+        entry = log.read(view, topic_id, position)
         assert entry is not None, "an open transaction's messages are not trimmed"
         names.add(entry.producer_name)
     return sorted(names)
 
 
-def _if_ended(view: ReadView, head: TopicState, chain: Chain, index: int, total: int) -> dict[str, Any]:
-    """Where maxReadPosition goes, and how many messages that frees, if this one ended now and no other did.
+def _if_ended(view: ReadView, chain: Chain, index: int) -> IfEnded:
+    """The effect of ending this transaction and no other.
 
-    If another comes before it, nothing moves. If it is the only one, its own marker becomes the end of the topic.
+    Behind another transaction nothing moves. For the only one, its own marker becomes the end of the topic.
     """
-    now, links = head.max_read_position, chain.links
+    links, head = chain.links, chain.head
+    now, total = head.max_read_position, sum(link.frees for link in links)
     if index:
         after, frees = now, 0
     elif len(links) > 1:
         after, frees = links[0].through, links[0].frees
     else:
         after, frees = log.next_position(head, view.clock.wall_ms()), links[0].frees
-    return {
-        "maxReadPositionBefore": str(now), "maxReadPositionAfter": str(after), "frees": frees,
-        "staysBlocked": total - frees,
-    }  # fmt: skip
+    return IfEnded(now, after, frees, total - frees)
 
 
-def holder(view: ReadView, locks: LockFile, record: TransactionRecord) -> dict[str, Any]:
-    """Who has an open transaction, whether that process lives, and since when."""
+def holder(view: ReadView, locks: LockFile, record: TransactionRecord) -> Holder:
+    """An open transaction with the state of its process."""
     state, now_ms = owner_state(view, locks, record), view.clock.wall_ms()
-    return {
-        "txnId": str(record.id), "version": record.version, "labels": record.labels,
-        "owner": str(record.owner), "ownerState": state, "orphaned": state in GONE,
-        **both("begin", record.begun_ms), "ageMs": max(0, now_ms - record.begun_ms),
-        "idleMs": record.idle_ms(view.now_ns),
-        "deadlineInMs": record.left_ms(view.now_ns), "overdue": record.is_overdue(view.now_ns),
-    }  # fmt: skip
+    return Holder(
+        txn_id=record.id, version=record.version, labels=record.labels,
+        owner=record.owner, owner_state=state, orphaned=state in GONE,
+        begin_at_ms=record.begun_ms, age_ms=max(0, now_ms - record.begun_ms),
+        idle_ms=record.idle_ms(view.now_ns),
+        deadline_in_ms=record.left_ms(view.now_ns), overdue=record.is_overdue(view.now_ns),
+    )  # fmt: skip

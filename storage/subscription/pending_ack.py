@@ -7,8 +7,6 @@ one transaction, and acknowledging an acknowledged or pending message in a trans
 
 from __future__ import annotations
 
-from typing import Any
-
 from storage.disk.codec import key1, key2, key3, key4, pack, part_key, unpack
 from storage.disk.schema import PART_SUBSCRIPTION, PENDING, SUBSCRIPTIONS, TXN_PARTS, TXN_PENDING
 from storage.disk.view import ReadView, WriteBatch
@@ -20,6 +18,7 @@ from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
 from storage.topic import log
+from storage.txn.participant import SubscriptionEffect, SubscriptionWork
 from storage.values.position import MessageId, Position
 from storage.values.txn_id import TxnID
 
@@ -129,7 +128,7 @@ def holders_through(opened: OpenSubscription[ReadView], through: MessageId) -> l
 
 def conflict(subscription: Subscription, what: str, why: str, txn: int | None = None) -> TransactionConflict:
     """The error for a message that cannot be acknowledged now."""
-    details: dict[str, Any] = {"subscription": subscription.name}
+    details: dict[str, str] = {"subscription": subscription.name}
     hint = "It needs no acknowledgement any more."
     if txn is not None:
         details["transaction"] = str(TxnID(txn))
@@ -282,7 +281,7 @@ class PendingAcks:
 
     def decide(
         self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
-    ) -> dict[str, Any]:
+    ) -> SubscriptionEffect:
         """Apply all acknowledgements of the transaction, or release all."""
         pending = SubscriptionPart.decode(part)
         opened = OpenSubscription(batch, _find_subscription(batch, pending.topic_id, object_id))
@@ -292,13 +291,10 @@ class PendingAcks:
         else:
             self._release(opened, txn, pending)
         opened.acks.advance()
-        return {
-            "kind": "subscription", "topicId": pending.topic_id, "subscription": opened.subscription.name,
-            "messages": pending.messages,
-            "cumulative": str(pending.cumulative.position) if pending.cumulative else None,
-            "markDeletePositionBefore": str(before),
-            "markDeletePositionAfter": str(opened.cursor.mark_delete),
-        }  # fmt: skip
+        return SubscriptionEffect(
+            pending.topic_id, opened.subscription.name, pending.messages,
+            pending.cumulative.position if pending.cumulative else None, before, opened.cursor.mark_delete,
+        )  # fmt: skip
 
     def _apply(self, opened: OpenSubscription[WriteBatch], txn: int, pending: SubscriptionPart) -> None:
         batch, subscription_id = opened.view, opened.subscription_id
@@ -353,19 +349,17 @@ class PendingAcks:
                 delivery.give(DeliveryPart(cut.messages, NOBODY, cut.times, due_ns, recalled=True))
             opened.deliveries.put(delivery)
 
-    def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> dict[str, Any]:
+    def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> SubscriptionWork:
         """Subscription, and the pending messages."""
         pending = SubscriptionPart.decode(part)
         try:
             name = _find_subscription(view, pending.topic_id, object_id).name
         except AssertionError:
             name = f"(deleted, {object_id})"
-        return {
-            "kind": "subscription", "topicId": pending.topic_id, "subscription": name, "messages": pending.messages,
-            "cumulative": str(pending.cumulative.position) if pending.cumulative else None,
-            "positions": [str(at) for at, _ in _pending_of(view, txn, object_id)[:100]]
-            if view.has(SUBSCRIPTIONS, key1(pending.topic_id) + name.encode()) else [],
-        }  # fmt: skip
+        is_there = view.has(SUBSCRIPTIONS, key1(pending.topic_id) + name.encode())
+        positions = [at for at, _ in _pending_of(view, txn, object_id)[:100]] if is_there else []
+        cumulative = pending.cumulative.position if pending.cumulative else None
+        return SubscriptionWork(pending.topic_id, name, pending.messages, cumulative, positions)
 
 
 def acknowledge_cumulative(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from storage.disk.codec import key1, pack, unpack
 from storage.disk.schema import CONFLICTS
@@ -10,7 +10,6 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import LostConflict, RequestTooOld, WriteTooOld
 from storage.limits import CONFLICTS_MAX
 from storage.txn.record import TransactionRecord
-from storage.values.timestamps import both
 from storage.values.txn_id import TxnID
 
 PUSH, HELD, READ, VERSION, TOO_OLD = "push", "held", "read", "version", "too-old"
@@ -59,33 +58,53 @@ def note(batch: WriteBatch, loser: TransactionRecord, conflict: DoomCause) -> No
         batch.delete(CONFLICTS, key1(superblock.last_conflict - CONFLICTS_MAX))
 
 
-def rows(view: ReadView, limit: int | None = None, table: str | None = None) -> list[dict[str, Any]]:
+class ConflictRow(NamedTuple):
+    """A recorded conflict: the winner where known, and the loser."""
+
+    number: int
+    happened_at_ms: int
+    kind: str
+    table: str | None
+    key: bytes | None
+    winner: TxnID | None
+    winner_version_ns: int | None
+    loser: TxnID
+    loser_version_ns: int
+
+
+class Doom(NamedTuple):
+    """The conflict that a transaction lost."""
+
+    kind: str
+    winner: TxnID | None
+    winner_version_ns: int | None
+    table: str | None
+    key: bytes | None
+
+
+def list_conflicts(view: ReadView, limit: int | None = None, table: str | None = None) -> list[ConflictRow]:
     """Recent conflicts, the newest first."""
-    described_ones: list[dict[str, Any]] = []
+    rows: list[ConflictRow] = []
     for key, payload in view.scan_back(CONFLICTS, b"", key1(view.superblock.last_conflict + 1)):
         at_ms, kind, winner, winner_version, name, table_key, loser, loser_version = unpack(payload)[:8]
         if table not in (None, name):
             continue
-        if limit is not None and len(described_ones) >= limit:
+        if limit is not None and len(rows) >= limit:
             break
-        described_ones.append({
-            "number": int.from_bytes(key, "big"), **both("happened", at_ms), "kind": kind, "table": name or None,
-            "key": table_key or None, "winner": str(TxnID(winner)) if winner else None,
-            "winnerVersion": str(winner_version) if winner_version else None,
-            "loser": str(TxnID(loser)), "loserVersion": str(loser_version),
-        })  # fmt: skip
-    return described_ones
+        rows.append(ConflictRow(
+            number=int.from_bytes(key, "big"), happened_at_ms=at_ms, kind=kind, table=name or None,
+            key=table_key or None, winner=TxnID(winner) if winner else None,
+            winner_version_ns=winner_version or None, loser=TxnID(loser), loser_version_ns=loser_version,
+        ))  # fmt: skip
+    return rows
 
 
-def described(record: TransactionRecord) -> dict[str, Any] | None:
-    """Describe the conflict that doomed a transaction, for reports."""
+def doom_of(record: TransactionRecord) -> Doom | None:
+    """The conflict that a transaction lost, or None."""
     if not record.conflict:
         return None
     kind, winner, version, table, key = record.conflict
-    return {
-        "kind": kind, "winner": str(TxnID(winner)) if winner else None,
-        "winnerVersion": str(version) if version else None, "table": table or None, "key": key or None,
-    }  # fmt: skip
+    return Doom(kind, TxnID(winner) if winner else None, version or None, table or None, key or None)
 
 
 def _details(record: TransactionRecord, conflict: DoomCause) -> dict[str, Any]:

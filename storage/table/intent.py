@@ -8,7 +8,6 @@ that meet them, and by gc.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from storage.disk.codec import key1, key2, pack, part_key, unpack
 from storage.disk.schema import PART_TABLE, ROWS, TXN_KEYS, TXN_PARTS, VERSIONS
@@ -17,6 +16,7 @@ from storage.errors import TxnctlError
 from storage.limits import FINALIZE_INLINE_MAX, WRITE_BYTES_TARGET
 from storage.table import row as rows, state as states
 from storage.table.visibility import Row, Version
+from storage.txn.participant import TableEffect, TableWorkDone
 
 _NOWHERE = Row(None, None)
 
@@ -158,7 +158,7 @@ class TableIntents:
 
     def decide(
         self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
-    ) -> dict[str, Any]:
+    ) -> TableEffect:
         """Finalise the intents if they are few. Readers resolve the rest by the transaction's record."""
         count = int(unpack(part)[0])
         is_few = count <= FINALIZE_INLINE_MAX
@@ -168,12 +168,11 @@ class TableIntents:
             batch.put(TXN_PARTS, part_key(txn, PART_TABLE, object_id), pack([count, firsts]))
             keys = keys_of(batch, txn, object_id, FINALIZE_INLINE_MAX)
             is_few = finalize_keys(batch, txn, object_id, committed, keys) == len(keys)
-        return {"kind": "table", "tableId": object_id, "intents": count, "finalized": is_few}
+        return TableEffect(object_id, count, is_few)
 
-    def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> dict[str, Any]:
+    def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TableWorkDone:
         """Table, number of keys, and the keys that are not finalised."""
         left, fields = keys_of(view, txn, object_id, KEYS_SHOWN_MAX), unpack(part)
-        return {
-            "kind": "table", "tableId": object_id, "keys": int(fields[0]),
-            "keyList": left or [bytes(key) for key in fields[1]], "finalized": not left,
-        }  # fmt: skip
+        return TableWorkDone(
+            object_id, int(fields[0]), left or [bytes(key) for key in fields[1]], finalized=not left
+        )

@@ -168,8 +168,8 @@ class Sweep:
 
     # Forecast
 
-    def forecast(self, view: ReadView) -> dict[str, int]:
-        """Count the effects of finalising and of this pass on the rows of one view, by their names in reports."""
+    def forecast(self, view: ReadView) -> tuple[int, int, int]:
+        """Count the intents, versions and tombstones that finalising and this sweep would remove from one view."""
         gone = {key[:8] for key in view.keys(TABLE_PURGES)}
         versions = sum(goes for key, goes in self._superseded(view, b"") if key[:8] not in gone)
         intents = tombstones = 0
@@ -180,7 +180,7 @@ class Sweep:
             finalized, superseded, deletion = self._forecast_row(rows.decode(key, payload), look_up)
             intents, versions = intents + finalized, versions + superseded
             tombstones += deletion
-        return {"intentsFinalized": intents, "versionsRemoved": versions, "tombstonesRemoved": tombstones}
+        return intents, versions, tombstones
 
     def _forecast_row(self, row: Row, look_up: StateOf) -> tuple[bool, bool, bool]:
         """Whether the intent is finalised, whether the version superseded by this goes, whether the row goes.

@@ -7,6 +7,7 @@ reader of a range loads only the segments that its range touches. Every segment 
 from __future__ import annotations
 
 from struct import Struct, unpack
+from typing import NamedTuple
 
 from storage.disk.codec import corrupt, key1, key2
 from storage.disk.schema import ABORTED
@@ -96,22 +97,26 @@ class AbortedSet:
             self._rows_of_open = (segment, bounds[4])
 
 
-def segments(view: ReadView, topic_id: int) -> list[dict[str, int | str]]:
-    """Describe the segments of a topic for reports: range, transactions, messages, bytes."""
-    described: list[dict[str, int | str]] = []
+class AbortedSegment(NamedTuple):
+    """A segment of the aborted set: range of positions, transactions, messages, bytes."""
+
+    segment: int
+    first_position: Position
+    last_position: Position
+    transactions: int
+    messages: int
+    bytes: int
+
+
+def segments(view: ReadView, topic_id: int) -> list[AbortedSegment]:
+    """The segments of a topic for reports."""
+    rows = []
     for key, payload in view.scan(ABORTED, key1(topic_id)):
         bounds = _RANGE.unpack_from(payload)
-        described.append(
-            {
-                "segment": int.from_bytes(key[8:], "big"),
-                "firstPosition": f"{bounds[0]}:{bounds[1]}",
-                "lastPosition": f"{bounds[2]}:{bounds[3]}",
-                "transactions": bounds[4],
-                "messages": bounds[5],
-                "bytes": len(payload),
-            }
-        )
-    return described
+        first, last = Position(bounds[0], bounds[1]), Position(bounds[2], bounds[3])
+        number = int.from_bytes(key[8:], "big")
+        rows.append(AbortedSegment(number, first, last, bounds[4], bounds[5], len(payload)))
+    return rows
 
 
 def rows(view: ReadView, topic_id: int) -> list[Row]:

@@ -18,6 +18,7 @@ from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES
 from storage.topic.open_topic import OpenTopic
 from storage.topic.sequence_ids import SequenceIds
 from storage.txn import aborted, runs
+from storage.txn.participant import TopicEffect, TopicWork
 from storage.values.position import Position, as_position
 from storage.values.txn_id import TxnID
 
@@ -173,7 +174,7 @@ class TransactionBuffer:
 
     def decide(
         self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
-    ) -> dict[str, Any]:
+    ) -> TopicEffect:
         """Write the marker, move maxReadPosition, note an abort in the aborted set, settle sequence ids."""
         topic, written = OpenTopic(batch, object_id), TopicPart.decode(part)
         state, before = topic.state, topic.state.max_read
@@ -190,17 +191,13 @@ class TransactionBuffer:
         assert state.max_read >= before, "maxReadPosition never moves backwards"
         for producer, first, last in written.sequences:
             SequenceIds(batch, object_id, producer).settle(first, last, txn, committed)
-        return {
-            "kind": "topic", "topicId": object_id, "messages": written.messages,
-            "firstPosition": str(written.first), "lastPosition": str(written.last),
-            "maxReadPositionBefore": str(before), "maxReadPositionAfter": str(state.max_read),
-        }  # fmt: skip
+        return TopicEffect(object_id, written.messages, written.first, written.last, before, state.max_read)
 
-    def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> dict[str, Any]:
+    def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TopicWork:
         """Topic, messages, and positions."""
         written = TopicPart.decode(part)
-        return {
-            "kind": "topic", "topicId": object_id, "messages": written.messages, "bytes": written.bytes,
-            "firstPosition": str(written.first), "lastPosition": str(written.last),
-            "positions": [f"{a}" if a == b else f"{a}..{b}" for a, b in runs.ranges(view, object_id, txn, 100)],
-        }  # fmt: skip
+        ranges = runs.ranges(view, object_id, txn, 100)
+        return TopicWork(
+            object_id, written.messages, written.bytes, written.first, written.last,
+            [f"{a}" if a == b else f"{a}..{b}" for a, b in ranges],
+        )  # fmt: skip

@@ -8,7 +8,7 @@ never hit the next one. The coordinator knows topics, subscriptions and tables a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from storage import audit_trail, faults
 from storage.disk.codec import key1, key2
@@ -30,7 +30,7 @@ from storage.txn.record import TransactionRecord
 from storage.values.txn_state import STATE_CODES, AbortReason, TransactionState, Verdict, judge_end
 
 if TYPE_CHECKING:
-    from storage.txn.participant import Participant
+    from storage.txn.participant import Effect, PartDone, Participant
 
 _EXPIRIES = (AbortReason.TIMED_OUT, AbortReason.OWNER_DEAD)
 _OPEN = STATE_CODES.index(TransactionState.OPEN)
@@ -45,7 +45,7 @@ class Ended:
 
     __slots__ = ("already", "effects", "record")
 
-    def __init__(self, record: TransactionRecord, effects: list[dict[str, Any]], already: bool) -> None:
+    def __init__(self, record: TransactionRecord, effects: list[Effect], already: bool) -> None:
         self.record = record
         self.effects = effects
         self.already = already
@@ -67,6 +67,15 @@ class _Decision:
         self.by = process
         self.reason = reason
         self.text = text
+
+
+class Expired(NamedTuple):
+    """An expired transaction, as the audit trail stores it."""
+
+    owner: ProcessIdentity
+    labels: dict[str, str]
+    messages_discarded: int
+    acknowledgements_released: int
 
 
 class Coordinator:
@@ -245,7 +254,7 @@ class Coordinator:
         faults.reach("txn.before_record")
         return Ended(record, effects, already=False)
 
-    def parts(self, view: ReadView, txn_id: int) -> list[dict[str, Any]]:
+    def parts(self, view: ReadView, txn_id: int) -> list[PartDone]:
         """Describe everything that a transaction touched, for reports."""
         return [
             self._participant(key[8]).describe(view, txn_id, int.from_bytes(key[9:17], "big"), part)
@@ -255,10 +264,7 @@ class Coordinator:
 
 def _note_expiry(batch: WriteBatch, record: TransactionRecord, process: ProcessIdentity) -> None:
     """Record an abort that no user asked for: finder, owner, and the work that was dropped."""
-    effects = {
-        "owner": str(record.owner), "labels": record.labels, "messagesDiscarded": record.messages,
-        "acknowledgementsReleased": record.acknowledgements,
-    }  # fmt: skip
+    effects = Expired(record.owner, record.labels, record.messages, record.acknowledgements)
     audit_trail.record(
         batch,
         process,

@@ -132,8 +132,8 @@ class TopicCheck:
         if sums != (state.aborted_txns, state.aborted_messages):
             self._report(23, name, f"counts {state.aborted_txns} aborted transactions; the set has {sums[0]}")
         for segment in aborted.segments(self._view, self._topic.topic_id):
-            if segment["transactions"] == 0:
-                self._report(23, name, f"segment {segment['segment']} of the aborted set is empty")
+            if segment.transactions == 0:
+                self._report(23, name, f"segment {segment.segment} of the aborted set is empty")
 
     def _check_parts(self) -> None:
         """The part of each transaction on the topic, and its runs, agree with the log."""

@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,15 +43,16 @@ def environment(directory: Path) -> dict[str, str]:
     }
 
 
-def page_with_examples() -> list[Path]:
-    return [
-        page
-        for page in PAGES
-        if page.name not in ("CLI.md", "CONTRIBUTING.md", "BENCHMARKS.md") and blocks(page)
-    ]
+def pages_with_examples() -> Iterator[Any]:
+    for page in PAGES:
+        text = "".join(text for _, text in blocks(page))
+        if page.name in ("CLI.md", "CONTRIBUTING.md", "BENCHMARKS.md") or not text:
+            continue
+        starts_jvm = "pyspark" in text or "txnctl pipeline" in text
+        yield pytest.param(page, marks=pytest.mark.needs_program("java") if starts_jvm else (), id=page.name)
 
 
-@pytest.mark.parametrize("page", page_with_examples(), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", list(pages_with_examples()))
 def test_every_block_of_a_page_runs_in_order(page: Path, tmp_path: Path) -> None:
     """A reader who types a page's examples one after the other meets no error."""
     given = environment(tmp_path)

@@ -16,6 +16,7 @@ import pytest
 from storage import Store
 from storage.errors import AlreadyExists, StoreNotFound, TxnctlError
 from tests.processes.child import PATIENCE_S, ROOT, Child
+from tests.row_json import row_json
 from txnctl.demo.generator import generate
 
 EXAMPLE = str(ROOT / "examples" / "settlement")
@@ -113,7 +114,7 @@ def test_two_workers_that_are_killed_settle_everything_once(start: Start, path: 
         assert sorted(bookings(store, len(data))) == sorted(
             (str(line.account_id), line.trans_id, line.balance) for line in data
         )
-        stats = store.reports.subscription_stats("requests", "settlement")
+        stats = row_json(store.reports.subscription_stats("requests", "settlement"))
         assert (stats["msgBacklog"], stats["pending"]) == (0, 0)
 
 
@@ -141,7 +142,7 @@ def test_a_worker_that_loses_a_conflict_wins_it_with_a_higher_priority(start: St
     start(WORKER, path)
     assert bookings(bank, 2) == [("1", 1, 500), ("1", 2, 400)]
     assert balances(bank) == {"1": 400, "bank:AB": 100}
-    second, first = bank.reports.list_conflicts()
+    second, first = row_json(bank.reports.list_conflicts())
     assert (first["kind"], first["winner"], first["key"]) == ("held", str(rival), b"bank:AB")
     assert (second["kind"], second["loser"], second["key"]) == ("push", str(rival), b"bank:AB")
 

@@ -18,6 +18,7 @@ from storage.subscription import message_set
 from storage.table import row as rows
 from storage.table.visibility import Row, Version
 from storage.topic import entry as entries
+from tests.row_json import row_json
 
 HERE = Path(__file__).parent
 
@@ -98,15 +99,15 @@ def test_this_release_reads_the_store_of_the_first_one(tmp_path: Path) -> None:
         assert [m.value for m in everything][4:] == [b"committed", b"aborted", b"open"]
         keyed = store.reader("orders").read_batch(2)[1]
         assert (keyed.key, keyed.properties, keyed.event_time, keyed.sequence_id) == (b"k", {"p": "q"}, 5, 8)
-        stats = store.reports.topic_stats("orders")
+        stats = row_json(store.reports.topic_stats("orders"))
         assert (stats["maxReadPosition"], stats["ongoingTxnCount"], stats["abortedTxnCount"]) == ("1:3", 1, 1)
-        (second,) = store.reports.list_producers("accounts")
+        (second,) = row_json(store.reports.list_producers("accounts"))
         assert (second["producerName"], second["epoch"], second["leaseMs"]) == ("second", 1, 3_600_000)
-        assert [row["producerName"] for row in store.reports.ownership_history("accounts")] == [
+        assert [row["producerName"] for row in row_json(store.reports.ownership_history("accounts"))] == [
             "second",
             "first",
         ]
-        (left,) = store.reports.list_producers("left")
+        (left,) = row_json(store.reports.list_producers("left"))
         assert (left["producerName"], left["accessMode"], left["epoch"]) == ("dead", "WaitForExclusive", 0)
         assert left["state"] == "rebooted"
         e, d = stats["subscriptions"]["E"], stats["subscriptions"]["D"]
@@ -117,7 +118,7 @@ def test_this_release_reads_the_store_of_the_first_one(tmp_path: Path) -> None:
 def test_the_store_of_the_first_release_can_be_written(tmp_path: Path) -> None:
     """Its open transaction ends, and what was pending in it is acknowledged."""
     with opened(tmp_path) as store:
-        row = next(each for each in store.reports.list_transactions() if each["labels"])
+        row = next(each for each in row_json(store.reports.list_transactions()) if each["labels"])
         assert row["labels"] == {"job": "x"}
         store.commit_transaction(row["txnId"])
         assert [m.value for m in store.reader("orders")][-1] == b"open"
@@ -131,7 +132,7 @@ def test_the_store_of_the_first_release_can_be_written(tmp_path: Path) -> None:
 def test_what_the_first_release_passed_over_is_delivered(tmp_path: Path) -> None:
     """A subscription that skips what is open holds a message for its key, and has it when the transaction ends."""
     with opened(tmp_path) as store:
-        mine = store.reports.subscription_stats("parcels", "K")
+        mine = row_json(store.reports.subscription_stats("parcels", "K"))
         (holder,) = mine["heldBy"]
         assert (mine["onOpen"], mine["blocked"], mine["visible"], holder["blocked"]) == ("skip", 1, 0, 1)
         store.commit_transaction(holder["txnId"])
@@ -146,12 +147,12 @@ def test_the_table_of_the_first_release_is_read(tmp_path: Path) -> None:
         assert store.tables() == ["accounts"]
         accounts = store.table("accounts")
         assert [(row.key, row.value) for row in accounts.scan()] == [(b"B1", b"90")]
-        assert [each["value"] for each in accounts.versions(b"B1")] == [b"90", b"100"]
-        assert [each["deleted"] for each in accounts.versions(b"B2")] == [True]
-        ((key, state),) = [(each["key"], each["state"]) for each in accounts.intents()]
+        assert [each["value"] for each in row_json(accounts.versions(b"B1"))] == [b"90", b"100"]
+        assert [each["deleted"] for each in row_json(accounts.versions(b"B2"))] == [True]
+        ((key, state),) = [(each["key"], each["state"]) for each in row_json(accounts.intents())]
         assert (key, state) == (b"B3", "OPEN")
         ((kind, winner, loser),) = [
-            (each["kind"], each["winner"], each["loser"]) for each in store.reports.list_conflicts()
+            (each["kind"], each["winner"], each["loser"]) for each in row_json(store.reports.list_conflicts())
         ]
         assert (kind, winner, loser) == ("push", "0:7", "0:8")
 

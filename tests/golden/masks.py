@@ -42,6 +42,7 @@ READERS = {"readers", "readersInUse"}
 
 SENTENCE = "(a sentence)"
 
+_USED_BYTES = re.compile(r"(?<=txnctl_used_bytes )\d+")
 _PROCESS = re.compile(r"(?<=process )\d+")
 
 
@@ -59,7 +60,7 @@ class Mask:
 
     def text(self, text: str) -> str:
         """The text without this run's directory and pids."""
-        found = text.replace(self.home, "/golden")
+        found = _USED_BYTES.sub("", text.replace(self.home, "/golden"))
         return _PROCESS.sub(lambda number: str(self.fake_of.get(int(number[0]), number[0])), found)
 
     def name(self, line: str) -> str:

@@ -33,6 +33,7 @@ from storage.topic import catalogue as topics
 from storage.topic.message import Message
 from tests.processes.journal import Journal
 from tests.processes.parent import say
+from tests.row_json import row_json
 
 ROUNDS_MAX = 12
 """A point that so many rounds do not reach often enough is not reached at all."""
@@ -84,7 +85,7 @@ class Workload:
         for name, entries in TOPICS.items():
             if not self.store.has_topic(name):
                 self.store.create_topic(name, ledger_entries_max=entries)
-        has = {row["subscription"] for row in self.store.reports.list_subscriptions()}
+        has = {row["subscription"] for row in row_json(self.store.reports.list_subscriptions())}
         for name, (of, type_, level) in SUBSCRIPTIONS.items():
             if name not in has:
                 self.store.admin.subscriptions.create_subscription(
@@ -150,15 +151,15 @@ class Workload:
 
     def own(self, mode: str, spares: str | None = None, leased: bool = False) -> Producer:
         """Take the throne; the open transactions with messages on it are doomed, but for the one that is spared."""
-        before = self.store.reports.topic_stats(THRONE)["topicEpoch"]
+        before = row_json(self.store.reports.topic_stats(THRONE))["topicEpoch"]
         dooms = [
             row["txnId"]
-            for row in self.store.reports.list_transactions(topic=THRONE)
+            for row in row_json(self.store.reports.list_transactions(topic=THRONE))
             if row["txnId"] != spares
         ]
         with self.journal.attempt("own", before=before, dooms=dooms, leased=leased) as owned:
             if leased:
-                row = self.store.open_session(THRONE, access_mode=mode, lease=3600)
+                row = row_json(self.store.open_session(THRONE, access_mode=mode, lease=3600))
                 owner = self.store.session_producer(THRONE, row["session"])
             else:
                 owner = self.store.create_producer(THRONE, access_mode=mode, txn=spares)
@@ -390,7 +391,7 @@ class Workload:
         makers = {
             "spare": Store.create,
             "backup": self.store.maintenance.backup_store,
-            "restored": lambda place: Store.restore(self.path + ".backup", place),
+            "restored": lambda place: row_json(Store.restore(self.path + ".backup", place)),
         }
         trash = self.path + ".trash"
         for name, make in makers.items():
@@ -447,7 +448,7 @@ class Workload:
     def drain(self) -> None:
         """Consume whatever is left, on every subscription, and leave nothing attached or open."""
         known = {line["txn"] for line in self.journal.of("did", "begin")}
-        for row in self.store.reports.list_transactions():
+        for row in row_json(self.store.reports.list_transactions()):
             assert row["txnId"] not in known, "those of the journal were committed, or died with their owner"
             self.store.admin.transactions.abort_transaction(row["txnId"], force=True)
         for name in SUBSCRIPTIONS:
@@ -456,10 +457,10 @@ class Workload:
             self.consumers.pop(name).close()
         self.store.admin.transactions.reap_transactions()
         self.store.maintenance.collect_garbage()
-        assert self.store.reports.list_intents() == []
+        assert row_json(self.store.reports.list_intents()) == []
         assert not [
             row
-            for row in self.store.reports.list_transactions()
+            for row in row_json(self.store.reports.list_transactions())
             if row["state"] == TransactionState.OPEN.value
         ]
         self.store.close()

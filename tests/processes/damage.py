@@ -16,6 +16,7 @@ from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
 from storage.errors import TxnctlError
 from storage.process.clock import ManualClock
 from tests.processes.parent import say
+from tests.row_json import row_json
 
 TOPICS = ("letters", "numbers")
 
@@ -66,13 +67,14 @@ def questions(store: Store) -> dict[str, Callable[[], Any]]:
     asked: dict[str, Callable[[], Any]] = {
         "topics": store.topics,
         "transactions": lambda: (
-            store.reports.list_transactions(ended=True) + store.reports.list_transactions()
+            row_json(store.reports.list_transactions(ended=True))
+            + row_json(store.reports.list_transactions())
         ),
         "subscriptions": store.reports.list_subscriptions,
     }
     for topic in TOPICS:
-        asked[f"stats of {topic}"] = lambda topic=topic: store.reports.topic_stats(topic)
-        asked[f"log of {topic}"] = lambda topic=topic: list(store.reports.topic_log(topic))
+        asked[f"stats of {topic}"] = lambda topic=topic: row_json(store.reports.topic_stats(topic))
+        asked[f"log of {topic}"] = lambda topic=topic: list(row_json(store.reports.topic_log(topic)))
         asked[f"peek at {topic}"] = lambda topic=topic: [
             repr(each) for each in store.reports.peek_messages(topic, "s", 500)
         ]

@@ -25,6 +25,7 @@ from storage.errors import ConditionFailed, TxnctlError
 from storage.process.clock import Clock
 from tests.processes.parent import has_let_go, say
 from tests.processes.table_log import UNKNOWN, Log, decode, encode
+from tests.row_json import row_json
 from tests.storage.table.history import Get, Operation, Put, Scan
 from tests.storage.table.recency import CommittedRead
 
@@ -125,7 +126,7 @@ class Worker:
             self._running.append(Running(txn, txn.timestamp, began, steps, []))
             return
         number = self._store.begin_transaction(priority=priority, timeout=self._chance.choice([2, 60]))
-        version = int(self._store.reports.show_transaction(number)["timestamp"])
+        version = int(row_json(self._store.reports.show_transaction(number))["timestamp"])
         self._running.append(Running(number, version, began, steps, []))
 
     def _go_on(self, running: Running) -> None:
@@ -167,7 +168,7 @@ class Worker:
         self._running.remove(running)
 
     def _abort_detached(self, running: Running) -> Callable[[], object]:
-        return lambda: self._store.admin.transactions.abort_transaction(running.txn)
+        return lambda: row_json(self._store.admin.transactions.abort_transaction(running.txn))
 
     def _leave(self, running: Running) -> None:
         """For any other worker, or for nobody."""

@@ -10,6 +10,7 @@ import pytest
 from storage import Store
 from storage.errors import StoreInUse, StoreNotFound, TransactionNotOpen
 from tests.processes.child import Child, Children
+from tests.row_json import row_json
 
 COPIER = """
     def pause(done, total):
@@ -167,7 +168,7 @@ def test_handles_of_the_process_that_compacts_go_on(store: Store, path: str):
         producer.send(b"2", txn=txn)
         consumer.acknowledge(found, txn=txn)
     assert [(message.value or b"") for message in reader] == [b"1", b"2"]
-    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 1
+    assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 1
     assert values(path) == [1, 2]
 
 
@@ -177,14 +178,20 @@ def test_a_restored_store_has_none_of_the_living_transactions(path: str, childre
     txn = owner.expect("began")
     Store.restore(path, tmp_path / "new")
     with Store.open(tmp_path / "new") as restored:
-        assert restored.reports.list_transactions() == []
-        assert restored.reports.show_transaction(txn)["reason"] == "incarnation"
+        assert row_json(restored.reports.list_transactions()) == []
+        assert row_json(restored.reports.show_transaction(txn))["reason"] == "incarnation"
         with pytest.raises(TransactionNotOpen):
             restored.commit_transaction(txn)
         assert restored.maintenance.verify_store(full=True) == []
         with Store.open(path) as original:
-            assert original.reports.store_info()["storeId"] == restored.reports.store_info()["storeId"]
-            assert original.reports.store_info()["incarnation"] < restored.reports.store_info()["incarnation"]
+            assert (
+                row_json(original.reports.store_info())["storeId"]
+                == row_json(restored.reports.store_info())["storeId"]
+            )
+            assert (
+                row_json(original.reports.store_info())["incarnation"]
+                < row_json(restored.reports.store_info())["incarnation"]
+            )
     owner.say("commit")
     owner.expect("committed")
     with Store.open(path) as original:

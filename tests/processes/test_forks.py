@@ -7,6 +7,7 @@ import signal
 
 from storage import Store
 from tests.processes.child import Child, Children
+from tests.row_json import row_json
 
 FORKED = """
     store = Store.open(path)
@@ -135,8 +136,8 @@ def test_a_forked_child_can_use_nothing_of_its_parents_store(path: str, children
     parent.succeed()
     with Store.open(path) as store:
         assert [message.value for message in store.reader("t")] == [b"of the parent"] * 2
-        assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 1
-        assert store.reports.list_transactions() == []
+        assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 1
+        assert row_json(store.reports.list_transactions()) == []
 
 
 def test_a_forked_child_may_open_the_store_anew(path: str, children: Children):
@@ -162,12 +163,12 @@ def test_a_forked_child_keeps_neither_gate_nor_lease_of_a_dead_parent(path: str,
         parent.kill()
         os.kill(int(forked), 0)
         with Store.open(path, lock_timeout=1) as store:
-            assert store.reports.show_transaction(txn)["orphaned"] is True
+            assert row_json(store.reports.show_transaction(txn))["orphaned"] is True
             store.create_producer("t").send(b"of the next writer")
-            assert store.reports.show_transaction(txn)["reason"] == "owner-dead"
+            assert row_json(store.reports.show_transaction(txn))["reason"] == "owner-dead"
             others = [
                 row
-                for row in store.reports.list_locks()
+                for row in row_json(store.reports.list_locks())
                 if row["lock"] != "store" and row["pid"] != os.getpid()
             ]
             assert {row["state"] for row in others} <= {"dead"}

@@ -17,6 +17,7 @@ from storage.errors import OwnerAlive, TransactionNotOpen
 from storage.process.identity import started
 from storage.txn import record as records
 from tests.processes.child import Child, Children
+from tests.row_json import row_json
 
 OWNER = """
     with Store.open(path) as store:
@@ -58,7 +59,7 @@ def begin(child: Child) -> str:
 def row(path: str, txn: str) -> dict[str, Any]:
     """The transaction as somebody sees it who never writes."""
     with Store.open(path, read_only=True) as store:
-        return store.reports.show_transaction(TxnID.parse(txn))
+        return row_json(store.reports.show_transaction(TxnID.parse(txn)))
 
 
 def check_is_dead(path: str, txn: str, owner_state: str = "dead") -> None:
@@ -66,15 +67,17 @@ def check_is_dead(path: str, txn: str, owner_state: str = "dead") -> None:
     seen = row(path, txn)
     assert (seen["state"], seen["ownerState"], seen["orphaned"]) == ("OPEN", owner_state, True)
     with Store.open(path) as store:
-        assert store.reports.show_transaction(txn)["state"] == "OPEN", "opening alone ends nothing"
+        assert row_json(store.reports.show_transaction(txn))["state"] == "OPEN", "opening alone ends nothing"
         store.create_producer("t", connected=False).send(b"of the next writer")
-        seen = store.reports.show_transaction(txn)
+        seen = row_json(store.reports.show_transaction(txn))
         assert (seen["state"], seen["reason"]) == (TransactionState.ABORTED.value, "owner-dead")
         assert [message.value for message in store.reader("t")] == [b"of the next writer"]
         with pytest.raises(TransactionNotOpen, match="owner-dead"):
             store.commit_transaction(txn)
         store.admin.transactions.reap_transactions()
-        assert [held for held in store.reports.list_locks() if held["lock"].startswith("lease")] == []
+        assert [
+            held for held in row_json(store.reports.list_locks()) if held["lock"].startswith("lease")
+        ] == []
 
 
 def test_a_transaction_whose_owner_was_killed_is_aborted_by_the_next_writer(path: str, children: Children):
@@ -105,10 +108,10 @@ def test_a_writer_that_was_busy_all_the_time_aborts_an_orphan_within_a_second_or
     producer.send(b"1")
     owner.kill()
     until = time.monotonic() + 10
-    while store.reports.show_transaction(txn)["state"] == "OPEN":
+    while row_json(store.reports.show_transaction(txn))["state"] == "OPEN":
         assert time.monotonic() < until, "ten seconds of writing did not end the orphan"
         producer.send(b"again")
-    assert store.reports.show_transaction(txn)["reason"] == "owner-dead"
+    assert row_json(store.reports.show_transaction(txn))["reason"] == "owner-dead"
 
 
 def test_whoever_names_an_orphan_is_not_told_of_a_reaping_but_decides_it(path: str, children: Children):
@@ -118,7 +121,7 @@ def test_whoever_names_an_orphan_is_not_told_of_a_reaping_but_decides_it(path: s
     owner.kill()
     with Store.open(path) as store:
         assert store.commit_transaction(txn) is True
-        assert store.reports.show_transaction(txn)["state"] == "COMMITTED"
+        assert row_json(store.reports.show_transaction(txn))["state"] == "COMMITTED"
         assert [message.value for message in store.reader("t")] == [b"of the owner"]
 
 
@@ -148,17 +151,17 @@ def test_a_stopped_owner_counts_as_alive(path: str, children: Children):
     owner.stop()
     with Store.open(path) as store:
         store.create_producer("t", connected=False).send(b"of another writer")
-        assert store.admin.transactions.reap_transactions() == []
-        seen = store.reports.show_transaction(txn)
+        assert row_json(store.admin.transactions.reap_transactions()) == []
+        seen = row_json(store.reports.show_transaction(txn))
         assert (seen["state"], seen["ownerState"], seen["orphaned"]) == ("OPEN", "stopped", False)
         with pytest.raises(OwnerAlive):
             store.admin.transactions.abort_transaction(txn)
-        leases = [held for held in store.reports.list_locks() if held["lock"].startswith("lease")]
+        leases = [held for held in row_json(store.reports.list_locks()) if held["lock"].startswith("lease")]
         assert [(held["pid"], held["state"]) for held in leases] == [(owner.pid, "stopped")]
         owner.resume()
         owner.say("commit")
         owner.expect("committed")
-        assert store.reports.show_transaction(txn)["state"] == "COMMITTED"
+        assert row_json(store.reports.show_transaction(txn))["state"] == "COMMITTED"
 
 
 def test_a_killed_stopped_owner_is_dead(path: str, children: Children):
@@ -231,7 +234,9 @@ def test_leases_are_never_reused_and_each_process_has_one_of_its_own(path: str, 
         begin(owner)
     with Store.open(path, read_only=True) as store:
         held = {
-            row["lock"]: row["pid"] for row in store.reports.list_locks() if row["lock"].startswith("lease")
+            row["lock"]: row["pid"]
+            for row in row_json(store.reports.list_locks())
+            if row["lock"].startswith("lease")
         }
     assert set(held.values()) == {owner.pid for owner in owners}
     assert set(held) == {"lease 1", "lease 2"}
@@ -242,7 +247,7 @@ def test_leases_are_never_reused_and_each_process_has_one_of_its_own(path: str, 
     with Store.open(path, read_only=True) as store:
         alive = [
             row
-            for row in store.reports.list_locks()
+            for row in row_json(store.reports.list_locks())
             if row["lock"].startswith("lease") and row["state"] == "alive"
         ]
     assert [(row["lock"], row["pid"]) for row in alive] == [("lease 3", third.pid)]
@@ -264,6 +269,6 @@ def test_two_handles_of_one_process_have_a_lease_each(path: str):
         other.close()
         one.create_producer("t").send(b"x")
         one.admin.transactions.reap_transactions()
-        assert one.reports.show_transaction(others)["reason"] == "owner-dead"
+        assert row_json(one.reports.show_transaction(others))["reason"] == "owner-dead"
         assert mine.state is TransactionState.OPEN
         mine.commit()

@@ -19,6 +19,7 @@ from storage.process.identity import started
 from storage.topic import catalogue as topics
 from storage.topic.producers import session as sessions
 from tests.processes.child import Child, Children
+from tests.row_json import row_json
 
 OWNER = """
     store = Store.open(path)
@@ -126,15 +127,17 @@ def own(child: Child) -> tuple[int, str]:
 def rows(store: Store) -> list[tuple[Any, ...]]:
     return [
         (row["producerName"], row["pid"], row["state"], row["isOwner"], row["place"])
-        for row in store.reports.list_producers("t")
+        for row in row_json(store.reports.list_producers("t"))
     ]
 
 
 def wait_until_queued(store: Store, names: list[str]) -> None:
     """Until those wait, in that order."""
     until = time.monotonic() + 30
-    while [row["producerName"] for row in store.reports.list_producers("t") if row["isWaiting"]] != names:
-        assert time.monotonic() < until, store.reports.list_producers("t")
+    while [
+        row["producerName"] for row in row_json(store.reports.list_producers("t")) if row["isWaiting"]
+    ] != names:
+        assert time.monotonic() < until, row_json(store.reports.list_producers("t"))
         time.sleep(0.01)
 
 
@@ -160,7 +163,7 @@ class TestDeath:
         owner.kill()
         assert rows(store) == [("owner", owner.pid, "dead", False, None)]
         check_is_free(store, 1)
-        assert store.reports.ownership_history("t")[1]["endedBy"] == "dead"
+        assert row_json(store.reports.ownership_history("t"))[1]["endedBy"] == "dead"
 
     def test_exit(self, store: Store, contend: Callable[..., Child]) -> None:
         """An end without a close is a death as well."""
@@ -184,7 +187,7 @@ class TestDeath:
         owner = children.run(OWNER_OF_ANOTHER_BOOT)
         _, token = own(owner)
         owner.kill()
-        (row,) = store.reports.list_producers("t")
+        (row,) = row_json(store.reports.list_producers("t"))
         assert (row["state"], row["isOwner"]) == ("rebooted", False)
         with store.create_producer("t", access_mode="Exclusive", resume=token) as again:
             assert again.topic_epoch == 0
@@ -204,7 +207,7 @@ class TestDeath:
         txn = owner.expect("began")
         owner.kill()
         check_is_free(store, 1)
-        assert store.reports.show_transaction(txn)["state"] == "ABORTED"
+        assert row_json(store.reports.show_transaction(txn))["state"] == "ABORTED"
         assert [message.value for message in store.reader("t")] == [b"of the next owner"]
 
     def test_the_dead_owner_comes_back(self, store: Store, contend: Callable[..., Child]) -> None:
@@ -425,7 +428,7 @@ class TestQueue:
         wait_until_queued(store, ["w"])
         waiter.interrupt()
         waiter.expect("withdrawn")
-        assert [row["isWaiting"] for row in store.reports.list_producers("t")] == [False]
+        assert [row["isWaiting"] for row in row_json(store.reports.list_producers("t"))] == [False]
         owner.close()
         check_is_free(store, 1)
         waiter.say()
@@ -438,9 +441,11 @@ class TestQueue:
         wait_until_queued(store, ["w"])
         until = time.monotonic() + 30
         while any(
-            row["commit"] is not None for row in store.reports.list_readers() if row["pid"] != os.getpid()
+            row["commit"] is not None
+            for row in row_json(store.reports.list_readers())
+            if row["pid"] != os.getpid()
         ):
-            assert time.monotonic() < until, store.reports.list_readers()
+            assert time.monotonic() < until, row_json(store.reports.list_readers())
             time.sleep(0.003)
         owner.send(b"x")
 
@@ -455,7 +460,7 @@ class TestQueue:
             else:
                 winners.append(line)
         assert len(winners) == 1
-        assert [row["isOwner"] for row in store.reports.list_producers("t")] == [True]
+        assert [row["isOwner"] for row in row_json(store.reports.list_producers("t"))] == [True]
 
 
 def test_a_token_does_not_outlive_the_process_that_leads(store: Store, contend: Callable[..., Child]):

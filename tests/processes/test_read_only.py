@@ -10,6 +10,7 @@ import pytest
 from storage import EARLIEST, IsolationLevel, Position, Store
 from storage.errors import StoreInvalid, WriterBusy
 from tests.processes.child import Children
+from tests.row_json import row_json
 
 HOLDER = """
     with Store.open(path) as store:
@@ -53,7 +54,7 @@ def look_at_everything(store: Store) -> int:
         count += len(list(reader))
         assert not reader.has_message_available()
         reader.blocked_by()
-    return count + len(list(store.reports.topic_log("t", Position(1, 0))))
+    return count + len(list(row_json(store.reports.topic_log("t", Position(1, 0)))))
 
 
 def test_reading_leaves_every_byte_as_it_was_and_needs_no_gate(path: str, children: Children):
@@ -72,7 +73,8 @@ def test_reading_leaves_every_byte_as_it_was_and_needs_no_gate(path: str, childr
     with Store.open(path, read_only=True, lock_timeout=0) as store:
         assert look_at_everything(store) == 5 + 6 + 6
         states = {
-            row["txnId"]: (row["overdue"], row["orphaned"]) for row in store.reports.list_transactions()
+            row["txnId"]: (row["overdue"], row["orphaned"])
+            for row in row_json(store.reports.list_transactions())
         }
         assert states == {orphan: (False, True), overdue: (True, False)}
     assert contents(path) == before
@@ -95,10 +97,10 @@ def test_a_read_only_store_refuses_every_change(path: str):
             store.transaction,
             store.begin_transaction,
             lambda: store.commit_transaction(txn),
-            lambda: store.admin.transactions.abort_transaction(txn),
+            lambda: row_json(store.admin.transactions.abort_transaction(txn)),
             store.admin.transactions.reap_transactions,
-            lambda: store.admin.topics.delete_topic("t"),
-            lambda: store.admin.subscriptions.seek_subscription("t", "s", EARLIEST),
+            lambda: row_json(store.admin.topics.delete_topic("t")),
+            lambda: row_json(store.admin.subscriptions.seek_subscription("t", "s", EARLIEST)),
         ):
             with pytest.raises(StoreInvalid, match="reading only"):
                 change()

@@ -30,7 +30,7 @@ READERS = """
             everything(table, txn=abandoned)
         for detached in sys.argv[3:]:
             everything(table, txn=detached)
-        everything(table, at=int(table.versions(b"k1")[0]["version"]))
+        everything(table, at=table.versions(b"k1")[0].version_ns)
         table.stats(), table.versions(b"held"), table.intents(), store.tables(), store.reports.list_conflicts()
         say("read")
         hear()

@@ -22,6 +22,7 @@ from tests.processes.memory import directory_in_memory
 from tests.processes.table_judge import Judge, committed_versions
 from tests.processes.table_log import finished
 from tests.processes.table_workload import ALL_KEYS, TABLE, Life
+from tests.row_json import row_json
 
 TRANSACTIONS = int(os.environ.get("TRANSACTIONS", "3000"))
 SEED = int(os.environ.get("SEED", "1"))
@@ -103,7 +104,7 @@ def directory() -> Iterator[Path]:
 def judge(run: Run) -> Judge:
     """End what is open, finalise, and take in what is there."""
     with Store.open(run.path, clock=Life(run.life)) as store:
-        for row in store.reports.list_transactions():
+        for row in row_json(store.reports.list_transactions()):
             store.admin.transactions.abort_transaction(row["txnId"], force=True)
         store.maintenance.collect_garbage()
         assert store.maintenance.verify_store(full=True) == []

@@ -14,6 +14,7 @@ from storage import EARLIEST, Store, SubscriptionType
 from tests.processes.child import PATIENCE_S, Child, Children
 from tests.processes.memory import store_in_memory
 from tests.processes.table_settlement import REQUESTS, RESULTS, SUBSCRIPTION, TABLE
+from tests.row_json import row_json
 
 COUNT, ACCOUNTS, WORKERS, KILLS = 150, 4, 3, 8
 
@@ -83,7 +84,7 @@ def test_every_request_is_applied_once_however_many_workers_are_killed(path: str
             assert int(table.get(account) or b"") == sum(amount for amount, _ in booked)
             assert can_follow(booked), f"{account} has no order in which its balances come about: {booked}"
         assert {row.key[8:] for row in table.scan(prefix=b"applied ")} == set(amounts)
-        stats = store.reports.subscription_stats(REQUESTS, SUBSCRIPTION)
+        stats = row_json(store.reports.subscription_stats(REQUESTS, SUBSCRIPTION))
         assert (stats["msgBacklog"], stats["pending"]) == (0, 0)
 
 

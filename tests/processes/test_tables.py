@@ -9,6 +9,7 @@ import pytest
 from storage import Store
 from storage.errors import LostConflict, WriteTooOld
 from tests.processes.child import Child, Children
+from tests.row_json import row_json
 
 BANK, EACH = 8, 100
 
@@ -108,7 +109,7 @@ def test_the_intents_of_a_killed_process_are_nothing(bank: Store, children: Chil
     bank.table("accounts").put(b"0", b"6")
     assert bank.table("accounts").get(b"0") == b"6"
     bank.admin.transactions.reap_transactions()
-    assert bank.reports.show_transaction(txn)["state"] == "ABORTED"
+    assert row_json(bank.reports.show_transaction(txn))["state"] == "ABORTED"
     assert list(bank.reader("t")) == []
 
 
@@ -118,7 +119,7 @@ def test_a_process_learns_that_it_lost(bank: Store, children: Children) -> None:
     txn = writer.expect("wrote")
     newer = bank.begin_transaction()
     assert bank.table("accounts").get(b"0", txn=newer) == b"100"
-    assert bank.reports.show_transaction(txn)["conflict"]["winner"] == str(newer)
+    assert row_json(bank.reports.show_transaction(txn))["conflict"]["winner"] == str(newer)
     writer.say()
     assert writer.line() is None
     assert "LostConflict" in writer.complaint()
@@ -155,4 +156,4 @@ def test_money_is_neither_made_nor_lost(bank: Store, children: Children, kills: 
     assert total(bank) == BANK * EACH
     bank.maintenance.collect_garbage()
     assert total(bank) == BANK * EACH
-    assert bank.table("accounts").stats()["intents"] == len(bank.reports.list_intents())
+    assert row_json(bank.table("accounts").stats())["intents"] == len(row_json(bank.reports.list_intents()))

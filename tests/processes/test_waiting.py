@@ -8,6 +8,7 @@ import pytest
 
 from storage import EARLIEST, Store, SubscriptionType
 from tests.processes.child import Children
+from tests.row_json import row_json
 
 FOLLOWER = """
     with Store.open(path, read_only=sys.argv[2] == "read only") as store:
@@ -88,7 +89,7 @@ def test_a_waiting_consumer_is_woken_by_the_commit_of_another_process(store: Sto
         producer.send(value.encode())
         assert consumer.expect("received") == value
     consumer.succeed()
-    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 0
+    assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 0
 
 
 def test_a_consumer_that_waits_ends_the_transaction_that_blocks_it_when_its_owner_dies(
@@ -127,7 +128,7 @@ def test_a_consumer_that_waits_ends_the_transaction_that_blocks_it_at_its_deadli
     consumer.expect("waiting")
     assert consumer.expect("received") == "last"
     consumer.succeed()
-    assert store.reports.show_transaction(txn)["reason"] == "timed-out"
+    assert row_json(store.reports.show_transaction(txn))["reason"] == "timed-out"
 
 
 @pytest.mark.parametrize("waits_as", ["reader", "consumer"])
@@ -145,14 +146,14 @@ def test_who_waits_keeps_no_old_view_open(store: Store, children: Children, wait
     until = time.monotonic() + 1.5
     while time.monotonic() < until:
         producer.send(b"x" * 100)
-        mine = [row for row in store.reports.list_readers() if row["pid"] == waiter.pid]
+        mine = [row for row in row_json(store.reports.list_readers()) if row["pid"] == waiter.pid]
         looks, idle = looks + 1, idle + all(row["state"] == "idle" for row in mine)
         now = time.monotonic()
         since = {row["commit"]: since.get(row["commit"], now) for row in mine if row["commit"] is not None}
         assert all(now - first < 0.7 for first in since.values()), "a view lives for a moment only"
     assert idle > looks // 3 > 0
     assert waiter.is_running
-    used = store.reports.store_info()["usedBytes"]
+    used = row_json(store.reports.store_info())["usedBytes"]
     for _ in range(300):
         producer.send(b"x")
-    assert store.reports.store_info()["usedBytes"] - used < 300 * 4096
+    assert row_json(store.reports.store_info())["usedBytes"] - used < 300 * 4096

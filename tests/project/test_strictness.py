@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-CONFTEST = Path(__file__).parents[1] / "conftest.py"
+RULES = Path(__file__).parents[1] / "not_run.py"
 
 SUITE = """
     import pytest
@@ -25,8 +25,8 @@ SUITE = """
 @pytest.fixture
 def suite(pytester: pytest.Pytester) -> pytest.Pytester:
     """A small suite under the rules of this one."""
-    pytester.makeconftest(CONFTEST.read_text())
-    pytester.makeini("[pytest]\nmarkers = needs_program(*names): programs")
+    pytester.makeconftest(RULES.read_text())
+    pytester.makeini("[pytest]\naddopts = -p no:hypothesispytest\nmarkers = needs_program(*names): programs")
     pytester.makepyfile(SUITE)
     return pytester
 

@@ -13,6 +13,7 @@ from typing import Any
 from hypothesis import note
 
 from storage import EARLIEST, LATEST, Consumer, MessageId, Position, Store, TxnctlError, TxnID
+from tests.row_json import row_json
 from tests.storage.model import OPEN, RC, RU, Model, ModelTopic, ModelTransaction, Slot
 from tests.storage.model_subscription import ModelConsumer, ModelSubscription, Problems
 from tests.storage.modelled_store import ModelledStore
@@ -72,7 +73,9 @@ class Both(ModelledStore):
 
     def _notice_reaped(self, named: int, must: bool, forced: set[int]) -> None:
         """End in the model what a writer on its way ended in the store: what is overdue, but never `named`."""
-        still_open = {int(row["txnId"].split(":")[1]) for row in self.store.reports.list_transactions()}
+        still_open = {
+            int(row["txnId"].split(":")[1]) for row in row_json(self.store.reports.list_transactions())
+        }
         for txn in self._most_urgent_first():
             if txn.number == named:
                 continue
@@ -153,10 +156,11 @@ class Both(ModelledStore):
             )
             for entry in topic.log
         ]
-        rows = self.store.reports.topic_log(topic.name)
+        rows = row_json(self.store.reports.topic_log(topic.name))
         assert [(row["position"], row["kind"], row["messages"], row["txnId"]) for row in rows] == log
-        stats = self.store.reports.topic_stats(topic.name)
-        assert _differences(stats, _topic_counters(topic)) == [], topic.name
+        stats = row_json(self.store.reports.topic_stats(topic.name))
+        differences = _differences(stats, _topic_counters(topic))
+        assert differences == [], f"{topic.name}: {differences}"
         blocker = stats["blockedBy"] and stats["blockedBy"]["txnId"]
         assert blocker == next((f"0:{txn}" for txn in topic.open_transactions()), None)
         assert set(stats["subscriptions"]) == set(topic.subscriptions)
@@ -167,7 +171,8 @@ class Both(ModelledStore):
         self, topic: ModelTopic, mine: ModelSubscription, stats: dict[str, Any]
     ) -> None:
         """Each message is in the first class that fits (invariant 8); what is pending, and where."""
-        assert _differences(stats, _subscription_counters(mine)) == [], f"{topic.name}/{mine.name}"
+        differences = _differences(stats, _subscription_counters(mine))
+        assert differences == [], f"{topic.name}/{mine.name}: {differences}"
         visible = [slot for slot in mine.unread() if mine.is_shown(slot)]
         peeked = [
             message.message_id for message in self.store.reports.peek_messages(topic.name, mine.name, 10_000)
@@ -175,7 +180,7 @@ class Both(ModelledStore):
         assert peeked == [message_id(topic, slot) for slot in visible]
         mark = Position.parse(stats["markDeletePosition"])
         assert topic.index_through(mark) == mine.mark_delete()
-        rows = self.store.reports.list_pending_acknowledgements(topic.name, mine.name)
+        rows = row_json(self.store.reports.list_pending_acknowledgements(topic.name, mine.name))
         cumulative = [row["txnId"] for row in rows if row["kind"] == "cumulative"]
         assert cumulative == ([f"0:{mine.cumulative[0]}"] if mine.cumulative else [])
         listed = {(row["messageId"], row["txnId"]) for row in rows if row["kind"] == "individual"}

@@ -456,14 +456,17 @@ class ModelSubscription:
     # Administration
 
     def take_in(self) -> None:
-        """At READ_COMMITTED: markers and aborted messages directly after markDeletePosition are acknowledged."""
+        """At READ_COMMITTED: markers and aborted messages directly after markDeletePosition are acknowledged.
+
+        An aborted entry of which some is pending is left, whole, to the next dispatch.
+        """
         while self.level is RC:
             following = self.mark_delete() + 1
             if following > self.topic.max_read() or self.topic.is_delivered(following, RC):
                 return
-            self.pass_over(following)
-            if self.mark_delete() < following:
+            if any(map(self.pending_in, self.topic.slots(following))):
                 return
+            self.pass_over(following)
 
     def change_level(self, level: IsolationLevel) -> None:
         self.take_in()

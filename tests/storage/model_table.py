@@ -175,7 +175,6 @@ class TableModel:
             self.check_open(txn)
             return txn.kept[key], 0 if txn.kept[key] is None else txn.version
         self.check_table_use(txn)
-        self.notice()
         self._read_keys[key] = max(txn.at, self._read_keys.get(key, 0))
         return self._see(txn, key)
 
@@ -186,7 +185,6 @@ class TableModel:
         if limit == 0:
             return []
         self.check_table_use(txn)
-        self.notice()
         if limit is None:
             self._read_ranges.append((start, end, txn.at))  # before anything is met that it may lose to
         found: list[tuple[bytes, Value]] = []
@@ -319,7 +317,10 @@ class TableModel:
         self._is_noticed = False
 
     def notice(self) -> None:
-        """Somebody found the file gone, and raised the watermark to the last timestamp that was issued by then."""
+        """A writer found the file gone, and raised the watermark to the last timestamp that was issued by then.
+
+        A read goes on with the file as its process has it mapped, removed or not.
+        """
         if not self._is_noticed:
             self._is_noticed, self._doubtful = True, self.now
 

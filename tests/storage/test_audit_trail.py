@@ -13,6 +13,7 @@ from storage.disk.schema import AUDIT
 from storage.errors import InvalidValue, TransactionTimedOut
 from storage.limits import REASON_CHARACTERS_MAX
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 
 
 class TestExpiry:
@@ -24,10 +25,10 @@ class TestExpiry:
         store.create_producer("t").send_batch([b"1", b"2"], txn=txn)
         clock.advance(2.0)
         store.create_producer("t").send(b"3")
-        (row,) = store.reports.list_audit_records()
+        (row,) = row_json(store.reports.list_audit_records())
         assert (row["action"], row["target"], row["reason"]) == ("transaction expired", str(txn), "timed-out")
         assert row["by"] and row["effects"] == {
-            "owner": store.reports.show_transaction(txn)["owner"],
+            "owner": row_json(store.reports.show_transaction(txn))["owner"],
             "labels": {"job": "nightly"},
             "messagesDiscarded": 2,
             "acknowledgementsReleased": 0,
@@ -39,7 +40,7 @@ class TestExpiry:
         clock.advance(2.0)
         with pytest.raises(TransactionTimedOut):
             store.commit_transaction(txn)
-        assert [(row["target"], row["reason"]) for row in store.reports.list_audit_records()] == [
+        assert [(row["target"], row["reason"]) for row in row_json(store.reports.list_audit_records())] == [
             (str(txn), "timed-out")
         ]
 
@@ -48,7 +49,7 @@ class TestExpiry:
         store.commit_transaction(store.begin_transaction())
         with pytest.raises(ZeroDivisionError), store.transaction():
             _ = 1 // 0
-        assert [row["action"] for row in store.reports.list_audit_records()] == []
+        assert [row["action"] for row in row_json(store.reports.list_audit_records())] == []
 
 
 class TestReasons:
@@ -61,33 +62,40 @@ class TestReasons:
         store.admin.subscriptions.create_subscription("t", "s", initial_position=EARLIEST)
         store.create_table("a")
         txn, attached = store.begin_transaction(), store.transaction()
-        session = store.open_session("t", access_mode="Shared")["session"]
+        session = row_json(store.open_session("t", access_mode="Shared"))["session"]
         store.maintenance.backup_store(tmp_path / "backup")
         admin, calls = store.admin, list[Callable[[], object]]()
         calls += [
-            lambda: store.admin.transactions.abort_transaction(txn, reason=reason),
+            lambda: row_json(store.admin.transactions.abort_transaction(txn, reason=reason)),
             lambda: attached.abort(reason),
-            lambda: store.admin.transactions.reap_transactions(reason=reason),
-            lambda: store.admin.producers.close_session(session, reason=reason),
+            lambda: row_json(store.admin.transactions.reap_transactions(reason=reason)),
+            lambda: row_json(store.admin.producers.close_session(session, reason=reason)),
             lambda: store.restore(tmp_path / "backup", tmp_path / "other", reason=reason),
-            lambda: store.maintenance.compact_store(reason=reason),
-            lambda: store.maintenance.collect_garbage(reason=reason),
-            lambda: admin.acknowledgements.acknowledge_messages("t", "s", [MessageId(1, 0)], reason=reason),
-            lambda: admin.acknowledgements.negative_acknowledge_messages(
-                "t", "s", [MessageId(1, 0)], reason=reason
+            lambda: row_json(store.maintenance.compact_store(reason=reason)),
+            lambda: row_json(store.maintenance.collect_garbage(reason=reason)),
+            lambda: row_json(
+                admin.acknowledgements.acknowledge_messages("t", "s", [MessageId(1, 0)], reason=reason)
             ),
-            lambda: admin.topics.delete_topic("t", force=True, reason=reason),
-            lambda: admin.tables.delete_table("a", reason=reason),
-            lambda: admin.subscriptions.delete_subscription("t", "s", reason=reason),
-            lambda: admin.producers.fence_producers("t", reason=reason),
-            lambda: admin.subscriptions.seek_subscription("t", "s", LATEST, reason=reason),
-            lambda: admin.settings.set_reap_policy("manual", reason=reason),
+            lambda: row_json(
+                admin.acknowledgements.negative_acknowledge_messages(
+                    "t", "s", [MessageId(1, 0)], reason=reason
+                )
+            ),
+            lambda: row_json(admin.topics.delete_topic("t", force=True, reason=reason)),
+            lambda: row_json(admin.tables.delete_table("a", reason=reason)),
+            lambda: row_json(admin.subscriptions.delete_subscription("t", "s", reason=reason)),
+            lambda: row_json(admin.producers.fence_producers("t", reason=reason)),
+            lambda: row_json(admin.subscriptions.seek_subscription("t", "s", LATEST, reason=reason)),
+            lambda: row_json(admin.settings.set_reap_policy("manual", reason=reason)),
         ]
-        before = store.reports.store_info()["commits"]
+        before = row_json(store.reports.store_info())["commits"]
         for call in calls:
             with pytest.raises(InvalidValue, match="reason"):
                 call()
-        assert (store.reports.store_info()["commits"], store.reports.list_audit_records()) == (before, [])
+        assert (
+            row_json(store.reports.store_info())["commits"],
+            row_json(store.reports.list_audit_records()),
+        ) == (before, [])
         assert not (tmp_path / "other").exists()
         store.admin.producers.close_session(session)
 
@@ -97,10 +105,12 @@ class TestReasons:
         consumer = store.subscribe("t", "s", initial_position=EARLIEST)
         message, txn = consumer.receive(timeout=0), store.begin_transaction()
         consumer.acknowledge(message, txn=txn)
-        done = store.admin.acknowledgements.acknowledge_messages(
-            "t", "s", [message.message_id], force=True, reason="it hangs"
+        done = row_json(
+            store.admin.acknowledgements.acknowledge_messages(
+                "t", "s", [message.message_id], force=True, reason="it hangs"
+            )
         )
-        (row,) = store.reports.list_audit_records()
+        (row,) = row_json(store.reports.list_audit_records())
         assert (row["action"], row["reason"]) == ("subscriptions ack --force", "it hangs")
         assert (
             row["effects"]
@@ -111,10 +121,10 @@ class TestReasons:
     def test_trusting_the_clock_is_a_change(self, store: Store, clock: ManualClock) -> None:
         """Also where nothing is removed; gc that does nothing at all is none."""
         store.maintenance.collect_garbage()
-        assert store.reports.list_audit_records() == []
+        assert row_json(store.reports.list_audit_records()) == []
         clock.wall_now_ns += 3600 * 10**9
         store.maintenance.collect_garbage(trust_clock=True, reason="ntpd was off")
-        (row,) = store.reports.list_audit_records()
+        (row,) = row_json(store.reports.list_audit_records())
         assert (row["action"], row["reason"], row["effects"]["trustClock"]) == (
             "store gc",
             "ntpd was off",
@@ -127,8 +137,10 @@ class TestReasons:
             store.begin_transaction(timeout=1)
             clock.advance(2)
             store.admin.settings.set_reap_policy("all")
-            assert {row["by"] for row in store.reports.list_audit_records()} == {str(store.connection.owner)}
-            assert "nightly job" in store.reports.list_audit_records()[0]["by"]
+            assert {row["by"] for row in row_json(store.reports.list_audit_records())} == {
+                str(store.connection.owner)
+            }
+            assert "nightly job" in row_json(store.reports.list_audit_records())[0]["by"]
 
 
 class TestBounds:
@@ -146,10 +158,10 @@ class TestBounds:
             store.connection.write(
                 lambda batch, kind=kind: audit_trail.record(batch, owner, kind.name, "x", None, {}, kind)
             )
-        assert [row["number"] for row in store.reports.list_audit_records()] == [10, 9, 8, 6, 1]
-        assert [row["number"] for row in store.reports.list_audit_records(2)] == [10, 9]
+        assert [row["number"] for row in row_json(store.reports.list_audit_records())] == [10, 9, 8, 6, 1]
+        assert [row["number"] for row in row_json(store.reports.list_audit_records(2))] == [10, 9]
         store.connection.write(lambda batch: audit_trail.record(batch, owner, "CHANGE", "x", None, {}))
-        assert [row["number"] for row in store.reports.list_audit_records()] == [11, 10, 9, 8, 6]
+        assert [row["number"] for row in row_json(store.reports.list_audit_records())] == [11, 10, 9, 8, 6]
 
     def test_a_lowered_bound_is_reached(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         """Two are removed for each that is added."""

@@ -29,6 +29,7 @@ from storage import (
 )
 from storage.errors import SequenceConflict
 from tests.model_runs import examples
+from tests.row_json import row_json
 from tests.storage.modelled_store import ModelledStore
 
 OPEN, COMMITTED = TransactionState.OPEN, TransactionState.COMMITTED
@@ -267,9 +268,9 @@ class KeptMachine(ModelledStore, RuleBasedStateMachine):
             txn.handle.abort()
             self._end(txn, TransactionState.ABORTED)
             return
-        before = int(self.store.reports.store_info()["commits"])
+        before = int(row_json(self.store.reports.store_info())["commits"])
         if self._both(f"commit {txn}", txn.handle.commit, lambda: self._write_kept(txn)):
-            assert int(self.store.reports.store_info()["commits"]) - before <= 1
+            assert int(row_json(self.store.reports.store_info())["commits"]) - before <= 1
             self._end(txn, COMMITTED)
             self._check_committed(txn)
 
@@ -317,7 +318,7 @@ class KeptMachine(ModelledStore, RuleBasedStateMachine):
             note("close and open")
             self.store.close()
             self.store = Store.open(self.path, clock=self.clock)
-            while any(row["attached"] for row in self.store.reports.list_transactions()):
+            while any(row["attached"] for row in row_json(self.store.reports.list_transactions())):
                 self.store.admin.transactions.reap_transactions()
             for txn in self.txns:
                 if txn.state is OPEN:

@@ -37,6 +37,7 @@ from storage.errors import (
 from storage.limits import ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX
 from storage.process.clock import ManualClock
 from storage.process.locks import LockFile
+from tests.row_json import row_json
 from tests.storage.busy import busy
 
 DIRTY = IsolationLevel.READ_UNCOMMITTED
@@ -46,7 +47,7 @@ KEPT_S = 1.0
 
 def commits(store: Store) -> int:
     """Durable store transactions so far."""
-    return int(store.reports.store_info()["commits"])
+    return int(row_json(store.reports.store_info())["commits"])
 
 
 @pytest.fixture
@@ -97,7 +98,7 @@ class TestCost:
                 producer.send(b"%d" % number, txn=txn)
         assert commits(store) - before == 1
         assert values(store) == [b"0", b"1", b"2"]
-        assert store.reports.show_transaction(txn)["messages"] == 3
+        assert row_json(store.reports.show_transaction(txn))["messages"] == 3
 
     def test_several_producers_and_a_table_are_one(
         self, store: Store, producer: Producer, table: Table
@@ -146,16 +147,16 @@ class TestCost:
                 steps[step]()
         assert commits(store) - before == 2
         assert (values(store), table.get(b"a")) == ([b"request", b"done"], b"0")
-        assert store.reports.subscription_stats("t", "s")["pending"] == 0
+        assert row_json(store.reports.subscription_stats("t", "s"))["pending"] == 0
 
     def test_an_abort_that_nobody_saw_is_none(self, store: Store, producer: Producer, table: Table) -> None:
         """Nothing is left of it, not even a number."""
-        before, count = commits(store), store.reports.store_info()["transactions"]
+        before, count = commits(store), row_json(store.reports.store_info())["transactions"]
         txn = store.transaction()
         kept = producer.send(b"never", txn=txn)
         table.put(b"a", b"never", txn=txn)
         txn.abort()
-        assert (commits(store), store.reports.store_info()["transactions"]) == (before, count)
+        assert (commits(store), row_json(store.reports.store_info())["transactions"]) == (before, count)
         assert txn.state is TransactionState.ABORTED
         with pytest.raises(TransactionNotOpen):
             str(kept)
@@ -251,7 +252,7 @@ class TestReceipts:
         consumer.acknowledge([kept])
         assert consumer.receive(timeout=0).value == b"0"
         consumer.acknowledge_cumulative(kept)
-        assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 0
+        assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 0
 
     def test_duplicates_say_so(self, store: Store, producer: Producer) -> None:
         """Ids that are stored by then, and ids that were sent before in the same transaction."""
@@ -305,7 +306,7 @@ class TestOrder:
             for number in range(4):
                 (producer, other)[number % 2].send(b"%d" % number, txn=txn)
         assert (values(store), values(store, topic="u")) == ([b"0", b"2"], [b"1", b"3"])
-        assert [row["messages"] for row in store.reports.topic_log("t")] == [1, 1, 0]
+        assert [row["messages"] for row in row_json(store.reports.topic_log("t"))] == [1, 1, 0]
 
     def test_who_receives_for_it_uncommitted_is_handed_its_own(
         self, store: Store, producer: Producer
@@ -329,7 +330,7 @@ class TestOrder:
             "flush": txn.flush,
             "producer.flush": producer.flush,
             "producer.close": producer.close,
-            "show": lambda: store.reports.show_transaction(txn),
+            "show": lambda: row_json(store.reports.show_transaction(txn)),
         }
         calls[call]()
         assert values(store, DIRTY) == [b"x"]
@@ -339,7 +340,7 @@ class TestOrder:
     def test_after_its_number_is_known_nothing_is_kept(self, store: Store, producer: Producer) -> None:
         """Others may use it, and see what it did."""
         txn = store.transaction()
-        assert store.reports.show_transaction(txn.id)["state"] == "OPEN"
+        assert row_json(store.reports.show_transaction(txn.id))["state"] == "OPEN"
         assert producer.send(b"x", txn=txn) == MessageId(1, 0)
         assert values(store, DIRTY) == [b"x"]
         txn.commit()
@@ -440,8 +441,8 @@ class TestRefusals:
         table.put(b"a", b"later")
         with pytest.raises(WriteTooOld):
             txn.commit()
-        assert list(store.reports.topic_log("t")) == []
-        assert store.reports.show_transaction(txn)["reason"] == "refused-write"
+        assert list(row_json(store.reports.topic_log("t"))) == []
+        assert row_json(store.reports.show_transaction(txn))["reason"] == "refused-write"
 
     def test_who_is_fenced_dooms_before_anybody_is_pushed(
         self, store: Store, producer: Producer, table: Table
@@ -455,7 +456,7 @@ class TestRefusals:
         store.create_producer("t", access_mode="ExclusiveWithFencing")
         with pytest.raises(ProducerFenced):
             txn.commit()
-        assert store.reports.show_transaction(txn)["reason"] == "fenced"
+        assert row_json(store.reports.show_transaction(txn))["reason"] == "fenced"
         assert store.commit_transaction(holder)
         assert table.get(b"a") == b"1"
 
@@ -533,8 +534,8 @@ class TestWatch:
         assert values(store, DIRTY) == []
         clock.advance(KEPT_S)
         assert values(store, DIRTY) == [b"x"]
-        assert (txn.state, store.reports.list_intents()) == (TransactionState.OPEN, [])
-        assert store.reports.topic_stats("t")["ongoingTxnCount"] == 1
+        assert (txn.state, row_json(store.reports.list_intents())) == (TransactionState.OPEN, [])
+        assert row_json(store.reports.topic_stats("t"))["ongoingTxnCount"] == 1
         txn.commit()
         assert (values(store), table.get(b"a")) == ([b"x"], b"0")
 
@@ -575,7 +576,7 @@ class TestWatch:
             table.get(b"a", txn=txn)
         with pytest.raises(TransactionNotOpen):
             txn.commit()
-        assert list(store.reports.topic_log("t")) == []
+        assert list(row_json(store.reports.topic_log("t"))) == []
 
     def test_who_waits_for_the_writer_gate_is_named(
         self, path: str, store: Store, clock: ManualClock
@@ -647,7 +648,7 @@ class TestInterrupts:
         assert txn.state is TransactionState.COMMITTED
         found = [(message.value, message.message_id) for message in store.reader("t")]
         assert found == [(b"0", ids[0]), (b"1", ids[1])]
-        assert store.reports.store_info()["transactions"] == 1
+        assert row_json(store.reports.store_info())["transactions"] == 1
 
     def test_a_block_interrupted_after_its_commit_is_committed(
         self, store: Store, producer: Producer

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from storage import DUPLICATE, EARLIEST, LATEST, MessageId, OnOpen, Position, SubscriptionType, TxnID
 from tests.model_runs import examples
+from tests.row_json import row_json
 from tests.storage.both import SECOND, Both, after_start, message_id, shown
 from tests.storage.model import OPEN, RC, RU, ModelTopic, ModelTransaction, Slot
 from tests.storage.model_subscription import ModelConsumer, ModelSubscription, Problems
@@ -402,7 +403,9 @@ class StoreMachine(RuleBasedStateMachine):
             admin, place = self.both.store.admin, (mine.topic.name, mine.name)
             result, _ = self.attempt(
                 f"operator gives {message} back for {delay} s",
-                lambda: admin.acknowledgements.negative_acknowledge_messages(*place, [message], delay=delay),
+                lambda: row_json(
+                    admin.acknowledgements.negative_acknowledge_messages(*place, [message], delay=delay)
+                ),
                 set,
             )
             assert result["givenBack"] == 1
@@ -431,8 +434,8 @@ class StoreMachine(RuleBasedStateMachine):
             return
         _, is_done = self.attempt(
             f"evict {consumer.name}",
-            lambda: self.both.store.admin.subscriptions.evict_consumers(
-                mine.topic.name, mine.name, consumer.name
+            lambda: row_json(
+                self.both.store.admin.subscriptions.evict_consumers(mine.topic.name, mine.name, consumer.name)
             ),
             lambda: {"ConsumerNotFound"} if consumer.evicted else set(),
         )
@@ -456,9 +459,9 @@ class StoreMachine(RuleBasedStateMachine):
         result, _ = self.attempt(
             f"skip {count} of {mine.topic.name}/{mine.name} beyond {beyond}",
             lambda: (
-                admin.subscriptions.clear_backlog(*place, beyond_max_read=beyond)
+                row_json(admin.subscriptions.clear_backlog(*place, beyond_max_read=beyond))
                 if count is None
-                else admin.subscriptions.skip_messages(*place, count, beyond_max_read=beyond)
+                else row_json(admin.subscriptions.skip_messages(*place, count, beyond_max_read=beyond))
             ),
             set,
         )
@@ -468,8 +471,10 @@ class StoreMachine(RuleBasedStateMachine):
         forced = mine.holders() if force else set()
         _, is_done = self.attempt(
             f"seek {mine.topic.name}/{mine.name} to {start} force {force}",
-            lambda: self.both.store.admin.subscriptions.seek_subscription(
-                mine.topic.name, mine.name, start, force=force
+            lambda: row_json(
+                self.both.store.admin.subscriptions.seek_subscription(
+                    mine.topic.name, mine.name, start, force=force
+                )
             ),
             lambda: {"ObjectHeld"} if mine.holders() and not force else set(),
             forced=forced,
@@ -487,8 +492,10 @@ class StoreMachine(RuleBasedStateMachine):
 
         _, is_done = self.attempt(
             f"delete {mine.topic.name}/{mine.name} force {force}",
-            lambda: self.both.store.admin.subscriptions.delete_subscription(
-                mine.topic.name, mine.name, force=force
+            lambda: row_json(
+                self.both.store.admin.subscriptions.delete_subscription(
+                    mine.topic.name, mine.name, force=force
+                )
             ),
             check,
             forced=forced,
@@ -514,7 +521,7 @@ class StoreMachine(RuleBasedStateMachine):
 
         _, is_done = self.attempt(
             f"delete {topic.name} force {force}",
-            lambda: self.both.store.admin.topics.delete_topic(topic.name, force=force),
+            lambda: row_json(self.both.store.admin.topics.delete_topic(topic.name, force=force)),
             check,
             forced=forced,
         )

@@ -25,7 +25,7 @@ from storage.errors import (
     WriteTooOld,
 )
 from storage.process.clock import ManualClock
-from storage.reports import audit
+from tests.row_json import row_json
 
 RU = IsolationLevel.READ_UNCOMMITTED
 
@@ -74,7 +74,7 @@ class TestTopics:
         calls: list[Callable[[str], object]] = [
             store.create_topic, store.has_topic, store.create_producer, store.reader, store.reports.topic_stats,
             store.admin.topics.delete_topic, store.reports.last_message_id, lambda each: store.subscribe(each, "a"),
-            lambda each: list(store.reports.topic_log(each)),
+            lambda each: list(row_json(store.reports.topic_log(each))),
         ]  # fmt: skip
         for call in calls:
             with pytest.raises(InvalidName):
@@ -188,7 +188,7 @@ class TestThreads:
             counted = Counter(message.value for message in received)
             assert len(counted) == 200
             assert set(counted.values()) == {1}
-            assert store.reports.subscription_stats("t", "a")["msgBacklog"] == 0
+            assert row_json(store.reports.subscription_stats("t", "a"))["msgBacklog"] == 0
 
     def test_readers_beside_writers(self, path: str) -> None:
         """A READ_COMMITTED reader in one thread sees whole transactions of another, in order, and never an open one."""
@@ -235,13 +235,13 @@ class TestGrowth:
     def test_a_write_that_does_not_fit_is_done_again(self, path: str, clock: ManualClock) -> None:
         """Nothing is lost or stored twice, also in the midst of a transaction."""
         with Store.open(path, clock=clock) as store:
-            before = store.reports.store_info()["mapBytes"]
+            before = row_json(store.reports.store_info())["mapBytes"]
             store.create_topic("t")
             producer, txn = store.create_producer("t", producer_name="p"), store.begin_transaction()
             for number in range(40):
                 producer.send(b"%d" % number + b"x" * 200_000, txn=txn if number % 2 else None)
             store.commit_transaction(txn)
-            assert store.reports.store_info()["mapBytes"] >= 8_000_000 > before
+            assert row_json(store.reports.store_info())["mapBytes"] >= 8_000_000 > before
             received = [(message.value or b"")[:2].rstrip(b"x") for message in store.reader("t")]
             assert received == [b"%d" % number for number in range(40)]
             assert [m.sequence_id for m in store.reader("t")] == list(range(40))
@@ -258,7 +258,7 @@ class TestGrowth:
                         producer.send(b"x" * 150_000)
                 else:
                     while (count := len(list(store.reader("t")))) < 40:
-                        assert count == len(list(store.reports.topic_log("t", limit=count)))
+                        assert count == len(list(row_json(store.reports.topic_log("t", limit=count))))
 
             run_in_threads(4, work)
             assert len(list(store.reader("t"))) == 40
@@ -318,7 +318,7 @@ class TestDeletion:
         assert str(store.create_producer("r").send(b"z")) == "3:0"
         store.admin.topics.delete_topic("r", force=True)
         store.create_topic("r")
-        assert store.reports.topic_stats("r")["maxReadPosition"] == "4:-1"
+        assert row_json(store.reports.topic_stats("r"))["maxReadPosition"] == "4:-1"
 
     def test_nothing_of_it_is_left(self, store: Store) -> None:
         """Entries, subscriptions, sequence ids, aborted sets: the successor begins empty."""
@@ -330,7 +330,7 @@ class TestDeletion:
         producer.close()
         store.subscribe("t", "a", initial_position=EARLIEST).close()
         store.admin.topics.delete_topic("t")
-        space = {row["database"]: row["entries"] for row in store.reports.list_databases()}
+        space = {row["database"]: row["entries"] for row in row_json(store.reports.list_databases())}
         for name in (
             "entries",
             "ledgers",
@@ -345,20 +345,20 @@ class TestDeletion:
             assert space[name] == 0, name
         store.create_topic("t")
         assert store.create_producer("t", producer_name="p").send(b"x", sequence_id=1).entry_id == 0
-        assert store.reports.list_subscriptions("t") == []
+        assert row_json(store.reports.list_subscriptions("t")) == []
 
 
 class TestLimits:
     """How many rows are asked for: all, none, or so many; anything else is bad input."""
 
     LISTS: ClassVar[list[Callable[[Store, Any], Any]]] = [
-        lambda store, limit: store.reports.list_transactions(limit=limit),
-        lambda store, limit: store.reports.list_transactions(ended=True, limit=limit),
-        lambda store, limit: store.reports.list_ended_transactions(limit=limit),
-        lambda store, limit: store.reports.list_audit_records(limit),
-        lambda store, limit: store.reports.list_intents(limit=limit),
-        lambda store, limit: store.reports.list_conflicts(limit),
-        lambda store, limit: list(store.reports.topic_log("t", limit=limit)),
+        lambda store, limit: row_json(store.reports.list_transactions(limit=limit)),
+        lambda store, limit: row_json(store.reports.list_transactions(ended=True, limit=limit)),
+        lambda store, limit: row_json(store.reports.list_ended_transactions(limit=limit)),
+        lambda store, limit: row_json(store.reports.list_audit_records(limit)),
+        lambda store, limit: row_json(store.reports.list_intents(limit=limit)),
+        lambda store, limit: row_json(store.reports.list_conflicts(limit)),
+        lambda store, limit: list(row_json(store.reports.topic_log("t", limit=limit))),
     ]
 
     @pytest.mark.parametrize("rows", LISTS)
@@ -376,7 +376,7 @@ class TestLimits:
         """Also under a number that no record can have."""
         for number in (0, -1, 1, 1 << 63, 1 << 70):
             with pytest.raises(NotFound):
-                audit.show(store.connection, number)
+                store.reports.show_audit_record(number)
 
     @pytest.mark.parametrize("parts", [0, -1])
     def test_a_table_is_cut_into_one_part_at_least(self, store: Store, parts: int) -> None:

@@ -33,7 +33,18 @@ from storage import (
 from storage.process.background import KEPT_NS
 from storage.table import intent
 from tests.model_runs import examples
-from tests.storage.model_table import INLINE_MAX, OPEN, PRIORITIES, Message, Refused, TableModel, Txn, Value
+from tests.row_json import row_json
+from tests.storage.model_table import (
+    COMMITTED,
+    INLINE_MAX,
+    OPEN,
+    PRIORITIES,
+    Message,
+    Refused,
+    TableModel,
+    Txn,
+    Value,
+)
 from tests.storage.modelled_store import ModelledStore
 
 SECOND = 10**9
@@ -131,7 +142,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         handle = self.handles[txn]
         if isinstance(handle, Transaction):
             return handle.state
-        return TransactionState(self.store.reports.show_transaction(handle)["state"])
+        return TransactionState(row_json(self.store.reports.show_transaction(handle))["state"])
 
     # What a step picks from
 
@@ -172,7 +183,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
     def _version(self, handle: Handle) -> int:
         if isinstance(handle, Transaction):
             return handle.timestamp
-        return int(self.store.reports.show_transaction(handle)["timestamp"])
+        return int(row_json(self.store.reports.show_transaction(handle))["timestamp"])
 
     def _begin_reader(self, data: st.DataObject) -> None:
         attached = data.draw(st.booleans(), label="attached")
@@ -206,9 +217,11 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         )
 
     def _end_reader(self, txn: Txn, committed: bool) -> None:
-        """One that has no record: repeating whichever end there was does nothing."""
+        """One that has no record: repeating the end that there was does nothing, and the other end is refused."""
         if txn.state is OPEN:
             self.model.end(txn, committed)
+        elif committed is not (txn.state is COMMITTED):
+            raise Refused("TransactionNotOpen")
 
     # Tables
 
@@ -405,7 +418,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         decided = {key for key, txn in self.model.intents().items() if txn.state is not OPEN}
 
         def predict() -> None:
-            left = {row["key"] for row in self.table.intents()}
+            left = {row["key"] for row in row_json(self.table.intents())}
             assert not decided & left
             self.model.collect(left)
 
@@ -436,7 +449,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
             del self.handles[txn]
             if txn.state is OPEN:
                 self.model.end(txn, committed=False)
-        while any(row["attached"] for row in self.store.reports.list_transactions()):
+        while any(row["attached"] for row in row_json(self.store.reports.list_transactions())):
             self.store.admin.transactions.reap_transactions()
         self._attach()
         self._look_at_clock()
@@ -453,7 +466,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
             rows = [(row.key, row.value, row.version) for row in self.table.scan(check=check)]
             wanted = [(key, *self.model.committed_now(key, check, self.model.now)) for key in KEYS]
             assert rows == [each for each in wanted if each[1] is not None], check
-        intents = {row["key"]: (row["version"], row["state"]) for row in self.table.intents()}
+        intents = {row["key"]: (row["version"], row["state"]) for row in row_json(self.table.intents())}
         assert intents == {
             key: (str(txn.version), txn.state.value) for key, txn in self.model.intents().items()
         }
@@ -463,7 +476,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         assert [
             each.value for each in self.store.reader("t", isolation_level=IsolationLevel.READ_UNCOMMITTED)
         ] == [each.value for each in self.model.messages]
-        stats = self.store.reports.subscription_stats("t", "s")
+        stats = row_json(self.store.reports.subscription_stats("t", "s"))
         assert stats["visible"] == len(self.model.deliverable())
         assert stats["pending"] == sum(each.pending is not None for each in self.model.messages)
 

@@ -28,6 +28,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from storage import EARLIEST, IsolationLevel, Store
 from tests.model_runs import examples
+from tests.row_json import row_json
 from tests.txnctl.processes import started, wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -173,7 +174,7 @@ class TestInterruption:
             assert b"aborted: nothing is stored" in process.stderr.read()
         assert values(path) == []
         with Store.open(path, read_only=True) as store:
-            assert store.reports.list_transactions() == []
+            assert row_json(store.reports.list_transactions()) == []
 
 
 class TestDocuments:
@@ -290,7 +291,7 @@ class TestHeldGate:
         assert values(path) == []
         with Store.open(path) as store:
             store.create_producer("orders").send(b"next")
-            assert store.reports.list_transactions() == []
+            assert row_json(store.reports.list_transactions()) == []
         assert values(path) == [b"next"]
 
     def test_an_atomic_input_that_only_waits_says_so_too(self, path: Path) -> None:
@@ -299,7 +300,7 @@ class TestHeldGate:
             assert process.stdin is not None
             assert process.stderr is not None
             with Store.open(path, read_only=True) as store:
-                wait_for(lambda: store.reports.list_producers("orders") != [], "it is connected")
+                wait_for(lambda: row_json(store.reports.list_producers("orders")) != [], "it is connected")
             with self._held(path) as holder:
                 process.stdin.write(b"a\n")
                 process.stdin.flush()
@@ -310,7 +311,11 @@ class TestHeldGate:
                 assert process.wait(20) == 130
                 assert b"the transaction is aborted: nothing is stored" in process.stderr.read()
         with Store.open(path) as store:
-            assert store.reports.list_transactions(ended=True) == store.reports.list_transactions() == []
+            assert (
+                row_json(store.reports.list_transactions(ended=True))
+                == row_json(store.reports.list_transactions())
+                == []
+            )
         assert values(path) == []
 
 
@@ -348,6 +353,6 @@ def behind(store: Store, pid: int) -> list[int]:
     """How many commits have happened since each view that the process has open was begun."""
     return [
         row["behind"]
-        for row in store.reports.list_readers()
+        for row in row_json(store.reports.list_readers())
         if row["pid"] == pid and row["behind"] is not None
     ]

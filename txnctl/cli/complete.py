@@ -20,6 +20,8 @@ from click.shell_completion import (
     split_arg_string,
 )
 
+from storage.json_form import to_json
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -141,7 +143,7 @@ def subscriptions(context: click.Context, incomplete: str) -> list[CompletionIte
         return []
 
     def find(store: Store) -> list[CompletionItem]:
-        subscriptions_by_name: Row = store.reports.topic_stats(topic)["subscriptions"]
+        subscriptions_by_name: Row = to_json(store.reports.topic_stats(topic))["subscriptions"]
         return [
             CompletionItem(
                 name, help=f"{subscription.get('type')}, {subscription.get('subscriptionIsolationLevel')}"
@@ -163,7 +165,7 @@ def open_transactions(context: click.Context, incomplete: str) -> list[Completio
     def find(store: Store) -> list[CompletionItem]:
         return [
             CompletionItem(str(row["txnId"]), help=_age_and_owner(row))
-            for row in store.reports.list_transactions()
+            for row in to_json(store.reports.list_transactions())
         ]
 
     return _looked_up(context, find, incomplete)
@@ -174,7 +176,7 @@ def sessions(context: click.Context, incomplete: str) -> list[CompletionItem]:
     topic = context.params.get("topic")
 
     def find(store: Store) -> list[CompletionItem]:
-        rows = store.reports.list_producers(topic if isinstance(topic, str) else None)
+        rows = to_json(store.reports.list_producers(topic if isinstance(topic, str) else None))
         return [
             CompletionItem(token, help=_name_and_owner(row))
             for row in rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.json_form import to_json
 from txnctl.cli.declaration import Group
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.output.field import Field, shown
@@ -50,7 +51,7 @@ def list_(context: Context, count: int | None) -> None:
     transaction. A record is part of the change itself: neither exists without the record. Changes are kept for the
     next 100,000 records, expiries for the next 10,000.
     """
-    context.show_list(context.store.reports.list_audit_records(count))
+    context.show_list(to_json(context.store.reports.list_audit_records(count)))
 
 
 @audit.command("show")
@@ -60,7 +61,7 @@ def list_(context: Context, count: int | None) -> None:
 @example("txnctl audit show 1", setup=SETUP)
 def show(context: Context, number: int) -> None:
     """Show a change with every effect."""
-    context.show(context.store.reports.show_audit_record(number), table=_lines)
+    context.show(to_json(context.store.reports.show_audit_record(number)), table=_lines)
 
 
 def _lines(row: Row) -> Iterator[str]:

@@ -19,6 +19,7 @@ import shlex
 from time import perf_counter
 
 from storage import Store, Transaction
+from storage.json_form import to_json
 from txnctl.demo.audit import audit, check_balances
 from txnctl.demo.casualty import start_and_kill
 from txnctl.demo.clients import (
@@ -89,7 +90,7 @@ class StoryStage:
 
     def bounds(self) -> tuple[str, str]:
         """Return maxReadPosition and lastConfirmedEntry of the requests, from one read."""
-        stats = self.store.reports.topic_stats(REQUESTS)
+        stats = to_json(self.store.reports.topic_stats(REQUESTS))
         return str(stats["maxReadPosition"]), str(stats["lastConfirmedEntry"])
 
     def close(self) -> None:
@@ -200,7 +201,9 @@ def _e_stands_still(stage: StoryStage, transfer: OpenTransfer) -> dict[str, obje
         f"maxReadPosition, which is {bound}: the entry just before the first message of {transfer.txn.id}. The last "
         f"entry written is {last}. What lies between is safe, and waits. So says the store itself:"
     )
-    lags = {name: stage.store.reports.subscription_stats(REQUESTS, name) for name in (BUSINESS, MONITOR)}
+    lags = {
+        name: to_json(stage.store.reports.subscription_stats(REQUESTS, name)) for name in (BUSINESS, MONITOR)
+    }
     columns = ("subscriptionIsolationLevel", "markDeletePosition", "visible", "blocked", "uncommitted")
     tell.table(
         ["SUBSCRIPTION", "ISOLATION LEVEL", "MARK-DELETE", "VISIBLE", "BLOCKED", "UNCOMMITTED"],
@@ -257,7 +260,7 @@ def _commit(stage: StoryStage, transfer: OpenTransfer) -> dict[str, object]:
         f"A new E attaches. What the dead one had is free again, messages and keys alike; the balances stand in table "
         f"{ACCOUNTS}. It books {plural(caught_up, 'request')} in {milliseconds / 1000:.1f} s."
     )
-    state = stage.store.reports.show_transaction(str(killed["transaction"]))["state"]
+    state = to_json(stage.store.reports.show_transaction(str(killed["transaction"])))["state"]
     tell.check_equal("what became of the killed E's transaction", "ABORTED", state)
     tell.check_equal(
         "requests the new E booked, the transfer and all behind it", transfer.behind + 2, caught_up
@@ -280,7 +283,7 @@ def _kill_an_e(stage: StoryStage, in_hand: int) -> dict[str, object]:
         "(SIGKILL) before it commits."
     )
     tell.check_equal("requests the killed E had in hand", in_hand, killed["requests"])
-    left = len(stage.store.reports.list_intents(ACCOUNTS))
+    left = len(to_json(stage.store.reports.list_intents(ACCOUNTS)))
     tell.check_equal("balances the killed E had written, not committed", killed["accounts"], left)
     tell.check_equal("bookings of the killed E that can be seen", 0, len(bookings(stage.store)) - before)
     seen = sum(had.get(key) != balance for key, balance in balances(stage.store).items())

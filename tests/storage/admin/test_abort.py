@@ -16,6 +16,7 @@ from storage import AccessMode, Store
 from storage.errors import ProducerFenced, TransactionChanged
 from storage.process.clock import ManualClock
 from tests.model_runs import examples
+from tests.row_json import row_json
 from tests.storage.reports.stuck import Script, play, scripts
 
 
@@ -33,10 +34,11 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def state(store: Store, topics: list[str]) -> dict[str, Any]:
     """All that reports tell of the topics and of who has transactions there."""
     return {
-        "topics": [store.reports.topic_stats(topic) for topic in topics],
-        "timelines": [store.reports.topic_timeline(topic) for topic in topics],
+        "topics": [row_json(store.reports.topic_stats(topic)) for topic in topics],
+        "timelines": [row_json(store.reports.topic_timeline(topic)) for topic in topics],
         "open": [
-            store.reports.explain_transaction(row["txnId"]) for row in store.reports.list_transactions()
+            row_json(store.reports.explain_transaction(row["txnId"]))
+            for row in row_json(store.reports.list_transactions())
         ],
     }
 
@@ -75,22 +77,24 @@ def test_dry_run_numbers_are_the_real_ones(
     lasting: Store, script: Script, second: Script, keys: list[int], which: int
 ) -> None:
     """And what they say is what the reports show before and after; the dry run itself changes nothing."""
-    for row in lasting.reports.list_transactions():
+    for row in row_json(lasting.reports.list_transactions()):
         lasting.admin.transactions.abort_transaction(row["txnId"])
     topics = [f"t{len(lasting.topics())}", f"t{len(lasting.topics()) + 1}"]
     txns = play(lasting, topics[0], script)
     play(lasting, topics[1], second, txns)
     table = lasting.table("balances")
-    free = [key for key in keys if not lasting.reports.show_transaction(txns[key])["acknowledgements"]]
+    free = [
+        key for key in keys if not row_json(lasting.reports.show_transaction(txns[key]))["acknowledgements"]
+    ]
     for number, key in enumerate(free):
         table.put(b"%d-%d" % (len(lasting.topics()), number), b"1", txn=txns[key])
-    before, row = state(lasting, topics), lasting.reports.show_transaction(txns[which])
-    dry = lasting.admin.transactions.abort_transaction(txns[which], dry_run=True)
+    before, row = state(lasting, topics), row_json(lasting.reports.show_transaction(txns[which]))
+    dry = row_json(lasting.admin.transactions.abort_transaction(txns[which], dry_run=True))
     assert state(lasting, topics) == before
     with pytest.raises(TransactionChanged):
         lasting.admin.transactions.abort_transaction(txns[which], if_version=row["version"] + 1)
-    real = lasting.admin.transactions.abort_transaction(
-        txns[which], if_version=dry["version"], reason="stuck"
+    real = row_json(
+        lasting.admin.transactions.abort_transaction(txns[which], if_version=dry["version"], reason="stuck")
     )
     after = state(lasting, topics)
     assert real == {**dry, "dryRun": False}
@@ -110,9 +114,9 @@ def test_so_are_those_of_fencing(lasting: Store, script: Script, mode: AccessMod
         txn = lasting.begin_transaction()
         loader.send(b"mine", txn=txn)
         before = state(lasting, [topic])
-        dry = lasting.admin.transactions.abort_transaction(txn, dry_run=True, fence=True)
+        dry = row_json(lasting.admin.transactions.abort_transaction(txn, dry_run=True, fence=True))
         assert state(lasting, [topic]) == before
-        real = lasting.admin.transactions.abort_transaction(txn, fence=True)
+        real = row_json(lasting.admin.transactions.abort_transaction(txn, fence=True))
         assert real == {**dry, "dryRun": False}
         assert [each["producerName"] for each in real["effects"] if each["kind"] == "producer"] == ["loader"]
         with pytest.raises(ProducerFenced):

@@ -10,6 +10,7 @@ from storage.errors import (
     SubscriptionNotFound,
     TopicNotFound,
 )
+from tests.row_json import row_json
 from tests.storage.admin.administration_steps import attach, send
 
 
@@ -23,7 +24,7 @@ class TestDelete:
         with pytest.raises(ObjectHeld) as caught:
             store.admin.topics.delete_topic("t")
         assert caught.value.details["consumers"] == ["mine"]
-        assert store.admin.topics.delete_topic("t", force=True)["consumersEvicted"] == ["mine"]
+        assert row_json(store.admin.topics.delete_topic("t", force=True))["consumersEvicted"] == ["mine"]
         with pytest.raises((SubscriptionNotFound, TopicNotFound)):
             consumer.receive(timeout=0)
         consumer.close()
@@ -33,5 +34,5 @@ class TestDelete:
         with store.transaction() as txn:
             send(store, 1, txn=txn)
         store.admin.topics.delete_topic("t", force=True)
-        assert store.reports.show_transaction(txn.id)["state"] == "COMMITTED"
+        assert row_json(store.reports.show_transaction(txn.id))["state"] == "COMMITTED"
         assert store.commit_transaction(txn.id) is False

@@ -10,11 +10,12 @@ from storage import EARLIEST, IsolationLevel, MessageId, Position, Store, Subscr
 from storage.errors import (
     InvalidValue,
 )
+from tests.row_json import row_json
 from tests.storage.admin.administration_steps import RC, RU, attach, send, values
 
 
 def mark_delete(store: Store) -> str:
-    found: str = store.reports.subscription_stats("t", "a")["markDeletePosition"]
+    found: str = row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"]
     return found
 
 
@@ -29,7 +30,7 @@ class TestSkip:
         store.admin.transactions.abort_transaction(txn)
         send(store, 2)
         attach(store).close()
-        assert store.admin.subscriptions.skip_messages("t", "a", 3)["skipped"] == 3
+        assert row_json(store.admin.subscriptions.skip_messages("t", "a", 3))["skipped"] == 3
         assert values(attach(store)) == [b"1"]
 
     @pytest.mark.parametrize("level", [RC, RU])
@@ -42,7 +43,8 @@ class TestSkip:
         attach(store, subscription_isolation_level=level).close()
         expected = 4 if beyond and level is RU else 2
         assert (
-            store.admin.subscriptions.clear_backlog("t", "a", beyond_max_read=beyond)["skipped"] == expected
+            row_json(store.admin.subscriptions.clear_backlog("t", "a", beyond_max_read=beyond))["skipped"]
+            == expected
         )
         assert mark_delete(store) == ("1:3" if expected == 4 else "1:1")
 
@@ -54,7 +56,7 @@ class TestSkip:
         one, two = store.begin_transaction(), store.begin_transaction()
         consumer.acknowledge(MessageId(1, 2), txn=two)
         consumer.acknowledge_cumulative(MessageId(1, 0), txn=one)
-        assert store.admin.subscriptions.clear_backlog("t", "a")["skipped"] == 4
+        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 4
         store.admin.transactions.abort_transaction(one)
         store.admin.transactions.abort_transaction(two)
         assert values(consumer) == [b"0", b"2"]
@@ -65,7 +67,7 @@ class TestSkip:
         send(store, 1)
         store.admin.subscriptions.create_subscription("t", "a", initial_position=Position(1, 2))
         before = mark_delete(store)
-        assert store.admin.subscriptions.clear_backlog("t", "a")["skipped"] == 0
+        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 0
         assert mark_delete(store) == before
 
     def test_what_is_skipped_leaves_the_queue(self, store: Store) -> None:
@@ -98,7 +100,7 @@ def test_skipping_leaves_alone_what_is_pending_and_was_aborted(store: Store) -> 
     store.admin.subscriptions.update_subscription(
         "t", "s", subscription_isolation_level=IsolationLevel.READ_COMMITTED
     )
-    assert store.admin.subscriptions.clear_backlog("t", "s")["skipped"] == 1
+    assert row_json(store.admin.subscriptions.clear_backlog("t", "s"))["skipped"] == 1
     store.commit_transaction(txn)
     assert store.maintenance.verify_store(full=True) == []
-    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 0
+    assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 0

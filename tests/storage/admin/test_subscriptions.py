@@ -14,28 +14,31 @@ from storage.errors import (
     SubscriptionBusy,
     SubscriptionNotFound,
 )
+from tests.row_json import row_json
 from tests.storage.admin.administration_steps import RC, RU, attach, send, values
 
 SHARED = SubscriptionType.SHARED
 
 
 CALLS: dict[str, Callable[[Store, bool], dict[str, Any]]] = {
-    "seek": lambda store, dry: store.admin.subscriptions.seek_subscription(
-        "t", "a", Position(1, 2), dry_run=dry
+    "seek": lambda store, dry: row_json(
+        store.admin.subscriptions.seek_subscription("t", "a", Position(1, 2), dry_run=dry)
     ),
-    "skip": lambda store, dry: store.admin.subscriptions.skip_messages("t", "a", 2, dry_run=dry),
-    "clear": lambda store, dry: store.admin.subscriptions.clear_backlog("t", "a", dry_run=dry),
-    "acknowledge": lambda store, dry: store.admin.acknowledgements.acknowledge_messages(
-        "t", "a", [MessageId(1, 1)], dry_run=dry
+    "skip": lambda store, dry: row_json(store.admin.subscriptions.skip_messages("t", "a", 2, dry_run=dry)),
+    "clear": lambda store, dry: row_json(store.admin.subscriptions.clear_backlog("t", "a", dry_run=dry)),
+    "acknowledge": lambda store, dry: row_json(
+        store.admin.acknowledgements.acknowledge_messages("t", "a", [MessageId(1, 1)], dry_run=dry)
     ),
-    "evict": lambda store, dry: store.admin.subscriptions.evict_consumers("t", "a", dry_run=dry),
-    "update": lambda store, dry: store.admin.subscriptions.update_subscription(
-        "t", "a", max_redeliver_count=1, dry_run=dry
+    "evict": lambda store, dry: row_json(store.admin.subscriptions.evict_consumers("t", "a", dry_run=dry)),
+    "update": lambda store, dry: row_json(
+        store.admin.subscriptions.update_subscription("t", "a", max_redeliver_count=1, dry_run=dry)
     ),
-    "delete": lambda store, dry: store.admin.subscriptions.delete_subscription(
-        "t", "a", force=True, dry_run=dry
+    "delete": lambda store, dry: row_json(
+        store.admin.subscriptions.delete_subscription("t", "a", force=True, dry_run=dry)
     ),
-    "delete topic": lambda store, dry: store.admin.topics.delete_topic("t", force=True, dry_run=dry),
+    "delete topic": lambda store, dry: row_json(
+        store.admin.topics.delete_topic("t", force=True, dry_run=dry)
+    ),
 }
 
 
@@ -86,7 +89,9 @@ class TestEvict:
         send(store, 3)
         evicted, other = attach(store, subscription_type=SHARED, consumer_name="stopped"), attach(store)
         message = evicted.receive(timeout=1)
-        assert store.admin.subscriptions.evict_consumers("t", "a", "stopped")["messagesReleased"] == 3
+        assert (
+            row_json(store.admin.subscriptions.evict_consumers("t", "a", "stopped"))["messagesReleased"] == 3
+        )
         for call in (evicted.acknowledge, evicted.negative_acknowledge):
             with pytest.raises(ConsumerEvicted):
                 call(message)
@@ -95,9 +100,9 @@ class TestEvict:
                 evicted.receive(timeout=0)
         assert values(other) == [b"0", b"1", b"2"]
         evicted.close()
-        assert [each["consumerName"] for each in store.reports.subscription_stats("t", "a")["consumers"]] != [
-            "stopped"
-        ]
+        assert [
+            each["consumerName"] for each in row_json(store.reports.subscription_stats("t", "a"))["consumers"]
+        ] != ["stopped"]
 
     def test_all_or_one_by_name(self, store: Store) -> None:
         """Without a name everybody goes; an unknown name is said so."""
@@ -105,8 +110,8 @@ class TestEvict:
             attach(store, subscription_type=SHARED, consumer_name=name)
         with pytest.raises(ConsumerNotFound):
             store.admin.subscriptions.evict_consumers("t", "a", "z")
-        assert store.admin.subscriptions.evict_consumers("t", "a")["evicted"] == ["x", "y"]
-        assert store.reports.subscription_stats("t", "a")["consumers"] == []
+        assert row_json(store.admin.subscriptions.evict_consumers("t", "a"))["evicted"] == ["x", "y"]
+        assert row_json(store.reports.subscription_stats("t", "a"))["consumers"] == []
 
 
 class TestUpdate:
@@ -120,19 +125,21 @@ class TestUpdate:
         store.admin.subscriptions.update_subscription(
             "t", "a", max_redeliver_count=3, dead_letter_topic="graveyard"
         )
-        stats = store.reports.subscription_stats("t", "a")
+        stats = row_json(store.reports.subscription_stats("t", "a"))
         assert (stats["maxRedeliverCount"], stats["deadLetterTopic"]) == (3, "graveyard")
 
     def test_it_says_what_changed(self, store: Store) -> None:
         """Before and after of each; nothing if it was so already."""
         attach(store).close()
-        result = store.admin.subscriptions.update_subscription(
-            "t", "a", subscription_type=SHARED, subscription_isolation_level=RU
+        result = row_json(
+            store.admin.subscriptions.update_subscription(
+                "t", "a", subscription_type=SHARED, subscription_isolation_level=RU
+            )
         )
         assert result["changes"] == [
             "type Exclusive -> Shared", "subscriptionIsolationLevel READ_COMMITTED -> READ_UNCOMMITTED",
         ]  # fmt: skip
-        again = store.admin.subscriptions.update_subscription("t", "a", subscription_type=SHARED)
+        again = row_json(store.admin.subscriptions.update_subscription("t", "a", subscription_type=SHARED))
         assert again["changes"] == []
 
 
@@ -145,12 +152,12 @@ class TestOnSubscriptions:
         send(store, 4)
         consumer = attach(store, subscription_type=SHARED)
         consumer.receive_batch(2, timeout=0)
-        commits = store.reports.store_info()["commits"]
+        commits = row_json(store.reports.store_info())["commits"]
         rehearsed = CALLS[what](store, True)
-        assert store.reports.store_info()["commits"] == commits
+        assert row_json(store.reports.store_info())["commits"] == commits
         done = CALLS[what](store, False)
         assert {**rehearsed, "dryRun": False} == {**done, "dryRun": False}
-        assert store.reports.store_info()["commits"] > commits
+        assert row_json(store.reports.store_info())["commits"] > commits
 
     @pytest.mark.parametrize("what", [name for name in CALLS if name != "delete topic"])
     def test_there_must_be_the_subscription(self, store: Store, what: str) -> None:
@@ -165,7 +172,7 @@ class TestOnSubscriptions:
         attach(store).close()
         store.admin.subscriptions.seek_subscription("t", "a", EARLIEST, reason="replay of Monday")
         store.admin.subscriptions.seek_subscription("t", "a", EARLIEST, reason="only looking", dry_run=True)
-        (row,) = store.reports.list_audit_records()
+        (row,) = row_json(store.reports.list_audit_records())
         assert (row["action"], row["target"], row["reason"]) == (
             "subscriptions seek",
             "t a",

@@ -20,6 +20,7 @@ from storage.errors import (
 )
 from storage.limits import ENTRY_BYTES_TARGET, ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX, WRITE_BYTES_TARGET
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 from tests.storage.conftest import Scratch
 
 RU = IsolationLevel.READ_UNCOMMITTED
@@ -95,22 +96,22 @@ class TestIds:
         """By bytes and by number of messages, in order, in one durable commit."""
         producer = store.create_producer("t")
         size = ENTRY_BYTES_TARGET // 4
-        before = store.reports.store_info()["commits"]
+        before = row_json(store.reports.store_info())["commits"]
         receipt = producer.send_batch([b"x" * size] * 9)
         assert [count for _, count in receipt.entries] == [4, 4, 1]
         receipt = producer.send_batch([b""] * (ENTRY_MESSAGES_MAX + 1))
         assert [count for _, count in receipt.entries] == [ENTRY_MESSAGES_MAX, 1]
-        assert store.reports.store_info()["commits"] == before + 2
+        assert row_json(store.reports.store_info())["commits"] == before + 2
         assert len(values(store)) == 10 + ENTRY_MESSAGES_MAX
 
     def test_a_bulk_is_several_commits_of_a_bounded_size(self, store: Store) -> None:
         """No store transaction is larger than 16 MB; in a transaction all of it shows at once."""
-        producer, before = store.create_producer("t"), store.reports.store_info()["commits"]
+        producer, before = store.create_producer("t"), row_json(store.reports.store_info())["commits"]
         count = 3 * WRITE_BYTES_TARGET // (1024 * 1024)
         with store.transaction() as txn:
             receipt = producer.send_batch([b"x" * 1024 * 1024] * count, txn=txn)
             assert receipt.count == count
-            assert store.reports.store_info()["commits"] - before >= 4
+            assert row_json(store.reports.store_info())["commits"] - before >= 4
             assert values(store) == []
         assert len(values(store)) == count
 
@@ -155,7 +156,7 @@ class TestSequenceIds:
         receipt = producer.send_batch([b"0", b"1"], sequence_ids=[0, 1])
         assert (receipt.count, receipt.duplicates, list(receipt)) == (0, 2, [])
         assert receipt.last_message_id == DUPLICATE
-        assert len(list(store.reports.topic_log("t"))) == 1
+        assert len(list(row_json(store.reports.topic_log("t")))) == 1
 
     def test_the_store_assigns_the_next(self, store: Store, producer: Producer) -> None:
         """Above the highest in use, also one that was given."""
@@ -287,7 +288,7 @@ class TestRefused:
         producer = store.create_producer("t", producer_name="p")
         with pytest.raises(InvalidValue):
             producer.send_batch(arguments.pop("values"), **arguments)
-        assert list(store.reports.topic_log("t")) == []
+        assert list(row_json(store.reports.topic_log("t"))) == []
         producer.send(b"x")
         assert [message.sequence_id for message in store.reader("t")] == [0]
 
@@ -347,6 +348,6 @@ class TestRefused:
         producer = store.create_producer("t")
         with pytest.raises(BadInput):
             producer.send_batch([b"x", 1], txn=txn)  # type: ignore[list-item]
-        assert store.reports.show_transaction(txn)["version"] == 1
+        assert row_json(store.reports.show_transaction(txn))["version"] == 1
         store.commit_transaction(txn)
-        assert list(store.reports.topic_log("t")) == []
+        assert list(row_json(store.reports.topic_log("t"))) == []

@@ -15,6 +15,7 @@ from storage.errors import (
     WriteTooOld,
 )  # fmt: skip
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 from tests.storage.client.serializable_steps import Begin, put_and_commit
 
 
@@ -68,7 +69,7 @@ class TestWriting:
         )
         table.put(b"k", b"older", txn=older)
         table.put(b"k", b"newer", txn=newer)
-        assert store.reports.show_transaction(older)["conflict"]["winner"] == str(newer)
+        assert row_json(store.reports.show_transaction(older))["conflict"]["winner"] == str(newer)
         with pytest.raises(LostConflict):
             table.put(b"k", b"low", txn=low)
         store.commit_transaction(newer)
@@ -82,7 +83,7 @@ class TestWriting:
         table.put(b"b", b"x", txn=old)
         with pytest.raises(WriteTooOld):
             old.commit()
-        assert store.reports.show_transaction(holder)["state"] == "OPEN"
+        assert row_json(store.reports.show_transaction(holder))["state"] == "OPEN"
         store.commit_transaction(holder)
         assert (table.get(b"a"), table.get(b"b")) == (b"held", b"new")
 
@@ -96,7 +97,10 @@ class TestWriting:
         table.put(b"b", b"x", txn=txn)
         with pytest.raises(LostConflict):
             txn.commit()
-        assert [store.reports.show_transaction(each)["state"] for each in (low, high)] == ["OPEN", "OPEN"]
+        assert [row_json(store.reports.show_transaction(each))["state"] for each in (low, high)] == [
+            "OPEN",
+            "OPEN",
+        ]
 
     def test_a_committed_intent_that_is_not_finalised_counts_as_a_version(
         self, store: Store, table: Table, write_many: Callable[[TxnID, dict[bytes, bytes]], None]
@@ -105,12 +109,12 @@ class TestWriting:
         older, writer = store.begin_transaction(), store.begin_transaction()
         write_many(writer, {b"k": b"1"})
         store.commit_transaction(writer)
-        assert table.stats()["intents"] == 65
+        assert row_json(table.stats())["intents"] == 65
         with pytest.raises(WriteTooOld):
             table.put(b"k", b"x", txn=older)
         table.put(b"k", b"2")
-        assert [each["value"] for each in table.versions(b"k")] == [b"2", b"1"]
-        assert table.stats()["intents"] == 64
+        assert [each["value"] for each in row_json(table.versions(b"k"))] == [b"2", b"1"]
+        assert row_json(table.stats())["intents"] == 64
 
     def test_an_aborted_intent_that_is_not_removed_is_nothing(
         self, store: Store, table: Table, write_many: Callable[[TxnID, dict[bytes, bytes]], None]
@@ -124,7 +128,7 @@ class TestWriting:
         with pytest.raises(WriteTooOld):
             table.put(b"k", b"x", txn=older)  # a later transaction has read it
         table.put(b"k", b"2")
-        assert [each["value"] for each in table.versions(b"k")] == [b"2", b"0"]
+        assert [each["value"] for each in row_json(table.versions(b"k"))] == [b"2", b"0"]
 
     def test_an_aborted_transaction_leaves_nothing(self, store: Store, table: Table, begin: Begin) -> None:
         """Its puts and deletions are gone, and the keys are free."""
@@ -134,7 +138,7 @@ class TestWriting:
         table.put(b"b", b"2", txn=txn)
         store.admin.transactions.abort_transaction(txn)
         assert [(row.key, row.value) for row in table.scan()] == [(b"a", b"1")]
-        assert table.intents() == []
+        assert row_json(table.intents()) == []
         table.put(b"b", b"3")
 
     def test_a_transaction_past_its_deadline_is_aborted(

@@ -8,6 +8,7 @@ from storage import Store, TransactionState, faults
 from storage.errors import TransactionNotOpen, TransactionTimedOut, WriterBusy
 from storage.process.clock import ManualClock
 from storage.process.locks import LockFile
+from tests.row_json import row_json
 
 
 class TestReadCommitted:
@@ -34,9 +35,9 @@ class TestReadCommitted:
 
 def test_asking_for_a_number_that_is_not_there_writes_nothing(store: Store) -> None:
     """And the one that is there is told."""
-    before = store.reports.store_info()["commits"]
+    before = row_json(store.reports.store_info())["commits"]
     txn = store.transaction()
-    assert (txn.known_id, store.reports.store_info()["commits"]) == (None, before)
+    assert (txn.known_id, row_json(store.reports.store_info())["commits"]) == (None, before)
     assert txn.id == txn.known_id
 
 
@@ -46,9 +47,12 @@ def test_the_oldest_comes_first_whatever_its_number(store: Store, clock: ManualC
     clock.advance(30)
     detached = store.begin_transaction()
     assert detached.least < attached.number
-    assert [row["txnId"] for row in store.reports.list_transactions()] == [str(attached.id), str(detached)]
-    assert store.reports.store_overview()["transactions"]["oldest"]["txnId"] == str(attached.id)
-    assert [row["txnId"] for row in store.reports.list_slow_transactions(0)] == [
+    assert [row["txnId"] for row in row_json(store.reports.list_transactions())] == [
+        str(attached.id),
+        str(detached),
+    ]
+    assert row_json(store.reports.store_overview())["transactions"]["oldest"]["txnId"] == str(attached.id)
+    assert [row["txnId"] for row in row_json(store.reports.list_slow_transactions(0))] == [
         str(attached.id),
         str(detached),
     ]
@@ -75,7 +79,7 @@ class TestWith:
 
         with pytest.raises(KeyError) as caught:
             fail()
-        shown = store.reports.show_transaction(caught.value.args[0])
+        shown = row_json(store.reports.show_transaction(caught.value.args[0]))
         assert (shown["state"], shown["reason"]) == ("ABORTED", "asked")
         assert "KeyError" in shown["reasonText"]
         assert list(store.reader("t")) == []

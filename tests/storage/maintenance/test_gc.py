@@ -16,12 +16,14 @@ from hypothesis import example, given, settings, strategies as st
 
 from storage import Store, Table, TxnID, faults
 from storage.errors import Conflict
-from storage.maintenance.table_gc import COUNTS
+from storage.json_form import camel_case
+from storage.maintenance.table_gc import TableCounts
 from storage.process.clock import ManualClock
 from storage.table import catalogue as tables, intent, retention
 from storage.txn import outcomes
 from tests.model_runs import examples
 from tests.processes.memory import directory_in_memory
+from tests.row_json import row_json
 
 KEYS = st.sampled_from([b"a", b"a\0", b"b", b"b\xff", b"cccccccc", b"ccccccccc"])
 STEPS = st.one_of(
@@ -34,6 +36,9 @@ STEPS = st.one_of(
     st.tuples(st.just("jump"), st.sampled_from([-600, 30, 7200])),
     st.tuples(st.just("gc")),
 )
+
+COUNTS = tuple(camel_case(name) for name in TableCounts._fields)
+"""The counts of a run, as the command line prints them."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -145,11 +150,11 @@ def test_the_numbers_of_a_dry_run_are_those_of_the_real_one(
                 past.run(*step)
             if dropped is not None:
                 past.drop(dropped)
-            dry = store.maintenance.collect_garbage(trust_clock=trusts, dry_run=True)
+            dry = row_json(store.maintenance.collect_garbage(trust_clock=trusts, dry_run=True))
             assert dry["dryRun"]
-            assert counts(dry) == counts(store.maintenance.collect_garbage(trust_clock=trusts))
-            assert not any(store.maintenance.collect_garbage(dry_run=True)[name] for name in COUNTS)
-            assert not any(store.maintenance.collect_garbage()[name] for name in COUNTS)
+            assert counts(dry) == counts(row_json(store.maintenance.collect_garbage(trust_clock=trusts)))
+            assert not any(row_json(store.maintenance.collect_garbage(dry_run=True))[name] for name in COUNTS)
+            assert not any(row_json(store.maintenance.collect_garbage())[name] for name in COUNTS)
             assert store.maintenance.verify_store() == []
 
 
@@ -168,11 +173,11 @@ def test_every_count_is_met(store: Store, table: Table, clock: ManualClock) -> N
     clock.advance(86_401)
     with store.connection.view() as view:
         before = view.superblock.commits
-    dry = store.maintenance.collect_garbage(dry_run=True)
+    dry = row_json(store.maintenance.collect_garbage(dry_run=True))
     assert [dry[name] for name in COUNTS] == [4, 1, 2, 4]
     with store.connection.view() as view:
         assert view.superblock.commits == before
-    assert counts(store.maintenance.collect_garbage()) == counts(dry)
+    assert counts(row_json(store.maintenance.collect_garbage())) == counts(dry)
     assert [row.key for row in table.scan()] == [b"b"]
 
 
@@ -184,6 +189,6 @@ def test_while_the_clocks_disagree_nothing_goes_for_its_age(
     table.put(b"a", b"2")
     clock.wall_now_ns += 7200 * 1_000_000_000
     for trusts, versions in ((False, 0), (True, 1)):
-        dry = store.maintenance.collect_garbage(trust_clock=trusts, dry_run=True)
+        dry = row_json(store.maintenance.collect_garbage(trust_clock=trusts, dry_run=True))
         assert (dry["versionsRemoved"], dry["clocksDisagree"]) == (versions, not trusts)
-        assert counts(store.maintenance.collect_garbage(trust_clock=trusts)) == counts(dry)
+        assert counts(row_json(store.maintenance.collect_garbage(trust_clock=trusts))) == counts(dry)

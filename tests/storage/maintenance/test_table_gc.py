@@ -8,6 +8,7 @@ from storage import Store, Table
 from storage.limits import FINALIZE_INLINE_MAX, GC_STEP_RECORDS, TABLE_VALUE_BYTES_MAX
 from storage.process.clock import ManualClock
 from storage.table import retention
+from tests.row_json import row_json
 
 COUNT = 2 * GC_STEP_RECORDS + 10
 """Takes three steps."""
@@ -22,7 +23,7 @@ def commits(store: Store) -> int:
 def collected(store: Store) -> tuple[dict[str, object], int]:
     """What gc did, in how many store transactions; one of them tells the audit trail."""
     before = commits(store)
-    done = store.maintenance.collect_garbage()
+    done = row_json(store.maintenance.collect_garbage())
     return done, commits(store) - before - 1
 
 
@@ -34,8 +35,8 @@ def test_finalising_is_done_in_steps(store: Store, table: Table) -> None:
         (store.commit_transaction if is_committed else store.admin.transactions.abort_transaction)(txn)
     done, steps = collected(store)
     assert (done["intentsFinalized"], steps) == (COUNT, 3)
-    assert table.stats()["intents"] == 0
-    assert table.stats()["keys"] == COUNT - 100
+    assert row_json(table.stats())["intents"] == 0
+    assert row_json(table.stats())["keys"] == COUNT - 100
 
 
 def test_removing_versions_and_deleted_keys_is_done_in_steps(
@@ -79,12 +80,12 @@ def test_open_transactions_cost_no_store_transaction(
     last = store.begin_transaction()
     table.import_rows(((b"~%d" % n, b"v") for n in range(FINALIZE_INLINE_MAX + 1)), txn=last)
     before = commits(store)
-    assert store.maintenance.collect_garbage()["intentsFinalized"] == 0
+    assert row_json(store.maintenance.collect_garbage())["intentsFinalized"] == 0
     assert commits(store) == before
     store.commit_transaction(last)
     done, steps = collected(store)
     assert (done["intentsFinalized"], steps) == (FINALIZE_INLINE_MAX + 1, 1)
-    assert table.stats()["heldIntents"] == len(still)
+    assert row_json(table.stats())["heldIntents"] == len(still)
 
 
 def test_long_values_bound_a_step_and_a_commit(store: Store, table: Table) -> None:
@@ -94,13 +95,13 @@ def test_long_values_bound_a_step_and_a_commit(store: Store, table: Table) -> No
     for number in range(count):
         table.put(b"%d" % number, value, txn=txn)
     store.commit_transaction(txn)
-    left = table.stats()["intents"]
+    left = row_json(table.stats())["intents"]
     assert 0 < left < count
-    assert table.stats()["heldIntents"] == 0
+    assert row_json(table.stats())["heldIntents"] == 0
     assert all(table.get(b"%d" % number) == value for number in range(count))
     done, steps = collected(store)
     assert (done["intentsFinalized"], steps) == (left, left)
-    assert table.stats()["keys"] == count
+    assert row_json(table.stats())["keys"] == count
 
 
 def test_a_deleted_table_goes_in_steps(store: Store, table: Table) -> None:
@@ -110,4 +111,4 @@ def test_a_deleted_table_goes_in_steps(store: Store, table: Table) -> None:
     before = commits(store)
     store.admin.tables.delete_table("accounts", force=True)
     assert commits(store) - before >= 6
-    assert {row["database"]: row["entries"] for row in store.reports.list_databases()}["rows"] == 0
+    assert {row["database"]: row["entries"] for row in row_json(store.reports.list_databases())}["rows"] == 0

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType, TxnID
 from storage.errors import NotDeliverable, TransactionConflict
+from tests.row_json import row_json
 from tests.storage.ending import end_transaction
 
 RC, RU = IsolationLevel
@@ -71,7 +72,7 @@ def play(store: Store, topic: str, script: Script, txns: list[TxnID] | None = No
             _receive(store, topic, what, numbers, txns)
         else:
             name = SUBSCRIPTIONS[numbers[0]][0]
-            now = store.reports.subscription_stats(topic, name)["subscriptionIsolationLevel"]
+            now = row_json(store.reports.subscription_stats(topic, name))["subscriptionIsolationLevel"]
             store.admin.subscriptions.update_subscription(
                 topic, name, subscription_isolation_level=RU if now == RC.value else RC
             )
@@ -95,7 +96,7 @@ def recount(store: Store, topic: str) -> dict[str, int]:
     """Committed messages from the first message of each open transaction to that of the next, from the log itself."""
     frees: dict[str, int] = {}
     current = None
-    for entry in store.reports.topic_log(topic):
+    for entry in row_json(store.reports.topic_log(topic)):
         if entry["kind"] != "messages":
             continue
         state = entry["txnState"]

@@ -40,7 +40,7 @@ def test_the_first_that_fits_is_given(
 ) -> None:
     """Each with what else would fit as well, and comes later."""
     found = judge(Situation(**{**IDLE, **known}))
-    assert (found["advice"], found["safeToEnd"], found["command"]) == (advice, safe, command)
+    assert (found.advice, found.safe_to_end, found.command) == (advice, safe, command)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,6 @@ def test_the_first_that_fits_is_given(
 )
 def test_what_is_left_behind_is_told_apart(known: dict[str, Any], said: str, unsaid: str) -> None:
     """Who ends it, and whether it may be committed until then."""
-    because = judge(Situation(**{**IDLE, **known}))["because"]
+    because = judge(Situation(**{**IDLE, **known})).because
     assert said in because
     assert unsaid not in because

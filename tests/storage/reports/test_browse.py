@@ -7,6 +7,7 @@ import pytest
 from storage import IsolationLevel, MessageId, Position, Store
 from storage.errors import TopicNotFound
 from storage.limits import PAGE_BYTES
+from tests.row_json import row_json
 from tests.storage.reports.stats_steps import RC, RU
 
 
@@ -22,7 +23,7 @@ class TestBrowsing:
         consumer.acknowledge(first)
         consumer.acknowledge(second, txn=busy.begin_transaction())
         assert len(busy.reports.peek_messages("t", "D", 99)) == 9
-        assert busy.reports.subscription_stats("t", "E")["unackedMessages"] == 0
+        assert row_json(busy.reports.subscription_stats("t", "E"))["unackedMessages"] == 0
 
     def test_peek_leaves_out_what_a_cumulative_acknowledgement_holds(self, busy: Store) -> None:
         """Pending messages go to nobody, so none of them comes next."""
@@ -35,20 +36,22 @@ class TestBrowsing:
         with store.create_producer("t") as producer:
             for _ in range(3):
                 producer.send(b"x" * PAGE_BYTES)
-        rows = store.reports.topic_log("t")
-        assert next(rows)["position"] == "1:0"
+        rows = row_json(store.reports.topic_log("t"))
+        assert str(next(rows).position) == "1:0"
         store.admin.topics.delete_topic("t")
         with pytest.raises(TopicNotFound):
             list(rows)
 
     def test_the_log_shows_markers_and_states(self, busy: Store) -> None:
         """Every entry in order, from anywhere, as many as wanted."""
-        rows = list(busy.reports.topic_log("t"))
+        rows = list(row_json(busy.reports.topic_log("t")))
         assert [(row["position"], row["kind"], row["messages"], row["txnState"]) for row in rows] == [
             ("1:0", "messages", 2, None), ("1:1", "messages", 3, "ABORTED"), ("1:2", "abort", 0, "ABORTED"),
             ("1:3", "messages", 2, "OPEN"), ("1:4", "messages", 4, None),
         ]  # fmt: skip
-        assert [row["position"] for row in busy.reports.topic_log("t", Position(1, 2), limit=2)] == [
+        assert [
+            row["position"] for row in row_json(busy.reports.topic_log("t", Position(1, 2), limit=2))
+        ] == [
             "1:2",
             "1:3",
         ]

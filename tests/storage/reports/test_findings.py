@@ -3,11 +3,45 @@
 from __future__ import annotations
 
 import copy
+import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from storage.reports.findings import judge, verdict
+from storage.reports import findings
+from storage.reports.finding import Finding
+from storage.reports.findings import verdict
+
+
+class Facts(SimpleNamespace):
+    """Facts by their names in the engine; rows within rows are the same object, since the JSON has them in one."""
+
+    @property
+    def row(self) -> Facts:
+        return self
+
+    info = disk = holder = row
+
+
+def as_facts(value: Any) -> Any:
+    """Facts from their JSON form."""
+    if isinstance(value, list):
+        return [as_facts(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return Facts(**{
+        re.sub(r"(?<=[a-z])([A-Z])", lambda found: f"_{found[1].lower()}", name): (
+            each if name == "labels" else as_facts(each)
+        )
+        for name, each in value.items()
+    })  # fmt: skip
+
+
+def judge(facts: dict[str, Any]) -> list[Finding]:
+    """The findings about facts in their JSON form."""
+    return findings.judge(as_facts(facts))
+
 
 HEALTHY: dict[str, Any] = {
     "store": {"diskFreeBytes": 50 << 30, "diskBytes": 100 << 30, "reapPolicy": "all"},
@@ -160,9 +194,9 @@ def test_a_healthy_store_in_use_has_no_findings() -> None:
 def test_each_rule_finds_what_it_is_for(facts: dict[str, Any], code: str, command: str) -> None:
     """One finding, with the command to type next."""
     (found,) = judge(facts)
-    assert (found["code"], found["command"]) == (code, command)
-    assert found["what"]
-    assert found["why"].endswith(".")
+    assert (found.code, found.command) == (code, command)
+    assert found.what
+    assert found.why.endswith(".")
 
 
 @pytest.mark.parametrize(
@@ -190,7 +224,7 @@ def test_a_process_that_does_nothing_once_it_is_continued_has_a_second_way(
 ) -> None:
     """SIGCONT does not mend a process that hangs: the reason names what takes its place."""
     (found,) = judge(facts)
-    assert way in found["why"]
+    assert way in found.why
 
 
 @pytest.mark.parametrize(
@@ -217,26 +251,26 @@ def test_at_its_bound_a_rule_is_silent(facts: dict[str, Any]) -> None:
 def test_the_critical_come_first() -> None:
     """Whatever the order of the rules, and the verdict is theirs."""
     found = judge({**late(True), "readers": {"inUse": 512, "max": 512, "reading": 0, "oldest": None}})
-    assert [row["severity"] for row in found] == ["critical", "warning"]
+    assert [row.severity for row in found] == ["critical", "warning"]
     assert verdict(found) == "critical"
 
 
 def test_sentences_name_a_few_and_count_the_rest() -> None:
     """Late ones by kind; who is blocked, and by whom."""
     (found,) = judge(late(*[True] * 3, *[False] * 4))
-    assert found["what"].endswith("are late: 0:1, 0:2, 0:3, 0:4, 0:5 and 2 more")
-    assert found["why"].startswith("3 left behind by a process that is gone and 4 past the deadline.")
+    assert found.what.endswith("are late: 0:1, 0:2, 0:3, 0:4, 0:5 and 2 more")
+    assert found.why.startswith("3 left behind by a process that is gone and 4 past the deadline.")
     (found,) = judge(BLOCKED)
     expected = "3 committed messages of orders wait behind transaction 0:1; billing cannot read on"
-    assert found["what"] == expected
+    assert found.what == expected
 
 
 def test_what_a_stopped_owner_holds_is_said() -> None:
     """Wherever in a chain it is: messages, acknowledgements, keys."""
     topic = "persistent://public/default/orders"
     (found,) = judge(stopped_owner(topics=[topic], tables=["accounts"], acknowledgements=2))
-    assert found["what"] == "open transaction 0:9 belongs to process 9, which is stopped"
-    assert found["why"].startswith(
+    assert found.what == "open transaction 0:9 belongs to process 9, which is stopped"
+    assert found.why.startswith(
         "It holds messages of orders, acknowledgements, keys of accounts until it ends. "
     )
 
@@ -244,18 +278,18 @@ def test_what_a_stopped_owner_holds_is_said() -> None:
 def test_who_holds_what_is_named() -> None:
     """The label, the first keys, and what the next write comes to; several holders are they."""
     (found,) = judge(held("dead", 5))
-    assert found["what"] == "1 key of table balances (B2) is held by transaction 0:7 (who=bob)"
-    assert found["why"] == (
+    assert found.what == "1 key of table balances (B2) is held by transaction 0:7 (who=bob)"
+    assert found.why == (
         "Nobody is at work in it. The next write of a key that it holds aborts it, a plain one too, unless its "
         "priority is lower."
     )
     two = [holder("dead", 5), {**holder("stopped", 5), "txnId": "0:9", "labels": {}}]
     (found,) = judge(of_first("subscriptions", heldBy=two, pending=6))
-    assert found["what"] == (
+    assert found.what == (
         "6 messages of subscription billing of topic orders go to nobody: acknowledged in transactions 0:7 (who=bob), "
         "0:9"
     )
-    assert found["why"].startswith("Nobody is at work in them.")
+    assert found.why.startswith("Nobody is at work in them.")
 
 
 def test_subscriptions_without_a_consumer_are_one_note() -> None:
@@ -263,11 +297,11 @@ def test_subscriptions_without_a_consumer_are_one_note() -> None:
     row = {**HEALTHY["subscriptions"][0], "verdict": "no-consumer", "consumers": []}
     rows = [{**row, "subscription": f"s{number}", "visible": number} for number in range(1, 8)]
     (found,) = judge(with_(subscriptions=rows))
-    assert found["what"] == (
+    assert found.what == (
         "7 subscriptions have messages to read and no consumer: s1 of topic orders (1), s2 of topic orders (2), s3 of "
         "topic orders (3), s4 of topic orders (4), s5 of topic orders (5) and 2 more"
     )
-    assert (found["severity"], verdict([found])) == ("info", "ok")
+    assert (found.severity, verdict([found])) == ("info", "ok")
     found = judge({**held("dead", 5), "subscriptions": rows})
-    assert [each["code"] for each in found] == ["intents-held", "no-consumer"]
+    assert [each.code for each in found] == ["intents-held", "no-consumer"]
     assert verdict(found) == "warning"

@@ -8,10 +8,11 @@ import pytest
 
 from storage import Store
 from storage.errors import SubscriptionNotFound, TopicNotFound
+from tests.row_json import row_json
 
 
 def split(store: Store, name: str) -> list[int]:
-    stats = store.reports.subscription_stats("t", name)
+    stats = row_json(store.reports.subscription_stats("t", name))
     return [stats[key] for key in ("visible", "blocked", "uncommitted", "pending", "abortedAhead")]
 
 
@@ -20,7 +21,7 @@ class TestTopic:
 
     def test_positions_and_counters(self, busy: Store) -> None:
         """maxReadPosition, ongoing and aborted transactions, what is readable and what waits."""
-        stats = busy.reports.topic_stats("t")
+        stats = row_json(busy.reports.topic_stats("t"))
         assert (stats["maxReadPosition"], stats["lastConfirmedEntry"]) == ("1:2", "1:4")
         assert (stats["ongoingTxnCount"], stats["abortedTxnCount"]) == (1, 1)
         assert (stats["msgInCounter"], stats["markerCount"], stats["uncommittedMessages"]) == (11, 1, 2)
@@ -28,7 +29,7 @@ class TestTopic:
 
     def test_who_blocks_it(self, busy: Store) -> None:
         """The open transaction that comes first, since when, and whose it is."""
-        blocked = busy.reports.topic_stats("t")["blockedBy"]
+        blocked = row_json(busy.reports.topic_stats("t"))["blockedBy"]
         assert (blocked["txnId"], blocked["firstPosition"], blocked["ownerState"]) == (
             "0:2",
             "1:3",
@@ -38,7 +39,7 @@ class TestTopic:
 
     def test_segments_of_the_aborted_set(self, busy: Store) -> None:
         """Their range runs over message positions, their size is known."""
-        (segment,) = busy.reports.topic_stats_internal("t")["abortedSegments"]
+        (segment,) = row_json(busy.reports.topic_stats_internal("t"))["abortedSegments"]
         assert (segment["firstPosition"], segment["lastPosition"]) == ("1:1", "1:1")
         assert (segment["transactions"], segment["messages"]) == (1, 3)
         assert segment["bytes"] > 0
@@ -56,7 +57,7 @@ class TestSubscriptions:
 
     def test_level_and_split_of_each(self, busy: Store) -> None:
         """At READ_COMMITTED the backlog is split; at READ_UNCOMMITTED everything stored is visible."""
-        stats = busy.reports.topic_stats("t")["subscriptions"]
+        stats = row_json(busy.reports.topic_stats("t"))["subscriptions"]
         assert {name: each["subscriptionIsolationLevel"] for name, each in stats.items()} == {
             "D": "READ_UNCOMMITTED", "E": "READ_COMMITTED", "S": "READ_COMMITTED",
         }  # fmt: skip
@@ -69,7 +70,7 @@ class TestSubscriptions:
         consumer = busy.subscribe("t", "E")
         messages = consumer.receive_batch(9, timeout=0)
         assert split(busy, "E")[:4] == [2, 4, 2, 0]
-        assert busy.reports.subscription_stats("t", "E")["unackedMessages"] == 2
+        assert row_json(busy.reports.subscription_stats("t", "E"))["unackedMessages"] == 2
         consumer.acknowledge(messages[0], txn=busy.begin_transaction())
         assert split(busy, "E")[:4] == [1, 4, 2, 1]
 
@@ -84,7 +85,7 @@ class TestSubscriptions:
         for message in consumer.receive_batch(9, timeout=0):
             consumer.negative_acknowledge(message, delay=0)
         consumer.receive_batch(9, timeout=0)
-        stats = busy.reports.subscription_stats("t", "E")
+        stats = row_json(busy.reports.subscription_stats("t", "E"))
         assert (stats["msgOutCounter"], stats["msgRedeliverCounter"]) == (4, 2)
 
 
@@ -92,10 +93,10 @@ def test_every_report_is_ready_for_json(busy: Store) -> None:
     """Positions and ids are texts; nothing needs a special encoder."""
     busy.subscribe("t", "E").receive_batch(1, timeout=0)
     reports = [
-        busy.reports.list_topics(), busy.reports.topic_stats("t"), busy.reports.topic_stats_internal("t"), busy.reports.list_subscriptions(),
-        busy.reports.subscription_stats("t", "E"), list(busy.reports.topic_log("t")), busy.reports.list_transactions(), busy.reports.list_transactions(ended=True),
-        busy.reports.show_transaction("0:2"), busy.reports.store_info(), busy.reports.list_locks(), busy.reports.list_readers(), busy.reports.list_databases(), busy.reports.list_audit_records(),
-        busy.reports.list_pending_acknowledgements("t", "E"), busy.admin.transactions.abort_transaction("0:2", dry_run=True),
+        row_json(busy.reports.list_topics()), row_json(busy.reports.topic_stats("t")), row_json(busy.reports.topic_stats_internal("t")), row_json(busy.reports.list_subscriptions()),
+        row_json(busy.reports.subscription_stats("t", "E")), list(row_json(busy.reports.topic_log("t"))), row_json(busy.reports.list_transactions()), row_json(busy.reports.list_transactions(ended=True)),
+        row_json(busy.reports.show_transaction("0:2")), row_json(busy.reports.store_info()), row_json(busy.reports.list_locks()), row_json(busy.reports.list_readers()), row_json(busy.reports.list_databases()), row_json(busy.reports.list_audit_records()),
+        row_json(busy.reports.list_pending_acknowledgements("t", "E")), row_json(busy.admin.transactions.abort_transaction("0:2", dry_run=True)),
     ]  # fmt: skip
     for report in reports:
         assert json.loads(json.dumps(report)) == report

@@ -15,6 +15,7 @@ from storage.errors import TopicNotFound
 from storage.process.clock import ManualClock
 from storage.reports import chain
 from tests.model_runs import examples
+from tests.row_json import row_json
 from tests.storage.reports.stuck import Script, play, recount, scripts
 
 
@@ -42,7 +43,7 @@ class TestChain:
         producer.send(b"4", txn=first)
         producer.send_batch([b"behind both"] * 7)
         clock.advance(90)
-        model = store.reports.topic_timeline("t")
+        model = row_json(store.reports.topic_timeline("t"))
         assert held(model) == [("0:1", "1:1", "1:2", 5), ("0:2", "1:3", "1:5", 7)]
         assert (model["blockedMessages"], model["oldestBlockedMs"]) == (12, model["asOfMs"] - 90_000)
         mine, after = model["openTransactions"]
@@ -58,7 +59,7 @@ class TestChain:
         producer.send_batch([b"behind"] * 5)
         producer.send(b"2", txn=second)
         producer.send_batch([b"behind both"] * 7)
-        mine, after = store.reports.topic_timeline("t")["openTransactions"]
+        mine, after = row_json(store.reports.topic_timeline("t"))["openTransactions"]
         assert mine["ifEnded"] == {
             "maxReadPositionBefore": "1:-1", "maxReadPositionAfter": "1:1", "frees": 5, "staysBlocked": 7,
         }  # fmt: skip
@@ -66,11 +67,11 @@ class TestChain:
             "maxReadPositionBefore": "1:-1", "maxReadPositionAfter": "1:-1", "frees": 0, "staysBlocked": 12,
         }  # fmt: skip
         store.admin.transactions.abort_transaction(first)
-        (after,) = store.reports.topic_timeline("t")["openTransactions"]
+        (after,) = row_json(store.reports.topic_timeline("t"))["openTransactions"]
         assert after["ifEnded"]["maxReadPositionAfter"] == "1:5"
         store.commit_transaction(second)
-        assert store.reports.topic_timeline("t")["maxReadPosition"] == "1:5"
-        assert store.reports.topic_timeline("t")["openTransactions"] == []
+        assert row_json(store.reports.topic_timeline("t"))["maxReadPosition"] == "1:5"
+        assert row_json(store.reports.topic_timeline("t"))["openTransactions"] == []
 
     def test_a_ledger_that_is_full_rolls_over_for_the_marker(self, store: Store) -> None:
         """Where maxReadPosition goes is then the first entry of the next ledger."""
@@ -78,10 +79,10 @@ class TestChain:
         producer, txn = store.create_producer("small"), store.begin_transaction()
         producer.send(b"1", txn=txn)
         producer.send(b"2")
-        (row,) = store.reports.topic_timeline("small")["openTransactions"]
+        (row,) = row_json(store.reports.topic_timeline("small"))["openTransactions"]
         assert row["ifEnded"]["maxReadPositionAfter"] == "2:0"
         store.admin.transactions.abort_transaction(txn)
-        assert store.reports.topic_timeline("small")["maxReadPosition"] == "2:0"
+        assert row_json(store.reports.topic_timeline("small"))["maxReadPosition"] == "2:0"
 
     def test_ledgers_say_what_lies_before_them(self, store: Store) -> None:
         """So that a position is a place on an axis of entries."""
@@ -89,7 +90,7 @@ class TestChain:
         store.create_producer("small").send(b"1")
         for _ in range(4):
             store.create_producer("small").send(b"more")
-        ledgers = store.reports.topic_timeline("small")["ledgers"]
+        ledgers = row_json(store.reports.topic_timeline("small"))["ledgers"]
         assert [(each["ledgerId"], each["entries"], each["entriesBefore"]) for each in ledgers] == [
             (1, 2, 0),
             (2, 2, 2),
@@ -99,9 +100,9 @@ class TestChain:
     def test_all_topics_come_from_one_view(self, store: Store) -> None:
         """In the order of their names; each is the model of that topic, and it is JSON."""
         store.create_topic("a")
-        models = store.reports.topic_timelines()
+        models = row_json(store.reports.topic_timelines())
         assert [each["name"] for each in models] == ["a", "t"]
-        assert models[1] == store.reports.topic_timeline("t")
+        assert models[1] == row_json(store.reports.topic_timeline("t"))
         assert json.loads(json.dumps(models)) == models
 
     def test_there_must_be_the_topic(self, store: Store) -> None:
@@ -128,13 +129,15 @@ class TestCounts:
         """Of the log from end to end; and for every subscription the sum over the chain is what it has blocked."""
         topic = f"t{len(lasting.topics())}"
         play(lasting, topic, script)
-        model = lasting.reports.topic_timeline(topic)
+        model = row_json(lasting.reports.topic_timeline(topic))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(chain, "_RUNS_SUMMED_UP", 1)
-            assert lasting.reports.topic_timeline(topic) == model, "however many runs a transaction has"
+            assert row_json(lasting.reports.topic_timeline(topic)) == model, (
+                "however many runs a transaction has"
+            )
         found = {each["txnId"]: each["frees"] for each in model["openTransactions"]}
         assert found == recount(lasting, topic)
-        stats = lasting.reports.topic_stats(topic)
+        stats = row_json(lasting.reports.topic_stats(topic))
         assert model["blockedMessages"] == sum(found.values()) == stats["blockedMessages"]
         for name, row in model["subscriptions"].items():
             assert row == stats["subscriptions"][name]
@@ -146,13 +149,13 @@ class TestCounts:
         """Ending them one after the other, in the order of the chain, frees on every subscription what was said."""
         topic = f"t{len(lasting.topics())}"
         play(lasting, topic, script)
-        for _ in lasting.reports.topic_timeline(topic)["openTransactions"]:
-            before = lasting.reports.topic_timeline(topic)
+        for _ in row_json(lasting.reports.topic_timeline(topic))["openTransactions"]:
+            before = row_json(lasting.reports.topic_timeline(topic))
             first = before["openTransactions"][0]
-            parts = lasting.reports.show_transaction(first["txnId"])["parts"]
+            parts = row_json(lasting.reports.show_transaction(first["txnId"]))["parts"]
             released = {part["subscription"] for part in parts if part["kind"] == "subscription"}
             lasting.admin.transactions.abort_transaction(first["txnId"], force=True)
-            after = lasting.reports.topic_timeline(topic)
+            after = row_json(lasting.reports.topic_timeline(topic))
             for name in set(before["subscriptions"]) - released:
                 freed = before["subscriptions"][name]["blocked"] - after["subscriptions"][name]["blocked"]
                 assert freed == first["unblocks"][name]
@@ -194,12 +197,12 @@ def test_what_is_blocked_is_not_read_to_be_counted(store: Store, monkeypatch: py
         return len(read)
 
     reports = (
-        lambda: store.reports.topic_timeline("t"),
+        lambda: row_json(store.reports.topic_timeline("t")),
         store.reports.list_blocking_transactions,
-        lambda: store.reports.explain_transaction("0:1"),
+        lambda: row_json(store.reports.explain_transaction("0:1")),
     )
     few = [cost(report) for report in reports]
     for _ in range(500):
         producer.send(b"whole")
-    assert store.reports.topic_timeline("t")["blockedMessages"] == 505
+    assert row_json(store.reports.topic_timeline("t"))["blockedMessages"] == 505
     assert [cost(report) for report in reports] == few

@@ -16,6 +16,7 @@ from storage.errors import (
     StoreClosed,
     TransactionConflict,
 )
+from tests.row_json import row_json
 
 RC, RU = IsolationLevel
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
@@ -61,7 +62,7 @@ def ids(messages: list[Message]) -> list[str]:
 
 
 def mark_delete(store: Store) -> str:
-    found: str = store.reports.subscription_stats("t", "a")["markDeletePosition"]
+    found: str = row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"]
     return found
 
 
@@ -131,17 +132,17 @@ class TestIndividual:
         send_batch(store, 1000)
         consumer = subscribe()
         messages = receive(consumer) + receive(consumer)
-        before = store.reports.store_info()["commits"]
+        before = row_json(store.reports.store_info())["commits"]
         consumer.acknowledge(messages)
-        assert store.reports.store_info()["commits"] == before + 1
+        assert row_json(store.reports.store_info())["commits"] == before + 1
 
     def test_nothing_is_acknowledged_by_an_empty_list(self, store: Store, subscribe: Subscribe) -> None:
         """No message, no change."""
         send(store, 1)
         consumer = subscribe()
-        before = store.reports.store_info()["commits"]
+        before = row_json(store.reports.store_info())["commits"]
         consumer.acknowledge([])
-        assert store.reports.store_info()["commits"] == before
+        assert row_json(store.reports.store_info())["commits"] == before
 
     def test_a_closed_consumer_acknowledges_nothing(self, store: Store, subscribe: Subscribe) -> None:
         """It was given up; what it held belongs to others."""
@@ -216,12 +217,12 @@ class TestCumulative:
         with store.subscribe("r", "a", initial_position=EARLIEST) as consumer:
             *_, inside, last = receive(consumer)
             consumer.acknowledge_cumulative(inside)
-            assert store.reports.subscription_stats("r", "a")["msgBacklog"] == 1
+            assert row_json(store.reports.subscription_stats("r", "a"))["msgBacklog"] == 1
         with store.subscribe("r", "a") as consumer:
             assert [message.value for message in receive(consumer)] == [b"2"]
             with store.transaction() as txn:
                 consumer.acknowledge_cumulative(last, txn=txn)
-        assert store.reports.subscription_stats("r", "a")["msgBacklog"] == 0
+        assert row_json(store.reports.subscription_stats("r", "a"))["msgBacklog"] == 0
 
     def test_one_that_lies_behind_changes_nothing(self, store: Store, subscribe: Subscribe) -> None:
         """markDeletePosition never moves back (invariant 1)."""
@@ -392,7 +393,7 @@ class TestPlainOverPending:
         consumer.acknowledge_cumulative(messages[2], txn=txn)
         consumer.acknowledge(messages[0])
         consumer.acknowledge_cumulative(messages[0])
-        assert store.reports.show_transaction(txn)["state"] == "OPEN"
+        assert row_json(store.reports.show_transaction(txn))["state"] == "OPEN"
 
     @pytest.mark.parametrize("is_cumulative", [False, True])
     def test_by_force_it_aborts_the_transaction_first(
@@ -405,15 +406,15 @@ class TestPlainOverPending:
         txn = store.begin_transaction()
         consumer.acknowledge([messages[0], messages[2]], txn=txn)
         send(store, 1, txn)
-        before = store.reports.store_info()["commits"]
+        before = row_json(store.reports.store_info())["commits"]
         call = consumer.acknowledge_cumulative if is_cumulative else consumer.acknowledge
         call(messages[0], force=True)
-        assert store.reports.store_info()["commits"] == before + 1
-        assert store.reports.show_transaction(txn)["state"] == "ABORTED"
-        assert store.reports.list_pending_acknowledgements("t", "a") == []
+        assert row_json(store.reports.store_info())["commits"] == before + 1
+        assert row_json(store.reports.show_transaction(txn))["state"] == "ABORTED"
+        assert row_json(store.reports.list_pending_acknowledgements("t", "a")) == []
         assert mark_delete(store) == "1:0"
         assert ids(receive(consumer)) == ["1:1", "1:2"]
-        assert [row["kind"] for row in store.reports.topic_log("t")][-1] == "abort"
+        assert [row["kind"] for row in row_json(store.reports.topic_log("t"))][-1] == "abort"
 
     def test_force_without_a_conflict_is_no_different(self, store: Store, subscribe: Subscribe) -> None:
         """It aborts only what stands in the way."""
@@ -423,5 +424,5 @@ class TestPlainOverPending:
         txn = store.begin_transaction()
         consumer.acknowledge(messages[1], txn=txn)
         consumer.acknowledge(messages[0], force=True)
-        assert store.reports.show_transaction(txn)["state"] == "OPEN"
+        assert row_json(store.reports.show_transaction(txn))["state"] == "OPEN"
         assert mark_delete(store) == "1:0"

@@ -23,6 +23,7 @@ from storage.errors import (
     TopicNotFound,
 )
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 
 RC, RU = IsolationLevel
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
@@ -74,7 +75,7 @@ class TestCreation:
         attach(store, type_, level).close()
         store.close()
         with Store.open(path, clock=clock) as again:
-            stats = again.reports.topic_stats("t")["subscriptions"]["a"]
+            stats = row_json(again.reports.topic_stats("t"))["subscriptions"]["a"]
             assert (stats["type"], stats["subscriptionIsolationLevel"]) == (type_.value, level.value)
             assert stats["consumers"] == []
             consumer = attach(again)
@@ -96,7 +97,7 @@ class TestCreation:
             store.subscribe("t", name)
         with pytest.raises(InvalidName):
             attach(store, name=name)
-        assert store.reports.list_subscriptions("t") == []
+        assert row_json(store.reports.list_subscriptions("t")) == []
 
     def test_there_must_be_the_topic(self, store: Store) -> None:
         """Subscribing creates no topic, and the error names near ones."""
@@ -111,7 +112,9 @@ class TestCreation:
         for name in ("a", "b"):
             consumer = store.subscribe("t", name, initial_position=EARLIEST)
             consumer.acknowledge(consumer.receive(timeout=1))
-        assert {row["subscription"]: row["msgBacklog"] for row in store.reports.list_subscriptions()} == {
+        assert {
+            row["subscription"]: row["msgBacklog"] for row in row_json(store.reports.list_subscriptions())
+        } == {
             "a": 0,
             "b": 0,
         }
@@ -164,7 +167,7 @@ class TestStart:
         calls = [
             lambda: attach(store, start=start),
             lambda: store.reader("t", start=start),  # type: ignore[arg-type]
-            lambda: store.admin.subscriptions.seek_subscription("t", "b", start),  # type: ignore[arg-type]
+            lambda: row_json(store.admin.subscriptions.seek_subscription("t", "b", start)),  # type: ignore[arg-type]
         ]
         for call in calls:
             with pytest.raises(InvalidPosition):
@@ -201,7 +204,7 @@ class TestMode:
         with pytest.raises(SubscriptionBusy) as caught:
             attach(store, other)
         assert "first" in caught.value.message
-        assert store.reports.subscription_stats("t", "a")["type"] == type_.value
+        assert row_json(store.reports.subscription_stats("t", "a"))["type"] == type_.value
 
     def test_exclusive_admits_one(self, store: Store) -> None:
         """Also one that names nothing; when the first has gone the next may come."""
@@ -230,7 +233,9 @@ class TestMode:
         attach(store, SHARED, name="mine")
         attach(store)
         attach(store)
-        names = [each["consumerName"] for each in store.reports.subscription_stats("t", "a")["consumers"]]
+        names = [
+            each["consumerName"] for each in row_json(store.reports.subscription_stats("t", "a"))["consumers"]
+        ]
         assert names[0] == "mine"
         assert len(set(names)) == 3
 
@@ -269,4 +274,4 @@ class TestUnsubscribe:
         with pytest.raises(SubscriptionNotFound):
             consumer.acknowledge(message)
         consumer.close()
-        assert store.reports.subscription_stats("t", "a")["msgBacklog"] == 2
+        assert row_json(store.reports.subscription_stats("t", "a"))["msgBacklog"] == 2

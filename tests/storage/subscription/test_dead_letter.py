@@ -8,6 +8,7 @@ from storage import EARLIEST, Consumer, IsolationLevel, Message, MessageId, Stor
 from storage.errors import InvalidName, InvalidValue
 from storage.limits import REDELIVERIES_MAX
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 from tests.storage.ending import end_transaction
 
 RU = IsolationLevel.READ_UNCOMMITTED
@@ -67,7 +68,7 @@ class TestSending:
         assert receive(consumer) == []
         assert letters(store) == [b"0", b"2"]
         consumer.acknowledge(messages[1])
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:0"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:0"
 
     def test_without_a_maximum_nothing_is_sent(self, store: Store) -> None:
         """A message may come for ever, and no topic comes into being."""
@@ -154,7 +155,7 @@ class TestOrder:
         consumer = attach(store, 0, receiver_queue_size=1)
         consumer.negative_acknowledge(receive(consumer)[0], delay=0)
         consumer.acknowledge(receive(consumer))
-        stats = store.reports.subscription_stats("t", "a")
+        stats = row_json(store.reports.subscription_stats("t", "a"))
         assert (stats["markDeletePosition"], stats["msgBacklog"], stats["unackedMessages"]) == ("1:0", 0, 0)
         consumer.acknowledge_cumulative(MessageId(1, 0, 1))
 
@@ -166,7 +167,7 @@ class TestPolicy:
         """A consumer that names none goes by the one there is."""
         store.create_producer("t").send(b"poison")
         attach(store, 0, dead_letter_topic="graveyard").close()
-        stats = store.reports.subscription_stats("t", "a")
+        stats = row_json(store.reports.subscription_stats("t", "a"))
         assert (stats["maxRedeliverCount"], stats["deadLetterTopic"]) == (0, "graveyard")
         consumer = attach(store)
         consumer.negative_acknowledge(receive(consumer)[0], delay=0)
@@ -187,7 +188,7 @@ class TestPolicy:
         """Not when the first letter is due."""
         with pytest.raises(InvalidName):
             attach(store, 1, dead_letter_topic=name)
-        assert store.reports.list_subscriptions("t") == []
+        assert row_json(store.reports.list_subscriptions("t")) == []
 
     def test_a_made_up_name_that_is_too_long_is_refused_at_once(self, store: Store) -> None:
         """`topic-subscription-DLQ` must be a name."""

@@ -6,6 +6,7 @@ import pytest
 
 from storage import EARLIEST, Consumer, IsolationLevel, Message, MessageId, Store, SubscriptionType, TxnID
 from storage.errors import NotDeliverable, ObjectHeld, TransactionConflict
+from tests.row_json import row_json
 
 RC, RU = IsolationLevel
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
@@ -33,7 +34,7 @@ def ids(consumer: Consumer) -> list[str]:
 
 
 def mark_delete(store: Store) -> str:
-    found: str = store.reports.subscription_stats("t", "a")["markDeletePosition"]
+    found: str = row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"]
     return found
 
 
@@ -51,7 +52,7 @@ class TestPending:
         with attach(store, type_) as successor:
             assert ids(successor) == ["1:1"]
         assert mark_delete(store) == "1:-1"
-        assert store.reports.subscription_stats("t", "a")["pending"] == 2
+        assert row_json(store.reports.subscription_stats("t", "a"))["pending"] == 2
 
     def test_a_cumulative_one_holds_its_whole_range(self, store: Store) -> None:
         """What was never received and lies below is pending too."""
@@ -60,7 +61,7 @@ class TestPending:
         txn = store.begin_transaction()
         consumer.acknowledge_cumulative(MessageId(1, 1, 1), txn=txn)
         assert ids(consumer) == ["1:1:2"]
-        assert store.reports.subscription_stats("t", "a")["pending"] == 3
+        assert row_json(store.reports.subscription_stats("t", "a"))["pending"] == 3
 
     def test_they_are_listed(self, store: Store) -> None:
         """What is pending, of which kind, in which transaction."""
@@ -68,12 +69,14 @@ class TestPending:
         one, two = store.begin_transaction(), store.begin_transaction()
         consumer.acknowledge_cumulative(messages[0], txn=one)
         consumer.acknowledge(messages[2], txn=two)
-        rows = store.reports.list_pending_acknowledgements("t", "a")
+        rows = row_json(store.reports.list_pending_acknowledgements("t", "a"))
         assert [(row["messageId"], row["kind"], row["txnId"]) for row in rows] == [
             ("1:0", "cumulative", str(one)), ("1:2", "individual", str(two)),
         ]  # fmt: skip
         parts = [
-            part for part in store.reports.show_transaction(two)["parts"] if part["kind"] == "subscription"
+            part
+            for part in row_json(store.reports.show_transaction(two))["parts"]
+            if part["kind"] == "subscription"
         ]
         assert [(part["subscription"], part["positions"]) for part in parts] == [("a", ["1:2"])]
 
@@ -87,11 +90,13 @@ class TestPending:
         if what != "unsubscribe":
             consumer.close()
         calls = {
-            "seek": lambda: admin.subscriptions.seek_subscription("t", "a", EARLIEST),
-            "type": lambda: admin.subscriptions.update_subscription("t", "a", subscription_type=SHARED),
-            "delete": lambda: admin.subscriptions.delete_subscription("t", "a"),
+            "seek": lambda: row_json(admin.subscriptions.seek_subscription("t", "a", EARLIEST)),
+            "type": lambda: row_json(
+                admin.subscriptions.update_subscription("t", "a", subscription_type=SHARED)
+            ),
+            "delete": lambda: row_json(admin.subscriptions.delete_subscription("t", "a")),
             "unsubscribe": consumer.unsubscribe,
-            "topic": lambda: admin.topics.delete_topic("t"),
+            "topic": lambda: row_json(admin.topics.delete_topic("t")),
         }
         with pytest.raises(ObjectHeld) as caught:
             calls[what]()
@@ -108,15 +113,15 @@ class TestPending:
         consumer.close()
         admin = store.admin
         calls = {
-            "seek": lambda: admin.subscriptions.seek_subscription("t", "a", EARLIEST, force=True),
-            "type": lambda: admin.subscriptions.update_subscription(
-                "t", "a", subscription_type=SHARED, force=True
+            "seek": lambda: row_json(admin.subscriptions.seek_subscription("t", "a", EARLIEST, force=True)),
+            "type": lambda: row_json(
+                admin.subscriptions.update_subscription("t", "a", subscription_type=SHARED, force=True)
             ),
-            "delete": lambda: admin.subscriptions.delete_subscription("t", "a", force=True),
-            "topic": lambda: admin.topics.delete_topic("t", force=True),
+            "delete": lambda: row_json(admin.subscriptions.delete_subscription("t", "a", force=True)),
+            "topic": lambda: row_json(admin.topics.delete_topic("t", force=True)),
         }
         assert calls[what]()["transactionsAborted"] == [str(txn)]
-        assert store.reports.show_transaction(txn)["state"] == "ABORTED"
+        assert row_json(store.reports.show_transaction(txn))["state"] == "ABORTED"
 
     def test_a_change_of_level_does_not_mind(self, store: Store) -> None:
         """The level may change while something is pending, and the transaction can still end either way."""
@@ -165,7 +170,7 @@ class TestIndividualConflicts:
         consumer.acknowledge(message, txn=txn)
         with pytest.raises(TransactionConflict):
             consumer.acknowledge([other, message], txn=txn)
-        assert store.reports.subscription_stats("t", "a")["pending"] == 1
+        assert row_json(store.reports.subscription_stats("t", "a"))["pending"] == 1
 
     def test_it_is_judged_by_batch_index(self, store: Store) -> None:
         """Two transactions may each hold messages of one entry, but not the same ones."""
@@ -257,8 +262,10 @@ class TestCumulativeConflicts:
         txn = store.begin_transaction()
         consumer.acknowledge([messages[0], messages[3]], txn=txn)
         consumer.acknowledge_cumulative(messages[2], txn=txn)
-        assert store.reports.subscription_stats("t", "a")["pending"] == 4
-        assert {row["messageId"] for row in store.reports.list_pending_acknowledgements("t", "a")} == {
+        assert row_json(store.reports.subscription_stats("t", "a"))["pending"] == 4
+        assert {
+            row["messageId"] for row in row_json(store.reports.list_pending_acknowledgements("t", "a"))
+        } == {
             "1:2",
             "1:3",
         }
@@ -293,10 +300,10 @@ class TestCommit:
         for consumer in consumers:
             consumer.acknowledge_cumulative(consumer.receive(timeout=1), txn=txn)
         for topic, mark in (("t", "1:-1"), ("u", "1:-1")):
-            assert store.reports.subscription_stats(topic, "a")["markDeletePosition"] == mark
+            assert row_json(store.reports.subscription_stats(topic, "a"))["markDeletePosition"] == mark
         store.commit_transaction(txn)
         for topic in ("t", "u"):
-            assert store.reports.subscription_stats(topic, "a")["markDeletePosition"] == "1:0"
+            assert row_json(store.reports.subscription_stats(topic, "a"))["markDeletePosition"] == "1:0"
 
     def test_of_an_uncommitted_message(self, store: Store) -> None:
         """At READ_UNCOMMITTED the acknowledgement does not depend on the message's own fate."""
@@ -319,7 +326,7 @@ class TestAbort:
         txn = store.begin_transaction()
         consumer.acknowledge(messages, txn=txn)
         store.admin.transactions.abort_transaction(txn)
-        assert store.reports.list_pending_acknowledgements("t", "a") == []
+        assert row_json(store.reports.list_pending_acknowledgements("t", "a")) == []
         again = consumer.receive_batch(9, timeout=0)
         assert [(str(m.message_id), m.redelivery_count) for m in again] == [("1:0", 1), ("1:1", 1)]
         consumer.acknowledge(again, txn=store.begin_transaction())
@@ -340,7 +347,7 @@ class TestAbort:
         txn = store.begin_transaction()
         consumer.acknowledge([messages[2], messages[3]], txn=txn)
         store.admin.transactions.abort_transaction(txn)
-        assert store.reports.subscription_stats("t", "a")["unackedMessages"] == 2
+        assert row_json(store.reports.subscription_stats("t", "a"))["unackedMessages"] == 2
         assert ids(consumer) == ["1:2", "1:3", "1:4"]
 
     def test_within_a_batch_it_restarts_at_the_message(self, store: Store) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storage import EARLIEST, Consumer, IsolationLevel, Store, SubscriptionType, TxnID
+from tests.row_json import row_json
 
 RC, RU = IsolationLevel
 TYPES = list(SubscriptionType)
@@ -25,7 +26,7 @@ def send(store: Store, value: bytes, txn: TxnID | None = None) -> None:
 
 
 def mark_delete(store: Store) -> str:
-    found: str = store.reports.subscription_stats("t", "a")["markDeletePosition"]
+    found: str = row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"]
     return found
 
 
@@ -67,9 +68,9 @@ class TestToReadCommitted:
         send(store, b"aborted", txn)
         store.admin.transactions.abort_transaction(txn)
         attach(store, RU).close()
-        assert store.reports.subscription_stats("t", "a")["msgBacklog"] == 1
+        assert row_json(store.reports.subscription_stats("t", "a"))["msgBacklog"] == 1
         store.admin.subscriptions.update_subscription("t", "a", subscription_isolation_level=RC)
-        assert store.reports.subscription_stats("t", "a")["msgBacklog"] == 0
+        assert row_json(store.reports.subscription_stats("t", "a"))["msgBacklog"] == 0
 
     def test_a_cursor_beyond_max_read_counts_right(self, store: Store) -> None:
         """Acknowledged ahead of an open transaction's end, its messages are neither uncommitted nor blocked here."""
@@ -79,7 +80,7 @@ class TestToReadCommitted:
         with attach(store, RU) as consumer:
             consumer.acknowledge(consumer.receive_batch(9, timeout=0))
         attach(store, RC).close()
-        stats = store.reports.subscription_stats("t", "a")
+        stats = row_json(store.reports.subscription_stats("t", "a"))
         assert [stats[name] for name in ("visible", "blocked", "uncommitted", "pending")] == [0, 0, 0, 0]
         assert mark_delete(store) == "1:1"
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from storage import Store, Transaction, TransactionState, TxnctlError, TxnID
 from storage.process.clock import Clock
+from tests.row_json import row_json
 from tests.storage.table.history import Get, Operation, Put, Recorded, Scan
 from tests.storage.table.interleavings import START, Row
 
@@ -71,7 +72,7 @@ class Running:
 
     def recorded(self) -> Recorded:
         """What it did, and whether it committed."""
-        shown = self._store.reports.show_transaction(self.txn)
+        shown = row_json(self._store.reports.show_transaction(self.txn))
         is_committed = shown["state"] == TransactionState.COMMITTED.value
         return Recorded(self.name, int(shown["timestamp"]), is_committed, self.operations)
 

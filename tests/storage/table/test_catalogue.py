@@ -7,6 +7,7 @@ import pytest
 from storage import Store, Table, TransactionState
 from storage.disk.schema import ROWS, TXN_KEYS, VERSIONS
 from storage.errors import AlreadyExists, InvalidName, InvalidValue, ObjectHeld, TableNotFound
+from tests.row_json import row_json
 
 
 def test_tables_are_listed_by_name(store: Store) -> None:
@@ -68,15 +69,15 @@ def test_a_table_with_intents_of_an_open_transaction_is_held(store: Store, table
         store.admin.tables.delete_table("accounts")
     assert str(txn) in raised.value.message
     assert table.get(b"k", txn=txn) == b"v"
-    result = store.admin.tables.delete_table("accounts", force=True)
+    result = row_json(store.admin.tables.delete_table("accounts", force=True))
     assert result["transactionsAborted"] == [str(txn)]
-    assert store.reports.show_transaction(txn)["state"] == "ABORTED"
+    assert row_json(store.reports.show_transaction(txn))["state"] == "ABORTED"
 
 
 def test_deleting_on_trial_changes_nothing(store: Store, table: Table) -> None:
     """The dry run counts the rows."""
     table.put(b"k", b"v")
-    assert store.admin.tables.delete_table("accounts", dry_run=True)["rows"] == 1
+    assert row_json(store.admin.tables.delete_table("accounts", dry_run=True))["rows"] == 1
     assert table.get(b"k") == b"v"
 
 
@@ -92,7 +93,7 @@ def test_a_handle_of_a_deleted_table_says_so(store: Store, table: Table) -> None
         lambda: table.put(b"k", b"v"),
         lambda: table.delete(b"k"),
         table.stats,
-        lambda: table.versions(b"k"),
+        lambda: row_json(table.versions(b"k")),
         lambda: table.get(b"other", txn=txn),
         txn.commit,
     ):
@@ -116,7 +117,7 @@ def test_the_largest_key_and_value_are_stored(table: Table) -> None:
     table.put(key, value)
     table.put(key, b"")
     assert table.get(key) == b""
-    assert [each["value"] for each in table.versions(key)] == [b"", value]
+    assert [each["value"] for each in row_json(table.versions(key))] == [b"", value]
 
 
 def test_stats_count_what_is_there(store: Store, table: Table) -> None:
@@ -127,6 +128,6 @@ def test_stats_count_what_is_there(store: Store, table: Table) -> None:
     table.delete(b"b")
     txn = store.begin_transaction()
     table.put(b"c", b"1", txn=txn)
-    stats = table.stats()
+    stats = row_json(table.stats())
     assert [stats[name] for name in ("keys", "rows", "versions", "intents")] == [1, 3, 2, 1]
-    assert [row["table"] for row in store.reports.list_tables()] == ["accounts"]
+    assert [row["table"] for row in row_json(store.reports.list_tables())] == ["accounts"]

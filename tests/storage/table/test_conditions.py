@@ -15,6 +15,7 @@ import pytest
 from storage import Store, Table, Transaction, TxnID
 from storage.errors import ConditionFailed, WriteTooOld
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 
 Txn = Transaction | TxnID
 WriteMany = Callable[[TxnID, dict[bytes, bytes]], None]
@@ -32,8 +33,8 @@ def unfinalized(store: Store, table: Table, write_many: WriteMany, key: bytes) -
     txn = store.begin_transaction()
     write_many(txn, {key: b"committed"})
     store.commit_transaction(txn)
-    assert table.versions(key)[0]["intent"]
-    return int(store.reports.show_transaction(txn)["timestamp"])
+    assert row_json(table.versions(key))[0]["intent"]
+    return int(row_json(store.reports.show_transaction(txn))["timestamp"])
 
 
 def deleted(store: Store, table: Table, write_many: WriteMany, key: bytes) -> int:
@@ -159,7 +160,7 @@ def test_what_comes_to_nothing_leaves_no_transaction_behind(
 ) -> None:
     """However long ago timestamps were reserved, and where the file of reads is gone too (invariant 24)."""
     table.put(b"k", b"v")
-    before = [row["txnId"] for row in store.reports.list_transactions(ended=True)]
+    before = [row["txnId"] for row in row_json(store.reports.list_transactions(ended=True))]
     for is_gone in (False, True):
         clock.advance(idle_s)
         if is_gone:
@@ -171,5 +172,5 @@ def test_what_comes_to_nothing_leaves_no_transaction_behind(
         with store.transaction() as reader:
             assert table.get(b"k", txn=reader) == b"v"
         store.transaction().abort()
-    assert [row["txnId"] for row in store.reports.list_transactions(ended=True)] == before
-    assert store.reports.list_transactions() == []
+    assert [row["txnId"] for row in row_json(store.reports.list_transactions(ended=True))] == before
+    assert row_json(store.reports.list_transactions()) == []

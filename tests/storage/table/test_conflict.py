@@ -14,6 +14,7 @@ import pytest
 from storage import Store, Table, Transaction, TransactionState, TxnID
 from storage.errors import LostConflict, TxnctlError, WriteTooOld
 from storage.limits import FINALIZE_INLINE_MAX
+from tests.row_json import row_json
 
 BELOW = b"below"
 ACTS: dict[str, Callable[[Table, bytes, TxnID], object]] = {
@@ -48,7 +49,7 @@ class Meeting:
             self.other.commit()
         elif state == "aborted":
             self.other.abort()
-        assert self.table.versions(self.key)[0]["intent"]
+        assert row_json(self.table.versions(self.key))[0]["intent"]
 
     def act(self, act: str) -> object:
         """What came of it: a value read, nothing for a write, or the kind of the error."""
@@ -84,9 +85,9 @@ def test_what_comes_of_a_meeting(store: Store, table: Table, act: str) -> None:
         outcome = meeting.act(act)
         assert outcome == expected(act, state, is_newer, priority), case
         is_refused = isinstance(outcome, type)
-        assert store.reports.show_transaction(meeting.me)["state"] == ("ABORTED" if is_refused else "OPEN"), (
-            case
-        )
+        assert row_json(store.reports.show_transaction(meeting.me))["state"] == (
+            "ABORTED" if is_refused else "OPEN"
+        ), case
         must_meet = act in ("put", "delete") or is_newer
         is_pushed = state == "open" and must_meet and not is_refused
         if state == "open":
@@ -137,11 +138,11 @@ def test_who_was_aborted_learns_by_whom_and_over_which_key(
     details = raised.value.details
     assert (details["winner"], details["table"], details["key"]) == (str(winner), "accounts", "fought")
     assert raised.value.retryable
-    shown = store.reports.show_transaction(loser)
+    shown = row_json(store.reports.show_transaction(loser))
     assert (shown["state"], shown["reason"]) == ("ABORTED", "lost-conflict")
     assert shown["conflict"]["winner"] == str(winner)
     assert (shown["conflict"]["table"], shown["conflict"]["key"]) == ("accounts", b"fought")
-    recorded = store.reports.list_conflicts(table="accounts")[0]
+    recorded = row_json(store.reports.list_conflicts(table="accounts"))[0]
     assert (recorded["winner"], recorded["key"], recorded["loser"]) == (
         str(winner),
         b"fought",
@@ -163,7 +164,7 @@ def test_whoever_retries_with_a_higher_priority_gets_through(store: Store, table
             assert survives
         else:
             store.commit_transaction(hasty)
-        assert (store.reports.show_transaction(patient)["state"] == "OPEN") is survives
+        assert (row_json(store.reports.show_transaction(patient))["state"] == "OPEN") is survives
         if survives:
             store.commit_transaction(patient)
     assert table.get(b"k") == b"patient"
@@ -178,4 +179,4 @@ def test_readers_do_not_meet_readers(store: Store, table: Table) -> None:
         assert len(list(table.scan(txn=reader))) == 1
     for reader in readers:
         store.commit_transaction(reader)
-    assert store.reports.list_conflicts() == []
+    assert row_json(store.reports.list_conflicts()) == []

@@ -12,6 +12,7 @@ from itertools import product
 import pytest
 
 from storage import CheckMode, Store, Table, Transaction, TxnID
+from tests.row_json import row_json
 
 WriteMany = Callable[[TxnID, dict[bytes, bytes]], None]
 
@@ -48,7 +49,7 @@ class Prepared:
                 table.delete(key_of(state, below, "deletion"), txn=txn)
         store.commit_transaction(writers["committed"])
         store.admin.transactions.abort_transaction(writers["aborted"])
-        assert {row["state"] for row in table.intents()} == {state.upper() for state in STATES}
+        assert {row["state"] for row in row_json(table.intents())} == {state.upper() for state in STATES}
         self._begin_readers(is_after=True)
 
     def _begin_readers(self, *, is_after: bool) -> None:
@@ -97,19 +98,21 @@ def test_each_reader_sees_what_its_mode_says(prepared: Prepared) -> None:
 
 def test_reading_changes_the_state_of_nobody(prepared: Prepared) -> None:
     """All intents are as they were after all those reads, and no conflict was recorded."""
-    before = prepared.table.intents()
+    before = row_json(prepared.table.intents())
     for case in CASES:
         for _, _, reader in prepared.readers:
             list(ways(prepared.table, key_of(*case), txn=reader))
-    without_age = [[{**row, "ageMs": 0} for row in rows] for rows in (before, prepared.table.intents())]
+    without_age = [
+        [{**row, "ageMs": 0} for row in rows] for rows in (before, row_json(prepared.table.intents()))
+    ]
     assert without_age[0] == without_age[1]
-    assert prepared.store.reports.list_conflicts() == []
+    assert row_json(prepared.store.reports.list_conflicts()) == []
 
 
 def test_once_finalised_every_mode_sees_the_same(prepared: Prepared) -> None:
     """gc changes no answer that looks, and lets those that do not look catch up (invariant 22)."""
     prepared.store.maintenance.collect_garbage()
-    assert {row["state"] for row in prepared.table.intents()} == {"OPEN"}
+    assert {row["state"] for row in row_json(prepared.table.intents())} == {"OPEN"}
     for case in CASES:
         for _, _, reader in prepared.readers:
             for found in ways(prepared.table, key_of(*case), txn=reader):
@@ -122,13 +125,13 @@ def test_a_serializable_reader_sees_committed_intents_and_pushes_open_ones(prepa
     for case in CASES:
         for found in ways(prepared.table, key_of(*case), txn=reader):
             assert found == expected(case, CheckMode.FULL, is_after=True), case
-    assert {row["winner"] for row in prepared.store.reports.list_conflicts()} == {str(reader)}
+    assert {row["winner"] for row in row_json(prepared.store.reports.list_conflicts())} == {str(reader)}
 
 
 def test_a_read_in_the_past_sees_what_had_committed_by_then(prepared: Prepared) -> None:
     """At the version of the commit and after it, not before; open and aborted intents are nothing."""
     for case in CASES:
-        row = next(row for row in prepared.table.versions(key_of(*case)) if row["intent"])
+        row = next(row for row in row_json(prepared.table.versions(key_of(*case))) if row["intent"])
         version = int(row["version"])
         for found in ways(prepared.table, key_of(*case), at=version):
             assert found == expected(case, CheckMode.FULL, is_after=True), case

@@ -19,6 +19,7 @@ from storage.errors import LostConflict, TransactionNotOpen, WriteTooOld
 from storage.process.clock import ManualClock
 from storage.table import intent as intents
 from tests.model_runs import examples
+from tests.row_json import row_json
 from tests.storage.conftest import check_whole
 
 KEYS = st.sampled_from([b"a", b"b", b"c", b"d"])
@@ -157,7 +158,7 @@ class Machine(RuleBasedStateMachine):
     @rule(target=txns, priority=st.sampled_from(["medium"] * 6 + RANKS))
     def begin(self, priority: str) -> Txn:
         txn_id = self.store.begin_transaction(priority=priority)
-        return Txn(txn_id, int(self.store.reports.show_transaction(txn_id)["timestamp"]), priority)
+        return Txn(txn_id, int(row_json(self.store.reports.show_transaction(txn_id))["timestamp"]), priority)
 
     @rule(txn=txns, key=KEYS)
     def get(self, txn: Txn, key: bytes) -> None:
@@ -209,7 +210,7 @@ class Machine(RuleBasedStateMachine):
         expected = TransactionNotOpen if txn.state == "COMMITTED" else None
         if txn.state == "OPEN":
             self.model.end(txn, "ABORTED", self.inline)
-        self.check(txn, lambda: self.store.admin.transactions.abort_transaction(txn.id), expected)
+        self.check(txn, lambda: row_json(self.store.admin.transactions.abort_transaction(txn.id)), expected)
 
     @rule(key=KEYS, check=st.sampled_from(CheckMode))
     def read_committed(self, key: bytes, check: CheckMode) -> None:

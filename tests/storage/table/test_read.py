@@ -17,6 +17,7 @@ from storage.errors import (
     TransactionTimedOut,
 )  # fmt: skip
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 
 WriteMany = Callable[[TxnID, dict[bytes, bytes]], None]
 MODES = list(CheckMode)
@@ -46,7 +47,7 @@ def test_no_mode_returns_what_is_not_committed(store: Store, table: Table, check
             mode = check if reader is None else None
             assert table.get(b"k", txn=reader, check=mode) == b"old"
             assert [row.value for row in table.scan(txn=reader, check=mode)] == [b"old"]
-        if store.reports.show_transaction(txn)["state"] == "OPEN":
+        if row_json(store.reports.show_transaction(txn))["state"] == "OPEN":
             store.admin.transactions.abort_transaction(txn)
 
 
@@ -107,7 +108,7 @@ def test_a_minimal_reader_sees_a_writer_that_began_before_it_without_a_commit(
         table.put(b"~%d" % number, b"", txn=writer)
     writer.flush()
     writer.commit()
-    assert table.stats()["intents"] > 0
+    assert row_json(table.stats())["intents"] > 0
     assert table.get(b"k", txn=reader) == b"new"
 
 
@@ -157,7 +158,7 @@ def test_readers_abort_nobody_and_are_remembered_nowhere(store: Store, table: Ta
     table.put(b"k", b"v", txn=writer)
     store.commit_transaction(writer)
     assert [row.key for row in table.scan(txn=reader)] == [b"held", b"k"]
-    assert store.reports.list_conflicts() == []
+    assert row_json(store.reports.list_conflicts()) == []
 
 
 def test_writing_in_a_read_committed_transaction_is_refused_with_advice(store: Store, table: Table) -> None:
@@ -182,7 +183,7 @@ def test_writing_in_a_read_committed_transaction_is_refused_with_advice(store: S
             assert "serializable" in str(raised.value.hint)
         assert table.get(b"k", txn=reader) is None
     consumer.close()
-    assert store.reports.list_transactions()[0]["messages"] == 0
+    assert row_json(store.reports.list_transactions())[0]["messages"] == 0
 
 
 def test_an_ended_or_overdue_read_committed_transaction_is_not_read_in(
@@ -194,10 +195,10 @@ def test_an_ended_or_overdue_read_committed_transaction_is_not_read_in(
     with pytest.raises(TransactionNotOpen):
         table.get(b"k", txn=ended)
     clock.advance(61)
-    commits = store.reports.store_info()["commits"]
+    commits = row_json(store.reports.store_info())["commits"]
     with pytest.raises(TransactionTimedOut):
         table.get(b"k", txn=overdue)
-    assert store.reports.store_info()["commits"] == commits
+    assert row_json(store.reports.store_info())["commits"] == commits
     here = store.transaction(isolation="read-committed")
     here.commit()
     with pytest.raises(TransactionNotOpen):
@@ -213,8 +214,10 @@ def test_options_are_checked(store: Store, table: Table) -> None:
     with pytest.raises(InvalidValue):
         store.begin_transaction(priority="urgent")
     for name in ("READ_COMMITTED", "read-committed", "read_committed"):
-        shown = store.reports.show_transaction(
-            store.begin_transaction(isolation=name, check="FULL", priority="Lowest")
+        shown = row_json(
+            store.reports.show_transaction(
+                store.begin_transaction(isolation=name, check="FULL", priority="Lowest")
+            )
         )
         assert [shown[each] for each in ("isolation", "check", "priority")] == [
             "READ_COMMITTED", "full", "lowest",

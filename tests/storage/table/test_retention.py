@@ -9,6 +9,7 @@ import pytest
 from storage import Store, Table, TxnID
 from storage.errors import InvalidValue, RequestTooOld, TransactionNotOpen
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 
 MINUTE_MS = 60_000
 
@@ -50,10 +51,10 @@ def test_collecting_keeps_the_window_and_the_newest_before_it(
     window = store.connection.clock.wall_ns() - 150_000 * 1_000_000
     assert history[3] < window < history[4]
     answers = {at: table.get(b"k", at=at) for at in range(window, history[5] + 2, 7_000_000_000)}
-    assert store.maintenance.collect_garbage()["versionsRemoved"] == 3
-    assert [each["value"] for each in table.versions(b"k")] == [b"5", b"4", b"3"]
+    assert row_json(store.maintenance.collect_garbage())["versionsRemoved"] == 3
+    assert [each["value"] for each in row_json(table.versions(b"k"))] == [b"5", b"4", b"3"]
     assert {at: table.get(b"k", at=at) for at in answers} == answers
-    assert store.maintenance.collect_garbage()["versionsRemoved"] == 0
+    assert row_json(store.maintenance.collect_garbage())["versionsRemoved"] == 0
 
 
 def test_a_deleted_key_goes_when_its_deletion_is_older_than_the_window(
@@ -62,11 +63,11 @@ def test_a_deleted_key_goes_when_its_deletion_is_older_than_the_window(
     """First what the deletion superseded, then the deletion itself."""
     table.put(b"k", b"v")
     table.delete(b"k")
-    assert store.maintenance.collect_garbage()["tombstonesRemoved"] == 0
+    assert row_json(store.maintenance.collect_garbage())["tombstonesRemoved"] == 0
     clock.advance(3601)
-    result = store.maintenance.collect_garbage()
+    result = row_json(store.maintenance.collect_garbage())
     assert (result["versionsRemoved"], result["tombstonesRemoved"]) == (1, 1)
-    assert table.stats()["rows"] == 0
+    assert row_json(table.stats())["rows"] == 0
 
 
 def test_collecting_goes_over_many_keys_in_steps(store: Store, table: Table, clock: ManualClock) -> None:
@@ -77,8 +78,8 @@ def test_collecting_goes_over_many_keys_in_steps(store: Store, table: Table, clo
         table.put(b"hot", b"%d" % number)
     store.maintenance.collect_garbage()
     clock.advance(3601)
-    assert store.maintenance.collect_garbage()["versionsRemoved"] == 3000 + 49
-    assert table.stats()["versions"] == 0
+    assert row_json(store.maintenance.collect_garbage())["versionsRemoved"] == 3000 + 49
+    assert row_json(table.stats())["versions"] == 0
     assert len(list(table.scan())) == 3001
 
 
@@ -127,7 +128,7 @@ def test_intents_never_count_as_the_version_that_is_kept(
     table.put(b"k", b"1", txn=txn)
     store.admin.settings.set_table_retention(10_000)
     clock.advance(100)
-    assert store.maintenance.collect_garbage()["versionsRemoved"] == 0
+    assert row_json(store.maintenance.collect_garbage())["versionsRemoved"] == 0
     store.admin.transactions.abort_transaction(txn)
     store.maintenance.collect_garbage()
     assert table.get(b"k") == b"0"
@@ -140,12 +141,12 @@ def test_nothing_is_removed_while_the_clocks_disagree(store: Store, table: Table
     txn = store.begin_transaction()
     assert table.get(b"k", txn=txn) == b"1"
     clock.wall_now_ns += 2 * 3600 * 1_000_000_000
-    result = store.maintenance.collect_garbage()
+    result = row_json(store.maintenance.collect_garbage())
     assert (result["versionsRemoved"], result["clocksDisagree"]) == (0, True)
     assert table.get(b"k", at=first) == b"0"
     table.put(b"other", b"", txn=txn)
     store.commit_transaction(txn)
-    assert store.maintenance.collect_garbage(trust_clock=True)["versionsRemoved"] == 1
+    assert row_json(store.maintenance.collect_garbage(trust_clock=True))["versionsRemoved"] == 1
     with pytest.raises(RequestTooOld):
         table.get(b"k", at=first)
 
@@ -159,12 +160,12 @@ def test_gc_finalises_what_commits_and_aborts_left(
         write_many(txn, {key: b"v"})
     store.commit_transaction(done)
     store.admin.transactions.abort_transaction(dropped)
-    assert table.stats()["intents"] == 3 * 65
+    assert row_json(table.stats())["intents"] == 3 * 65
     answers = [(row.key, row.value) for row in table.scan()]
-    assert store.maintenance.collect_garbage()["intentsFinalized"] == 2 * 65
-    assert table.stats()["intents"] == 65
+    assert row_json(store.maintenance.collect_garbage())["intentsFinalized"] == 2 * 65
+    assert row_json(table.stats())["intents"] == 65
     assert [(row.key, row.value) for row in table.scan()] == answers
-    assert {row["txnId"] for row in table.intents()} == {str(still)}
+    assert {row["txnId"] for row in row_json(table.intents())} == {str(still)}
 
 
 @pytest.mark.parametrize("value", [0, 999, -1, 1 << 62, "1h", 2.5, True])
@@ -216,13 +217,13 @@ def test_outcomes_that_nothing_names_are_forgotten_after_a_day(
     clock.advance(23 * 3600)
     young = store.begin_transaction()
     store.admin.transactions.abort_transaction(young)
-    assert store.maintenance.collect_garbage()["outcomesRemoved"] == 0
+    assert row_json(store.maintenance.collect_garbage())["outcomesRemoved"] == 0
     clock.advance(3601)
-    assert store.maintenance.collect_garbage()["outcomesRemoved"] == 1
-    assert {row["txnId"] for row in store.reports.list_transactions(ended=True)} == {
+    assert row_json(store.maintenance.collect_garbage())["outcomesRemoved"] == 1
+    assert {row["txnId"] for row in row_json(store.reports.list_transactions(ended=True))} == {
         str(spoke),
         str(young),
         str(still),
     }
     assert table.get(b"k") == b"0"
-    assert table.versions(b"k")[0]["state"] == "COMMITTED"
+    assert row_json(table.versions(b"k"))[0]["state"] == "COMMITTED"

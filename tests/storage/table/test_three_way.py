@@ -16,6 +16,7 @@ from storage.errors import (
 )  # fmt: skip
 from storage.limits import PAGE_ENTRIES
 from storage.subscription import message_bound
+from tests.row_json import row_json
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def settle(store: Store, table: Table, consumer: Consumer, txn: Transaction | Tx
 def shown(store: Store, table: Table) -> tuple[bytes | None, list[bytes | None], int]:
     """What others see: the balance, the results, and how many requests are acknowledged or pending."""
     results = [message.value for message in store.reader("results")]
-    stats = store.reports.subscription_stats("requests", "settlement")
+    stats = row_json(store.reports.subscription_stats("requests", "settlement"))
     return table.get(b"B"), results, stats["visible"]
 
 
@@ -61,7 +62,7 @@ def test_a_commit_shows_everything_at_one_instant(
     assert shown(store, table) == (None, [], 1)
     store.commit_transaction(txn)
     assert shown(store, table) == (b"5", [b"5"], 1)
-    kinds = {part["kind"] for part in store.reports.show_transaction(txn)["parts"]}
+    kinds = {part["kind"] for part in row_json(store.reports.show_transaction(txn))["parts"]}
     assert kinds == {"topic", "subscription", "table"}
     again = begin()
     settle(store, table, consumer, again)
@@ -231,7 +232,7 @@ class TestOrder:
             with pytest.raises(NotDeliverable, match="was not there to be read"):
                 ordered.acknowledge_cumulative(messages[-1], txn=txn)
             store.commit_transaction(txn)
-            assert store.reports.subscription_stats("t", "s")["visible"] == 1
+            assert row_json(store.reports.subscription_stats("t", "s"))["visible"] == 1
             ordered.acknowledge_cumulative(messages[-1], txn=careless)
             with pytest.raises(RequestTooOld):
                 table.get(b"k", txn=careless)
@@ -249,7 +250,7 @@ class TestOrder:
             with store.transaction() as txn:
                 table.put(b"k", b"v", txn=txn)
                 ordered.acknowledge_cumulative(ordered.receive(timeout=0, txn=txn), txn=txn)
-        assert (table.get(b"k"), store.reports.subscription_stats("t", "s")["visible"]) == (b"v", 0)
+        assert (table.get(b"k"), row_json(store.reports.subscription_stats("t", "s"))["visible"]) == (b"v", 0)
 
     def test_without_tables_it_consumes_whatever_comes(
         self, store: Store, table: Table, consumer: Consumer
@@ -259,4 +260,4 @@ class TestOrder:
         store.create_producer("requests").send(b"+9")
         consumer.acknowledge(consumer.receive_batch(10, 0, txn=txn), txn=txn)
         store.commit_transaction(txn)
-        assert store.reports.subscription_stats("requests", "settlement")["visible"] == 0
+        assert row_json(store.reports.subscription_stats("requests", "settlement"))["visible"] == 0

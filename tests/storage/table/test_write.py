@@ -22,6 +22,7 @@ from storage import (
 )
 from storage.errors import ProducerFenced, RequestTooOld, TransactionNotOpen, TxnctlError, WriteTooOld
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 
 Txn = Transaction | TxnID
 
@@ -139,7 +140,7 @@ def scene(request: pytest.FixtureRequest, store: Store, clock: ManualClock) -> S
 
 def shown(store: Store, table: Table) -> tuple[list[bytes | None], list[bytes], int, int]:
     """What everybody sees: the topic, the table, and how many requests are to be handed out and pending."""
-    stats = store.reports.subscription_stats("in", "s")
+    stats = row_json(store.reports.subscription_stats("in", "s"))
     values = [message.value for message in store.reader("t")]
     return values, [row.key for row in table.scan()], stats["visible"], stats["pending"]
 
@@ -153,22 +154,22 @@ def test_nothing_of_a_doomed_transaction_shows_and_nothing_can_be_done_in_it(
     assert shown(scene.store, scene.table) == ([], [], 0, 1)
     doom(scene)
     assert shown(scene.store, scene.table) == ([], [], 1, 0)
-    record = scene.store.reports.show_transaction(scene.txn)
+    record = row_json(scene.store.reports.show_transaction(scene.txn))
     assert record["state"] == TransactionState.ABORTED.value
     for name, later in LATER.items():
         with pytest.raises((TransactionNotOpen, ProducerFenced)):
             later(scene)
         assert shown(scene.store, scene.table) == ([], [], 1, 0), name
-    assert scene.store.admin.transactions.abort_transaction(scene.txn)["stateBefore"] == "ABORTED", (
-        "aborting it again succeeds"
-    )
+    assert (
+        row_json(scene.store.admin.transactions.abort_transaction(scene.txn))["stateBefore"] == "ABORTED"
+    ), "aborting it again succeeds"
     number = record["txnId"]
     scene.store.close()
     with Store.open(path, clock=scene.clock) as again:
         assert shown(again, again.table("accounts")) == ([], [], 1, 0)
         with pytest.raises(TransactionNotOpen):
             again.commit_transaction(number)
-        assert again.reports.show_transaction(number)["reason"] == record["reason"]
+        assert row_json(again.reports.show_transaction(number))["reason"] == record["reason"]
 
 
 def test_what_it_consumed_dooms_it_when_it_comes_to_a_table(scene: Scene) -> None:
@@ -224,4 +225,4 @@ def test_an_attached_transaction_that_keeps_everything_is_doomed_by_its_commit(
     assert txn.state is TransactionState.ABORTED
     assert [message.value for message in store.reader("t")] == []
     assert [(row.key, row.value) for row in table.scan()] == [(b"k7", b"later")]
-    assert table.intents() == []
+    assert row_json(table.intents()) == []

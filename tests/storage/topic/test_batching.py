@@ -12,6 +12,7 @@ from storage.errors import InvalidValue, LostConflict, MessageTooLarge, Producer
 from storage.limits import ENTRY_BYTES_TARGET, ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX, WRITE_BYTES_TARGET
 from storage.topic.batching import columns_of, entries_of
 from storage.topic.entry import Columns, PackedColumns
+from tests.row_json import row_json
 from tests.storage.conftest import Scratch
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -92,7 +93,7 @@ class TestInATransaction:
             assert seen(store, "t") == []
             assert len(seen(store, "t", IsolationLevel.READ_UNCOMMITTED)) == 2
         assert [message.value for message in store.reader("t")] == [b"a", b"b"]
-        assert store.reports.show_transaction(txn)["messages"] == 2
+        assert row_json(store.reports.show_transaction(txn))["messages"] == 2
 
     def test_nothing_of_an_aborted_one(self, store: Store) -> None:
         """What was packed for a transaction that aborts is never seen, and its sequence ids are free again."""

@@ -8,6 +8,7 @@ from storage import Position, Store
 from storage.disk.view import WriteBatch
 from storage.process.clock import ManualClock
 from storage.topic import log as managed_ledger
+from tests.row_json import row_json
 from tests.storage.conftest import Scratch
 from tests.storage.written_log import Step, WrittenLog, steps
 
@@ -132,7 +133,7 @@ class TestRolling:
         producer.send_batch([b"0", b"1"])
         clock.advance(5)
         producer.send(b"2")
-        first, second = store.reports.topic_stats_internal("r")["ledgers"]
+        first, second = row_json(store.reports.topic_stats_internal("r"))["ledgers"]
         assert (first["ledgerId"], first["entries"], first["messages"]) == (1, 1, 2)
         assert first["closedMs"] - first["openedMs"] == 5000
         assert (second["ledgerId"], second["closedMs"]) == (2, None)

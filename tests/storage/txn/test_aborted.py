@@ -115,10 +115,10 @@ class TestSegments:
             for number, segment in enumerate(aborted.segments(batch, log.topic_id)):
                 mine = {row[0] for row in rows[number * SEGMENT : (number + 1) * SEGMENT]}
                 places = [entry.at for entry in log.entries if entry.txn in mine and entry.count]
-                assert segment["firstPosition"] == "{}:{}".format(*min(places))
-                assert segment["lastPosition"] == "{}:{}".format(*max(places))
-                assert segment["transactions"] == len(mine)
-                assert segment["messages"] == sum(e.count for e in log.entries if e.txn in mine)
+                assert str(segment.first_position) == "{}:{}".format(*min(places))
+                assert str(segment.last_position) == "{}:{}".format(*max(places))
+                assert segment.transactions == len(mine)
+                assert segment.messages == sum(e.count for e in log.entries if e.txn in mine)
 
         scratch.run(check)
 
@@ -128,7 +128,7 @@ class TestSegments:
 
         def check(batch: WriteBatch) -> None:
             log = WrittenLog(scratch.store, batch, 5, wanted)
-            sizes = [segment["transactions"] for segment in aborted.segments(batch, log.topic_id)]
+            sizes = [segment.transactions for segment in aborted.segments(batch, log.topic_id)]
             assert all(size == SEGMENT for size in sizes[:-1])
             assert sum(map(int, sizes)) == sum(state == "ABORTED" for state in log.states.values())
 

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 from storage import EARLIEST, LATEST, IsolationLevel, MessageId, Position, Store, TransactionState, TxnID
 from storage.disk.view import WriteBatch
 from storage.txn import buffer
+from tests.row_json import row_json
 from tests.storage.conftest import Scratch
 from tests.storage.written_log import Step, WrittenLog, steps
 
@@ -18,7 +19,7 @@ KnownAnswer = Callable[[], tuple[TxnID, TxnID]]
 
 
 def max_read(store: Store) -> str:
-    found: str = store.reports.topic_stats("t")["maxReadPosition"]
+    found: str = row_json(store.reports.topic_stats("t"))["maxReadPosition"]
     return found
 
 
@@ -41,7 +42,7 @@ class TestKnownAnswer:
         """The marker is 1:6; last visible and maxReadPosition are 1:4, held by the second transaction."""
         first, _ = known_answer()
         assert store.commit_transaction(first)
-        assert [row["position"] for row in store.reports.topic_log("t", Position(1, 6))] == ["1:6"]
+        assert [row["position"] for row in row_json(store.reports.topic_log("t", Position(1, 6)))] == ["1:6"]
         assert store.reports.last_message_id("t", RC) == MessageId(1, 4)
         assert max_read(store) == "1:4"
         assert shown(store, RC) == ["1:0", "1:1", "1:2", "1:3", "1:4"]
@@ -69,13 +70,13 @@ class TestKnownAnswer:
 
         assert received(committed) == ["1:0", "1:1", "1:2"]
         assert received(uncommitted) == ["1:0", "1:1", "1:2", "1:3", "1:4", "1:5"]
-        assert store.reports.topic_stats("t")["subscriptions"]["E"]["blocked"] == 1
+        assert row_json(store.reports.topic_stats("t"))["subscriptions"]["E"]["blocked"] == 1
         store.commit_transaction(first)
         assert received(committed) == ["1:3", "1:4"]
         store.admin.transactions.abort_transaction(second)
         assert received(committed) == []
         assert received(uncommitted) == []
-        assert store.reports.topic_stats("t")["subscriptions"]["E"]["blocked"] == 0
+        assert row_json(store.reports.topic_stats("t"))["subscriptions"]["E"]["blocked"] == 0
 
 
 class TestMaxReadPosition:
@@ -139,7 +140,7 @@ class TestMaxReadPosition:
         producer.send(b"0")
         producer.send(b"1")
         assert str(producer.send(b"2", txn=store.begin_transaction())) == "2:0"
-        assert store.reports.topic_stats("r")["maxReadPosition"] == "1:1"
+        assert row_json(store.reports.topic_stats("r"))["maxReadPosition"] == "1:1"
 
     def test_ending_one_that_does_not_come_first_moves_nothing(
         self, store: Store, known_answer: KnownAnswer
@@ -148,7 +149,7 @@ class TestMaxReadPosition:
         _, second = known_answer()
         store.commit_transaction(second)
         assert max_read(store) == "1:2"
-        assert store.reports.topic_stats("t")["lastConfirmedEntry"] == "1:6"
+        assert row_json(store.reports.topic_stats("t"))["lastConfirmedEntry"] == "1:6"
 
     def test_a_transaction_without_messages_here_holds_nothing(self, store: Store) -> None:
         """What is open elsewhere does not hold this topic, and leaves no marker in it."""
@@ -158,7 +159,7 @@ class TestMaxReadPosition:
         store.create_producer("t").send(b"y")
         assert max_read(store) == "1:0"
         store.commit_transaction(txn)
-        assert store.reports.topic_stats("t")["lastConfirmedEntry"] == "1:0"
+        assert row_json(store.reports.topic_stats("t"))["lastConfirmedEntry"] == "1:0"
 
     def test_a_start_in_a_former_life_reads_nothing_uncommitted(self, store: Store) -> None:
         """A position of a deleted topic of the same name shows a READ_COMMITTED reader no open message."""
@@ -212,11 +213,11 @@ class TestWhatALevelShows:
         consumer.acknowledge(consumer.receive(timeout=1), txn=txn)
         assert shown(store, RC) == [str(request)]
         assert list(store.reader("u")) == []
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:-1"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:-1"
         store.commit_transaction(txn)
         assert shown(store, RC) == ["1:0", "1:1"]
         assert [message.value for message in store.reader("u")] == [b"answer"]
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:0"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:0"
 
     @pytest.mark.parametrize("level", [RC, RU])
     def test_markers_are_delivered_at_neither_level(self, store: Store, level: IsolationLevel) -> None:
@@ -241,7 +242,7 @@ class TestLatest:
         """A new subscription is handed what was open, and what was blocked, as it becomes visible."""
         first, second = known_answer()
         consumer = store.subscribe("t", "a", initial_position=LATEST)
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:2"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:2"
         store.commit_transaction(first)
         store.commit_transaction(second)
         assert [str(m.message_id) for m in consumer.receive_batch(9, timeout=0)] == ["1:3", "1:4", "1:5"]

@@ -16,6 +16,7 @@ from storage.errors import (
     TxnctlError,
 )
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 from tests.storage.ending import end_transaction
 from tests.storage.txn.coordinator_steps import USES, Use, acknowledge, produce
 
@@ -30,23 +31,23 @@ class TestEnd:
         assert store.commit_transaction(txn) is True
         clock.advance(1_000_000)
         assert store.commit_transaction(txn) is False
-        assert store.reports.show_transaction(txn)["state"] == "COMMITTED"
+        assert row_json(store.reports.show_transaction(txn))["state"] == "COMMITTED"
 
     def test_repeating_an_abort_succeeds_and_says_so(
         self, store: Store, txn: TxnID, clock: ManualClock
     ) -> None:
         """The second one changes nothing, however long after the deadline."""
-        assert store.admin.transactions.abort_transaction(txn)["already"] is False
+        assert row_json(store.admin.transactions.abort_transaction(txn))["already"] is False
         clock.advance(1_000_000)
-        assert store.admin.transactions.abort_transaction(txn)["already"] is True
+        assert row_json(store.admin.transactions.abort_transaction(txn))["already"] is True
 
     def test_an_abort_can_be_repeated_after_its_topic_was_deleted(self, store: Store, txn: TxnID) -> None:
         """What became of the topics has nothing to do with what became of the transaction."""
         produce(store, txn)
         store.admin.transactions.abort_transaction(txn)
         store.admin.topics.delete_topic("t", force=True)
-        assert store.admin.transactions.abort_transaction(txn)["already"] is True
-        assert store.reports.show_transaction(txn)["state"] == "ABORTED"
+        assert row_json(store.admin.transactions.abort_transaction(txn))["already"] is True
+        assert row_json(store.reports.show_transaction(txn))["state"] == "ABORTED"
 
     def test_asking_for_the_other_names_state_time_reason_and_owner(
         self, store: Store, txn: TxnID, clock: ManualClock
@@ -61,7 +62,7 @@ class TestEnd:
             "aborted",
             "2023-11-14T22:13:20Z",
             "changed my mind",
-            store.reports.show_transaction(txn)["endedBy"],
+            row_json(store.reports.show_transaction(txn))["endedBy"],
         ):
             assert word in error.message
 
@@ -81,17 +82,17 @@ class TestEnd:
         end_transaction(store, end, txn)
         with pytest.raises(TransactionNotOpen):
             use(store, txn)
-        assert len(list(store.reports.topic_log("t"))) == 1
+        assert len(list(row_json(store.reports.topic_log("t")))) == 1
         assert (
-            store.reports.show_transaction(txn)["messages"]
-            == store.reports.show_transaction(txn)["acknowledgements"]
+            row_json(store.reports.show_transaction(txn))["messages"]
+            == row_json(store.reports.show_transaction(txn))["acknowledgements"]
             == 0
         )
 
     def test_an_empty_transaction_ends_without_a_trace(self, store: Store, txn: TxnID) -> None:
         """One that touched nothing leaves no marker anywhere."""
         store.commit_transaction(txn)
-        assert [row["kind"] for row in store.reports.topic_log("t")] == ["messages"]
+        assert [row["kind"] for row in row_json(store.reports.topic_log("t"))] == ["messages"]
 
     def test_a_marker_is_appended_to_every_topic_produced_to(self, store: Store, txn: TxnID) -> None:
         """One marker a topic, whatever the number of messages."""
@@ -99,13 +100,13 @@ class TestEnd:
         for topic in ("t", "u", "t"):
             store.create_producer(topic).send(b"x", txn=txn)
         store.commit_transaction(txn)
-        assert [row["kind"] for row in store.reports.topic_log("t")] == [
+        assert [row["kind"] for row in row_json(store.reports.topic_log("t"))] == [
             "messages",
             "messages",
             "messages",
             "commit",
         ]
-        assert [row["kind"] for row in store.reports.topic_log("u")] == ["messages", "commit"]
+        assert [row["kind"] for row in row_json(store.reports.topic_log("u"))] == ["messages", "commit"]
 
     def test_a_topic_with_an_open_transaction_is_not_deleted(self, store: Store, txn: TxnID) -> None:
         """Deleting is refused, and by force aborts the transaction first, whole, with its other topics."""
@@ -116,8 +117,8 @@ class TestEnd:
             store.admin.topics.delete_topic("t")
         assert caught.value.details["transactions"] == [str(txn)]
         store.admin.topics.delete_topic("t", force=True)
-        assert store.reports.show_transaction(txn)["state"] == "ABORTED"
-        assert [row["kind"] for row in store.reports.topic_log("u")] == ["messages", "abort"]
+        assert row_json(store.reports.show_transaction(txn))["state"] == "ABORTED"
+        assert [row["kind"] for row in row_json(store.reports.topic_log("u"))] == ["messages", "abort"]
 
 
 class TestVersion:
@@ -125,23 +126,23 @@ class TestVersion:
 
     def test_every_use_raises_the_version(self, store: Store, txn: TxnID) -> None:
         """Producing and acknowledging are uses; looking is none."""
-        before = store.reports.show_transaction(txn)["version"]
-        assert store.reports.show_transaction(txn)["version"] == before
+        before = row_json(store.reports.show_transaction(txn))["version"]
+        assert row_json(store.reports.show_transaction(txn))["version"] == before
         produce(store, txn)
-        assert store.reports.show_transaction(txn)["version"] == before + 1
+        assert row_json(store.reports.show_transaction(txn))["version"] == before + 1
         acknowledge(store, txn)
-        assert store.reports.show_transaction(txn)["version"] == before + 2
+        assert row_json(store.reports.show_transaction(txn))["version"] == before + 2
 
     def test_another_version_is_not_aborted(self, store: Store, txn: TxnID) -> None:
         """What was used since is refused and stays open; the version that was seen is aborted."""
-        seen = store.reports.show_transaction(txn)["version"]
+        seen = row_json(store.reports.show_transaction(txn))["version"]
         produce(store, txn)
         with pytest.raises(TransactionChanged) as caught:
             store.admin.transactions.abort_transaction(txn, if_version=seen)
         assert caught.value.details["version"] == seen + 1
-        assert store.reports.show_transaction(txn)["state"] == "OPEN"
+        assert row_json(store.reports.show_transaction(txn))["state"] == "OPEN"
         store.admin.transactions.abort_transaction(txn, if_version=seen + 1)
-        assert store.reports.show_transaction(txn)["state"] == "ABORTED"
+        assert row_json(store.reports.show_transaction(txn))["state"] == "ABORTED"
 
 
 class TestDryRun:
@@ -152,10 +153,10 @@ class TestDryRun:
         produce(store, txn)
         store.create_producer("t").send(b"blocked")
         store.subscribe("t", "a", initial_position=EARLIEST)
-        rehearsed = store.admin.transactions.abort_transaction(txn, dry_run=True)
-        assert store.reports.show_transaction(txn)["state"] == "OPEN"
-        assert len(list(store.reports.topic_log("t"))) == 3
-        done = store.admin.transactions.abort_transaction(txn)
+        rehearsed = row_json(store.admin.transactions.abort_transaction(txn, dry_run=True))
+        assert row_json(store.reports.show_transaction(txn))["state"] == "OPEN"
+        assert len(list(row_json(store.reports.topic_log("t")))) == 3
+        done = row_json(store.admin.transactions.abort_transaction(txn))
         assert rehearsed["effects"] == done["effects"]
         assert done["effects"][0]["unblocks"]["a"] == {
             "visibleBefore": 1, "visibleAfter": 2, "blockedBefore": 1, "blockedAfter": 0,
@@ -180,7 +181,7 @@ class TestDeadline:
     def test_it_may_be_so_short_and_so_long(self, store: Store, timeout: float) -> None:
         """A millisecond to 24 hours."""
         assert (
-            store.reports.show_transaction(store.begin_transaction(timeout=timeout))["timeoutMs"]
+            row_json(store.reports.show_transaction(store.begin_transaction(timeout=timeout)))["timeoutMs"]
             == timeout * 1000
         )
 
@@ -192,7 +193,7 @@ class TestDeadline:
         for begin in (store.begin_transaction, store.transaction):
             with pytest.raises(InvalidValue):
                 begin(timeout=timeout)
-        assert store.reports.list_transactions() == []
+        assert row_json(store.reports.list_transactions()) == []
 
     @pytest.mark.parametrize("use", ["send", "acknowledge", "acknowledge cumulatively", "commit"])
     def test_a_late_use_aborts_before_it_is_refused(
@@ -212,17 +213,21 @@ class TestDeadline:
         }
         with pytest.raises(TransactionTimedOut):
             uses[use]()
-        assert store.reports.list_pending_acknowledgements("t", "a") == []
-        shown = store.reports.show_transaction(txn)
+        assert row_json(store.reports.list_pending_acknowledgements("t", "a")) == []
+        shown = row_json(store.reports.show_transaction(txn))
         assert (shown["state"], shown["reason"]) == ("ABORTED", "timed-out")
-        assert [row["kind"] for row in store.reports.topic_log("t")] == ["messages", "messages", "abort"]
+        assert [row["kind"] for row in row_json(store.reports.topic_log("t"))] == [
+            "messages",
+            "messages",
+            "abort",
+        ]
         assert [message.value for message in store.reader("t")] == [b"plain"]
 
     def test_a_late_abort_is_an_abort(self, store: Store, txn: TxnID, clock: ManualClock) -> None:
         """It is what was asked for, and its reason says so."""
         clock.advance(61)
-        assert store.admin.transactions.abort_transaction(txn)["already"] is False
-        assert store.reports.show_transaction(txn)["reason"] == "asked"
+        assert row_json(store.admin.transactions.abort_transaction(txn))["already"] is False
+        assert row_json(store.reports.show_transaction(txn))["reason"] == "asked"
 
     def test_readers_follow_the_recorded_state_and_say_that_it_is_overdue(
         self, store: Store, txn: TxnID, clock: ManualClock
@@ -231,7 +236,7 @@ class TestDeadline:
         produce(store, txn)
         clock.advance(61)
         assert [message.value for message in store.reader("t")] == [b"plain"]
-        (row,) = store.reports.list_transactions()
+        (row,) = row_json(store.reports.list_transactions())
         assert (row["txnId"], row["state"], row["overdue"]) == (str(txn), "OPEN", True)
 
     def test_a_wall_clock_that_jumps_expires_nobody(
@@ -241,7 +246,7 @@ class TestDeadline:
         for jump_s in (10**9, -(2 * 10**9)):
             clock.wall_now_ns += jump_s * 10**9
             produce(store, txn)
-            assert store.reports.list_transactions()[0]["overdue"] is False
+            assert row_json(store.reports.list_transactions())[0]["overdue"] is False
         assert store.commit_transaction(txn)
 
     def test_a_deadline_passes_although_the_wall_clock_stands(
@@ -264,10 +269,10 @@ class TestDeadline:
         with Store.open(path, clock=clock) as again:
             produce(again, txn)
             clock.advance(19)
-            assert again.reports.list_transactions()[0]["overdue"] is False
+            assert row_json(again.reports.list_transactions())[0]["overdue"] is False
             produce(again, txn)
             clock.advance(1)
-            assert again.reports.list_transactions()[0]["overdue"] is True
+            assert row_json(again.reports.list_transactions())[0]["overdue"] is True
             with pytest.raises(TransactionTimedOut):
                 again.commit_transaction(txn)
 
@@ -282,8 +287,8 @@ class TestRefusals:
             missing = message.message_id.__class__(1, 7)
             with pytest.raises(TxnctlError):
                 consumer.acknowledge([message, missing], txn=txn)
-            assert store.reports.list_pending_acknowledgements("t", "a") == []
-            assert store.reports.show_transaction(txn)["version"] == 1
+            assert row_json(store.reports.list_pending_acknowledgements("t", "a")) == []
+            assert row_json(store.reports.show_transaction(txn))["version"] == 1
             consumer.acknowledge(message, txn=txn)
         assert store.commit_transaction(txn)
 
@@ -298,4 +303,4 @@ class TestRefusals:
             producer.send("text", txn=txn)  # type: ignore[arg-type]
         produce(store, txn)
         assert store.commit_transaction(txn)
-        assert store.reports.show_transaction(txn)["state"] == TransactionState.COMMITTED.value
+        assert row_json(store.reports.show_transaction(txn))["state"] == TransactionState.COMMITTED.value

@@ -8,6 +8,7 @@ from storage import Store
 from storage.errors import (
     BadInput,
 )
+from tests.row_json import row_json
 
 
 class TestLabels:
@@ -17,7 +18,7 @@ class TestLabels:
         """Labels are shown with the transaction, open or ended."""
         txn = store.begin_transaction(labels={"batch": "7", "job": "näch=tlich"})
         store.commit_transaction(txn)
-        assert store.reports.show_transaction(txn)["labels"] == {"batch": "7", "job": "näch=tlich"}
+        assert row_json(store.reports.show_transaction(txn))["labels"] == {"batch": "7", "job": "näch=tlich"}
 
     @pytest.mark.parametrize(
         "labels",
@@ -28,4 +29,4 @@ class TestLabels:
         """Names, lengths, number and text of labels have bounds."""
         with pytest.raises(BadInput):
             store.begin_transaction(labels=labels)
-        assert store.reports.list_transactions() == []
+        assert row_json(store.reports.list_transactions()) == []

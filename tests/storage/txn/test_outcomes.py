@@ -7,6 +7,7 @@ import pytest
 from storage import EARLIEST, Producer, Store
 from storage.errors import TransactionNotFound
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 from tests.storage.ending import end_transaction
 
 DAY_S = 24 * 3600
@@ -26,12 +27,12 @@ def test_messages_keep_the_outcome_of_their_transaction(
     producer.send(b"x", txn=txn)
     store.commit_transaction(txn)
     clock.advance(2 * DAY_S)
-    assert store.maintenance.collect_garbage()["outcomesRemoved"] == 0
+    assert row_json(store.maintenance.collect_garbage())["outcomesRemoved"] == 0
     store.admin.topics.delete_topic("t", force=True)
     store.create_topic("t")
-    assert store.reports.show_transaction(txn)["state"] == "COMMITTED"
-    assert store.maintenance.collect_garbage(dry_run=True)["outcomesRemoved"] == 1
-    assert store.maintenance.collect_garbage()["outcomesRemoved"] == 1
+    assert row_json(store.reports.show_transaction(txn))["state"] == "COMMITTED"
+    assert row_json(store.maintenance.collect_garbage(dry_run=True))["outcomesRemoved"] == 1
+    assert row_json(store.maintenance.collect_garbage())["outcomesRemoved"] == 1
     with pytest.raises(TransactionNotFound):
         store.reports.show_transaction(txn)
 
@@ -46,9 +47,9 @@ def test_acknowledgements_keep_it_only_while_they_are_pending(
     txn = store.begin_transaction(timeout=DAY_S)
     consumer.acknowledge(consumer.receive(timeout=0), txn=txn)
     clock.advance(DAY_S - 1)
-    assert store.maintenance.collect_garbage()["outcomesRemoved"] == 0
+    assert row_json(store.maintenance.collect_garbage())["outcomesRemoved"] == 0
     end_transaction(store, ends, txn)
     clock.advance(DAY_S - 1)
-    assert store.maintenance.collect_garbage()["outcomesRemoved"] == 0
+    assert row_json(store.maintenance.collect_garbage())["outcomesRemoved"] == 0
     clock.advance(1)
-    assert store.maintenance.collect_garbage()["outcomesRemoved"] == 1
+    assert row_json(store.maintenance.collect_garbage())["outcomesRemoved"] == 1

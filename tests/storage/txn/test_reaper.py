@@ -8,10 +8,11 @@ from storage import EARLIEST, MessageId, Store, TxnID
 from storage.errors import AlreadyExists, WaitTimeout
 from storage.limits import REAP_PER_WRITE_MAX, REAP_STEP_MAX
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 
 
 def states(store: Store, *txns: TxnID) -> list[tuple[str, str | None]]:
-    return [(shown["state"], shown["reason"]) for shown in map(store.reports.show_transaction, txns)]
+    return [(shown.row.state.value, shown.row.reason) for shown in map(store.reports.show_transaction, txns)]
 
 
 def orphan(path: str, clock: ManualClock, topic: str = "t") -> TxnID:
@@ -32,7 +33,11 @@ class TestOverdue:
         producer.send(b"overdue", txn=txn)
         clock.advance(10)
         assert producer.send(b"next") == MessageId(1, 2)
-        assert [row["kind"] for row in store.reports.topic_log("t")] == ["messages", "abort", "messages"]
+        assert [row["kind"] for row in row_json(store.reports.topic_log("t"))] == [
+            "messages",
+            "abort",
+            "messages",
+        ]
         assert states(store, txn) == [("ABORTED", "timed-out")]
         assert [message.value for message in store.reader("t")] == [b"next"]
 
@@ -53,7 +58,7 @@ class TestOverdue:
         """State and deadline of a named transaction are compared once, by what names it."""
         named, other = store.begin_transaction(timeout=10), store.begin_transaction(timeout=10)
         clock.advance(10)
-        assert store.admin.transactions.abort_transaction(named)["already"] is False
+        assert row_json(store.admin.transactions.abort_transaction(named))["already"] is False
         assert states(store, named, other) == [("ABORTED", "asked"), ("ABORTED", "timed-out")]
 
     def test_what_is_due_later_is_left(self, store: Store, clock: ManualClock) -> None:
@@ -86,17 +91,21 @@ class TestOverdue:
         txn = store.begin_transaction(timeout=10)
         with pytest.raises(WaitTimeout):
             store.reports.wait_for_transaction(txn, timeout=9)
-        assert store.reports.wait_for_transaction(txn, timeout=2)["reason"] == "timed-out"
+        assert row_json(store.reports.wait_for_transaction(txn, timeout=2))["reason"] == "timed-out"
 
     def test_who_waits_is_a_writer_as_any(self, store: Store, clock: ManualClock) -> None:
         """It ends the others that are overdue too, and is no operator who reaps."""
         others = [store.begin_transaction(timeout=5) for _ in range(9)]
         assert (
-            store.reports.wait_for_transaction(store.begin_transaction(timeout=10), timeout=20)["reason"]
+            row_json(store.reports.wait_for_transaction(store.begin_transaction(timeout=10), timeout=20))[
+                "reason"
+            ]
             == "timed-out"
         )
         assert states(store, *others) == [("ABORTED", "timed-out")] * 9
-        assert {row["action"] for row in store.reports.list_audit_records()} == {"transaction expired"}
+        assert {row["action"] for row in row_json(store.reports.list_audit_records())} == {
+            "transaction expired"
+        }
 
     def test_many_are_ended_in_steps(self, store: Store, clock: ManualClock) -> None:
         """No store transaction has more to do than the bound; each leaves a record, and a dry run shows all."""
@@ -104,17 +113,17 @@ class TestOverdue:
         for _ in range(REAP_STEP_MAX + 2):
             store.begin_transaction(timeout=1)
         clock.advance(2)
-        assert len(store.admin.transactions.reap_transactions(dry_run=True)) == REAP_STEP_MAX + 2
+        assert len(row_json(store.admin.transactions.reap_transactions(dry_run=True))) == REAP_STEP_MAX + 2
         assert (
-            len(store.admin.transactions.reap_transactions(REAP_STEP_MAX + 1, reason="cron"))
+            len(row_json(store.admin.transactions.reap_transactions(REAP_STEP_MAX + 1, reason="cron")))
             == REAP_STEP_MAX + 1
         )
         counts = [
             len(row["effects"]["transactionsAborted"])
-            for row in store.reports.list_audit_records()
+            for row in row_json(store.reports.list_audit_records())
             if row["reason"] == "cron"
         ]
-        assert (counts, len(store.reports.list_transactions())) == ([1, REAP_STEP_MAX], 1)
+        assert (counts, len(row_json(store.reports.list_transactions()))) == ([1, REAP_STEP_MAX], 1)
 
     @pytest.mark.parametrize("read_only", [False, True])
     def test_who_waits_keeps_to_the_policy(
@@ -192,9 +201,9 @@ class TestReap:
         overdue, left = store.begin_transaction(timeout=1), store.begin_transaction()
         clock.advance(1)
         orphaned = orphan(path, clock)
-        rehearsed = store.admin.transactions.reap_transactions(dry_run=True)
+        rehearsed = row_json(store.admin.transactions.reap_transactions(dry_run=True))
         assert states(store, left, orphaned) == [("OPEN", None)] * 2
-        ended = store.admin.transactions.reap_transactions()
+        ended = row_json(store.admin.transactions.reap_transactions())
         assert [row["txnId"] for row in ended] == [row["txnId"] for row in rehearsed]
         assert {(row["txnId"], row["reason"]) for row in ended} <= {
             (str(overdue), "timed-out"), (str(orphaned), "owner-dead"),
@@ -202,7 +211,7 @@ class TestReap:
         assert states(store, overdue, orphaned, left) == [
             ("ABORTED", "timed-out"), ("ABORTED", "owner-dead"), ("OPEN", None),
         ]  # fmt: skip
-        assert store.admin.transactions.reap_transactions() == []
+        assert row_json(store.admin.transactions.reap_transactions()) == []
 
     def test_the_policy_may_be_overdue_only_or_manual(
         self, store: Store, path: str, clock: ManualClock

@@ -16,6 +16,7 @@ from storage.table.visibility import Row, Version
 from storage.txn import record as records
 from storage.txn.record import TransactionRecord
 from storage.verify import run
+from tests.row_json import row_json
 from tests.storage.damage import broken_by
 
 TABLE = 1
@@ -52,7 +53,7 @@ def test_it_is_found_in_a_commit_that_is_not_finalised(contended: Store) -> None
     table.import_rows(((b"~%03d" % n, b"") for n in range(100)), txn=txn)
     table.put(b"a", b"3", txn=txn)
     contended.commit_transaction(txn)
-    assert table.stats()["intents"] == 102
+    assert row_json(table.stats())["intents"] == 102
     assert contended.maintenance.verify_store() == []
 
     def commit_last(batch: WriteBatch) -> None:

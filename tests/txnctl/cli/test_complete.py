@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from tests.row_json import row_json
 from tests.txnctl.generated_steps import CHECKOUT
 from txnctl.cli.command_table import COMMANDS
 from txnctl.cli.complete import SCRIPTS, script
@@ -193,7 +194,7 @@ _txnctl_completion
                 assert len(items) == offered, line
                 for item in items:
                     _, token, help_text = item.split("\t")
-                    assert store.reports.show_session(token)["producerName"] == "loader"
+                    assert row_json(store.reports.show_session(token))["producerName"] == "loader"
                     assert re.match(r"loader, payments, lease \d+m?\d*s, .+@.+", help_text)
 
     def test_open_transactions_come_with_age_and_owner(

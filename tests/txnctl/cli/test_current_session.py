@@ -9,6 +9,7 @@ import pytest
 
 from storage import AccessMode, Store
 from storage.errors import InvalidValue, ProducerFenced
+from tests.row_json import row_json
 from txnctl.cli.current_session import named_or_current, of_environment, of_environment_on
 
 
@@ -25,7 +26,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def token(store: Store, monkeypatch: pytest.MonkeyPatch) -> str:
     """A session on `orders`, in the environment."""
-    session = str(store.open_session("orders", access_mode=AccessMode.EXCLUSIVE)["session"])
+    session = str(row_json(store.open_session("orders", access_mode=AccessMode.EXCLUSIVE))["session"])
     monkeypatch.setenv("TXNCTL_SESSION", session)
     return session
 

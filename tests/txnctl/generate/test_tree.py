@@ -15,6 +15,7 @@ import pytest
 
 from storage import Store
 from tests.txnctl.generated_steps import CHECKOUT, PAGES
+from tests.txnctl.preparations import prepare
 from tests.txnctl.spark.job_examples import TITLES
 from txnctl.cli.click_commands import Argument, Command, GroupCommand, Option
 from txnctl.cli.command_table import COMMANDS
@@ -123,7 +124,9 @@ class TestExamples:
         ],
         ids=[f"{title}: {example.lines[0]}" for title, example in BESIDE_SPARK],
     )
-    def test_it_ends_as_it_says(self, example: Any, tmp_path: Path) -> None:
+    def test_it_ends_as_it_says(
+        self, example: Any, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """In a shell, after `store init` and its own preparations, with nothing else there."""
         store = tmp_path / "store"
         Store.create(store)
@@ -134,14 +137,15 @@ class TestExamples:
         command.chmod(0o755)
         work = tmp_path / "work"
         work.mkdir()
+        monkeypatch.chdir(work)
+        monkeypatch.setenv("TXNCTL_STORE", str(store))
         environment = {
             **os.environ,
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(CHECKOUT),
-            "TXNCTL_STORE": str(store),
         }
         bash = shutil.which("bash") or "sh"
-        lines = "\n".join([*example.setup, *example.lines[:-1]])
+        lines = "\n".join([*prepare(example, run), *example.lines[:-1]])
         script_text = f"set -e\n{lines}\nset +e\n{example.lines[-1]}\n"
         done = subprocess.run(
             [bash, "-c", script_text],

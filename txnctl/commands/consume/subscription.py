@@ -6,6 +6,7 @@ from os import environ
 from time import sleep
 
 from storage.errors import SubscriptionNotFound, TxnctlError, WaitTimeout
+from storage.json_form import to_json
 from txnctl.cli.at_time import position_of
 from txnctl.cli.leaving import leave_soon
 from txnctl.commands.consume.blocked import Hidden
@@ -90,7 +91,10 @@ def _subscribe(
         context.note(f"created subscription {name} of {topic} at {start} ({now})")
         if options.start is not None:
             note_if_beyond(
-                context, topic, start, store.reports.subscription_stats(topic, name)["markDeletePosition"]
+                context,
+                topic,
+                start,
+                to_json(store.reports.subscription_stats(topic, name))["markDeletePosition"],
             )
     elif before != now:
         context.note(
@@ -114,7 +118,7 @@ def _mode(type_: str, level: str, on_open: str) -> str:
 def _mode_before(store: Store, topic: str, name: str) -> str | None:
     """Type, isolation level and on-open of a subscription in words; None for a missing subscription."""
     try:
-        stats = store.reports.subscription_stats(topic, name)
+        stats = to_json(store.reports.subscription_stats(topic, name))
     except SubscriptionNotFound:
         return None
     return _mode(stats["type"], stats["subscriptionIsolationLevel"], stats["onOpen"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from storage.errors import InvalidValue, TxnctlError
+from storage.json_form import to_json
 from txnctl.cli import exit_codes, failure
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option
@@ -65,7 +66,7 @@ def check(
     limits = _limits(context, format, warn, critical)
     try:
         with context.open_store(context.store_path, read_only=True) as store:
-            overview = store.reports.store_overview()
+            overview = to_json(store.reports.store_overview())
         measures = judge(overview, *limits)
         state, lines = worst(measures), _with_store(format, overview, measures)
     except TxnctlError as error:

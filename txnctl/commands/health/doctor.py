@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from storage.errors import Busy, StoreInvalid
+from storage.json_form import to_json
 from txnctl.cli import exit_codes
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option, output
@@ -82,7 +83,7 @@ def _show(context: Context, diagnosis: Row, programs: bool) -> None:
 
 def _diagnosis(context: Context) -> Row:
     with context.open_store(context.store_path, read_only=True) as store:
-        facts = store.reports.store_overview()
+        facts = to_json(store.reports.store_overview())
     names = [field.name for field in (VERDICT, *AS_OF)]
     path = facts["store"]["path"]
     return {**{name: facts[name] for name in names}, "path": path, "findings": facts["findings"]}
@@ -93,7 +94,7 @@ def _unusable(path: str, error: TxnctlError) -> Row:
     from shlex import quote
 
     from storage.process.clock import SYSTEM_CLOCK
-    from storage.reports.finding import finding
+    from storage.reports.finding import Finding
     from storage.reports.findings import verdict
     from storage.values.timestamps import both
 
@@ -105,9 +106,9 @@ def _unusable(path: str, error: TxnctlError) -> Row:
     }
     command = commands.get(error.code, f"txnctl errors explain {error.code}")
     why = error.hint or "It was left as it is."
-    wrong = [finding(error.code, "store", error.message, why, command, "critical")]
+    wrong = [Finding(error.code, "critical", "store", error.message, why, command)]
     now = both("asOf", SYSTEM_CLOCK.wall_ms())
-    return {"verdict": verdict(wrong), **now, "path": path, "findings": wrong}
+    return {"verdict": verdict(wrong), **now, "path": path, "findings": to_json(wrong)}
 
 
 def _report(context: Context, row: Row, *, shows_programs: bool) -> Iterator[str]:

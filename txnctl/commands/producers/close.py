@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, output
 from txnctl.cli.value_types import SESSION as TOKEN
 from txnctl.fields.producer import ROW
@@ -37,8 +38,10 @@ def close(context: Context, session: str | None) -> None:
     """
     from txnctl.cli.current_session import named_or_current
 
-    row = context.store.admin.producers.close_session(
-        named_or_current(session), dry_run=context.dry_run, reason=context.reason
+    row = to_json(
+        context.store.admin.producers.close_session(
+            named_or_current(session), dry_run=context.dry_run, reason=context.reason
+        )
     )
     context.show(row, table=lambda shown: _closed(context, shown))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.producer import NAMES, alive
@@ -54,9 +55,9 @@ def fence(context: Context, topic: str, waiting: bool) -> None:
     """
     fence_producers = context.store.admin.producers.fence_producers
     if not context.yes and not context.dry_run:
-        plan = fence_producers(topic, waiting=waiting, dry_run=True)
+        plan = to_json(fence_producers(topic, waiting=waiting, dry_run=True))
         context.confirm(f"Fence the producers of {topic}?", plan=list(_lines(plan, done=False)))
-    row = fence_producers(topic, waiting=waiting, dry_run=context.dry_run, reason=context.reason)
+    row = to_json(fence_producers(topic, waiting=waiting, dry_run=context.dry_run, reason=context.reason))
     context.show(row, table=lambda shown: _report(context, shown, " --waiting" if waiting else ""))
 
 

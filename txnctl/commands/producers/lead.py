@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from storage.errors import ProducerBusy, ProducerFenced, SessionNotFound
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, changes_store, example, option, passes_arguments
 from txnctl.cli.value_types import DURATION, EXCLUSIVE_MODE, TOPIC, TXN_ID
 
@@ -106,7 +107,7 @@ def _refuse_nesting(context: Context, topic: str) -> None:
         token = of_environment_on(context.store, topic)
         if token is None:
             return
-        row = context.store.reports.show_session(token)
+        row = to_json(context.store.reports.show_session(token))
     except (ProducerFenced, SessionNotFound):
         # The session of the environment lost the topic: this is another's turn.
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.producer import AS_OF, ROW, cells, table
@@ -49,7 +50,7 @@ def list_(context: Context, topic: str | None) -> None:
     from storage.values.timestamps import both
 
     as_of = both("asOf", context.store.connection.clock.wall_ms())
-    rows = [{**row, **as_of} for row in context.store.reports.list_producers(topic)]
+    rows = [{**row, **as_of} for row in to_json(context.store.reports.list_producers(topic))]
     if not rows and context.output == "table":
         context.note("no producers are connected" + (f" to {topic}" if topic is not None else ""))
     context.show_list(rows, table=lambda shown: _table(context, shown))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import ACCESS_MODE, DURATION, SESSION as TOKEN, TOPIC, TXN_ID
 from txnctl.fields.producer import SESSION
@@ -90,16 +91,18 @@ def open_(
     check_timeout(timeout, mode)
     if txn is not None:
         context.store.use_transaction(txn)
-    row = context.store.open_session(
-        topic,
-        lease=_LEASE_S if lease is None else lease,
-        access_mode=mode,
-        producer_name=producer_name,
-        timeout=timeout,
-        txn=txn,
-        resume=resume,
-        topic_epoch=epoch,
-        on_wait=WaitNote(context, topic, timeout),
-        create_topic=create,
+    row = to_json(
+        context.store.open_session(
+            topic,
+            lease=_LEASE_S if lease is None else lease,
+            access_mode=mode,
+            producer_name=producer_name,
+            timeout=timeout,
+            txn=txn,
+            resume=resume,
+            topic_epoch=epoch,
+            on_wait=WaitNote(context, topic, timeout),
+            create_topic=create,
+        )
     )
     context.show(row, table=lambda shown: str(shown["session"]))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import click
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.producer import AS_OF, NAMES, cells, table, where
@@ -105,9 +106,9 @@ def show(context: Context, topic: str, limit: int) -> None:
     `lease`, a session without a process, until the lease ends unused; `DEAD` or `EXPIRED`, out of the way of every
     producer.
     """
-    row = context.store.reports.show_producers(topic)
+    row = to_json(context.store.reports.show_producers(topic))
     if limit > len(row["history"]):
-        row["history"] = context.store.reports.ownership_history(topic, limit)
+        row["history"] = to_json(context.store.reports.ownership_history(topic, limit))
     row["history"] = row["history"][:limit]
     row["next"] = _advice(row)
     context.show(row, table=lambda shown: _screen(context, shown))

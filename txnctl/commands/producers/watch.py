@@ -5,6 +5,7 @@ from __future__ import annotations
 from signal import SIGTERM
 
 from storage.errors import NotFound, SessionNotFound, TxnctlError
+from storage.json_form import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Watch:
         try:
             rows = {
                 row["topicEpoch"]: row
-                for row in self._context.store.reports.ownership_history(self._producer.topic)
+                for row in to_json(self._context.store.reports.ownership_history(self._producer.topic))
             }
         except NotFound:
             return "the topic was deleted"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import (
     argument,
     effect,
@@ -41,5 +42,5 @@ def backup(context: Context, destination: str) -> None:
     A backup is a store. To go on working, use `store restore`: a restore ends open transactions and sessions.
     """
     with CopyProgress(context, "Backup") as progress:
-        row = context.store.maintenance.backup_store(destination, progress=progress)
+        row = to_json(context.store.maintenance.backup_store(destination, progress=progress))
     context.show(row, table=lambda shown: f"Backed up to {shown['path']}: {size(shown['bytes'])}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import (
     administrative,
     changes_store,
@@ -39,8 +40,10 @@ def compact(context: Context) -> None:
     by --dry-run too, so the disk needs room for both.
     """
     with CopyProgress(context, "Compact") as progress:
-        row = context.store.maintenance.compact_store(
-            progress=progress, dry_run=context.dry_run, reason=context.reason
+        row = to_json(
+            context.store.maintenance.compact_store(
+                progress=progress, dry_run=context.dry_run, reason=context.reason
+            )
         )
     context.show(row, table=_compacted)
 

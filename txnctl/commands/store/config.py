@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from storage.errors import InvalidValue
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, example, names_store, output
 from txnctl.cli.value_types import DURATION_MS
 from txnctl.output.field import Field
@@ -65,7 +66,7 @@ def _row(store: Store, name: str) -> Row:
 
 
 def _value(store: Store, name: str) -> str:
-    info = store.reports.store_info()
+    info = to_json(store.reports.store_info())
     return str(info["reapPolicy"]) if name == REAP_POLICY else _duration(info["tableRetentionMs"])
 
 
@@ -73,10 +74,12 @@ def _changed(context: Context, store: Store, name: str, value: str) -> Row:
     """Change a setting, or show the change."""
     how: Row = {"dry_run": context.dry_run, "reason": context.reason}
     if name == REAP_POLICY:
-        done = store.admin.settings.set_reap_policy(value, **how)
+        done = to_json(store.admin.settings.set_reap_policy(value, **how))
         after, before = done["reapPolicy"], done["reapPolicyBefore"]
     else:
-        done = store.admin.settings.set_table_retention(DURATION_MS.convert(value, None, None), **how)
+        done = to_json(
+            store.admin.settings.set_table_retention(DURATION_MS.convert(value, None, None), **how)
+        )
         after, before = _duration(done["tableRetentionMs"]), _duration(done["tableRetentionMsBefore"])
     return {
         "name": name,

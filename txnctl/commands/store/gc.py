@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, changes_store, example, option, output
 from txnctl.output.field import Field
 from txnctl.output.human import plural
@@ -59,7 +60,9 @@ def gc(context: Context, trust_clock: bool) -> None:
     A dry run shows the numbers of the real run, as long as no write happens in between.
     """
     how = {"trust_clock": True} if trust_clock else {}
-    row = context.store.maintenance.collect_garbage(dry_run=context.dry_run, reason=context.reason, **how)
+    row = to_json(
+        context.store.maintenance.collect_garbage(dry_run=context.dry_run, reason=context.reason, **how)
+    )
     row["stagedWrites"] = 0 if row["clocksDisagree"] and not trust_clock else _staged_writes(context)
     context.show({**dict.fromkeys([field.name for field in COLLECTED]), **row}, table=_collected)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.fields.store import CREATED
 from txnctl.output.field import Field
@@ -37,4 +38,4 @@ INFO = (
 @example("txnctl store info")
 def info(context: Context) -> None:
     """Show the facts about a store: format, age, size and counts of objects."""
-    context.show(context.store.reports.store_info())
+    context.show(to_json(context.store.reports.store_info()))

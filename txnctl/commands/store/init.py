@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from storage.errors import InvalidValue
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, names_store, output
 from txnctl.fields.store import CREATED
 
@@ -36,7 +37,7 @@ def init(context: Context, path: str | None) -> None:
         raise InvalidValue("the path of a store is not empty")
     Store.create(where)
     with context.open_store(where, read_only=True) as created:
-        facts = created.reports.store_info()
+        facts = to_json(created.reports.store_info())
     context.show(
         {field.name: facts[field.name] for field in CREATED},
         table=lambda row: f"Created store {row['path']}.",

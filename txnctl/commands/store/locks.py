@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.commands.store.process_table import process_table
 from txnctl.output.field import Field
@@ -31,7 +32,7 @@ def locks(context: Context) -> None:
     The holder of the writer gate is writing at this moment. A `stopped` holder stops all writers: continue the process
     (kill -CONT) or end the process. A `dead` lease is freed by the next writer.
     """
-    rows = context.store.reports.list_locks()
+    rows = to_json(context.store.reports.list_locks())
     if not rows and context.output == "table":
         context.note("no other process has the store open")
     context.show_list(rows, table=lambda shown: process_table(context, shown, LOCKS))

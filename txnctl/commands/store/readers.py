@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.commands.store.process_table import process_table
 from txnctl.output.field import Field
@@ -29,7 +30,7 @@ def readers(context: Context) -> None:
     A reader holds the view of one commit for moments only; a backup or a full verify holds a view from start to end.
     Meanwhile the file grows instead of reusing freed pages.
     """
-    rows = context.store.reports.list_readers()
+    rows = to_json(context.store.reports.list_readers())
     if not rows and context.output == "table":
         context.note("no process reads the store at this moment")
     context.show_list(rows, table=lambda shown: process_table(context, shown, READERS))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import (
     administrative,
     argument,
@@ -53,13 +54,15 @@ def restore(context: Context, source: str, destination: str | None) -> None:
     from storage import Store
 
     with CopyProgress(context, "Restore") as progress:
-        row = Store.restore(
-            source,
-            destination or context.store_path,
-            program=context.program,
-            progress=progress,
-            dry_run=context.dry_run,
-            reason=context.reason,
+        row = to_json(
+            Store.restore(
+                source,
+                destination or context.store_path,
+                program=context.program,
+                progress=progress,
+                dry_run=context.dry_run,
+                reason=context.reason,
+            )
         )
     context.show(row, table=_restored)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.fields.store import SPACE
 
@@ -19,5 +20,7 @@ def space(context: Context) -> None:
     The largest first. The rest, up to the size of the file, is free and will be reused.
     """
     context.show_list(
-        sorted(context.store.reports.list_databases(), key=lambda row: (-row["bytes"], row["database"]))
+        sorted(
+            to_json(context.store.reports.list_databases()), key=lambda row: (-row["bytes"], row["database"])
+        )
     )

@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from storage.errors import ALL, CorruptStore, TxnctlError
+from storage.json_form import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,13 +161,15 @@ def _check(path: str, full: bool) -> None:
 
     try:
         with Store.open(path, read_only=True, program="txnctl store verify") as store:
-            tell(total=sum(row["entries"] for row in store.reports.list_databases()))
-            for problem in store.maintenance.verify_store(
-                full=full,
-                progress=lambda what, records: tell(checked=what, records=records),
-                checked=lambda number: tell(invariant=number),
+            tell(total=sum(row["entries"] for row in to_json(store.reports.list_databases())))
+            for problem in to_json(
+                store.maintenance.verify_store(
+                    full=full,
+                    progress=lambda what, records: tell(checked=what, records=records),
+                    checked=lambda number: tell(invariant=number),
+                )
             ):
-                tell(problem=problem._asdict())
+                tell(problem=problem)
     except TxnctlError as error:
         details = json.loads(json.dumps(error.details, default=str))
         tell(error={"code": error.code, "message": error.message, "hint": error.hint, "details": details})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import (
     administrative,
     argument,
@@ -85,10 +86,10 @@ def ack(
     transaction is a conflict, unless --force aborts that transaction first, with its effects on every topic; the audit
     trail keeps --reason.
     """
-    row = context.store.admin.acknowledgements.acknowledge_messages(
+    row = to_json(context.store.admin.acknowledgements.acknowledge_messages(
         topic, subscription, list(message_ids), cumulative=cumulative, txn=txn, force=context.force,
         dry_run=context.dry_run, reason=context.reason,
-    )  # fmt: skip
+    ))  # fmt: skip
     if row["transactionsAborted"]:
         verb = "would abort" if row["dryRun"] else "aborted"
         context.warn(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.cursor_move import SKIPPED, asked, skipped_lines
@@ -34,8 +35,10 @@ def clear_backlog(context: Context, topic: str, subscription: str, beyond_max_re
     """
 
     def change(*, dry_run: bool) -> Row:
-        return context.store.admin.subscriptions.clear_backlog(
-            topic, subscription, beyond_max_read=beyond_max_read, dry_run=dry_run, reason=context.reason
+        return to_json(
+            context.store.admin.subscriptions.clear_backlog(
+                topic, subscription, beyond_max_read=beyond_max_read, dry_run=dry_run, reason=context.reason
+            )
         )
 
     question = f"Clear the backlog of {subscription} on {topic}?"

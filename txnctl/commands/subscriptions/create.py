@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.json_form import to_json
 from txnctl.cli.at_time import position_of
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import (
@@ -87,15 +88,17 @@ def create(
     from txnctl.commands.subscriptions.start import note_if_beyond
 
     start = LATEST if start is None else position_of(context.store, topic, start)
-    row = context.store.admin.subscriptions.create_subscription(
-        topic,
-        subscription,
-        subscription_type=subscription_type or SubscriptionType.EXCLUSIVE,
-        subscription_isolation_level=isolation_level or IsolationLevel.READ_COMMITTED,
-        on_open=on_open,
-        initial_position=start,
-        dead_letter_topic=dead_letter_topic,
-        max_redeliver_count=max_redeliver_count,
+    row = to_json(
+        context.store.admin.subscriptions.create_subscription(
+            topic,
+            subscription,
+            subscription_type=subscription_type or SubscriptionType.EXCLUSIVE,
+            subscription_isolation_level=isolation_level or IsolationLevel.READ_COMMITTED,
+            on_open=on_open,
+            initial_position=start,
+            dead_letter_topic=dead_letter_topic,
+            max_redeliver_count=max_redeliver_count,
+        )
     )
     note_if_beyond(context, topic, start, row["markDeletePosition"])
     context.show(row, table=_created)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.aborted import TRANSACTIONS_ABORTED, aborted_lines
@@ -43,15 +44,15 @@ def delete(context: Context, topic: str, subscription: str) -> None:
     """
     delete_subscription = context.store.admin.subscriptions.delete_subscription
     if not context.yes and not context.dry_run:
-        plan = delete_subscription(topic, subscription, force=context.force, dry_run=True)
-        backlog = context.store.reports.subscription_stats(topic, subscription)
+        plan = to_json(delete_subscription(topic, subscription, force=context.force, dry_run=True))
+        backlog = to_json(context.store.reports.subscription_stats(topic, subscription))
         context.confirm(
             f"Delete subscription {subscription} on {topic}?", plan=[*_backlog(backlog), *aborted_lines(plan)]
         )
-    row = delete_subscription(
+    deleted = delete_subscription(
         topic, subscription, force=context.force, dry_run=context.dry_run, reason=context.reason
     )
-    context.show(row, table=lambda shown: _deleted(context, shown))
+    context.show(to_json(deleted), table=lambda shown: _deleted(context, shown))
 
 
 def _backlog(row: Row) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.fields.change import DRY_RUN
@@ -41,8 +42,10 @@ def evict(context: Context, topic: str, subscription: str, consumer: str | None)
     For a consumer that is stopped or hangs and holds messages in flight. Messages received already may be delivered a
     second time, to another consumer; later acknowledgements of the evicted consumer are refused.
     """
-    row = context.store.admin.subscriptions.evict_consumers(
-        topic, subscription, consumer, dry_run=context.dry_run, reason=context.reason
+    row = to_json(
+        context.store.admin.subscriptions.evict_consumers(
+            topic, subscription, consumer, dry_run=context.dry_run, reason=context.reason
+        )
     )
     context.show(row, table=lambda shown: _evicted(context, shown, f" {consumer}" if consumer else ""))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
@@ -102,9 +103,9 @@ def _rows(context: Context, topic: str, subscription: str | None) -> list[Row]:
     """One row a subscription, all from one view."""
     names = [field.name for field in LAG]
     if subscription is not None:
-        whole = [context.store.reports.subscription_stats(topic, subscription)]
+        whole = [to_json(context.store.reports.subscription_stats(topic, subscription))]
     else:
-        stats = context.store.reports.topic_stats(topic)
+        stats = to_json(context.store.reports.topic_stats(topic))
         shared = {name: stats[name] for name in (*_OF_TOPIC, "blockedBy")}
         whole = [
             {**stats_row, **shared, "subscription": name}

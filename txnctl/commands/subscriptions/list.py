@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import (
     TOPIC,
@@ -37,7 +38,7 @@ _COLUMNS = (
 @example("txnctl subscriptions list -o json")
 def list_(context: Context, topic: str | None) -> None:
     """List subscriptions, with their backlogs and verdicts."""
-    rows = context.store.reports.list_subscriptions(topic)
+    rows = to_json(context.store.reports.list_subscriptions(topic))
     if not rows and context.output == "table":
         context.note("there are no subscriptions" + (f" on {topic}" if topic is not None else ""))
     context.show_list(rows, table=lambda shown: _table(context, shown))

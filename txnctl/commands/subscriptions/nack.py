@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import (
     administrative,
     argument,
@@ -66,8 +67,15 @@ def nack(
     For messages that were delivered and are not acknowledged. Each redelivery raises the redelivery count; after the
     subscription's maximum a message goes to the dead-letter topic.
     """
-    row = context.store.admin.acknowledgements.negative_acknowledge_messages(
-        topic, subscription, list(message_ids), delay=delay, dry_run=context.dry_run, reason=context.reason
+    row = to_json(
+        context.store.admin.acknowledgements.negative_acknowledge_messages(
+            topic,
+            subscription,
+            list(message_ids),
+            delay=delay,
+            dry_run=context.dry_run,
+            reason=context.reason,
+        )
     )
     context.show(row, table=lambda shown: _given_back(shown, delay))
 

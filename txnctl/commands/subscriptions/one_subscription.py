@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument
 from txnctl.cli.value_types import SUBSCRIPTION
 from txnctl.output.field import Field
@@ -35,8 +36,8 @@ def subscription_row(context: Context, topic: str, subscription: str | None) -> 
         subscriptions of the topic.
     """
     if subscription is not None:
-        return context.store.reports.subscription_stats(topic, subscription)
-    names = [str(row["subscription"]) for row in context.store.reports.list_subscriptions(topic)]
+        return to_json(context.store.reports.subscription_stats(topic, subscription))
+    names = [str(row["subscription"]) for row in to_json(context.store.reports.list_subscriptions(topic))]
     import click
 
     from storage.reports.finding import some

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import (
     argument,
     example,
@@ -40,7 +41,7 @@ def pending(context: Context, topic: str, subscription: str) -> None:
 
     No consumer gets these messages until the transaction ends: a commit acknowledges, an abort redelivers.
     """
-    rows = context.store.reports.list_pending_acknowledgements(topic, subscription)
+    rows = to_json(context.store.reports.list_pending_acknowledgements(topic, subscription))
     if not rows and context.output == "table":
         context.note(f"nothing is pending on {subscription} of {topic}")
     context.show_list(rows)

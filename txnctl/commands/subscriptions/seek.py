@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.at_time import position_of
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import POSITION_OR_TIME, SUBSCRIPTION, TOPIC
@@ -59,8 +60,10 @@ def seek(context: Context, topic: str, subscription: str, position: Start | AtTi
     start = position_of(context.store, topic, position)
 
     def change(*, dry_run: bool) -> Row:
-        return context.store.admin.subscriptions.seek_subscription(
-            topic, subscription, start, force=context.force, dry_run=dry_run, reason=context.reason
+        return to_json(
+            context.store.admin.subscriptions.seek_subscription(
+                topic, subscription, start, force=context.force, dry_run=dry_run, reason=context.reason
+            )
         )
 
     question = f"Seek {subscription} on {topic} forwards, past what is unread?"

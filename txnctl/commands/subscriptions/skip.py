@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.cursor_move import SKIPPED, asked, skipped_lines
@@ -37,13 +38,15 @@ def skip(context: Context, topic: str, subscription: str, count: int, beyond_max
     """
 
     def change(*, dry_run: bool) -> Row:
-        return context.store.admin.subscriptions.skip_messages(
-            topic,
-            subscription,
-            count,
-            beyond_max_read=beyond_max_read,
-            dry_run=dry_run,
-            reason=context.reason,
+        return to_json(
+            context.store.admin.subscriptions.skip_messages(
+                topic,
+                subscription,
+                count,
+                beyond_max_read=beyond_max_read,
+                dry_run=dry_run,
+                reason=context.reason,
+            )
         )
 
     question = f"Skip {count:,} messages of {subscription} on {topic}?"

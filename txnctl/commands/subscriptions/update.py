@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import ISOLATION_LEVEL, ON_OPEN, SUBSCRIPTION, SUBSCRIPTION_TYPE, TOPIC
 from txnctl.commands.subscriptions.aborted import TRANSACTIONS_ABORTED, aborted_lines
@@ -76,17 +77,19 @@ def update(
     changes = (subscription_type, isolation_level, on_open, dead_letter_topic, max_redeliver_count)
     if all(change is None for change in changes):
         raise click.UsageError("nothing to change: give at least one option")
-    row = context.store.admin.subscriptions.update_subscription(
-        topic,
-        subscription,
-        subscription_type=subscription_type,
-        subscription_isolation_level=isolation_level,
-        on_open=on_open,
-        dead_letter_topic=dead_letter_topic,
-        max_redeliver_count=max_redeliver_count,
-        force=context.force,
-        dry_run=context.dry_run,
-        reason=context.reason,
+    row = to_json(
+        context.store.admin.subscriptions.update_subscription(
+            topic,
+            subscription,
+            subscription_type=subscription_type,
+            subscription_isolation_level=isolation_level,
+            on_open=on_open,
+            dead_letter_topic=dead_letter_topic,
+            max_redeliver_count=max_redeliver_count,
+            force=context.force,
+            dry_run=context.dry_run,
+            reason=context.reason,
+        )
     )
     context.show(row, table=lambda shown: _updated(context, shown))
     if any(str(change).startswith("subscriptionIsolationLevel") for change in row["changes"]):

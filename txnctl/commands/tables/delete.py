@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import TABLE
 from txnctl.fields.table import NAME
@@ -39,11 +40,11 @@ def delete(context: Context, table: str) -> None:
     is a different table: a process with the old table open gets an error.
     """
     delete_table = context.store.admin.tables.delete_table
-    plan = delete_table(table, force=context.force, dry_run=True)
+    plan = to_json(delete_table(table, force=context.force, dry_run=True))
     context.confirm(f"Delete table {table}?", plan=_lines(plan))
     done = plan
     if not context.dry_run:
-        done = delete_table(table, force=context.force, reason=context.reason)
+        done = to_json(delete_table(table, force=context.force, reason=context.reason))
     context.show(done, table=lambda row: _report(row, context.force))
 
 

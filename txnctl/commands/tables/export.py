@@ -58,7 +58,7 @@ def export(context: Context, table: str, key_range: KeyBounds, reading: Reading)
     lines = _csv if context.output == "csv" else _ndjson
     with opened(context, table, reading) as source:
         rows = rows_of(source, key_range, reading)
-        total = None if key_range.bounds() else source.stats()["rows"]
+        total = None if key_range.bounds() else source.stats().counts.rows
         with context.progress("Export", total=total, unit="rows") as bar:
             if context.output == "csv":
                 context.out.write(",".join(CSV_COLUMNS) + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.fields.table import TABLE as ROW
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 @example("txnctl tables list -o name")
 def list_(context: Context) -> None:
     """List the tables."""
-    rows = context.store.reports.list_tables()
+    rows = to_json(context.store.reports.list_tables())
     if not rows and context.output == "table":
         context.note("there are no tables yet; txnctl tables create makes one")
     context.show_list(rows)

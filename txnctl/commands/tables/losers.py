@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.output.field import Field
 from txnctl.output.human import plural
 
@@ -26,7 +27,7 @@ class Losers:
     def __init__(self, context: Context, store: Store | None = None) -> None:
         self._context = context
         self._store = store or context.store
-        newest = self._store.reports.list_conflicts(1)
+        newest = to_json(self._store.reports.list_conflicts(1))
         self._seen = int(newest[0]["number"]) if newest else 0
 
     def told(self, *, version: int | None = None, txn: TxnID | None = None) -> list[str]:
@@ -37,13 +38,13 @@ class Losers:
         """
         conflicts = [
             row
-            for row in self._store.reports.list_conflicts()
+            for row in to_json(self._store.reports.list_conflicts())
             if row["number"] > self._seen
             and str(version if txn is None else txn) == row["winnerVersion" if txn is None else "winner"]
         ]
         conflicts.reverse()
         for row in conflicts:
-            self._context.note(_sentence(row, self._store.reports.show_transaction(row["loser"])))
+            self._context.note(_sentence(row, to_json(self._store.reports.show_transaction(row["loser"]))))
         return [row["loser"] for row in conflicts]
 
 

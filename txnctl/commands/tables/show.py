@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TABLE
 from txnctl.fields.table import AS_OF, CREATED, NAME, RETENTION
@@ -31,5 +32,5 @@ def show(context: Context, table: str) -> None:
 
     `tables stats` shows counts and the transactions that hold keys, `tables scan` the rows.
     """
-    stats = context.store.table(table).stats()
+    stats = to_json(context.store.table(table).stats())
     context.show({field.name: stats[field.name] for field in _SHOWN})

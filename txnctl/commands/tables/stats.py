@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TABLE as TABLE_NAME
 from txnctl.fields.table import TABLE
@@ -56,7 +57,7 @@ def stats(context: Context, table: str) -> None:
     write to the key finalises an intent, and `store gc` all intents. The open transactions that hold keys are listed,
     the oldest first; `tables intents` has the keys.
     """
-    context.show(context.store.table(table).stats(), table=lambda row: _report(context, row))
+    context.show(to_json(context.store.table(table).stats()), table=lambda row: _report(context, row))
 
 
 def _report(context: Context, row: Row) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import TOPIC
 from txnctl.output.field import Field
@@ -44,11 +45,11 @@ def delete(context: Context, topic: str) -> None:
     deleted topic.
     """
     delete_topic = context.store.admin.topics.delete_topic
-    plan = delete_topic(topic, force=context.force, dry_run=True)
+    plan = to_json(delete_topic(topic, force=context.force, dry_run=True))
     context.confirm(f"Delete topic {topic}?", plan=_lines(plan))
     done = plan
     if not context.dry_run:
-        done = delete_topic(topic, force=context.force, reason=context.reason)
+        done = to_json(delete_topic(topic, force=context.force, reason=context.reason))
     context.show(done, table=lambda row: _report(row, topic, context.force))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.at_time import AtTime
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import ISOLATION_LEVEL, SUBSCRIPTION, TOPIC
@@ -54,7 +55,9 @@ def last_message_id(
         if isolation_level is not None:
             raise own_level()
         level = IsolationLevel[
-            context.store.reports.subscription_stats(topic, subscription)["subscriptionIsolationLevel"]
+            to_json(context.store.reports.subscription_stats(topic, subscription))[
+                "subscriptionIsolationLevel"
+            ]
         ]
     message_id = context.store.reports.last_message_id(topic, level, subscription=subscription)
     if message_id is None and context.output == "table":

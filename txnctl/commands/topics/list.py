@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.fields.topic import COUNTS, NAMES
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 @example("txnctl topics list -o name")
 def list_(context: Context) -> None:
     """List the topics."""
-    rows = context.store.reports.list_topics()
+    rows = to_json(context.store.reports.list_topics())
     if not rows and context.output == "table":
         context.note("there are no topics yet; txnctl topics create makes one")
     context.show_list(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.at_time import AtTime, position_of
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import RANGE, TOPIC
@@ -64,7 +65,7 @@ def log(context: Context, topic: str, message_range: MessageRange | None) -> Non
 def _rows(store: Store, topic: str, message_range: MessageRange | None) -> Iterator[Row]:
     newest = NEWEST_DEFAULT if message_range is None else message_range.newest
     if newest is not None:
-        return store.reports.topic_log(topic, _newest(store, topic, newest))
+        return to_json(store.reports.topic_log(topic, _newest(store, topic, newest)))
     assert message_range is not None
     return _until(_from(store, topic, message_range.first), message_range.last)
 
@@ -73,7 +74,7 @@ def _newest(store: Store, topic: str, count: int) -> Position | Extreme:
     """Where the last `count` entries begin: positions are dense within a ledger."""
     from storage.values.position import EARLIEST, Position
 
-    for ledger in reversed(store.reports.topic_stats_internal(topic)["ledgers"]):
+    for ledger in reversed(to_json(store.reports.topic_stats_internal(topic))["ledgers"]):
         if ledger["entries"] >= count:
             return Position(ledger["ledgerId"], ledger["entries"] - count)
         count -= ledger["entries"]
@@ -82,7 +83,7 @@ def _newest(store: Store, topic: str, count: int) -> Position | Extreme:
 
 def _from(store: Store, topic: str, first: Start) -> Iterator[Row]:
     """All entries from there on."""
-    return store.reports.topic_log(topic, position_of(store, topic, first))
+    return to_json(store.reports.topic_log(topic, position_of(store, topic, first)))
 
 
 def _until(rows: Iterator[Row], last: Start) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.topic import AS_OF, NAMES
@@ -61,7 +62,7 @@ def positions(context: Context, topic: str) -> None:
     One line a position, in order. The ruler is the whole topic: `=` is readable at READ_COMMITTED, `-` lies behind the
     first open transaction, `|` is the position of the line. AFTER counts the entries behind that position.
     """
-    internal = context.store.reports.topic_stats_internal(topic)
+    internal = to_json(context.store.reports.topic_stats_internal(topic))
     context.show(
         {
             "topic": internal["topic"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.topic import AS_OF, COUNTS, CREATED, LIMITS, NAMES
@@ -33,7 +34,7 @@ def show(context: Context, topic: str) -> None:
 
     `topics stats` shows backlogs and blocked messages, `topics stats-internal` the ledgers and cursors.
     """
-    stats = context.store.reports.topic_stats(topic)
+    stats = to_json(context.store.reports.topic_stats(topic))
     stats["subscriptions"] = list(stats["subscriptions"])
     stats["publishers"] = [publisher["producerName"] for publisher in stats["publishers"]]
     context.show({field.name: stats[field.name] for field in SHOWN})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.subscription import level_of
@@ -80,7 +81,7 @@ def stats(context: Context, topic: str) -> None:
     The verdict of a subscription is `ok`, `behind` (slow consumers), `blocked` (an open transaction is in the way),
     `mixed` (both), or `no-consumer`.
     """
-    context.show(context.store.reports.topic_stats(topic), table=lambda row: _screen(context, row))
+    context.show(to_json(context.store.reports.topic_stats(topic)), table=lambda row: _screen(context, row))
 
 
 def _screen(context: Context, row: Row) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.topic import AS_OF, NAMES
@@ -95,7 +96,9 @@ def stats_internal(context: Context, topic: str) -> None:
 
     `topics stats` is the report for everyday use; this report shows the stored state behind the counts.
     """
-    context.show(context.store.reports.topic_stats_internal(topic), table=lambda row: _screen(context, row))
+    context.show(
+        to_json(context.store.reports.topic_stats_internal(topic)), table=lambda row: _screen(context, row)
+    )
 
 
 def _screen(context: Context, row: Row) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import TXN_ID
 from txnctl.output.field import Field
@@ -94,13 +95,15 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bo
     from txnctl.cli.current_transaction import named_or_current
 
     txn_id = named_or_current(txn)
-    row = context.store.admin.transactions.abort_transaction(
-        txn_id,
-        reason=context.reason,
-        if_version=if_version,
-        force=context.force or txn is None,
-        dry_run=context.dry_run,
-        fence=fence,
+    row = to_json(
+        context.store.admin.transactions.abort_transaction(
+            txn_id,
+            reason=context.reason,
+            if_version=if_version,
+            force=context.force or txn is None,
+            dry_run=context.dry_run,
+            fence=fence,
+        )
     )
     _complete(context.store, row)
     context.show(row, table=lambda shown: _report(context, shown))
@@ -108,7 +111,9 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bo
 
 def _complete(store: Store, row: Row) -> None:
     """Add time, reason and author of the end."""
-    ended = {} if row["dryRun"] and not row["already"] else store.reports.show_transaction(row["txnId"])
+    ended = (
+        {} if row["dryRun"] and not row["already"] else to_json(store.reports.show_transaction(row["txnId"]))
+    )
     for name in _ENDED:
         row[name] = ended.get(name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
@@ -51,7 +52,7 @@ def blocked(context: Context, topic: str | None, chain: bool, exit_code: bool) -
     after the end of all transactions up to there. Ending a transaction that is not first frees nothing yet. OWN counts
     the messages of the transaction, visible after a commit, dropped by an abort. Counting reads no blocked message.
     """
-    links = context.store.reports.list_blocking_transactions(topic)
+    links = to_json(context.store.reports.list_blocking_transactions(topic))
     rows = [
         row
         for row in links

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TXN_ID
 from txnctl.fields.holder import then, waiting
@@ -85,9 +86,8 @@ def explain(context: Context, txn: TxnID | None) -> None:
     from txnctl.cli.current_transaction import named_or_current
     from txnctl.commands.transactions.id_prefix import found_by_prefix
 
-    row = with_keys(
-        found_by_prefix(context, named_or_current(txn), context.store.reports.explain_transaction)
-    )
+    explained = found_by_prefix(context, named_or_current(txn), context.store.reports.explain_transaction)
+    row = with_keys(to_json(explained))
     context.show(row, table=lambda shown: _report(context, shown))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import example, option, output, reads_store
 from txnctl.cli.value_types import ABORT_REASON, AGE_OR_TIME, TOPIC
 from txnctl.fields.transaction import ROW
@@ -48,8 +49,8 @@ def history(context: Context, topic: str | None, reason: str | None, since: int 
     The one that ended last comes first. An outcome is kept as long as a message of the transaction is stored, and for
     a day at least. `audit list` has aborts by operators and expired transactions too.
     """
-    rows = context.store.reports.list_ended_transactions(
-        topic=topic, reason=reason, since_ms=since, limit=limit
+    rows = to_json(
+        context.store.reports.list_ended_transactions(topic=topic, reason=reason, since_ms=since, limit=limit)
     )
     if not rows and context.output == "table":
         context.note("no transaction ended like that")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, changes_store, example, option, output
 from txnctl.fields.transaction import ROW
 from txnctl.output.human import plural
@@ -34,8 +35,10 @@ def reap(context: Context, limit: int) -> None:
     """
     from txnctl.commands.transactions import layout
 
-    rows = context.store.admin.transactions.reap_transactions(
-        limit, dry_run=context.dry_run, reason=context.reason
+    rows = to_json(
+        context.store.admin.transactions.reap_transactions(
+            limit, dry_run=context.dry_run, reason=context.reason
+        )
     )
     if context.output == "table":
         done = "would be aborted (dry run: nothing was changed)" if context.dry_run else "aborted"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.output.field import Field
@@ -68,7 +69,7 @@ def timeline(context: Context, topic: str, ascii: bool) -> None:
     shows acknowledged messages, messages in flight, and messages not readable yet. A long part before maxReadPosition
     is drawn smaller.
     """
-    model = context.store.reports.topic_timeline(topic)
+    model = to_json(context.store.reports.topic_timeline(topic))
     context.show(model, table=lambda row: _screen(context, row, plain=ascii or not _speaks_unicode()))
 
 

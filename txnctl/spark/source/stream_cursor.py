@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from storage.errors import Busy, InvalidValue, SubscriptionNotFound
+from storage.json_form import to_json
 from storage.subscription.isolation import IsolationLevel
 from storage.values.names import short_topic_name
 from storage.values.position import Position
@@ -82,11 +83,13 @@ class StreamCursor:
         """Return the cursor on a topic; a missing subscription is created at `start`."""
         topic, name, level = short_topic_name(extent.topic), self._name, self._level
         try:
-            stats = store.reports.subscription_stats(topic, name)
+            stats = to_json(store.reports.subscription_stats(topic, name))
         except SubscriptionNotFound:
             first = Position(start.ledger_id, start.entry_id + 1)
-            made = store.admin.subscriptions.create_subscription(
-                topic, name, subscription_isolation_level=level, initial_position=first
+            made = to_json(
+                store.admin.subscriptions.create_subscription(
+                    topic, name, subscription_isolation_level=level, initial_position=first
+                )
             )
             return Position.parse(made["markDeletePosition"])
         if stats["subscriptionIsolationLevel"] != level.value:

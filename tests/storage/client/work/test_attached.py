@@ -8,11 +8,12 @@ from storage import Store, Table, TransactionState
 from storage.errors import InvalidValue, LostConflict, WriterBusy, WriteTooOld
 from storage.limits import BUFFER_BYTES_MAX, BUFFER_KEYS_MAX, TABLE_VALUE_BYTES_MAX
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 from tests.storage.busy import busy
 
 
 def commits(store: Store) -> int:
-    return int(store.reports.store_info()["commits"])
+    return int(row_json(store.reports.store_info())["commits"])
 
 
 @pytest.fixture
@@ -37,12 +38,12 @@ def test_a_transfer_is_one_durable_commit(store: Store, warm: Table) -> None:
 
 def test_a_transaction_that_only_reads_costs_no_commit(store: Store, warm: Table) -> None:
     """Its reads are recorded in shared memory, and it leaves no record behind."""
-    before, count = commits(store), store.reports.store_info()["transactions"]
+    before, count = commits(store), row_json(store.reports.store_info())["transactions"]
     with store.transaction() as txn:
         assert warm.get(b"a", txn=txn) == b"100"
         assert len(list(warm.scan(txn=txn))) == 2
     assert txn.state is TransactionState.COMMITTED
-    assert (commits(store), store.reports.store_info()["transactions"]) == (before, count)
+    assert (commits(store), row_json(store.reports.store_info())["transactions"]) == (before, count)
 
 
 def test_a_put_outside_any_transaction_is_one_durable_commit(store: Store, warm: Table) -> None:
@@ -59,8 +60,8 @@ def test_a_commit_leaves_no_intents(store: Store, warm: Table) -> None:
     with store.transaction() as txn:
         for number in range(BUFFER_KEYS_MAX - 1):
             warm.put(b"k%d" % number, b"v", txn=txn)
-    assert warm.stats()["intents"] == 0
-    shown = store.reports.show_transaction(txn)["parts"]
+    assert row_json(warm.stats())["intents"] == 0
+    shown = row_json(store.reports.show_transaction(txn))["parts"]
     assert [(part["table"], part["keys"]) for part in shown] == [("accounts", BUFFER_KEYS_MAX - 1)]
 
 
@@ -69,7 +70,7 @@ def test_a_full_buffer_becomes_intents(store: Store, warm: Table) -> None:
     txn = store.transaction()
     for number in range(BUFFER_KEYS_MAX + 10):
         warm.put(b"k%05d" % number, b"v", txn=txn)
-    assert warm.stats()["intents"] == BUFFER_KEYS_MAX
+    assert row_json(warm.stats())["intents"] == BUFFER_KEYS_MAX
     warm.put(b"k00003", b"again", txn=txn)
     warm.delete(b"k00004", txn=txn)
     assert warm.get(b"k00003", txn=txn) == b"again"
@@ -77,7 +78,7 @@ def test_a_full_buffer_becomes_intents(store: Store, warm: Table) -> None:
     txn.commit()
     assert len(list(warm.scan(prefix=b"k"))) == BUFFER_KEYS_MAX + 9
     assert warm.get(b"k00003") == b"again"
-    assert store.maintenance.collect_garbage()["intentsFinalized"] == BUFFER_KEYS_MAX - 2
+    assert row_json(store.maintenance.collect_garbage())["intentsFinalized"] == BUFFER_KEYS_MAX - 2
     assert store.maintenance.verify_store() == []
 
 
@@ -101,11 +102,11 @@ def test_what_is_kept_is_bounded_in_bytes(store: Store, warm: Table) -> None:
     large = b"x" * (BUFFER_BYTES_MAX // 2 + 1)
     txn = store.transaction()
     warm.put(b"a", large, txn=txn)
-    assert store.reports.list_intents() == []
+    assert row_json(store.reports.list_intents()) == []
     warm.put(b"b", large, txn=txn)
-    assert [row["key"] for row in store.reports.list_intents()] == [b"a"]
+    assert [row["key"] for row in row_json(store.reports.list_intents())] == [b"a"]
     warm.put(b"c", b"x" * TABLE_VALUE_BYTES_MAX, txn=txn)
-    assert [row["key"] for row in store.reports.list_intents()] == [b"a", b"b"]
+    assert [row["key"] for row in row_json(store.reports.list_intents())] == [b"a", b"b"]
     txn.commit()
     assert [len(row.value) for row in warm.scan()] == [len(large), len(large), TABLE_VALUE_BYTES_MAX]
 
@@ -131,8 +132,8 @@ def test_numbers_are_given_when_they_are_asked_for(store: Store, warm: Table) ->
     assert warm.get(b"a", txn=txn) == b"100"
     warm.put(b"a", b"1", txn=txn)
     number = txn.id
-    assert store.reports.show_transaction(number)["state"] == "OPEN"
-    assert store.reports.show_transaction(number)["timestamp"] == str(began) == str(txn.timestamp)
+    assert row_json(store.reports.show_transaction(number))["state"] == "OPEN"
+    assert row_json(store.reports.show_transaction(number))["timestamp"] == str(began) == str(txn.timestamp)
     assert (warm.get(b"a", txn=txn), warm.get(b"a")) == (b"1", b"100")
     txn.commit()
     assert (warm.get(b"a"), txn.id) == (b"1", number)
@@ -150,7 +151,7 @@ def test_a_transaction_that_ended_without_a_record_has_a_number_all_the_same(
     expected = TransactionState.COMMITTED if end == "commit" else TransactionState.ABORTED
     assert txn.state is expected
     before = commits(store)
-    assert store.reports.show_transaction(txn.id)["state"] == expected.value
+    assert row_json(store.reports.show_transaction(txn.id))["state"] == expected.value
     assert commits(store) == before + 1, "whoever is killed in between leaves nothing that ends otherwise"
 
 
@@ -174,7 +175,7 @@ def test_a_refused_commit_has_a_record_that_says_why(store: Store, warm: Table) 
     with pytest.raises(WriteTooOld) as raised:
         txn.commit()
     assert txn.state is TransactionState.ABORTED
-    shown = store.reports.show_transaction(str(raised.value.details["transaction"]))
+    shown = row_json(store.reports.show_transaction(str(raised.value.details["transaction"])))
     assert (shown["state"], shown["reason"]) == ("ABORTED", "refused-write")
     assert shown["conflict"]["key"] == b"a"
     assert str(txn) == shown["txnId"]
@@ -186,6 +187,6 @@ def test_timestamps_grow_with_begin_however_it_is_made(store: Store, warm: Table
     issued = []
     for _ in range(5):
         issued.append(store.transaction().timestamp)
-        issued.append(int(store.reports.show_transaction(store.begin_transaction())["timestamp"]))
+        issued.append(int(row_json(store.reports.show_transaction(store.begin_transaction()))["timestamp"]))
         issued.append(warm.put(b"a", b"x"))
     assert issued == sorted(set(issued))

@@ -12,6 +12,7 @@ from storage.disk.view import WriteBatch
 from storage.errors import TransactionNotOpen
 from storage.txn import record as records
 from storage.txn.record import TransactionRecord
+from tests.row_json import row_json
 
 NewHandle = Callable[[], TransactionHandle]
 InterruptAt = Callable[[str], None]
@@ -34,11 +35,11 @@ class TestRecord:
     def test_the_first_batch_makes_the_record(self, store: Store, new_handle: NewHandle) -> None:
         """And a handle that runs nothing leaves no trace."""
         handle, idle = new_handle(), new_handle()
-        assert (handle.txn_id, store.reports.store_info()["transactions"]) == (0, 0)
+        assert (handle.txn_id, row_json(store.reports.store_info())["transactions"]) == (0, 0)
         handle.run(label)
         handle.run(label)
         assert (handle.txn_id, count_of(store, handle)) == (1, 2)
-        assert (idle.txn_id, idle.state, store.reports.store_info()["transactions"]) == (
+        assert (idle.txn_id, idle.state, row_json(store.reports.store_info())["transactions"]) == (
             0,
             TransactionState.OPEN,
             1,
@@ -54,11 +55,14 @@ class TestRecord:
             assert handle.commit_without_record()
         else:
             handle.abort(None)
-        before = store.reports.store_info()["commits"]
+        before = row_json(store.reports.store_info())["commits"]
         handle.materialise()
         handle.materialise()
-        shown = store.reports.show_transaction(TxnID(handle.txn_id))
-        assert (shown["state"], store.reports.store_info()["commits"] - before) == (handle.state.value, 1)
+        shown = row_json(store.reports.show_transaction(TxnID(handle.txn_id)))
+        assert (shown["state"], row_json(store.reports.store_info())["commits"] - before) == (
+            handle.state.value,
+            1,
+        )
 
     def test_a_batch_after_an_end_is_refused(self, new_handle: NewHandle) -> None:
         """By a record that names the transaction."""

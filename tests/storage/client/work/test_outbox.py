@@ -13,6 +13,7 @@ from storage.disk.view import WriteBatch
 from storage.errors import ProducerFenced, SequenceConflict
 from storage.limits import MESSAGE_OVERHEAD_BYTES
 from storage.txn import record as records
+from tests.row_json import row_json
 from tests.storage.client.work.conftest import outgoing
 
 NewAppender = Callable[[str], Appender]
@@ -110,7 +111,7 @@ def test_a_fenced_producer_dooms_and_learns_of_it(store: Store, new_appender: Ne
     store.create_topic("t")
     with pytest.raises(ProducerFenced):
         write(store, outbox, txn.least)
-    assert (p.fenced, store.reports.show_transaction(txn)["reason"]) == (None, "fenced")
+    assert (p.fenced, row_json(store.reports.show_transaction(txn))["reason"]) == (None, "fenced")
     outbox.discard()
     assert isinstance(p.fenced, ProducerFenced)
     assert outbox.is_empty

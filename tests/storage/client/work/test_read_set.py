@@ -13,6 +13,7 @@ from storage.errors import WriteTooOld
 from storage.table.catalogue import TableEntry
 from storage.table.key_range import KeyRange
 from storage.txn import record as records
+from tests.row_json import row_json
 
 NewHandle = Callable[[], TransactionHandle]
 ALL = KeyRange(b"", None, False)
@@ -116,7 +117,7 @@ def test_an_intent_in_the_way_is_pushed(
     handle = new_handle()
     seen = read_set(handle).read_key(entry, b"a")
     assert seen is not None
-    assert (seen.value, store.reports.show_transaction(loser)["state"]) == (b"1", "ABORTED")
+    assert (seen.value, row_json(store.reports.show_transaction(loser))["state"]) == (b"1", "ABORTED")
     assert handle.txn_id
 
 

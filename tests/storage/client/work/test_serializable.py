@@ -13,6 +13,7 @@ from storage.errors import (
     WriteTooOld,
 )  # fmt: skip
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 from tests.storage.client.serializable_steps import Begin, put_and_commit
 
 
@@ -77,8 +78,8 @@ class TestReading:
         reader, writer = store.begin_transaction(), store.begin_transaction()
         table.put(b"k", b"after", txn=writer)
         assert table.get(b"k", txn=reader) == b"before"
-        assert store.reports.show_transaction(writer)["state"] == "OPEN"
-        assert store.reports.list_conflicts() == []
+        assert row_json(store.reports.show_transaction(writer))["state"] == "OPEN"
+        assert row_json(store.reports.list_conflicts()) == []
 
     def test_a_newer_reader_pushes_an_older_writer(self, store: Store, table: Table) -> None:
         """The writer loses and learns it at its next operation, with the winner and the key."""
@@ -104,7 +105,7 @@ class TestReading:
         with pytest.raises(LostConflict) as raised:
             table.get(b"k", txn=reader)
         assert raised.value.details["winner"] == str(writer)
-        assert store.reports.show_transaction(reader)["reason"] == "lost-conflict"
+        assert row_json(store.reports.show_transaction(reader))["reason"] == "lost-conflict"
         store.commit_transaction(writer)
         assert table.get(b"k") == b"v"
 
@@ -114,7 +115,9 @@ class TestReading:
         for number, writer in enumerate(writers):
             table.put(b"k%d" % number, b"v", txn=writer)
         assert scan(table, store.begin_transaction()) == []
-        assert {store.reports.show_transaction(writer)["state"] for writer in writers} == {"ABORTED"}
+        assert {row_json(store.reports.show_transaction(writer))["state"] for writer in writers} == {
+            "ABORTED"
+        }
 
 
 class TestReadCache:

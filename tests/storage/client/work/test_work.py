@@ -16,6 +16,7 @@ from storage.limits import BUFFER_KEYS_MAX
 from storage.process.background import KEPT_NS
 from storage.process.clock import ManualClock
 from storage.table.catalogue import TableEntry
+from tests.row_json import row_json
 from tests.storage.client.work.conftest import MINUTE_MS, outgoing
 
 NewAppender = Callable[[str], Appender]
@@ -42,7 +43,7 @@ def work(store: Store, table: Table) -> Work:
 
 
 def commits(store: Store) -> int:
-    return int(store.reports.store_info()["commits"])
+    return int(row_json(store.reports.store_info())["commits"])
 
 
 def dirty(store: Store) -> list[bytes | None]:
@@ -50,7 +51,7 @@ def dirty(store: Store) -> list[bytes | None]:
 
 
 def keys_held(store: Store) -> list[bytes]:
-    return [row["key"] for row in store.reports.list_intents()]
+    return [row["key"] for row in row_json(store.reports.list_intents())]
 
 
 def test_a_flush_writes_both_parts_in_one_batch(

@@ -13,6 +13,7 @@ from storage.table.key_range import KeyRange
 from storage.table.visibility import Version
 from storage.table.write import Write
 from storage.txn import record as records
+from tests.row_json import row_json
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ class TestBatch:
         apply(store, write_set, txn)
         write_set.settle()
         assert write_set.is_empty
-        assert [row["key"] for row in store.reports.list_intents()] == [b"k"]
+        assert [row["key"] for row in row_json(store.reports.list_intents())] == [b"k"]
         store.commit_transaction(txn)
         assert table.get(b"k") == b"v"
 
@@ -128,7 +129,7 @@ class TestBatch:
             store.engine.coordinator.commit(batch, txn.least, store.connection.owner, prepare)
 
         store.connection.write(change, naming=txn.least)
-        assert (store.reports.list_intents(), table.get(b"k")) == ([], b"v")
+        assert (row_json(store.reports.list_intents()), table.get(b"k")) == ([], b"v")
 
     def test_a_refusal_leaves_the_doom_only(self, store: Store, table: Table) -> None:
         """One key is too old: the transaction is aborted, durably, and no key is written."""
@@ -138,8 +139,12 @@ class TestBatch:
         table.put(b"b", b"newer")
         with pytest.raises(WriteTooOld):
             apply(store, write_set, txn)
-        assert store.reports.show_transaction(txn)["state"] == "ABORTED"
-        assert (table.get(b"a"), table.get(b"b"), store.reports.list_intents()) == (None, b"newer", [])
+        assert row_json(store.reports.show_transaction(txn))["state"] == "ABORTED"
+        assert (table.get(b"a"), table.get(b"b"), row_json(store.reports.list_intents())) == (
+            None,
+            b"newer",
+            [],
+        )
         assert not write_set.is_empty, "the holder of the set discards it"
 
     def test_losers_are_aborted_when_everything_has_passed(self, store: Store, table: Table) -> None:
@@ -151,9 +156,9 @@ class TestBatch:
         store.connection.write(
             lambda batch: write_set.check(batch, records.get(batch, winner.least)), naming=winner.least
         )
-        assert store.reports.show_transaction(loser)["state"] == "OPEN"
+        assert row_json(store.reports.show_transaction(loser))["state"] == "OPEN"
         apply(store, write_set, winner)
-        assert store.reports.show_transaction(loser)["state"] == "ABORTED"
+        assert row_json(store.reports.show_transaction(loser))["state"] == "ABORTED"
 
     def test_a_table_that_is_gone_is_refused(self, store: Store) -> None:
         """The transaction stays open."""
@@ -161,4 +166,4 @@ class TestBatch:
         write_set.add(put(b"k", table_id=99))
         with pytest.raises(TableNotFound):
             apply(store, write_set, txn)
-        assert store.reports.show_transaction(txn)["state"] == "OPEN"
+        assert row_json(store.reports.show_transaction(txn))["state"] == "OPEN"

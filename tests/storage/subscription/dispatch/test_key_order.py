@@ -10,6 +10,7 @@ import pytest
 from storage import EARLIEST, Consumer, MessageId, Store, SubscriptionType
 from storage.errors import ConsumerEvicted, WriterBusy
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 from tests.storage.busy import busy
 
 KEY_SHARED = SubscriptionType.KEY_SHARED
@@ -51,7 +52,7 @@ def counted(consumer: Consumer) -> list[tuple[str, int]]:
 
 
 def unacked(store: Store) -> int:
-    count: int = store.reports.subscription_stats("t", "a")["unackedMessages"]
+    count: int = row_json(store.reports.subscription_stats("t", "a"))["unackedMessages"]
     return count
 
 

@@ -12,6 +12,7 @@ from storage import EARLIEST, Consumer, IsolationLevel, MessageId, OnOpen, Posit
 from storage.disk.schema import AWAITED, DELIVERIES, HELD
 from storage.errors import InvalidValue, NotDeliverable, SubscriptionBusy
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 from tests.storage.ending import end_transaction
 
 RC, RU = IsolationLevel
@@ -54,7 +55,7 @@ def receive(consumer: Consumer, count: int = 99, acknowledge: bool = True) -> st
 
 def classes(store: Store) -> dict[str, int]:
     """The backlog by class, where there is any."""
-    stats = store.reports.subscription_stats("t", "a")
+    stats = row_json(store.reports.subscription_stats("t", "a"))
     names = ("visible", "blocked", "uncommitted", "abortedAhead", "acknowledgedAhead", "pending")
     return {name: stats[name] for name in names if stats[name]}
 
@@ -81,11 +82,11 @@ class TestShared:
         send(store, "a b", "c", txn=txn)
         send(store, "1")
         assert receive(consumer) == "1"
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:-1"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:-1"
         store.commit_transaction(txn)
         assert receive(consumer) == "a b c"
         assert receive(consumer) == ""
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:3"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:3"
         assert store.maintenance.verify_store(full=True) == []
 
     @SKIPPING
@@ -101,7 +102,7 @@ class TestShared:
         assert classes(store) == {"abortedAhead": 2, "acknowledgedAhead": 1}
         assert receive(consumer) == ""
         assert classes(store) == {}
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:2"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:2"
 
     def test_max_read_position_is_what_it_is(self, store: Store, attach: Attach) -> None:
         """Others, and readers, stop where they stop."""
@@ -109,7 +110,7 @@ class TestShared:
         send(store, "open", txn=txn)
         send(store, "1")
         assert receive(attach()) == "1"
-        assert store.reports.topic_stats("t")["maxReadPosition"] == "1:-1"
+        assert row_json(store.reports.topic_stats("t"))["maxReadPosition"] == "1:-1"
         assert list(store.reader("t")) == []
 
     def test_ends_in_any_order(self, store: Store, attach: Attach) -> None:
@@ -140,7 +141,7 @@ class TestShared:
         send(store, "4")
         parts = [receive(consumer) for _ in range(8)]
         assert sorted(" ".join(parts).split()) == ["4", "a", "b", "c", "d", "e", "f"]
-        assert store.reports.subscription_stats("t", "a")["markDeletePosition"] == "1:6"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:6"
 
     def test_parts_that_are_in_flight_come_once(self, store: Store, attach: Attach) -> None:
         """A consumer that does not acknowledge is handed the rest, and nothing twice."""
@@ -457,7 +458,7 @@ class TestModes:
             store.subscribe("t", "a", subscription_type=type_, on_open="skip")
         with pytest.raises(InvalidValue, match="Shared and Key_Shared"):
             store.admin.subscriptions.create_subscription("t", "a", subscription_type=type_, on_open="skip")
-        assert store.reports.topic_stats("t")["subscriptions"] == {}
+        assert row_json(store.reports.topic_stats("t"))["subscriptions"] == {}
         store.admin.subscriptions.create_subscription("t", "a", subscription_type=SHARED, on_open="skip")
         with pytest.raises(InvalidValue, match=type_.value) as caught:
             store.subscribe("t", "a", subscription_type=type_)
@@ -484,7 +485,7 @@ class TestModes:
         attach().close()
         with Store.open(path) as other:
             assert other.subscribe("t", "a").on_open is SKIP
-            assert other.reports.subscription_stats("t", "a")["onOpen"] == "skip"
+            assert row_json(other.reports.subscription_stats("t", "a"))["onOpen"] == "skip"
         assert store.subscribe("t", "b").on_open is BLOCK
 
     def test_no_other_while_somebody_is_attached(self, attach: Attach) -> None:
@@ -524,8 +525,8 @@ class TestModes:
         send(store, "l=1", "2")
         with attach(type_, on_open=None) as consumer:
             assert receive(consumer) == "0"
-        result = store.admin.subscriptions.update_subscription(
-            "t", "a", on_open="skip", reason="no need to wait"
+        result = row_json(
+            store.admin.subscriptions.update_subscription("t", "a", on_open="skip", reason="no need to wait")
         )
         assert result["changes"] == ["onOpen block -> skip"]
         with attach(None, on_open=None) as consumer:
@@ -537,9 +538,11 @@ class TestModes:
     def test_a_dry_run_changes_nothing(self, store: Store, attach: Attach) -> None:
         """And says what it would."""
         attach().close()
-        result = store.admin.subscriptions.update_subscription("t", "a", on_open="block", dry_run=True)
+        result = row_json(
+            store.admin.subscriptions.update_subscription("t", "a", on_open="block", dry_run=True)
+        )
         assert (result["changes"], result["onOpen"]) == (["onOpen skip -> block"], "block")
-        assert store.reports.subscription_stats("t", "a")["onOpen"] == "skip"
+        assert row_json(store.reports.subscription_stats("t", "a"))["onOpen"] == "skip"
 
     def test_from_shared_to_key_shared_and_back(self, store: Store, attach: Attach) -> None:
         """The order of keys is kept from the change on, also for what was given back before it."""
@@ -601,9 +604,9 @@ class TestVisibleSet:
         txn, consumer = store.begin_transaction(), attach(KEY_SHARED)
         send(store, "k=open", txn=txn)
         send(store, "k=1 l=1", "m=2", "n=3")
-        assert store.admin.subscriptions.skip_messages("t", "a", 2)["skipped"] == 2
-        assert store.admin.subscriptions.clear_backlog("t", "a")["skipped"] == 1
-        assert store.admin.subscriptions.clear_backlog("t", "a")["skipped"] == 0
+        assert row_json(store.admin.subscriptions.skip_messages("t", "a", 2))["skipped"] == 2
+        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 1
+        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 0
         assert receive(consumer) == ""
         store.commit_transaction(txn)
         assert receive(consumer) == "open 1"
@@ -616,7 +619,7 @@ class TestVisibleSet:
         assert receive(consumer) == "1"
         send(store, "open2", txn=txn)
         store.commit_transaction(txn)
-        assert store.admin.subscriptions.skip_messages("t", "a", 1)["skipped"] == 1
+        assert row_json(store.admin.subscriptions.skip_messages("t", "a", 1))["skipped"] == 1
         send(store, "2")
         assert receive(consumer) == "open2 2"
         assert store.maintenance.verify_store(full=True) == []
@@ -630,7 +633,7 @@ class TestVisibleSet:
         assert receive(consumer) == "1"
         store.commit_transaction(two)
         send(store, "m=2")
-        assert store.admin.subscriptions.clear_backlog("t", "a")["skipped"] == 1
+        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 1
         assert receive(consumer) == ""
         store.commit_transaction(one)
         assert receive(consumer) == "one two"
@@ -646,7 +649,7 @@ class TestVisibleSet:
         send(store, "k=held", "free")
         assert receive(consumer) == "free"
         end_transaction(store, end, txn)
-        assert store.admin.subscriptions.skip_messages("t", "a", 2)["skipped"] == skipped
+        assert row_json(store.admin.subscriptions.skip_messages("t", "a", 2))["skipped"] == skipped
         assert store.maintenance.verify_store(full=True) == []
         send(store, "k=next")
         assert receive(consumer) == "next"
@@ -679,12 +682,12 @@ class TestVisibleSet:
         send(store, "l=open", txn=two)
         send(store, "k=1 k=2 l=1 m=1")
         assert receive(consumer) == "1"
-        held = store.reports.subscription_stats("t", "a")["heldBy"]
+        held = row_json(store.reports.subscription_stats("t", "a"))["heldBy"]
         assert held == [
             {"txnId": str(one), "uncommitted": 2, "blocked": 2},
             {"txnId": str(two), "uncommitted": 1, "blocked": 1},
         ]
-        assert [row["unblocks"] for row in store.reports.list_blocking_transactions("t")] == [
+        assert [row["unblocks"] for row in row_json(store.reports.list_blocking_transactions("t"))] == [
             {"a": 2},
             {"a": 1},
         ]
@@ -701,8 +704,8 @@ class TestVisibleSet:
         send(store, "k=1 l=1 l=2")
         assert receive(consumer) == ""
         said, done = (
-            store.admin.transactions.abort_transaction(two, dry_run=True),
-            store.admin.transactions.abort_transaction(two),
+            row_json(store.admin.transactions.abort_transaction(two, dry_run=True)),
+            row_json(store.admin.transactions.abort_transaction(two)),
         )
         assert said["effects"] == done["effects"]
         (effect,) = done["effects"]

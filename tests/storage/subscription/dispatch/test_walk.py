@@ -11,6 +11,7 @@ from storage.errors import InvalidValue, WaitTimeout
 from storage.process.clock import ManualClock
 from storage.subscription.dispatch import walk
 from storage.topic import log
+from tests.row_json import row_json
 
 RC, RU = IsolationLevel
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
@@ -246,7 +247,7 @@ class TestNegativeAcknowledgement:
         (message,) = receive(consumer)
         with pytest.raises(InvalidValue):
             consumer.negative_acknowledge(message, delay=delay)
-        assert store.reports.subscription_stats("t", "a")["unackedMessages"] == 1
+        assert row_json(store.reports.subscription_stats("t", "a"))["unackedMessages"] == 1
 
     @pytest.mark.parametrize("delay", [1e9, 1e30, float("inf")])
     def test_a_delay_may_be_as_long_as_one_likes(self, store: Store, attach: Attach, delay: float) -> None:

@@ -18,7 +18,9 @@ from storage.disk.schema import ALL, HEADS, LEASES
 from storage.disk.view import SUPERBLOCK_KEY
 from storage.errors import ProducerFenced
 from storage.process.clock import ManualClock
+from storage.reports.producers import SessionRow
 from storage.topic.state import TopicState
+from tests.row_json import row_json
 
 SHARED, EXCLUSIVE = "Shared", "Exclusive"
 WAITING, FENCING = "WaitForExclusive", "ExclusiveWithFencing"
@@ -71,7 +73,8 @@ class Waiter:
     def _run(self) -> None:
         self._clock.waiters[threading.get_ident()] = self
         try:
-            self.result = self._call(self._tell)
+            result = self._call(self._tell)
+            self.result = row_json(result) if isinstance(result, SessionRow) else result
         except BaseException as error:  # noqa: BLE001 - it is the test's to judge
             self.error = error
         finally:
@@ -191,7 +194,7 @@ def records(store: Store) -> dict[str, dict[bytes, bytes]]:
 
 def commits(store: Store) -> int:
     """How many store transactions there have been."""
-    number: int = store.reports.store_info()["commits"]
+    number: int = row_json(store.reports.store_info())["commits"]
     return number
 
 
@@ -202,7 +205,7 @@ def epochs(store: Store, topic: str = "t") -> list[int]:
 
 
 def topic_epoch(store: Store, topic: str = "t") -> int | None:
-    found: int | None = store.reports.topic_stats(topic)["topicEpoch"]
+    found: int | None = row_json(store.reports.topic_stats(topic))["topicEpoch"]
     return found
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from storage import Store
 from storage.errors import ProducerBusy, ProducerFenced, TxnctlError, WaitTimeout
+from tests.row_json import row_json
 from tests.storage.topic.producers.rivals import (
     EXCLUSIVE,
     FENCING,
@@ -114,7 +115,7 @@ in_every_situation = pytest.mark.parametrize("expected", SITUATIONS, indirect=Tr
 def attempt(rivals: Rivals, mode: str, **how: Any) -> str:
     """Ask for a mode; what came of it, in the words of `admission`."""
     process, told = rivals.open(), []
-    epoch, others = topic_epoch(process), process.reports.list_producers("t")
+    epoch, others = topic_epoch(process), row_json(process.reports.list_producers("t"))
     if mode == WAITING:
         how["timeout"] = 0
     try:
@@ -131,7 +132,7 @@ def attempt(rivals: Rivals, mode: str, **how: Any) -> str:
         assert producer.topic_epoch == epoch
         return "connects"
     assert producer.topic_epoch == (0 if epoch is None else epoch + 1)
-    rows = process.reports.list_producers("t")
+    rows = row_json(process.reports.list_producers("t"))
     assert [(row["isOwner"], row["producerName"]) for row in rows] == [(True, producer.producer_name)]
     return "takes over" if any(row["state"] in ("alive", "leased") for row in others) else "owns"
 
@@ -145,7 +146,7 @@ class TestTable:
         self, store: Store, rivals: Rivals, expected: dict[str, str], mode: str
     ) -> None:
         """What happens is what the table says, and what `show` had said; a refusal leaves no trace."""
-        said = store.reports.show_producers("t")["admission"]
+        said = row_json(store.reports.show_producers("t"))["admission"]
         assert {each["accessMode"]: each["result"] for each in said} == expected
         if expected[mode] == "waits":
             # The first one that takes a place takes the dead off the topic; that is no trace of its failure.
@@ -160,7 +161,7 @@ class TestTable:
     @in_every_situation
     def test_show_says_why_where_it_says_no(self, store: Store, expected: dict[str, str]) -> None:
         """Every answer that is not a plain yes has its reason; some command helps, unless all is free."""
-        shown = store.reports.show_producers("t")
+        shown = row_json(store.reports.show_producers("t"))
         for each in shown["admission"]:
             assert bool(each["because"]) is (each["result"] not in ("connects", "owns")), each
         assert shown["waitingPublishers"] == sum(row["alive"] for row in shown["waiting"])
@@ -171,13 +172,13 @@ class TestTable:
     ) -> None:
         """The first row: an older epoch is fenced, an unheard-of one is an error, and nothing at all has changed."""
         epoch = topic_epoch(store)
-        before, rows = records(store), store.reports.list_producers("t")
+        before, rows = records(store), row_json(store.reports.list_producers("t"))
         for mode in (EXCLUSIVE, WAITING, FENCING):
             for older in range(epoch or 0):
                 assert attempt(rivals, mode, topic_epoch=older) == "ProducerFenced"
             for unheard in (0 if epoch is None else epoch + 1, 10**6):
                 assert attempt(rivals, mode, topic_epoch=unheard) == "InvalidValue"
-        assert (records(store), store.reports.list_producers("t")) == (before, rows)
+        assert (records(store), row_json(store.reports.list_producers("t"))) == (before, rows)
 
     @in_every_situation
     @pytest.mark.parametrize("mode", [EXCLUSIVE, WAITING, FENCING])
@@ -299,4 +300,4 @@ class TestGaps:
         for _ in range(3):
             rivals.pass_time(1)
             assert sum(waiter.result is not None for waiter in waiters) == 1
-            assert [row["isOwner"] for row in store.reports.list_producers("t")].count(True) == 1
+            assert [row["isOwner"] for row in row_json(store.reports.list_producers("t"))].count(True) == 1

@@ -16,6 +16,7 @@ from storage.errors import (
     TopicNotFound,
     WaitTimeout,
 )
+from tests.row_json import row_json
 from tests.storage.topic.producers.rivals import (
     EXCLUSIVE,
     FENCING,
@@ -63,9 +64,9 @@ class TestExclusive:
     ) -> None:
         """Between sends it is nobody; each send asks again, within its own store transaction."""
         visitor = store.create_producer("t", connected=False)
-        assert store.reports.list_producers("t") == []
+        assert row_json(store.reports.list_producers("t")) == []
         visitor.send(b"before")
-        assert store.reports.list_producers("t") == []
+        assert row_json(store.reports.list_producers("t")) == []
         owner = rivals.produce(EXCLUSIVE, producer_name="owner")
         with pytest.raises(ProducerBusy, match="owner"):
             visitor.send(b"meanwhile")
@@ -145,7 +146,7 @@ class TestExclusive:
         """At the end of the block the next one may have it."""
         with store.create_producer("t", access_mode=EXCLUSIVE) as owner:
             owner.send(b"x")
-        assert store.reports.list_producers("t") == []
+        assert row_json(store.reports.list_producers("t")) == []
         rivals.produce(EXCLUSIVE)
         with pytest.raises((ProducerFenced, StoreClosed)):
             owner.send(b"y")
@@ -304,7 +305,7 @@ class TestWaiting:
         """Invariant 11, whoever looks first: each is owner when all before it have left."""
         owner = rivals.produce(EXCLUSIVE)
         waiters = [rivals.wait(producer_name=f"w{number}") for number in range(5)]
-        assert [row["producerName"] for row in store.reports.list_producers("t") if row["isWaiting"]] == [
+        assert [row["producerName"] for row in row_json(store.reports.list_producers("t")) if row["isWaiting"]] == [
             "w0", "w1", "w2", "w3", "w4",
         ]  # fmt: skip
         owner.close()
@@ -396,7 +397,7 @@ class TestWaiting:
         rivals.pass_time(1)
         assert second.result.topic_epoch == 1
         assert first.result is None
-        assert [row["isOwner"] for row in store.reports.list_producers("t")] == [True]
+        assert [row["isOwner"] for row in row_json(store.reports.list_producers("t"))] == [True]
 
     def test_a_dead_waiter_keeps_nobody_out(self, rivals: Rivals) -> None:
         """A queue of the dead is no queue: Shared and Exclusive connect at once."""
@@ -488,7 +489,7 @@ class TestWaiting:
         store.create_topic("t")
         waiter.look()
         assert isinstance(waiter.error, ProducerFenced | TopicNotFound)
-        assert store.reports.list_producers("t") == []
+        assert row_json(store.reports.list_producers("t")) == []
         assert rivals.produce(EXCLUSIVE).topic_epoch == 1
 
 
@@ -522,7 +523,7 @@ class TestFencing:
         successor.close()
         rivals.pass_time(2)
         assert [waiter.result for waiter in waiters] == [None] * 3
-        assert store.reports.list_producers("t") == []
+        assert row_json(store.reports.list_producers("t")) == []
 
     def test_it_evicts_shared_producers(self, store: Store, rivals: Rivals) -> None:
         """All of them, though they never had an epoch."""
@@ -533,7 +534,7 @@ class TestFencing:
         rivals.look()
         assert isinstance(waiter.error, ProducerFenced)
         assert successor.topic_epoch == 0
-        assert [row["isOwner"] for row in store.reports.list_producers("t")] == [True]
+        assert [row["isOwner"] for row in row_json(store.reports.list_producers("t"))] == [True]
 
     def test_an_evicted_shared_producer_stays_evicted_when_others_connect_again(
         self, store: Store, rivals: Rivals
@@ -566,7 +567,7 @@ class TestFencing:
         first.send(b"1")
         rivals.produce(FENCING).close()
         rivals.produce(EXCLUSIVE).close()
-        assert store.reports.list_producers("t") == []
+        assert row_json(store.reports.list_producers("t")) == []
         assert_fenced(first)
         first.close()
         assert topic_epoch(store) == 2
@@ -609,9 +610,9 @@ class TestFencing:
         owner = rivals.produce(EXCLUSIVE, producer_name="owner")
         waiter = rivals.wait(producer_name="waiter")
         before = records(store)
-        planned = store.admin.producers.fence_producers("t", dry_run=True)
+        planned = row_json(store.admin.producers.fence_producers("t", dry_run=True))
         assert records(store) == before
-        report = store.admin.producers.fence_producers("t", reason="stuck")
+        report = row_json(store.admin.producers.fence_producers("t", reason="stuck"))
         assert {**planned, "dryRun": None} == {**report, "dryRun": None}
         assert (report["topicEpochBefore"], report["topicEpoch"]) == (0, 1)
         assert [row["producerName"] for row in report["evicted"]] == ["owner"]
@@ -619,8 +620,8 @@ class TestFencing:
         assert_fenced(owner)
         rivals.look()
         assert waiter.result.topic_epoch == 2
-        assert [row["producerName"] for row in store.reports.list_producers("t")] == ["waiter"]
-        assert [(row["action"], row["reason"]) for row in store.reports.list_audit_records()] == [
+        assert [row["producerName"] for row in row_json(store.reports.list_producers("t"))] == ["waiter"]
+        assert [(row["action"], row["reason"]) for row in row_json(store.reports.list_audit_records())] == [
             ("producers fence", "stuck")
         ]
 
@@ -645,19 +646,19 @@ class TestFencing:
         """Then the topic is free for whoever comes next."""
         owner = rivals.produce(EXCLUSIVE, producer_name="owner")
         waiter = rivals.wait(producer_name="waiter")
-        report = store.admin.producers.fence_producers("t", waiting=True)
+        report = row_json(store.admin.producers.fence_producers("t", waiting=True))
         assert [row["producerName"] for row in report["evicted"]] == ["owner", "waiter"]
         assert report["waiting"] == []
         rivals.look()
         assert isinstance(waiter.error, ProducerFenced)
         assert_fenced(owner)
-        assert store.reports.list_producers("t") == []
+        assert row_json(store.reports.list_producers("t")) == []
         assert rivals.produce(SHARED).topic_epoch == 1
 
     def test_the_operator_may_fence_a_topic_that_had_no_owner(self, store: Store, rivals: Rivals) -> None:
         """Shared ones are evicted too; the epoch begins."""
         shared = rivals.produce(SHARED)
-        assert store.admin.producers.fence_producers("t")["topicEpoch"] == 0
+        assert row_json(store.admin.producers.fence_producers("t"))["topicEpoch"] == 0
         assert_fenced(shared)
-        assert store.admin.producers.fence_producers("t")["evicted"] == []
+        assert row_json(store.admin.producers.fence_producers("t"))["evicted"] == []
         assert topic_epoch(store) == 1

@@ -13,6 +13,7 @@ from storage.process.clock import ManualClock
 from storage.topic import catalogue as topics
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import ownership
+from tests.row_json import row_json
 from tests.storage.topic.producers.rivals import (
     EXCLUSIVE,
     FENCING,
@@ -54,7 +55,7 @@ def at_once_though_it_would_wait(rivals: Rivals, owner: Producer, txn: TxnID | N
 
 def by_a_lease(rivals: Rivals, owner: Producer, txn: TxnID | None) -> Producer:
     process = rivals.open()
-    token = process.open_session("t", access_mode=FENCING, txn=txn)["session"]
+    token = row_json(process.open_session("t", access_mode=FENCING, txn=txn))["session"]
     return process.session_producer("t", token)
 
 
@@ -77,7 +78,7 @@ def owner(request: pytest.FixtureRequest, rivals: Rivals) -> Producer:
 
 
 def ended(store: Store, txn: TxnID) -> tuple[str, str | None]:
-    shown = store.reports.show_transaction(txn)
+    shown = row_json(store.reports.show_transaction(txn))
     return shown["state"], shown["reason"]
 
 
@@ -128,11 +129,15 @@ class TestTakeOver:
         consumer.acknowledge(message, txn=txn)
         rivals.produce(FENCING)
         assert ended(store, txn) == ABORTED
-        assert [row["kind"] for row in store.reports.topic_log("t")] == ["messages", "abort"]
-        assert [row["kind"] for row in store.reports.topic_log("u")] == ["messages", "messages", "abort"]
-        stats = store.reports.subscription_stats("u", "s")
+        assert [row["kind"] for row in row_json(store.reports.topic_log("t"))] == ["messages", "abort"]
+        assert [row["kind"] for row in row_json(store.reports.topic_log("u"))] == [
+            "messages",
+            "messages",
+            "abort",
+        ]
+        stats = row_json(store.reports.subscription_stats("u", "s"))
         assert (stats["pending"], stats["msgBacklog"]) == (0, 1)
-        assert store.reports.topic_stats("u")["ongoingTxnCount"] == 0
+        assert row_json(store.reports.topic_stats("u"))["ongoingTxnCount"] == 0
         other.send(b"3")
 
     @by_every_new_owner
@@ -179,7 +184,7 @@ class TestTakeOver:
         for txn in (elsewhere, consuming, idle):
             assert ended(store, txn) == OPEN
             assert store.commit_transaction(txn) is True
-        assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 0
+        assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 0
 
     @by_every_take_over
     def test_attached_transactions_are_no_exception(
@@ -209,7 +214,7 @@ class TestTakeOver:
             txn.commit()
         assert ended(store, txn.id) == ABORTED
         for topic in ("t", "u"):
-            assert str(txn.id) not in [row["txnId"] for row in store.reports.topic_log(topic)]
+            assert str(txn.id) not in [row["txnId"] for row in row_json(store.reports.topic_log(topic))]
         with pytest.raises(TransactionNotOpen):
             str(kept)
         with pytest.raises(ProducerFenced):

@@ -18,6 +18,7 @@ from storage.errors import (
     WriterBusy,
 )
 from storage.process.clock import ManualClock
+from tests.row_json import row_json
 from tests.storage.topic.producers.rivals import (
     EXCLUSIVE,
     FENCING,
@@ -40,7 +41,9 @@ def borrow(rivals: Rivals, token: str) -> Producer:
 
 def lease(rivals: Rivals, mode: str = EXCLUSIVE, name: str | None = None) -> str:
     """A session of ten seconds."""
-    token: str = rivals.open().open_session("t", lease=10, access_mode=mode, producer_name=name)["session"]
+    token: str = row_json(rivals.open().open_session("t", lease=10, access_mode=mode, producer_name=name))[
+        "session"
+    ]
     return token
 
 
@@ -93,7 +96,7 @@ class TestFencedForGood:
         assert_fenced(borrower)
         for call in (
             lambda: borrow(rivals, leader.session).send(b"x"),
-            lambda: store.admin.producers.close_session(leader.session),
+            lambda: row_json(store.admin.producers.close_session(leader.session)),
         ):
             with pytest.raises((ProducerFenced, SessionNotFound)):
                 call()
@@ -169,7 +172,7 @@ class TestFencedForGood:
         clock.advance(20)
         with pytest.raises(ProducerFenced):
             borrow(rivals, token).send(b"never stored")
-        shown = store.reports.show_transaction(txn)
+        shown = row_json(store.reports.show_transaction(txn))
         assert (shown["state"], shown["reason"]) == ("ABORTED", "fenced")
         with pytest.raises(TransactionNotOpen):
             store.commit_transaction(txn)
@@ -266,11 +269,11 @@ class TestWhatItHadBegun:
         txns = [store.begin_transaction(timeout=3600) for _ in range(2)]
         lost(rivals, clock, txns[0])
         with store.create_producer("t", connected=connected) as other:
-            assert store.reports.show_transaction(txns[0])["state"] == "OPEN"
+            assert row_json(store.reports.show_transaction(txns[0]))["state"] == "OPEN"
             before = commits(store)
             other.send(b"of another", txn=txns[1])
             assert commits(store) == before + 1
-        shown = store.reports.show_transaction(txns[0])
+        shown = row_json(store.reports.show_transaction(txns[0]))
         assert (shown["state"], shown["reason"]) == ("ABORTED", "fenced")
         with pytest.raises(TransactionNotOpen):
             store.commit_transaction(txns[0])
@@ -330,8 +333,8 @@ class TestTokens:
             before = records(store)
             for call in (
                 lambda: store.session_producer("t", token),
-                lambda: store.reports.show_session(token),
-                lambda: store.admin.producers.close_session(token),
+                lambda: row_json(store.reports.show_session(token)),
+                lambda: row_json(store.admin.producers.close_session(token)),
                 lambda: store.create_producer("t", access_mode=EXCLUSIVE, resume=token),
             ):
                 with pytest.raises(SessionNotFound):
@@ -386,11 +389,11 @@ class TestLeaving:
             owner.close()
         store.connection.write = write  # type: ignore[method-assign]
         assert len(calls) == 1
-        assert [row["isOwner"] for row in store.reports.list_producers("t")] == [True]
+        assert [row["isOwner"] for row in row_json(store.reports.list_producers("t"))] == [True]
         with pytest.raises(StoreClosed):
             owner.send(b"never stored")
         owner.close()
-        assert store.reports.list_producers("t") == []
+        assert row_json(store.reports.list_producers("t")) == []
 
     @pytest.mark.parametrize("mode", MODES)
     @pytest.mark.parametrize("call", ["create_producer", "open_session"])
@@ -412,7 +415,7 @@ class TestLeaving:
         with pytest.raises(KeyboardInterrupt):
             getattr(process, call)("t", access_mode=mode)
         assert done
-        assert store.reports.list_producers("t") == []
+        assert row_json(store.reports.list_producers("t")) == []
         rivals.produce(EXCLUSIVE).send(b"mine")
 
     def test_an_interrupt_in_the_moment_of_a_promotion_leaves_nobody(
@@ -453,7 +456,7 @@ class TestLeaving:
             type(gate).enter = enter  # type: ignore[method-assign]
         assert isinstance(waiter.error, KeyboardInterrupt)
         process.create_topic("u")
-        assert [row["isWaiting"] for row in store.reports.list_producers("t")] == [False]
+        assert [row["isWaiting"] for row in row_json(store.reports.list_producers("t"))] == [False]
         owner.close()
         assert rivals.produce(EXCLUSIVE).topic_epoch == 1
 

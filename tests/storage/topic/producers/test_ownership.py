@@ -9,6 +9,7 @@ import pytest
 
 from storage import Store
 from storage.errors import ObjectHeld, ProducerBusy, ProducerFenced, TopicNotFound, TxnctlError
+from tests.row_json import row_json
 from tests.storage.topic.producers.rivals import (
     EXCLUSIVE,
     FENCING,
@@ -40,17 +41,17 @@ class TestRows:
             rivals.wait(producer_name=name)
         rivals.produce(SHARED, "u", producer_name="elsewhere")
         fields = ("producerName", "accessMode", "epoch", "isOwner", "isWaiting", "place", "state")
-        assert some(store.reports.list_producers("t"), *fields) == [
+        assert some(row_json(store.reports.list_producers("t")), *fields) == [
             ("owner", FENCING, 1, True, False, None, "alive"),
             ("first", WAITING, None, False, True, 1, "alive"),
             ("second", WAITING, None, False, True, 2, "alive"),
         ]
-        assert some(store.reports.list_producers("u"), *fields) == [
+        assert some(row_json(store.reports.list_producers("u")), *fields) == [
             ("elsewhere", SHARED, None, False, False, None, "alive")
         ]
-        assert store.reports.list_producers() == store.reports.list_producers(
-            "t"
-        ) + store.reports.list_producers("u")
+        assert row_json(store.reports.list_producers()) == row_json(
+            store.reports.list_producers("t")
+        ) + row_json(store.reports.list_producers("u"))
 
     def test_the_dead_hold_no_place(self, store: Store, rivals: Rivals) -> None:
         """They are shown until somebody writes, as what they are; who stands behind them is next."""
@@ -60,12 +61,12 @@ class TestRows:
         rivals.wait(producer_name="next")
         process.close()
         fields = ("producerName", "isOwner", "isWaiting", "place", "state")
-        assert some(store.reports.list_producers("t"), *fields) == [
+        assert some(row_json(store.reports.list_producers("t")), *fields) == [
             ("dead-owner", False, False, None, "dead"),
             ("dead-waiter", False, True, None, "dead"),
             ("next", False, True, 1, "alive"),
         ]
-        shown = store.reports.show_producers("t")
+        shown = row_json(store.reports.show_producers("t"))
         assert (shown["owner"], shown["waitingPublishers"]) == (None, 1)
 
     def test_a_lease_says_how_long_it_lives(self, store: Store, rivals: Rivals, clock: TurnClock) -> None:
@@ -73,9 +74,13 @@ class TestRows:
         rivals.open().open_session("t", lease=10, producer_name="script")
         clock.advance(4)
         fields = ("state", "alive", "isOwner", "leaseMs", "leaseEndsInMs")
-        assert some(store.reports.list_producers("t"), *fields) == [("leased", True, True, 10_000, 6_000)]
+        assert some(row_json(store.reports.list_producers("t")), *fields) == [
+            ("leased", True, True, 10_000, 6_000)
+        ]
         clock.advance(7)
-        assert some(store.reports.list_producers("t"), *fields) == [("expired", False, False, 10_000, 0)]
+        assert some(row_json(store.reports.list_producers("t")), *fields) == [
+            ("expired", False, False, 10_000, 0)
+        ]
 
     def test_the_last_publish_is_of_each_producer(
         self, store: Store, rivals: Rivals, clock: TurnClock
@@ -85,7 +90,7 @@ class TestRows:
         start, txn = clock.wall_ms(), store.begin_transaction(timeout=3600)
 
         def seen() -> dict[str, int | None]:
-            rows = store.reports.list_producers("t")
+            rows = row_json(store.reports.list_producers("t"))
             return {
                 row["producerName"]: row["lastPublishMs"] and row["lastPublishMs"] - start for row in rows
             }
@@ -105,17 +110,17 @@ class TestRows:
         assert seen() == {"a": 3000, "b": 2000, "c": None}
         store.admin.transactions.abort_transaction(txn)
         assert seen() == {"a": 3000, "b": 2000, "c": None}
-        assert store.reports.topic_stats("t")["lastPublishMs"] == start + 4000
+        assert row_json(store.reports.topic_stats("t"))["lastPublishMs"] == start + 4000
 
     def test_stats_name_the_publishers(self, store: Store, rivals: Rivals, clock: TurnClock) -> None:
         """Under upstream's names: accessMode, producerName; topicEpoch and waitingPublishers of the topic."""
-        stats = store.reports.topic_stats("t")
+        stats = row_json(store.reports.topic_stats("t"))
         assert (stats["topicEpoch"], stats["waitingPublishers"], stats["publishers"]) == (None, 0, [])
         since = clock.wall_ms()
         rivals.produce(EXCLUSIVE, producer_name="owner")
         rivals.wait()
         clock.advance(5)
-        stats = store.reports.topic_stats("t")
+        stats = row_json(store.reports.topic_stats("t"))
         assert (stats["topicEpoch"], stats["waitingPublishers"]) == (0, 1)
         fields = (
             "accessMode",
@@ -171,7 +176,7 @@ class TestHistory:
         clock.advance(6)
         rivals.produce(WAITING, producer_name="owner")
         assert waiter.error is None
-        assert some(store.reports.ownership_history("t"), *self.FIELDS) == [
+        assert some(row_json(store.reports.ownership_history("t")), *self.FIELDS) == [
             (6, "owner", WAITING, False, None, None),
             (5, "expired", EXCLUSIVE, False, "expired", None),
             (4, "dead", EXCLUSIVE, False, "dead", None),
@@ -180,8 +185,13 @@ class TestHistory:
             (1, "waited", WAITING, True, "fenced", 2),
             (0, "closed", EXCLUSIVE, False, "closed", None),
         ]
-        assert store.reports.ownership_history("t", limit=2) == store.reports.ownership_history("t")[:2]
-        assert store.reports.show_producers("t")["history"] == store.reports.ownership_history("t")
+        assert (
+            row_json(store.reports.ownership_history("t", limit=2))
+            == row_json(store.reports.ownership_history("t"))[:2]
+        )
+        assert row_json(store.reports.show_producers("t"))["history"] == row_json(
+            store.reports.ownership_history("t")
+        )
 
     def test_it_says_what_each_one_wrote(self, store: Store, rivals: Rivals) -> None:
         """The stretch of the topic between two grants is of one owner."""
@@ -192,7 +202,9 @@ class TestHistory:
         second.send(b"3")
         second.close()
         rivals.produce(EXCLUSIVE)
-        stretches = [(row["after"], row["through"]) for row in reversed(store.reports.ownership_history("t"))]
+        stretches = [
+            (row["after"], row["through"]) for row in reversed(row_json(store.reports.ownership_history("t")))
+        ]
         assert stretches == [("1:-1", "1:1"), ("1:1", "1:2"), ("1:2", None)]
 
     def test_it_counts_the_transactions_that_a_takeover_aborted(self, store: Store, rivals: Rivals) -> None:
@@ -201,7 +213,7 @@ class TestHistory:
         for _ in range(3):
             owner.send(b"x", txn=store.begin_transaction(timeout=3600))
         rivals.produce(FENCING)
-        assert some(store.reports.ownership_history("t"), "transactionsAborted", "after") == [
+        assert some(row_json(store.reports.ownership_history("t")), "transactionsAborted", "after") == [
             (3, "1:5"),
             (0, "1:-1"),
         ]
@@ -212,9 +224,9 @@ class TestHistory:
         token = process.create_producer("t", access_mode=EXCLUSIVE).session
         process.close()
         rivals.produce(SHARED).close()
-        assert some(store.reports.ownership_history("t"), "topicEpoch", "endedBy") == [(0, "dead")]
+        assert some(row_json(store.reports.ownership_history("t")), "topicEpoch", "endedBy") == [(0, "dead")]
         rivals.produce(EXCLUSIVE, resume=token)
-        assert some(store.reports.ownership_history("t"), "topicEpoch", "endedBy") == [(0, None)]
+        assert some(row_json(store.reports.ownership_history("t")), "topicEpoch", "endedBy") == [(0, None)]
 
     def test_it_is_bounded(self, store: Store, rivals: Rivals, monkeypatch: pytest.MonkeyPatch) -> None:
         """The last thousand are kept; here three."""
@@ -222,7 +234,7 @@ class TestHistory:
         process = rivals.open()
         for _ in range(6):
             process.create_producer("t", access_mode=EXCLUSIVE).close()
-        assert [row["topicEpoch"] for row in store.reports.ownership_history("t")] == [5, 4, 3]
+        assert [row["topicEpoch"] for row in row_json(store.reports.ownership_history("t"))] == [5, 4, 3]
 
 
 class TestDelete:
@@ -264,7 +276,7 @@ class TestDelete:
         owner, waiter = rivals.produce(EXCLUSIVE, producer_name="owner"), rivals.wait(producer_name="patient")
         txn = store.begin_transaction(timeout=3600)
         owner.send(b"x", txn=txn)
-        report = store.admin.topics.delete_topic("t", force=True)
+        report = row_json(store.admin.topics.delete_topic("t", force=True))
         assert report["producersEvicted"] == ["owner", "patient"]
         assert report["transactionsAborted"] == [str(txn)]
         with pytest.raises((TopicNotFound, ProducerFenced)):
@@ -272,7 +284,7 @@ class TestDelete:
         owner.close()
         rivals.pass_time(1)
         assert isinstance(waiter.error, TopicNotFound | ProducerFenced)
-        assert store.reports.list_producers() == []
+        assert row_json(store.reports.list_producers()) == []
 
     def test_nothing_of_its_producers_is_left(self, store: Store, rivals: Rivals) -> None:
         """Created again it has nobody, no history, and an epoch that goes on counting (invariant 9)."""
@@ -284,8 +296,8 @@ class TestDelete:
         store.create_topic("t")
         assert (
             topic_epoch(store),
-            store.reports.list_producers("t"),
-            store.reports.ownership_history("t"),
+            row_json(store.reports.list_producers("t")),
+            row_json(store.reports.ownership_history("t")),
         ) == (2, [], [])
         for expected in (3, 4):
             with rivals.produce(EXCLUSIVE) as owner:
@@ -320,10 +332,10 @@ class TestRestore:
         store.create_topic("u")
         owner = rivals.produce(EXCLUSIVE, producer_name="owner")
         waiter = rivals.wait()
-        token = rivals.open().open_session("u", lease=3600)["session"]
+        token = row_json(rivals.open().open_session("u", lease=3600))["session"]
         owner.send(b"x")
         with self.restored(store, tmp_path, clock) as other:
-            assert other.reports.list_producers() == []
+            assert row_json(other.reports.list_producers()) == []
             for text, topic in ((token, "u"), (owner.session, "t")):
                 with pytest.raises(TxnctlError):
                     other.session_producer(topic, text).send(b"x")
@@ -333,7 +345,7 @@ class TestRestore:
             assert other.maintenance.verify_store(full=True) == []
         owner.send(b"y")
         assert waiter.waits
-        assert len(store.reports.list_producers()) == 3
+        assert len(row_json(store.reports.list_producers())) == 3
 
     def test_epochs_are_raised(self, store: Store, rivals: Rivals, tmp_path: Path, clock: TurnClock) -> None:
         """Whoever had a topic there brings an epoch that is over; the history says why."""
@@ -343,7 +355,7 @@ class TestRestore:
             assert topic_epoch(other) == 1
             with pytest.raises(ProducerFenced):
                 other.create_producer("t", access_mode=EXCLUSIVE, topic_epoch=owner.topic_epoch)
-            newest, former = other.reports.ownership_history("t")
+            newest, former = row_json(other.reports.ownership_history("t"))
             assert (newest["accessMode"], newest["topicEpoch"]) == ("restore", 1)
             assert former["endedBy"] == "restored"
             with other.create_producer("t") as shared:
@@ -357,7 +369,7 @@ class TestRestore:
         txn = store.begin_transaction(timeout=3600)
         rivals.produce(EXCLUSIVE).send(b"x", txn=txn)
         with self.restored(store, tmp_path, clock) as other:
-            assert other.reports.show_transaction(txn)["state"] == "ABORTED"
+            assert row_json(other.reports.show_transaction(txn))["state"] == "ABORTED"
         assert store.commit_transaction(txn) is True
 
     def test_a_backup_alone_changes_nobody(self, store: Store, rivals: Rivals, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from storage import IsolationLevel, Producer, Store, TxnctlError
 from tests.model_runs import MODEL_EXAMPLES, examples
+from tests.row_json import row_json
 from tests.storage.topic.producers.model import (
     ABORTED,
     COMMITTED,
@@ -128,11 +129,13 @@ class ProducerMachine(RuleBasedStateMachine):
             else:
                 assert not self.observer.has_topic(topic.name)
         for txn in self.model.txns:
-            assert self.observer.reports.show_transaction(f"0:{txn.number}")["state"] == txn.state, txn.number
+            assert (
+                row_json(self.observer.reports.show_transaction(f"0:{txn.number}"))["state"] == txn.state
+            ), txn.number
 
     def compare(self, topic: Topic) -> None:
         name = topic.name
-        shown = self.observer.reports.show_producers(name)
+        shown = row_json(self.observer.reports.show_producers(name))
         fields = ("producerName", "accessMode", "epoch", "isOwner", "isWaiting", "place", "state")
         living = [row for row in shown["publishers"] + shown["waiting"] if row["alive"]]
         wanted = self.model.rows(topic)
@@ -148,7 +151,8 @@ class ProducerMachine(RuleBasedStateMachine):
         assert admission == self.model.admission(topic), name
         assert shown["topicEpoch"] == (topic.epoch if topic.epoch >= 0 else None)
         grants = [
-            (row["topicEpoch"], row["accessMode"]) for row in self.observer.reports.ownership_history(name)
+            (row["topicEpoch"], row["accessMode"])
+            for row in row_json(self.observer.reports.ownership_history(name))
         ]
         assert grants[::-1] == topic.grants, name
         stored = list(self.observer.reader(name, isolation_level=IsolationLevel.READ_UNCOMMITTED))
@@ -249,7 +253,9 @@ class ProducerMachine(RuleBasedStateMachine):
 
     def call(self, process: Process, topic: Topic, how: dict[str, Any], lease_s: int, **more: Any) -> Any:
         store = self.processes[process]
-        return (store.open_session if lease_s else store.create_producer)(topic.name, **how, **more)
+        if lease_s:
+            return row_json(store.open_session(topic.name, **how, **more))
+        return store.create_producer(topic.name, **how, **more)
 
     def take(self, result: Any, topic: Topic, session: Session, process: Process) -> None:
         """Keep what a successful call returned."""
@@ -428,7 +434,7 @@ class ProducerMachine(RuleBasedStateMachine):
         wanted = set() if is_alive else {"SessionNotFound", "ProducerFenced"}
         _, is_done = self.attempt(
             f"close lease {session.number}",
-            lambda: store.admin.producers.close_session(session.token),
+            lambda: row_json(store.admin.producers.close_session(session.token)),
             wanted,
             either=not is_alive and not session.ended,
         )
@@ -482,7 +488,7 @@ class ProducerMachine(RuleBasedStateMachine):
         before = {txn for txn in self.model.open_txns() if topic in txn.topics}
         result, is_done = self.attempt(
             f"fence {topic.name} waiting {waiting}",
-            lambda: self.observer.admin.producers.fence_producers(topic.name, waiting=waiting),
+            lambda: row_json(self.observer.admin.producers.fence_producers(topic.name, waiting=waiting)),
             wanted,
         )
         if is_done:

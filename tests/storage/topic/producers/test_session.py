@@ -16,6 +16,7 @@ from storage.errors import (
     TxnctlError,
     WaitTimeout,
 )
+from tests.row_json import row_json
 from tests.storage.topic.producers.rivals import (
     EXCLUSIVE,
     FENCING,
@@ -44,7 +45,7 @@ def publish(rivals: Rivals, token: str, value: bytes = b"x", topic: str = "t", *
 def lease(rivals: Rivals, seconds: float = 60, **how: Any) -> str:
     """`producers open`: the token, printed by a process that has gone."""
     with rivals.open() as process:
-        token: str = process.open_session("t", lease=seconds, **how)["session"]
+        token: str = row_json(process.open_session("t", lease=seconds, **how))["session"]
     return token
 
 
@@ -89,7 +90,7 @@ class TestLeased:
         with rivals.open() as process, pytest.raises(TxnctlError):
             process.session_producer("t", token).send("text")  # type: ignore[arg-type]
         assert records(store) == before
-        assert store.reports.show_session(token)["leaseEndsInMs"] == 30_000
+        assert row_json(store.reports.show_session(token))["leaseEndsInMs"] == 30_000
 
     def test_a_publish_in_a_transaction_renews_it_too(
         self, store: Store, rivals: Rivals, clock: TurnClock
@@ -115,9 +116,9 @@ class TestLeased:
     def test_closing_it_leaves_the_topic(self, store: Store, rivals: Rivals) -> None:
         """`producers close`: the next one may own it, and the token is worth nothing any more."""
         token = lease(rivals)
-        planned = store.admin.producers.close_session(token, dry_run=True)
-        assert store.reports.show_session(token)["isOwner"] is True
-        report = store.admin.producers.close_session(token)
+        planned = row_json(store.admin.producers.close_session(token, dry_run=True))
+        assert row_json(store.reports.show_session(token))["isOwner"] is True
+        report = row_json(store.admin.producers.close_session(token))
         assert planned["sessionId"] == report["sessionId"]
         with pytest.raises((ProducerFenced, SessionNotFound)):
             publish(rivals, token)
@@ -149,7 +150,7 @@ class TestLeased:
     def test_it_may_be_opened_in_every_mode(self, store: Store, rivals: Rivals, mode: str) -> None:
         """The mode says who else may be there, the lease how long it lasts."""
         with rivals.open() as process:
-            row = process.open_session("t", access_mode=mode, lease=5)
+            row = row_json(process.open_session("t", access_mode=mode, lease=5))
         assert (row["accessMode"], row["state"], row["leaseMs"], row["leaseEndsInMs"]) == (
             mode,
             "leased",
@@ -210,7 +211,7 @@ class TestExpired:
         """Under its epoch, with a lease of the same length."""
         publish(rivals, token, b"after")
         assert epochs(store) == [0, 0]
-        assert store.reports.show_session(token)["leaseEndsInMs"] == 10_000
+        assert row_json(store.reports.show_session(token))["leaseEndsInMs"] == 10_000
         with pytest.raises(ProducerBusy):
             rivals.produce(EXCLUSIVE)
 
@@ -302,7 +303,7 @@ class TestExpired:
         txn = store.begin_transaction(timeout=3600)
         with pytest.raises(ProducerFenced):
             publish(rivals, token, txn=txn)
-        shown = store.reports.show_transaction(txn)
+        shown = row_json(store.reports.show_transaction(txn))
         assert (shown["state"], shown["reason"]) == ("ABORTED", "fenced")
 
     def test_a_reboot_leaves_what_was_left_of_it(
@@ -374,7 +375,7 @@ class TestBorrowed:
         """Its token does not let anybody publish before its turn."""
         owner = rivals.produce(EXCLUSIVE)
         rivals.wait()
-        (row,) = [row for row in store.reports.list_producers("t") if row["isWaiting"]]
+        (row,) = [row for row in row_json(store.reports.list_producers("t")) if row["isWaiting"]]
         guess = owner.session.split("-")
         guess[1] = str(row["sessionId"])
         with pytest.raises(TxnctlError) as caught:
@@ -412,7 +413,7 @@ class TestBorrowed:
     def test_the_session_tells_of_itself(self, store: Store, rivals: Rivals) -> None:
         """A row as in `producer_rows`, of whatever kind of session."""
         owner = rivals.produce(EXCLUSIVE, producer_name="me")
-        row = store.reports.show_session(owner.session)
+        row = row_json(store.reports.show_session(owner.session))
         assert (row["producerName"], row["epoch"], row["isOwner"], row["state"], row["leaseMs"]) == (
             "me", 0, True, "alive", None,
         )  # fmt: skip
@@ -440,7 +441,7 @@ class TestResume:
         producer.send(b"after")
         messages = list(store.reader("t"))
         assert [(m.value, m.epoch, m.sequence_id) for m in messages] == [(b"before", 0, 0), (b"after", 0, 1)]
-        (owner,) = store.reports.ownership_history("t")
+        (owner,) = row_json(store.reports.ownership_history("t"))
         assert (owner["topicEpoch"], owner["endedBy"]) == (0, None)
 
     def test_again_and_again(self, store: Store, rivals: Rivals) -> None:
@@ -470,7 +471,7 @@ class TestResume:
         token = lease(rivals, 10)
         publish(rivals, token)
         clock.advance(11)
-        again = store.open_session("t", resume=token, lease=20)
+        again = row_json(store.open_session("t", resume=token, lease=20))
         assert (again["epoch"], again["leaseMs"]) == (0, 20_000)
         publish(rivals, again["session"])
         assert epochs(store) == [0, 0]
@@ -627,13 +628,13 @@ class TestResume:
         store.close()
         clock.reboot()
         with Store.open(path, clock=clock) as again:
-            rows = again.reports.list_producers("t")
+            rows = row_json(again.reports.list_producers("t"))
             assert all(row["state"] == "rebooted" for row in rows)
             with again.create_producer("t", access_mode=EXCLUSIVE, resume=token) as producer:
                 assert producer.topic_epoch == 0
                 producer.send(b"after")
             assert epochs(again) == [0, 0, 0]
-            assert again.reports.list_producers("t") == []
+            assert row_json(again.reports.list_producers("t")) == []
         assert waiter.result is None
 
 
@@ -702,7 +703,7 @@ class TestIncarnations:
         """While it waits it has none."""
         rivals.produce(EXCLUSIVE)
         rivals.wait()
-        assert [(row["epoch"], row["place"]) for row in store.reports.list_producers("t")] == [
+        assert [(row["epoch"], row["place"]) for row in row_json(store.reports.list_producers("t"))] == [
             (0, None),
             (None, 1),
         ]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from storage import Store
+from tests.row_json import row_json
 
 
 def send(path: Path, *values: bytes | None, topic: str = "orders", **common: Any) -> None:
@@ -25,4 +26,4 @@ def send_batch(path: Path, count: int) -> None:
 def backlog(path: Path, name: str = "s") -> int:
     """Messages of the subscription that are not acknowledged."""
     with Store.open(path, read_only=True) as store:
-        return int(store.reports.subscription_stats("orders", name)["msgBacklog"])
+        return int(row_json(store.reports.subscription_stats("orders", name))["msgBacklog"])

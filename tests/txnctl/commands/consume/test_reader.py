@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from tests.row_json import row_json
 from tests.txnctl.commands.consume.consume_steps import send_batch
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -137,7 +138,7 @@ class TestReading:
         """Exit 2; no subscription comes into being."""
         assert run("consume", "orders", *words).status == 2
         with Store.open(path, read_only=True) as store:
-            assert store.reports.list_subscriptions("orders") == []
+            assert row_json(store.reports.list_subscriptions("orders")) == []
 
     def test_what_is_not_there(self, run: Any) -> None:
         """Exit 3, with and without a subscription."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from tests.row_json import row_json
 from tests.txnctl.commands.consume.consume_steps import backlog, send, send_batch
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -135,7 +136,7 @@ class TestSubscriptions:
         process = start("consume", "orders", "-s", "s", "--consumer", "worker-7", "-f")
         assert process.stderr.readline().startswith(b"txnctl: created subscription")
         with Store.open(path, read_only=True) as store:
-            consumers = store.reports.subscription_stats("orders", "s")["consumers"]
+            consumers = row_json(store.reports.subscription_stats("orders", "s"))["consumers"]
         assert [consumer["consumerName"] for consumer in consumers] == ["worker-7"]
 
     def test_dead_letters(self, run: Any, path: Path) -> None:

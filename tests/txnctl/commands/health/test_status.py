@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from tests.row_json import row_json
 from tests.txnctl.an_hour_ago import an_hour_ago
 from txnctl.fields.overview import OVERVIEW
 from txnctl.output.field import undeclared
@@ -73,7 +74,7 @@ def test_the_numbers_are_those_of_the_other_reports(run: Callable[..., Any], pat
     row = run("status", "-o", "json").json
     (topic,), (subscription,) = row["topics"], row["subscriptions"]
     with Store.open(path, read_only=True) as store:
-        stats = store.reports.topic_stats("orders")
+        stats = row_json(store.reports.topic_stats("orders"))
         assert topic["blockedMessages"] == stats["blockedMessages"] == 3
         assert topic["oldestBlockedMs"] == stats["oldestBlockedMs"]
         assert topic["blockedBy"] == stats["blockedBy"]["txnId"]
@@ -81,8 +82,8 @@ def test_the_numbers_are_those_of_the_other_reports(run: Callable[..., Any], pat
         assert {name: expected[name] for name in ("visible", "blocked", "uncommitted", "verdict")} == {
             name: subscription[name] for name in ("visible", "blocked", "uncommitted", "verdict")
         }
-        assert row["transactions"]["open"] == len(store.reports.list_transactions())
-        assert row["tables"][0]["intents"] == len(store.reports.list_intents())
+        assert row["transactions"]["open"] == len(row_json(store.reports.list_transactions()))
+        assert row["tables"][0]["intents"] == len(row_json(store.reports.list_intents()))
 
 
 def test_it_fits_one_screen_whatever_there_is(run: Callable[..., Any], path: Path) -> None:
@@ -120,7 +121,8 @@ def test_watching_draws_anew_until_ctrl_c(start: Callable[..., Any], path: Path)
         store.create_topic("fresh")
         until = time.monotonic() + 30
         while any(
-            row["pid"] == process.pid and row["state"] == "reading" for row in store.reports.list_readers()
+            row["pid"] == process.pid and row["state"] == "reading"
+            for row in row_json(store.reports.list_readers())
         ):
             assert time.monotonic() < until
     while b"fresh" not in seen:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from storage import Store
+from tests.row_json import row_json
 from tests.txnctl.processes import wait_for
 
 PYTHON = [sys.executable, "-m", "txnctl"]
@@ -18,7 +19,7 @@ PYTHON = [sys.executable, "-m", "txnctl"]
 def rows(path: Path) -> list[dict[str, Any]]:
     """Who is connected to `orders`, and who waits."""
     with Store.open(path, read_only=True) as store:
-        return store.reports.list_producers("orders")
+        return row_json(store.reports.list_producers("orders"))
 
 
 def values(path: Path, topic: str = "orders") -> list[bytes | None]:

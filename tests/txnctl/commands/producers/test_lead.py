@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from storage import AccessMode, Store
+from tests.row_json import row_json
 from tests.txnctl.processes import started, wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -40,7 +41,7 @@ READY = ("sh", "-c", "echo ready; cat")
 def rows(path: Path) -> list[dict[str, Any]]:
     """Who is connected to `orders`, and who waits."""
     with Store.open(path, read_only=True) as store:
-        return store.reports.list_producers("orders")
+        return row_json(store.reports.list_producers("orders"))
 
 
 def names(path: Path) -> list[str]:
@@ -124,7 +125,7 @@ class TestLead:
         assert values(path) == [b"by-the-leader"]
         assert rows(path) == []
         with Store.open(path, read_only=True) as store:
-            (row,) = store.reports.ownership_history("orders")
+            (row,) = row_json(store.reports.ownership_history("orders"))
         assert (row["producerName"], row["accessMode"], row["endedBy"]) == (
             "leader-a",
             "WaitForExclusive",
@@ -150,7 +151,7 @@ class TestLead:
             assert ended(process)[0] == status
         assert rows(path) == []
         with Store.open(path, read_only=True) as store:
-            assert store.reports.ownership_history("orders")[0]["endedBy"] == "closed"
+            assert row_json(store.reports.ownership_history("orders"))[0]["endedBy"] == "closed"
 
     @pytest.mark.parametrize(("command", "status"), [("no-such-command", 127), ("/", 126), ("./none", 127)])
     def test_what_cannot_be_run_is_not_waited_for(self, path: Path, command: str, status: int) -> None:
@@ -161,7 +162,7 @@ class TestLead:
         assert command in err
         assert "waiting" not in err
         with Store.open(path, read_only=True) as store:
-            assert store.reports.topic_stats("orders")["topicEpoch"] == 0
+            assert row_json(store.reports.topic_stats("orders"))["topicEpoch"] == 0
 
     @pytest.mark.parametrize(
         ("words", "status"),
@@ -183,14 +184,14 @@ class TestLead:
         assert (found, out) == (status, ""), err
         assert "Traceback" not in err
         with Store.open(path, read_only=True) as store:
-            assert store.reports.topic_stats("orders")["topicEpoch"] is None
+            assert row_json(store.reports.topic_stats("orders"))["topicEpoch"] is None
 
     def test_it_holds_up_nobody(self, run: Any, path: Path) -> None:
         """While the command runs others write, and LMDB has no reader of it."""
         with leading() as process:
             assert run("produce", "payments", "-m", "x", "--lock-timeout", "50ms").status == 0
             with Store.open(path, read_only=True) as store:
-                held = [row for row in store.reports.list_readers() if row["pid"] == process.pid]
+                held = [row for row in row_json(store.reports.list_readers()) if row["pid"] == process.pid]
             assert [row for row in held if row["commit"] is not None] == []
             assert ended(process)[0] == 0
 
@@ -239,7 +240,7 @@ class TestNesting:
     ) -> None:
         """TXNCTL_SESSION left over in a shell."""
         with Store.open(path) as store:
-            token = store.open_session("orders")["session"]
+            token = row_json(store.open_session("orders"))["session"]
             monkeypatch.setenv("TXNCTL_SESSION", token)
             with started(*LEAD, "--", "true") as process:
                 assert ended(process)[0] == 4
@@ -287,7 +288,13 @@ class TestWaiting:
             assert [ended(rival)[0] for rival in rivals] == [0] * 5
         assert sorted(values(path)) == [b"%d" % number for number in range(5)]
         with Store.open(path, read_only=True) as store:
-            assert [row["topicEpoch"] for row in store.reports.ownership_history("orders")] == [4, 3, 2, 1, 0]
+            assert [row["topicEpoch"] for row in row_json(store.reports.ownership_history("orders"))] == [
+                4,
+                3,
+                2,
+                1,
+                0,
+            ]
 
     def test_a_dead_one_is_skipped_and_a_stopped_one_is_not(self, path: Path) -> None:
         """Killed while it waited: the next one is next. Stopped: its turn is waited for."""
@@ -413,7 +420,10 @@ class TestLoss:
             assert ended(following)[:2] == (0, "led\n")
             wait_for(lambda: told.exists() and told.read_text() == "SIGTERM", "the command was told")
         with Store.open(path, read_only=True) as store:
-            assert [row["endedBy"] for row in store.reports.ownership_history("orders")] == ["closed", "dead"]
+            assert [row["endedBy"] for row in row_json(store.reports.ownership_history("orders"))] == [
+                "closed",
+                "dead",
+            ]
 
     def test_what_outlives_its_leader_cannot_publish(self, path: Path, tmp_path: Path) -> None:
         """A command that ignores the signal has a session whose process is dead: fenced, though nobody took over."""

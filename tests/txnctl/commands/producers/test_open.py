@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from storage import IsolationLevel, Store
+from tests.row_json import row_json
 from tests.txnctl.commands.producers.producers_steps import PYTHON, ended, producing, rows, send, values
 from tests.txnctl.processes import wait_for
 from txnctl.commands.produce.command import FIELDS as PRODUCED
@@ -48,7 +49,7 @@ class TestModes:
             assert row["topicEpoch"] == epoch
         assert rows(path) == []
         with Store.open(path, read_only=True) as store:
-            assert [row["endedBy"] for row in store.reports.ownership_history("orders")] == [
+            assert [row["endedBy"] for row in row_json(store.reports.ownership_history("orders"))] == [
                 "closed",
                 "closed",
             ]
@@ -67,7 +68,7 @@ class TestModes:
             assert "first (Shared" in refused.err
             assert "WaitForExclusive" in refused.err
         with Store.open(path, read_only=True) as store:
-            assert store.reports.topic_stats("orders")["topicEpoch"] is None
+            assert row_json(store.reports.topic_stats("orders"))["topicEpoch"] is None
 
     def test_the_same_name_twice_is_refused(self, run: Any, path: Path) -> None:
         """Also among Shared producers, also for a single message."""

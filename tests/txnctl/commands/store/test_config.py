@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from tests.row_json import row_json
 from txnctl.commands.store import config
 from txnctl.output.field import undeclared
 
@@ -42,7 +43,7 @@ class TestUpkeep:
         assert run("store", "config", "reap-policy", "manual", "--reason", "quiet").status == 0
         assert run("store", "config", "reap-policy").out == "manual\n"
         with Store.open(path) as store:
-            assert store.reports.list_audit_records()[0]["reason"] == "quiet"
+            assert row_json(store.reports.list_audit_records())[0]["reason"] == "quiet"
 
     def test_the_table_retention_is_a_setting(self, run: Any, path: Path) -> None:
         """A duration, shown as it can be typed; tried in a dry run, set with a reason, refused out of its bounds."""
@@ -57,8 +58,8 @@ class TestUpkeep:
             assert run("store", "config", "table-retention").out == f"{value}\n"
         with Store.open(path) as store:
             assert (
-                store.reports.list_audit_records()[0]["action"],
-                store.reports.list_audit_records()[0]["reason"],
+                row_json(store.reports.list_audit_records())[0]["action"],
+                row_json(store.reports.list_audit_records())[0]["reason"],
             ) == ("store config", "audit")
 
     @pytest.mark.parametrize("words", [("nothing",), ("nothing", "1"), ("reap-policy", "sometimes")])

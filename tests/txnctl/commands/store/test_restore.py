@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from tests.row_json import row_json
 from txnctl.commands.store import restore
 from txnctl.output.field import undeclared
 
@@ -42,11 +43,11 @@ class TestBackup:
         assert (row["path"], row["incarnation"], row["transactionsAborted"]) == (str(back), 2, 1)
         with Store.open(back) as store:
             assert store.maintenance.verify_store() == []
-            assert store.reports.show_transaction(txn)["reason"] == "incarnation"
-            assert store.reports.list_audit_records()[0]["reason"] == "test"
+            assert row_json(store.reports.show_transaction(txn))["reason"] == "incarnation"
+            assert row_json(store.reports.list_audit_records())[0]["reason"] == "test"
             assert len(list(store.reader("orders"))) == 10
         with Store.open(path) as store:
-            assert store.reports.show_transaction(txn)["state"] == "OPEN"
+            assert row_json(store.reports.show_transaction(txn))["state"] == "OPEN"
 
     def test_a_missing_or_foreign_source_is_refused(self, run: Any, tmp_path: Path) -> None:
         """Exit 6, and nothing is created."""

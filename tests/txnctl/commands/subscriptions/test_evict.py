@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from tests.row_json import row_json
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -36,7 +37,9 @@ class TestChange:
             == "Nobody is attached to billing on orders.\n"
         )
         (record,) = [
-            row for row in store.reports.list_audit_records() if row["action"] == "subscriptions evict"
+            row
+            for row in row_json(store.reports.list_audit_records())
+            if row["action"] == "subscriptions evict"
         ]
         assert record["target"] == "orders billing anna"
 
@@ -61,7 +64,9 @@ class TestChange:
         with store.subscribe("orders", "billing"):
             run("subscriptions", "evict", "orders", "billing", "--reason", "three")
         run("subscriptions", "delete", "orders", "billing", "--yes", "--reason", "four")
-        assert [(row["action"], row["reason"]) for row in reversed(store.reports.list_audit_records())] == [
+        assert [
+            (row["action"], row["reason"]) for row in reversed(row_json(store.reports.list_audit_records()))
+        ] == [
             ("subscriptions seek", "one"),
             ("subscriptions skip", "two"),
             ("subscriptions evict", "three"),

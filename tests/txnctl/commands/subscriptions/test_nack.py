@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from tests.row_json import row_json
 from txnctl.commands.subscriptions import (
     nack,
 )
@@ -35,7 +36,7 @@ class TestAcknowledge:
             ).json
             assert (dry["givenBack"], dry["dryRun"]) == (2, True)
             assert run("audit", "list", "-o", "json").json == []
-            assert store.reports.subscription_stats("orders", "billing")["unackedMessages"] == 5
+            assert row_json(store.reports.subscription_stats("orders", "billing"))["unackedMessages"] == 5
             row = run(
                 "subscriptions",
                 "nack",

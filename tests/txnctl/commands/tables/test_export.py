@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from storage import Store
 from storage.limits import BUFFER_KEYS_MAX, TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
 from tests.model_runs import examples
+from tests.row_json import row_json
 from tests.txnctl.commands.tables.tables_export_steps import rows, started
 from tests.txnctl.processes import wait_for
 
@@ -158,11 +159,13 @@ class TestImport:
             process.stdin.write(b"".join(lines))
             process.stdin.flush()
             with Store.open(path, read_only=True) as store:
-                wait_for(lambda: bool(store.reports.list_intents(limit=1)), "a part of it is written")
+                wait_for(
+                    lambda: bool(row_json(store.reports.list_intents(limit=1))), "a part of it is written"
+                )
                 process.send_signal(signal.SIGINT)
                 assert process.wait(20) == 130
                 assert b"nothing is imported" in process.stderr.read()
-                assert store.reports.list_transactions() == []
+                assert row_json(store.reports.list_transactions()) == []
         assert len(rows(path)) == 3
 
 

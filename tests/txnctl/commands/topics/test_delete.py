@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from tests.row_json import row_json
 from txnctl.commands.topics import (
     delete,
 )
@@ -37,7 +38,7 @@ class TestDelete:
         assert not undeclared(row, delete.DELETED)
         assert (row["messages"], row["subscriptions"], row["dryRun"]) == (1, ["billing"], False)
         with Store.open(path) as store:
-            assert store.reports.list_audit_records()[0]["reason"] == "moved"
+            assert row_json(store.reports.list_audit_records())[0]["reason"] == "moved"
         assert run("topics", "list", "-o", "json").json == []
         run("topics", "create", "orders")
         with Store.open(path) as store:

@@ -16,6 +16,7 @@ import pytest
 
 from storage import EARLIEST, AccessMode, Store, SubscriptionType
 from storage.errors import ProducerFenced
+from tests.row_json import row_json
 from tests.txnctl.an_hour_ago import an_hour_ago
 from tests.txnctl.commands.transactions.desk_steps import Run, behind, explained
 from tests.txnctl.commands.transactions.transactions_steps import ended, started
@@ -142,7 +143,9 @@ class TestAbort:
         run("transactions", "abort", stuck, "--reason", "stuck")
         with Store.open(path) as store:
             rows = [
-                row for row in store.reports.list_audit_records() if row["action"] == "transactions abort"
+                row
+                for row in row_json(store.reports.list_audit_records())
+                if row["action"] == "transactions abort"
             ]
         assert [(row["target"], row["reason"]) for row in rows] == [(stuck, "stuck")]
 

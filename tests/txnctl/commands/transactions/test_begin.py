@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from tests.row_json import row_json
 from tests.txnctl.commands.transactions.desk_steps import Run, explained
 from tests.txnctl.commands.transactions.transactions_steps import started
 from tests.txnctl.processes import wait_for
@@ -127,7 +128,7 @@ class TestDeath:
         assert (row["state"], row["reason"]) == ("ABORTED", "owner-dead")
         with Store.open(path, read_only=True) as store:
             assert store.reader("orders").read_batch(10) == []
-            assert store.reports.topic_stats("orders")["ongoingTxnCount"] == 0
+            assert row_json(store.reports.topic_stats("orders"))["ongoingTxnCount"] == 0
 
 
 @pytest.fixture

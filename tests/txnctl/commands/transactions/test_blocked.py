@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from tests.row_json import row_json
 from tests.txnctl.commands.transactions.desk_steps import Run, behind, explained, squeezed
 from txnctl.commands.transactions.blocked import BLOCKED
 from txnctl.output.field import undeclared
@@ -142,7 +143,7 @@ class TestTwice:
         process.communicate(timeout=30)
         with Store.open(path) as store:
             dry, real = [
-                store.admin.transactions.abort_transaction("0:2", dry_run=dry_run)["effects"]
+                row_json(store.admin.transactions.abort_transaction("0:2", dry_run=dry_run))["effects"]
                 for dry_run in (True, False)
             ]
         assert dry == real

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from storage import Store
+from tests.row_json import row_json
 from tests.txnctl.commands.transactions.transactions_steps import PYTHON, ended, started
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -109,7 +110,7 @@ class TestRun:
         with Store.open(os.environ["TXNCTL_STORE"], read_only=True) as store:
             assert [
                 row
-                for row in store.reports.list_readers()
+                for row in row_json(store.reports.list_readers())
                 if row["pid"] == process.pid and row["commit"] is not None
             ] == []
         assert ended(process)[0] == 0

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, Store
+from tests.row_json import row_json
 from txnctl.commands.transactions.timeline import MODEL
 from txnctl.output.field import undeclared
 
@@ -34,7 +35,7 @@ class TestCommand:
         """Every field of it is declared."""
         shown, model = (
             run("transactions", "timeline", "orders", "-o", "json").json,
-            store.reports.topic_timeline("orders"),
+            row_json(store.reports.topic_timeline("orders")),
         )
         assert not undeclared(shown, MODEL)
         for row in (shown, model):

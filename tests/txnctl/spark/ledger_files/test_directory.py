@@ -9,6 +9,7 @@ import pytest
 
 from storage import IsolationLevel, Store
 from storage.errors import InvalidValue
+from tests.row_json import row_json
 from txnctl.spark import read_topic
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def test_a_frame_reads_the_same_whatever_is_written_later(spark: SparkSession, f
     with filled.create_producer("one") as producer:
         for _ in range(9):
             producer.send(b"later")
-    for each in filled.reports.list_transactions():
+    for each in row_json(filled.reports.list_transactions()):
         filled.commit_transaction(each["txnId"])
     load(spark, **asked).count()
     assert [rows(frame) for frame in frames] == before
@@ -135,7 +136,7 @@ def test_a_stream_reads_files(spark: SparkSession, filled: Store, tmp_path: Path
     run()
     with filled.create_producer("one") as producer:
         producer.send_batch([b"more", b"and more"])
-    for each in filled.reports.list_transactions():
+    for each in row_json(filled.reports.list_transactions()):
         filled.commit_transaction(each["txnId"])
     run()
     wanted = [

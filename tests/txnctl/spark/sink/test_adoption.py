@@ -18,6 +18,7 @@ from storage.limits import TABLE_RETENTION_MS, WRITE_BYTES_TARGET
 from storage.process.clock import ManualClock
 from storage.topic.batching import columns_of, entries_of
 from tests.processes.child import Child
+from tests.row_json import row_json
 from txnctl.spark.sink import progress
 from txnctl.spark.sink.adoption import Adopted, StagedBatch, adopt, clean_up
 from txnctl.spark.sink.staged_file import StagedFile
@@ -141,7 +142,7 @@ class TestOneTransaction:
     def test_nothing_to_adopt(self, store: Store, staging: Staging) -> None:
         """A write without rows begins no transaction."""
         assert adopt(store, staging, StagedBatch([])) == Adopted(0)
-        assert store.reports.list_transactions(ended=True) == []
+        assert row_json(store.reports.list_transactions(ended=True)) == []
 
 
 class TestExactlyOnce:
@@ -197,7 +198,7 @@ class TestRefusals:
 
     def check_nothing(self, store: Store) -> None:
         assert values(store, "t") == values(store, "u") == []
-        assert store.reports.list_transactions() == []
+        assert row_json(store.reports.list_transactions()) == []
 
     def test_a_topic_that_is_not_there(self, store: Store, staging: Staging) -> None:
         """Before anything is sent anywhere, the missing topic is named."""
@@ -356,7 +357,7 @@ class TestKilledDrivers:
         assert kills >= 1, f"{point} is not reached"
         with Store.open(drivers.path) as store:
             adopt(store, drivers.staging, drivers.batch)
-            assert store.reports.list_transactions() == []
+            assert row_json(store.reports.list_transactions()) == []
         drivers.check_once()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage import Store
+from tests.row_json import row_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +94,8 @@ def test_a_query_goes_on_where_it_stopped_and_reads_everything_once(job: Job, st
     job.run(**given)
     assert job.values() == ["1", "2", "3", "4", "5", "6", "held"]
     assert [
-        store.reports.subscription_stats(topic, "s")["msgBacklog"] for topic in ("orders", "payments")
+        row_json(store.reports.subscription_stats(topic, "s"))["msgBacklog"]
+        for topic in ("orders", "payments")
     ] == [0, 0]
 
 

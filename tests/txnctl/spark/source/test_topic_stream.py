@@ -11,6 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 from storage import Position, Store
 from storage.errors import InvalidPosition, InvalidValue, SubscriptionNotFound, TopicNotFound
 from tests.model_runs import examples
+from tests.row_json import row_json
 from tests.txnctl.spark.asked import struct
 from tests.txnctl.spark.micro_batches import Killed, Query
 from txnctl.spark import options
@@ -60,7 +61,7 @@ def test_a_stream_from_the_beginning_needs_no_subscription(store: Store, path: s
     query = Query(path, topic="t", startingPosition="earliest")
     query.run()
     assert query.values() == [b"1", b"2"]
-    assert store.reports.list_subscriptions("t") == []
+    assert row_json(store.reports.list_subscriptions("t")) == []
 
 
 def test_a_subscription_that_is_there_says_where_to_start(store: Store, path: str) -> None:
@@ -111,7 +112,7 @@ def test_a_stream_that_is_killed_between_any_two_steps_loses_and_repeats_nothing
         for topic in ("t", "u"):
             log = store.reader(topic, isolation_level=level)  # type: ignore[arg-type]
             assert query.values(topic) == [message.value for message in log]
-            assert store.reports.subscription_stats(topic, "s")["msgBacklog"] == 0
+            assert row_json(store.reports.subscription_stats(topic, "s"))["msgBacklog"] == 0
         assert store.maintenance.verify_store(full=True) == []
 
 
@@ -200,14 +201,14 @@ def test_the_latest_offset_is_reported_and_the_cursor_follows(store: Store, path
     assert stream.reportLatestOffset() == {"t": {"position": "1:2"}}
     end = stream.latestOffset(start, ReadMaxRows(2))
     assert stream.reportLatestOffset() == {"t": {"position": "1:2", "behind": 1}}
-    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 3
+    assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 3
     last = stream.latestOffset(end, ReadMaxRows(2))
     assert stream.reportLatestOffset() == {"t": {"position": "1:2", "behind": 0}}
-    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 1
+    assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 1
     stream.commit(end)
-    assert store.reports.subscription_stats("t", "s")["markDeletePosition"] == "1:1"
+    assert row_json(store.reports.subscription_stats("t", "s"))["markDeletePosition"] == "1:1"
     assert stream.latestOffset(last, ReadMaxRows(2)) == last
-    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 0
+    assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 0
 
 
 @pytest.mark.parametrize(("level", "behind"), [("READ_COMMITTED", 1), ("READ_UNCOMMITTED", 6)])
@@ -241,7 +242,7 @@ def test_a_topic_that_comes_later_is_read_from_its_beginning(store: Store, path:
     send(store, "t2", b"2", b"3")
     query.run()
     assert (query.values("t1"), query.values("t2")) == ([b"1"], [b"2", b"3"])
-    assert store.reports.subscription_stats("t2", "s")["msgBacklog"] == 0
+    assert row_json(store.reports.subscription_stats("t2", "s"))["msgBacklog"] == 0
 
 
 def test_a_topic_that_was_created_again_ends_the_stream(store: Store, path: str) -> None:
@@ -290,7 +291,7 @@ def test_an_older_copy_of_the_store_is_told_from_it_before_a_cursor_moves(store:
     send(store, "t", b"1")
     with pytest.raises(InvalidPosition, match="an older copy"):
         stream.latestOffset({"t": "1:7"}, ReadAllAvailable())
-    assert store.reports.subscription_stats("t", "s")["markDeletePosition"] == start["t"]
+    assert row_json(store.reports.subscription_stats("t", "s"))["markDeletePosition"] == start["t"]
 
 
 def test_an_end_before_the_start_reads_nothing(store: Store, path: str) -> None:
@@ -335,7 +336,7 @@ def test_a_subscription_that_is_deleted_is_missed_when_it_should_move(store: Sto
     send(store, "t", b"2")
     query.run()
     assert query.values() == [b"1", b"2"]
-    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 0
+    assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 0
 
 
 def test_a_busy_store_does_not_end_a_stream(store: Store, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,6 +354,6 @@ def test_a_busy_store_does_not_end_a_stream(store: Store, path: str, monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr(AcknowledgementAdmin, "acknowledge_through", busy)
         stream.commit({"t": "1:0"})
-    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 1
+    assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 1
     stream.commit({"t": "1:0"})
-    assert store.reports.subscription_stats("t", "s")["msgBacklog"] == 0
+    assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 0
