@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
 
-from storage import DUPLICATE, IsolationLevel, MessageId, Position, Producer, Store
+from storage import DUPLICATE, IsolationLevel, Producer, Store
 from storage.errors import (
     BadInput,
-    InvalidName,
     InvalidValue,
     MessageTooLarge,
     ProducerFenced,
@@ -18,102 +16,12 @@ from storage.errors import (
     StoreClosed,
     TopicNotFound,
 )
-from storage.limits import ENTRY_BYTES_TARGET, ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX, WRITE_BYTES_TARGET
+from storage.limits import MESSAGE_BYTES_MAX
 from storage.process.clock import ManualClock
 from tests.row_json import row_json
-from tests.storage.conftest import Scratch
+from tests.storage.producer_steps import values
 
 RU = IsolationLevel.READ_UNCOMMITTED
-
-
-def values(store: Store, topic: str = "t") -> list[bytes | None]:
-    return [message.value for message in store.reader(topic)]
-
-
-class TestMessage:
-    """What is sent is what is read."""
-
-    @given(
-        value=st.none() | st.binary(max_size=50),
-        key=st.none() | st.binary(max_size=20),
-        properties=st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=8), st.text(st.characters(codec="utf-8"), max_size=8), max_size=3),
-        event_time=st.none() | st.integers(0, (1 << 63) - 1),
-    )  # fmt: skip
-    def test_every_part_comes_back(
-        self,
-        scratch: Scratch,
-        value: bytes | None,
-        key: bytes | None,
-        properties: dict[str, str],
-        event_time: int | None,
-    ) -> None:
-        """Value, key, properties and event time; nothing, empty and something are three different things."""
-        store = scratch.store
-        producer = store.create_producer("messages", create_topic=True)
-        sent = producer.send(value, key=key, properties=properties, event_time=event_time)
-        (message,) = store.reader("messages", start=sent)
-        assert (message.value, message.key, message.properties) == (value, key, properties)
-        assert (message.event_time, message.message_id) == (event_time, sent)
-
-    def test_the_store_adds_when_and_by_whom(self, store: Store, clock: ManualClock) -> None:
-        """Publish time, producer name, sequence id; no epoch and no transaction here."""
-        producer = store.create_producer("t", producer_name="mine")
-        producer.send(b"x")
-        (message,) = store.reader("t")
-        assert message.publish_time == clock.wall_ms()
-        assert (message.producer_name, message.sequence_id, message.topic) == ("mine", 0, "t")
-        assert (message.epoch, message.txn_id, message.txn_state) == (-1, None, None)
-
-    def test_a_key_may_be_text(self, store: Store) -> None:
-        """Text is stored as UTF-8, bytes as they are; an empty key is a key."""
-        producer = store.create_producer("t")
-        for key in ("käse", b"\xff", "", None):
-            producer.send(b"x", key=key)
-        assert [message.key for message in store.reader("t")] == ["käse".encode(), b"\xff", b"", None]
-
-    def test_a_tombstone_is_no_empty_value(self, store: Store) -> None:
-        """None and b"" are read as they were sent."""
-        store.create_producer("t").send_batch([None, b"", b"x"])
-        assert values(store) == [None, b"", b"x"]
-
-
-class TestIds:
-    """`ledger:entry`, and in a batch `ledger:entry:index`."""
-
-    def test_single_messages_and_batches(self, store: Store) -> None:
-        """A batch of one is a single message; ids are those that readers see."""
-        producer = store.create_producer("t")
-        first = producer.send(b"0")
-        receipt = producer.send_batch([b"1", b"2"])
-        single = producer.send_batch([b"3"])
-        assert str(first) == "1:0"
-        assert list(map(str, receipt)) == ["1:1:0", "1:1:1"]
-        assert (receipt.last_message_id, receipt.count, len(receipt)) == (MessageId(1, 1, 1), 2, 2)
-        assert list(single) == [MessageId(1, 2)]
-        assert [message.message_id for message in store.reader("t")] == [first, *receipt, *single]
-
-    def test_a_large_batch_is_split_into_entries_of_a_bounded_size(self, store: Store) -> None:
-        """By bytes and by number of messages, in order, in one durable commit."""
-        producer = store.create_producer("t")
-        size = ENTRY_BYTES_TARGET // 4
-        before = row_json(store.reports.store_info())["commits"]
-        receipt = producer.send_batch([b"x" * size] * 9)
-        assert [count for _, count in receipt.entries] == [4, 4, 1]
-        receipt = producer.send_batch([b""] * (ENTRY_MESSAGES_MAX + 1))
-        assert [count for _, count in receipt.entries] == [ENTRY_MESSAGES_MAX, 1]
-        assert row_json(store.reports.store_info())["commits"] == before + 2
-        assert len(values(store)) == 10 + ENTRY_MESSAGES_MAX
-
-    def test_a_bulk_is_several_commits_of_a_bounded_size(self, store: Store) -> None:
-        """No store transaction is larger than 16 MB; in a transaction all of it shows at once."""
-        producer, before = store.create_producer("t"), row_json(store.reports.store_info())["commits"]
-        count = 3 * WRITE_BYTES_TARGET // (1024 * 1024)
-        with store.transaction() as txn:
-            receipt = producer.send_batch([b"x" * 1024 * 1024] * count, txn=txn)
-            assert receipt.count == count
-            assert row_json(store.reports.store_info())["commits"] - before >= 4
-            assert values(store) == []
-        assert len(values(store)) == count
 
 
 class TestSequenceIds:
@@ -138,25 +46,6 @@ class TestSequenceIds:
         for sequence_id in (9, 3, 5):
             assert producer.send(b"%d" % sequence_id, sequence_id=sequence_id) != DUPLICATE
         assert values(store) == [b"9", b"3", b"5"]
-
-    def test_a_batch_keeps_what_is_new(self, store: Store, producer: Producer) -> None:
-        """Duplicates inside the batch and of what is stored are left out; keys stay with their values."""
-        producer.send(b"1", sequence_id=1)
-        receipt = producer.send_batch(
-            [b"0", b"1'", b"2", b"2'"], keys=["k0", "k1", "k2", "k2"], sequence_ids=[0, 1, 2, 2]
-        )
-        assert (receipt.count, receipt.duplicates, receipt.last_sequence_id) == (2, 2, 2)
-        assert [(m.value, m.key, m.sequence_id) for m in store.reader("t", start=Position(1, 1))] == [
-            (b"0", b"k0", 0), (b"2", b"k2", 2),
-        ]  # fmt: skip
-
-    def test_a_batch_of_duplicates_stores_nothing(self, store: Store, producer: Producer) -> None:
-        """No entry at all."""
-        producer.send_batch([b"0", b"1"], sequence_ids=[0, 1])
-        receipt = producer.send_batch([b"0", b"1"], sequence_ids=[0, 1])
-        assert (receipt.count, receipt.duplicates, list(receipt)) == (0, 2, [])
-        assert receipt.last_message_id == DUPLICATE
-        assert len(list(row_json(store.reports.topic_log("t")))) == 1
 
     def test_the_store_assigns_the_next(self, store: Store, producer: Producer) -> None:
         """Above the highest in use, also one that was given."""
@@ -230,30 +119,6 @@ class TestSequenceIds:
         assert producer.send(b"x", sequence_id=highest) == DUPLICATE
         producer.send(b"y")
         assert [message.sequence_id for message in store.reader("t")] == [highest, highest + 1]
-
-
-class TestNames:
-    """Who produced."""
-
-    def test_unnamed_producers_get_names_that_no_other_ever_had(self, store: Store) -> None:
-        """So (producer, sequence id) names one message (invariant 20)."""
-        for _ in range(3):
-            producer = store.create_producer("t")
-            producer.send(b"x")
-            producer.send(b"y")
-        named = [(message.producer_name, message.sequence_id) for message in store.reader("t")]
-        assert len(set(named)) == 6
-
-    def test_such_a_name_cannot_be_given(self, store: Store) -> None:
-        """Nobody can pass for the store."""
-        with pytest.raises(InvalidName):
-            store.create_producer("t", producer_name="producer-1")
-
-    @pytest.mark.parametrize("name", ["", "a b", "../a", "ä", "x" * 129, "a\0"])
-    def test_a_bad_name_is_refused(self, store: Store, name: str) -> None:
-        """The rule of all names."""
-        with pytest.raises(InvalidName):
-            store.create_producer("t", producer_name=name)
 
 
 class TestRefused:

@@ -6,19 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from storage import EARLIEST, Store, TransactionState, TxnID
+from storage import EARLIEST, Store, TxnID
 from storage.errors import (
     InvalidValue,
     ObjectHeld,
-    TransactionChanged,
     TransactionNotOpen,
     TransactionTimedOut,
-    TxnctlError,
 )
 from storage.process.clock import ManualClock
 from tests.row_json import row_json
 from tests.storage.ending import end_transaction
-from tests.storage.txn.coordinator_steps import USES, Use, acknowledge, produce
+from tests.storage.txn.coordinator_steps import USES, Use, produce
 
 
 class TestEnd:
@@ -119,30 +117,6 @@ class TestEnd:
         store.admin.topics.delete_topic("t", force=True)
         assert row_json(store.reports.show_transaction(txn))["state"] == "ABORTED"
         assert [row["kind"] for row in row_json(store.reports.topic_log("u"))] == ["messages", "abort"]
-
-
-class TestVersion:
-    """An operator ends what was looked at."""
-
-    def test_every_use_raises_the_version(self, store: Store, txn: TxnID) -> None:
-        """Producing and acknowledging are uses; looking is none."""
-        before = row_json(store.reports.show_transaction(txn))["version"]
-        assert row_json(store.reports.show_transaction(txn))["version"] == before
-        produce(store, txn)
-        assert row_json(store.reports.show_transaction(txn))["version"] == before + 1
-        acknowledge(store, txn)
-        assert row_json(store.reports.show_transaction(txn))["version"] == before + 2
-
-    def test_another_version_is_not_aborted(self, store: Store, txn: TxnID) -> None:
-        """What was used since is refused and stays open; the version that was seen is aborted."""
-        seen = row_json(store.reports.show_transaction(txn))["version"]
-        produce(store, txn)
-        with pytest.raises(TransactionChanged) as caught:
-            store.admin.transactions.abort_transaction(txn, if_version=seen)
-        assert caught.value.details["version"] == seen + 1
-        assert row_json(store.reports.show_transaction(txn))["state"] == "OPEN"
-        store.admin.transactions.abort_transaction(txn, if_version=seen + 1)
-        assert row_json(store.reports.show_transaction(txn))["state"] == "ABORTED"
 
 
 class TestDryRun:
@@ -275,32 +249,3 @@ class TestDeadline:
             assert row_json(again.reports.list_transactions())[0]["overdue"] is True
             with pytest.raises(TransactionTimedOut):
                 again.commit_transaction(txn)
-
-
-class TestRefusals:
-    """A refused command leaves nothing behind (invariant 24)."""
-
-    def test_a_refused_batch_leaves_no_part(self, store: Store, txn: TxnID) -> None:
-        """An acknowledgement of two messages, of which one is not there, acknowledges neither."""
-        with store.subscribe("t", "a", initial_position=EARLIEST) as consumer:
-            message = consumer.receive(timeout=1)
-            missing = message.message_id.__class__(1, 7)
-            with pytest.raises(TxnctlError):
-                consumer.acknowledge([message, missing], txn=txn)
-            assert row_json(store.reports.list_pending_acknowledgements("t", "a")) == []
-            assert row_json(store.reports.show_transaction(txn))["version"] == 1
-            consumer.acknowledge(message, txn=txn)
-        assert store.commit_transaction(txn)
-
-    def test_bad_input_and_conflicts_do_not_doom(self, store: Store, txn: TxnID) -> None:
-        """A refused send or acknowledgement leaves its transaction usable."""
-        producer = store.create_producer("t", producer_name="p")
-        other = store.begin_transaction()
-        producer.send(b"theirs", sequence_id=1, txn=other)
-        with pytest.raises(TxnctlError):
-            producer.send(b"mine", sequence_id=1, txn=txn)
-        with pytest.raises(TxnctlError):
-            producer.send("text", txn=txn)  # type: ignore[arg-type]
-        produce(store, txn)
-        assert store.commit_transaction(txn)
-        assert row_json(store.reports.show_transaction(txn))["state"] == TransactionState.COMMITTED.value

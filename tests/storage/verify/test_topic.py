@@ -7,11 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from storage import Store
-from storage.disk.codec import U64X2, key1, key3
+from storage.disk.codec import U64X2, key1
 from storage.disk.schema import (
     ABORTED,
-    ENTRIES,
-    LEDGERS,
     OPEN_FIRST,
     SEQUENCES,
     TXN_RUNS,
@@ -47,15 +45,6 @@ class TestTopics:
         """Too low and too high (invariant 1)."""
         found = damage(written, with_head(lambda head: setattr(head, "max_read", max_read)))
         assert 1 in {invariant for invariant, _ in found}
-
-    def test_an_entry_that_is_missing(self, written: Store) -> None:
-        """Positions are dense (invariant 5)."""
-        found = damage(written, lambda batch: batch.delete(ENTRIES, key3(TOPIC, 1, 1)))
-        assert any(invariant == 5 or "does not follow" in message for invariant, message in found), found
-
-    def test_a_ledger_whose_record_is_missing(self, written: Store) -> None:
-        """What was closed is recorded."""
-        assert damage(written, remove_first(LEDGERS))
 
     def test_an_aborted_transaction_that_the_set_lost(self, written: Store) -> None:
         """A reader would show its messages (invariant 2)."""

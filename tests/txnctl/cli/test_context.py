@@ -15,28 +15,17 @@ import pytest
 
 from storage import Store
 from storage.errors import StoreClosed
+from tests.txnctl.cli.context_steps import HOLDER
 from tests.txnctl.cli.options_steps import FIELDS
 from txnctl.cli import exit_codes
 from txnctl.cli.context import Context
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import (
     administrative,
-    argument,
     changes_store,
-    names_store,
     output,
     reads_store,
 )
-
-HOLDER = """
-import sys, time
-from storage import Store
-store = Store.open(sys.argv[1])
-def hold(batch):
-    print("held", flush=True)
-    sys.stdin.read()
-store.connection.write(hold)
-"""
 
 
 @pytest.fixture
@@ -76,45 +65,6 @@ sys.exit(main(["probe"]))
 class TestOpening:
     """The store is open while the body runs, and closed whatever happens."""
 
-    def test_a_reading_command_gets_a_store_that_cannot_be_written(
-        self, run: Any, add: Any, store_path: str
-    ) -> None:
-        """And data.mdb is byte for byte what it was."""
-        seen: list[Store] = []
-
-        @command
-        @reads_store
-        @output(FIELDS, name_field="name")
-        def look(context: Context) -> None:
-            """Look."""
-            seen.append(context.store)
-            context.show_list([{"name": name} for name in context.store.topics()])
-
-        add(look)
-        before = Path(store_path, "data.mdb").read_bytes()
-        outcome = run("probe", "--store", store_path, "-o", "name")
-        assert (outcome.status, outcome.out) == (0, "orders\n")
-        assert Path(store_path, "data.mdb").read_bytes() == before
-        with pytest.raises(StoreClosed):
-            seen[0].topics()
-
-    def test_a_changing_command_gets_one_that_can(self, run: Any, add: Any, store_path: str) -> None:
-        """What it changed is there afterwards."""
-
-        @command
-        @argument("name", help="A name.")
-        @changes_store()
-        @output(FIELDS, name_field="name")
-        def make(context: Context, name: str) -> None:
-            """Make."""
-            context.store.create_topic(name)
-            context.show({"name": name})
-
-        add(make)
-        assert run("probe", "added", "--store", store_path, "-o", "name").out == "added\n"
-        with Store.open(store_path, read_only=True) as store:
-            assert "added" in store.topics()
-
     def test_the_store_is_closed_after_an_error(self, run: Any, add: Any, store_path: str) -> None:
         """A second opening in this process would be refused otherwise."""
         seen: list[Store] = []
@@ -146,21 +96,6 @@ class TestOpening:
         assert outcome.status == exit_codes.STORE_INVALID
         assert outcome.error["code"] == "store-not-found"
         assert list(tmp_path.iterdir()) == []
-
-    def test_a_path_alone_opens_nothing(self, run: Any, add: Any, tmp_path: Path) -> None:
-        """For commands that make the store."""
-
-        @command
-        @names_store(effect="writes")
-        @output(FIELDS, name_field="name")
-        def make(context: Context) -> None:
-            """Make."""
-            Store.create(context.store_path)
-            with context.open_store(context.store_path, read_only=True) as store:
-                context.show({"name": f"{len(store.topics())} topics"})
-
-        add(make)
-        assert run("probe", "--store", str(tmp_path / "new"), "-o", "name").out == "0 topics\n"
 
     def test_the_program_is_recorded_as_typed_in_full(self, run: Any, add: Any, store_path: str) -> None:
         """Whoever looks at an owner sees the command."""
@@ -210,26 +145,6 @@ class TestWaiting:
         assert str(holder.pid) in note
         assert json.loads(error)["code"] == "writer-busy"
         assert json.loads(error)["retryable"] is True
-
-    @pytest.mark.usefixtures("holder")
-    def test_the_timeout_comes_from_the_environment_too(
-        self, run: Any, add: Any, store_path: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """TXNCTL_LOCK_TIMEOUT=0s does not wait at all, and says nothing of waiting."""
-
-        @command
-        @changes_store()
-        def make(context: Context) -> None:
-            """Make."""
-            context.store.create_topic("other")
-
-        add(make)
-        monkeypatch.setenv("TXNCTL_LOCK_TIMEOUT", "0s")
-        outcome = run("probe", "--store", store_path)
-        assert outcome.status == exit_codes.STORE_BUSY
-        assert "waiting" not in outcome.err
-        monkeypatch.setenv("TXNCTL_LOCK_TIMEOUT", "soon")
-        assert "TXNCTL_LOCK_TIMEOUT: 'soon' is not a duration" in run("probe", "--store", store_path).err
 
 
 @pytest.mark.usefixtures("asking")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import gzip
 import io
-import json
 import os
-import pty
 import signal
 import subprocess
 from collections.abc import Callable
@@ -17,22 +14,11 @@ from typing import Any
 
 import pytest
 
-from storage import Store, TxnctlError
+from storage import Store
+from tests.txnctl.demo_steps import SMALL, failed
 from txnctl.demo import generator
-from txnctl.demo.casualty import start_and_kill
-from txnctl.demo.clients import ClientA1
-from txnctl.demo.csv_file import read_bank_csv
-from txnctl.demo.narrator import Narrator
-from txnctl.demo.script import Script, messages_of
-from txnctl.demo.story import play
 from txnctl.demo.transaction import COLUMNS, BankTransaction
 from txnctl.pipelines.hellers import format_hellers
-
-SMALL = ("--accounts", "6", "--seed", "4")
-
-
-# The real bank data has no licence to be shipped; where it lies beside the checkout it is played too.
-REAL_DATA = Path(__file__).parents[4] / "shared" / "data" / "berka_sample.csv"
 
 
 def write_csv(path: Path, lines: list[BankTransaction]) -> str:
@@ -58,80 +44,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TMPDIR", str(directory))
     monkeypatch.setattr("tempfile.tempdir", None)
     return directory
-
-
-def failed(facts: dict[str, Any]) -> list[Any]:
-    """The checks that did not hold."""
-    return [check for check in facts["checks"] if not check["ok"]]
-
-
-def sparse(lines: list[BankTransaction]) -> list[BankTransaction]:
-    """The lines with remittances near the middle and at the very end only, as where they cluster in a month."""
-    last = max(place for place, line in enumerate(lines) if line.is_remittance)
-    middle = range(len(lines) // 2, len(lines) // 2 + 300)
-    return [line for place, line in enumerate(lines) if not line.is_remittance or place in (*middle, last)]
-
-
-@pytest.mark.parametrize("make", [list, sparse])
-def test_thousands_arrive_behind_the_open_transfer(
-    make: Callable[[list[BankTransaction]], list[BankTransaction]],
-) -> None:
-    """The transfer stands in the midst of the data, however remittances cluster: else nothing would wait for it."""
-    script = Script(make(list(generator.generate())))
-    parts = (script.opening, [script.transfer], script.meanwhile, script.closing)
-    assert [line for part in parts for line in part] == script.lines
-    assert script.transfer.is_remittance
-    assert min(len(script.opening), len(script.meanwhile)) > 5_000
-    assert len(script.closing) > 1_000
-
-
-def test_the_story_holds_to_the_last_heller(run: Callable[..., Any], temporary: Path) -> None:
-    """As JSON: every check held, all accounts agree, D saw two messages more than E, the store is gone."""
-    facts = run("demo", *SMALL, "-o", "json").json
-    assert facts["ok"] is True
-    assert failed(facts) == []
-    assert len(facts["checks"]) > 30
-    lines = list(generator.generate(6, 4))
-    audit = facts["audit"]
-    assert audit["accounts"] == audit["accountsAgreeing"] == facts["accounts"] == 6
-    assert audit["requestsBooked"] == audit["committedMessages"] == messages_of(lines)
-    assert audit["monitorSaw"] == audit["storedMessages"] == messages_of(lines) + 2
-    assert facts["blocked"]["delivered"] == 0
-    assert facts["blocked"]["blocked"] > 300
-    assert facts["ordinary"]["booked"] > 300
-    assert facts["aborted"]["booked"] > 50
-    assert facts["committed"]["caughtUp"] == facts["blocked"]["blocked"] + 2
-    assert facts["committed"]["killed"]["requests"] > 0
-    assert facts["committed"]["killed"]["accounts"] > 0
-    assert (facts["kept"], facts["source"], facts["seed"]) == (False, None, 4)
-    assert list(temporary.iterdir()) == []
-
-
-def test_people_are_told_the_same(run: Callable[..., Any], temporary: Path) -> None:
-    """As text: the acts by number, the positions and the counts, no escape codes, nothing on standard error."""
-    outcome = run("demo", *SMALL)
-    assert (outcome.status, outcome.err) == (0, "")
-    assert [line.partition(".")[0] for line in outcome.out.splitlines() if line[:1].isdigit()] == list(
-        "1234567"
-    )
-    for words in (
-        "READ_UNCOMMITTED",
-        "maxReadPosition",
-        "SIGKILL",
-        "6 of 6 accounts agree",
-        "temporary and is gone",
-    ):
-        assert words in outcome.out
-    assert "FAILED" not in outcome.out
-    assert "\x1b" not in outcome.out
-    assert max(len(line) for line in outcome.out.splitlines()) <= 120
-    assert list(temporary.iterdir()) == []
-
-
-def test_colour_is_there_when_it_is_asked_for(run: Callable[..., Any], temporary: Path) -> None:
-    """`--color always` colours; the words stay the same."""
-    assert "\x1b[32mok\x1b[0m" in run("demo", *SMALL, "--color", "always").out
-    assert list(temporary.iterdir()) == []
 
 
 def test_a_file_of_transactions_is_played(run: Callable[..., Any], tmp_path: Path, temporary: Path) -> None:
@@ -264,30 +176,6 @@ def test_the_smallest_bank_with_a_remittance_will_do(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_wrong_balance_is_found(tmp_path: Path) -> None:
-    """A balance that the requests do not lead to is told by account, with both figures."""
-    lines = list(generator.generate(3, 1))
-    last = {line.account_id: line for line in lines}
-    account, line = sorted(last.items())[1]
-    line.balance += 100
-    told: list[str] = []
-    narrator = Narrator(told.append)
-    path = str(tmp_path / "store")
-    Store.create(path)
-    with Store.open(path) as store:
-        facts = play(store, path, Script(lines), narrator)
-        assert store.maintenance.verify_store() == []
-    wrong = [check for check in narrator.checks if not check.ok]
-    assert {check.actual for check in wrong} == {"2 of 3 accounts"}
-    assert any(check.name.startswith("balance equals the data's own") for check in wrong)
-    assert facts["audit"]["accountsAgreeing"] == 2  # type: ignore[index]
-    had = format_hellers(line.balance - 100)
-    assert any(
-        f"account {account}: the table has {had}, the data says {format_hellers(line.balance)}" in text
-        for text in told
-    )
-
-
 def test_a_failed_check_fails_the_command(
     run: Callable[..., Any], temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,61 +216,3 @@ def test_an_interrupt_leaves_nothing_behind(
         process.send_signal(signal.SIGINT)
         assert process.wait() == 130
     assert list(temporary.iterdir()) == []
-
-
-def test_a_pause_waits_on_a_terminal(start: Callable[..., subprocess.Popen[bytes]], temporary: Path) -> None:
-    """--pause: while the transfer is open the demo names commands to try, and goes on at Enter."""
-    ours, theirs = pty.openpty()
-    with start("demo", *SMALL, "--pause", "--color", "never", stdin=theirs, stdout=theirs) as process:
-        os.close(theirs)
-        told = ""
-        while "transactions show" not in told:
-            told += os.read(ours, 4096).decode()
-        (proposed,) = [
-            line.split("$ txnctl ", 1)[1] for line in told.splitlines() if "subscriptions lag" in line
-        ]
-        with start(*proposed.split(), "-o", "json") as looking:
-            rows = json.loads(looking.communicate()[0])
-        assert {row["subscription"]: row["blocked"] > 0 for row in rows} == {
-            "business-E": True,
-            "monitor-D": False,
-        }
-        os.write(ours, b"\n")
-        # A terminal that nobody reads would stop the writer; when it has ended, reading fails.
-        with contextlib.suppress(OSError):
-            while os.read(ours, 4096):
-                pass
-        assert process.wait() == 0
-    os.close(ours)
-    assert list(temporary.iterdir()) == []
-
-
-def test_every_bank_at_hand_agrees(tmp_path: Path) -> None:
-    """Generated banks of several seeds, and the real data where it lies beside the checkout."""
-    banks = [list(generator.generate(accounts, seed)) for accounts, seed in ((3, 77), (12, 5))]
-    if REAL_DATA.exists():
-        banks.append(list(read_bank_csv(str(REAL_DATA))))
-    for number, lines in enumerate(banks):
-        path = str(tmp_path / str(number))
-        narrator = Narrator()
-        Store.create(path)
-        with Store.open(path) as store:
-            facts: dict[str, Any] = play(store, path, Script(lines), narrator)
-        assert [check.as_dict() for check in narrator.checks if not check.ok] == []
-        assert facts["audit"]["accountsAgreeing"] == len({line.account_id for line in lines})
-        # Nothing is proved by a transfer behind which nothing arrives.
-        assert facts["blocked"]["blocked"] > len(lines) // 5
-
-
-def test_a_client_that_fails_is_named_in_one_line(tmp_path: Path) -> None:
-    """Client A1 without a store to work on: an error that says who and why, and keeps all that was said."""
-    lines = [line for line in generator.generate(1, 1) if not line.is_remittance]
-    with (
-        pytest.raises(TxnctlError, match=r"client A1, a process of its own, failed: .*missing") as caught,
-        ClientA1(str(tmp_path / "missing"), lines),
-    ):
-        pass
-    assert "\n" not in caught.value.message
-    assert caught.value.details["status"] == 6
-    with pytest.raises(TxnctlError, match=r"E, a process of its own, failed: .*StoreNotFound"):
-        start_and_kill(str(tmp_path / "missing"))

@@ -7,23 +7,19 @@ import re
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 import pytest
 
 from storage import Store
+from tests.txnctl.report_steps import Run, table, tree, words
 from tests.txnctl.stuck_store import CHECKOUT, EVIL, StuckStore
 from txnctl.output.escape import printable
-from txnctl.output.human import count, sentence
-from txnctl.report import topics
+from txnctl.output.human import sentence
 from txnctl.report.page import POLICY
 from txnctl.report.style import STYLE
-
-Run = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
@@ -56,30 +52,6 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Store.create(path)
     monkeypatch.setenv("TXNCTL_STORE", str(path))
     return path
-
-
-def tree(text: str) -> Element:
-    """A page, read as strictly as XML is."""
-    assert text.startswith("<!DOCTYPE html>\n")
-    return ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
-
-
-def words(element: Element) -> str:
-    """What is written in an element."""
-    return " ".join("".join(element.itertext()).split())
-
-
-def table(page: Element, caption: str) -> list[dict[str, str]]:
-    """The rows of a table by its headings."""
-    found = []
-    for each in page.iter("table"):
-        if each.findtext("caption") == caption:
-            headings = [words(cell) for cell in each.iter("th")]
-            for row in each.iter("tr"):
-                cells = [words(cell) for cell in row.iter("td")]
-                if cells:
-                    found.append(dict(zip(headings, cells, strict=True)))
-    return found
 
 
 def contents(path: Path) -> dict[str, bytes]:
@@ -129,89 +101,11 @@ class TestPage:
         assert next(words(each) for each in found.iter("span")) == "ok, 1 note"
         assert "ok, 1 note" in run("doctor").out.splitlines()[0]
 
-    def test_topics_agree_with_their_stats(self, run: Run, page: Element) -> None:
-        """The same facts in the table as in JSON."""
-        for row in table(page, "All topics"):
-            stats = run("topics", "stats", row["TOPIC"], "-o", "json").json
-            assert row["MESSAGES"] == count(stats["msgCount"])
-            assert row["BLOCKED"] == count(stats["blockedMessages"])
-            assert row["UNCOMMITTED"] == count(stats["uncommittedMessages"])
-            assert row["MAX READ POSITION"] == stats["maxReadPosition"]
-            assert row["LAST CONFIRMED ENTRY"] == stats["lastConfirmedEntry"]
-        assert [row["TOPIC"] for row in table(page, "All topics")] == ["orders", "payments", "quiet"]
-
-    def test_subscriptions_agree_with_lag(self, run: Run, page: Element) -> None:
-        """Verdict, level, cursor, and the backlog by class."""
-        lag = {row["subscription"]: row for row in run("subs", "lag", "orders", "-o", "json").json}
-        rows = table(page, "Subscriptions")
-        assert {row["SUBSCRIPTION"] for row in rows} == set(lag)
-        for row in rows:
-            of = lag[row["SUBSCRIPTION"]]
-            assert (row["VERDICT"], row["TYPE"]) == (of["verdict"], of["type"])
-            assert row["ISOLATION LEVEL"] == of["subscriptionIsolationLevel"]
-            assert row["MARK-DELETE"] == of["markDeletePosition"]
-            for name in ("visible", "blocked", "uncommitted", "pending"):
-                assert row[name.upper()] == count(of[name])
-
-    def test_transactions_agree_with_explain(self, run: Run, page: Element, stuck: StuckStore) -> None:
-        """Each with its evidence and the one piece of advice; the link leads there."""
-        rows = table(page, "Open transactions")
-        assert [row["ALIVE"] for row in rows].count("ORPHANED") == 1
-        assert {"stopped", "detached"} < {row["ALIVE"] for row in rows}
-        by_id = {each.get("id"): each for each in page.iter("details")}
-        for row in rows:
-            explained = run("transactions", "explain", row["TXN"], "-o", "json").json
-            told = words(by_id[f"txn-0-{row['TXN'][2:]}"])
-            assert explained["because"] in told
-            assert explained["command"] is None or explained["command"] in told
-            assert printable(explained["owner"]) in told
-            assert row["FREES"] == count(sum(each["frees"] for each in explained["blocks"]))
-        assert rows[0]["TXN"] == str(stuck.idle)
-        assert "holds keys of table balances" in words(by_id[f"txn-0-{stuck.idle.least}"])
-
-    def test_producers_tables_space_and_what_happened(self, page: Element) -> None:
-        """Who publishes how, which keys are held by whom, where the space goes, what was done and why."""
-        (owner,) = [row for row in table(page, "Producers") if row["TOPIC"] == "payments"]
-        assert (owner["MODE"], owner["EPOCH"]) == ("Exclusive", "0")
-        (balances,) = table(page, "Tables")
-        assert (balances["TABLE"], balances["INTENTS"]) == ("balances", "1")
-        assert {"txns", "entries"} & {row["DATABASE"] for row in table(page, "Where the space goes")}
-        changes = table(page, "Last changes")
-        assert printable(EVIL) in {each["REASON"] for each in changes}
-        (ended,) = table(page, "Ended transactions, those begun last")
-        assert (ended["STATE"], ended["MESSAGES"]) == ("ABORTED", "30")
-
-    def test_each_topic_is_drawn_twice(self, page: Element) -> None:
-        """For wide and for narrow screens; each picture has a name and says in words what it shows."""
-        pictures = [each for each in page.iter("svg") if each.get("role") == "img"]
-        assert [each.get("class") for each in pictures] == ["wide", "narrow"] * 3
-        named = {each.get("id"): words(each) for each in page.iter() if each.get("id")}
-        for picture in pictures:
-            title, description = str(picture.get("aria-labelledby")).split()
-            assert named[title].startswith("Positions of ")
-            assert "READ_COMMITTED reads up to" in named[description]
-
     def test_an_empty_store(self, run: Run, fresh: Path) -> None:
         """Says of each part that there is nothing."""
         found = words(tree(run("report", "--html", "-").out))
         for sentence_ in ("Nothing is wrong.", "There are no topics.", "No transaction is open."):
             assert sentence_ in found
-
-    def test_of_many_topics_the_most_stuck_are_drawn(
-        self, run: Run, fresh: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The others are in the table, or counted, with the command that shows them."""
-        with Store.open(fresh) as store:
-            for number in range(topics.DRAWN + 3):
-                store.create_topic(f"t{number}")
-            producer = store.create_producer("t20")
-            producer.send(b"half", txn=store.begin_transaction())
-            producer.send(b"whole")
-        found = tree(run("report", "--html", "-").out)
-        assert len(table(found, "All topics")) == topics.DRAWN + 3
-        assert sum(each.get("class") == "wide" for each in found.iter("svg")) == topics.DRAWN
-        assert "3 more topics are not drawn here: txnctl transactions timeline TOPIC" in words(found)
-        assert table(found, "All topics")[0]["TOPIC"] == "t20"
 
     def test_limited_to_topics(self, run: Run, page: Element) -> None:
         """Their subscriptions and transactions alone; findings stay those of the whole store."""

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from storage import EARLIEST, Consumer, IsolationLevel, MessageId, OnOpen, Position, Store, SubscriptionType
-from storage.disk.schema import AWAITED, DELIVERIES, HELD
+from storage.disk.schema import AWAITED, HELD
 from storage.errors import InvalidValue, NotDeliverable, SubscriptionBusy
 from storage.process.clock import ManualClock
 from tests.row_json import row_json
-from tests.storage.ending import end_transaction
+from tests.storage.skip_walk_steps import (
+    EXCLUSIVE,
+    FAILOVER,
+    KEY_SHARED,
+    SHARED,
+    SKIPPING,
+    Attach,
+    classes,
+    receive,
+    send,
+)
 
 RC, RU = IsolationLevel
-EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
+
+
 BLOCK, SKIP = OnOpen
-SKIPPING = pytest.mark.parametrize("type_", [SHARED, KEY_SHARED])
-Attach = Callable[..., Consumer]
 
 
 @pytest.fixture
@@ -31,33 +39,6 @@ def attach(store: Store) -> Attach:
         return store.subscribe("t", "a", **more)
 
     return made
-
-
-def send(store: Store, *texts: str, txn: Any = None) -> None:
-    """One entry for each text, of one message for each word; `key=value` has a key."""
-    producer = store.create_producer("t")
-    for text in texts:
-        words = [word.split("=") for word in text.split()]
-        producer.send_batch(
-            [word[-1].encode() for word in words],
-            keys=[word[0] if len(word) > 1 else None for word in words],
-            txn=txn,
-        )
-
-
-def receive(consumer: Consumer, count: int = 99, acknowledge: bool = True) -> str:
-    """The values of the next messages, acknowledged."""
-    batch = consumer.receive_batch(count, timeout=0)
-    if batch and acknowledge:
-        consumer.acknowledge(batch)
-    return " ".join((value or b"").decode() for value in batch.values)
-
-
-def classes(store: Store) -> dict[str, int]:
-    """The backlog by class, where there is any."""
-    stats = row_json(store.reports.subscription_stats("t", "a"))
-    names = ("visible", "blocked", "uncommitted", "abortedAhead", "acknowledgedAhead", "pending")
-    return {name: stats[name] for name in names if stats[name]}
 
 
 class TestShared:
@@ -112,36 +93,6 @@ class TestShared:
         assert receive(attach()) == "1"
         assert row_json(store.reports.topic_stats("t"))["maxReadPosition"] == "1:-1"
         assert list(store.reader("t")) == []
-
-    def test_ends_in_any_order(self, store: Store, attach: Attach) -> None:
-        """The transaction that ends first comes first, whichever began first."""
-        one, two, consumer = store.begin_transaction(), store.begin_transaction(), attach()
-        send(store, "a", txn=one)
-        send(store, "b", txn=two)
-        send(store, "c", txn=one)
-        assert receive(consumer) == ""
-        store.commit_transaction(two)
-        assert receive(consumer) == "b"
-        store.commit_transaction(one)
-        assert receive(consumer) == "a c"
-
-    @SKIPPING
-    @pytest.mark.parametrize("window", [1, 2, 3])
-    def test_nothing_is_lost_where_the_room_ends(
-        self, store: Store, attach: Attach, type_: SubscriptionType, window: int
-    ) -> None:
-        """A transaction larger than a window comes in parts, and what follows it too."""
-        txn, consumer = store.begin_transaction(), attach(type_, receiver_queue_size=window)
-        send(store, "a b c", "d", "e f", txn=txn)
-        send(store, "1 2", "3")
-        assert [receive(consumer) for _ in range(3)] == {
-            1: ["1", "2", "3"], 2: ["1 2", "3", ""], 3: ["1 2 3", "", ""]
-        }[window]  # fmt: skip
-        store.commit_transaction(txn)
-        send(store, "4")
-        parts = [receive(consumer) for _ in range(8)]
-        assert sorted(" ".join(parts).split()) == ["4", "a", "b", "c", "d", "e", "f"]
-        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:6"
 
     def test_parts_that_are_in_flight_come_once(self, store: Store, attach: Attach) -> None:
         """A consumer that does not acknowledge is handed the rest, and nothing twice."""
@@ -224,24 +175,6 @@ class TestShared:
         waiting.join(30)
         assert found == ["held"]
 
-    def test_passing_over_is_one_record(self, store: Store, attach: Attach) -> None:
-        """However many messages a transaction has; nothing is acknowledged, or noted of each."""
-        txn, consumer = store.begin_transaction(), attach()
-        send(store, *["x y z"] * 50, txn=txn)
-        send(store, "1")
-        assert receive(consumer) == "1"
-        with store.connection.view() as view:
-            assert (view.count(AWAITED), view.count(HELD), view.count(DELIVERIES)) == (1, 0, 0)
-        assert classes(store) == {"uncommitted": 150, "acknowledgedAhead": 1}
-
-    def test_nothing_is_written_for_what_is_only_uncommitted(self, store: Store, attach: Attach) -> None:
-        """A waiting consumer does not answer each send of an open transaction with a commit of its own."""
-        consumer, txn = attach(), store.begin_transaction()
-        send(store, "a", txn=txn)
-        before = store.connection.environment.last_commit()
-        assert receive(consumer) == ""
-        assert store.connection.environment.last_commit() == before
-
 
 class TestKeys:
     """Key_Shared: later messages of the keys that an open transaction carries wait for it (invariant 21)."""
@@ -314,47 +247,6 @@ class TestKeys:
         assert receive(consumer) == ""
         store.commit_transaction(txn)
         assert " ".join(receive(consumer) for _ in range(6)).strip() == "a b c d e 1"
-
-    def test_what_others_passed_over_is_known(self, store: Store, path: str, attach: Attach) -> None:
-        """A consumer of another process holds keys that it has never met."""
-        txn, mine = store.begin_transaction(), attach(KEY_SHARED)
-        send(store, "k=open", txn=txn)
-        send(store, "l=1")
-        with Store.open(path) as other:
-            theirs = other.subscribe("t", "a")
-            assert receive(mine) == "1"
-            send(store, "k=open l=open", txn=txn)
-            send(store, "m=1")
-            assert receive(theirs) == "1"
-            send(store, "k=2 l=2 m=2")
-            assert receive(mine) == "2"
-            assert classes(store)["blocked"] == 2
-
-    def test_many_held_ones_hold_up_nobody(
-        self, store: Store, attach: Attach, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """They are not met again before their transaction ends, so that their number has no bound."""
-        monkeypatch.setattr("storage.subscription.dispatch.walk.HELD_MESSAGES_MAX", 2)
-        consumer = attach(KEY_SHARED)
-        send(store, "k=a", "k=b", "k=c", "k=d", txn=store.begin_transaction())
-        for _ in range(5):
-            send(store, "k=1 k=2 k=3")
-        send(store, "l=1")
-        assert receive(consumer) == "1"
-        assert classes(store)["blocked"] == 15
-
-    def test_the_keys_of_what_has_ended_are_forgotten(self, store: Store, attach: Attach) -> None:
-        """Whether it was awaited, or only met while it was open."""
-        consumer = attach(KEY_SHARED)
-        for number in range(3):
-            txn = store.begin_transaction()
-            send(store, f"k{number}=open", txn=txn)
-            if number:
-                send(store, f"k{number}=1")
-            assert receive(consumer) == ""
-            store.commit_transaction(txn)
-            assert receive(consumer) == ("open 1" if number else "open")
-        assert not consumer._window._memory.blocked_keys.is_any
 
     def test_too_many_keys_to_remember_hold_all(
         self, store: Store, attach: Attach, monkeypatch: pytest.MonkeyPatch
@@ -594,136 +486,3 @@ class TestModes:
         consumer.unsubscribe()
         with store.connection.view() as view:
             assert (view.count(AWAITED), view.count(HELD)) == (0, 0)
-
-
-class TestVisibleSet:
-    """Skipping, looking and counting go by what the subscription may be handed."""
-
-    def test_skipping(self, store: Store, attach: Attach) -> None:
-        """Leaves alone what is undecided or waits for its key; it comes afterwards."""
-        txn, consumer = store.begin_transaction(), attach(KEY_SHARED)
-        send(store, "k=open", txn=txn)
-        send(store, "k=1 l=1", "m=2", "n=3")
-        assert row_json(store.admin.subscriptions.skip_messages("t", "a", 2))["skipped"] == 2
-        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 1
-        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 0
-        assert receive(consumer) == ""
-        store.commit_transaction(txn)
-        assert receive(consumer) == "open 1"
-
-    def test_skipping_past_the_end_of_a_transaction(self, store: Store, attach: Attach) -> None:
-        """What it passed over before is not lost with the marker."""
-        txn, consumer = store.begin_transaction(), attach()
-        send(store, "open1", txn=txn)
-        send(store, "1")
-        assert receive(consumer) == "1"
-        send(store, "open2", txn=txn)
-        store.commit_transaction(txn)
-        assert row_json(store.admin.subscriptions.skip_messages("t", "a", 1))["skipped"] == 1
-        send(store, "2")
-        assert receive(consumer) == "open2 2"
-        assert store.maintenance.verify_store(full=True) == []
-
-    def test_skipping_past_a_transaction_that_waits_for_a_key(self, store: Store, attach: Attach) -> None:
-        """It has ended, but another one holds its key: what is behind it may go, it itself stays and comes."""
-        one, two, consumer = store.begin_transaction(), store.begin_transaction(), attach(KEY_SHARED)
-        send(store, "k=one", txn=one)
-        send(store, "k=two", txn=two)
-        send(store, "l=1")
-        assert receive(consumer) == "1"
-        store.commit_transaction(two)
-        send(store, "m=2")
-        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 1
-        assert receive(consumer) == ""
-        store.commit_transaction(one)
-        assert receive(consumer) == "one two"
-        assert store.maintenance.verify_store(full=True) == []
-
-    @pytest.mark.parametrize(("end", "skipped"), [("commit", 2), ("abort", 1)])
-    def test_skipping_a_message_held_behind_an_ended_transaction(
-        self, store: Store, attach: Attach, end: str, skipped: int
-    ) -> None:
-        """Dispatch has not come to the marker: the record of the held message goes with the marker."""
-        txn, consumer = store.begin_transaction(), attach(KEY_SHARED)
-        send(store, "k=open", txn=txn)
-        send(store, "k=held", "free")
-        assert receive(consumer) == "free"
-        end_transaction(store, end, txn)
-        assert row_json(store.admin.subscriptions.skip_messages("t", "a", 2))["skipped"] == skipped
-        assert store.maintenance.verify_store(full=True) == []
-        send(store, "k=next")
-        assert receive(consumer) == "next"
-        assert store.maintenance.verify_store(full=True) == []
-
-    def test_the_last_message(self, store: Store, attach: Attach) -> None:
-        """The largest that can be handed out: neither undecided nor held by its key."""
-        txn = store.begin_transaction()
-        attach(KEY_SHARED)
-        send(store, "k=open", txn=txn)
-        assert store.reports.last_message_id("t", subscription="a") is None
-        send(store, "l=1 k=1")
-        send(store, "k=open2", "k=open3", txn=txn)
-        assert store.reports.last_message_id("t", subscription="a") == MessageId(1, 1, 0)
-        assert store.reports.last_message_id("t") is None
-        store.commit_transaction(txn)
-        assert store.reports.last_message_id("t", subscription="a") == MessageId(1, 3)
-
-    def test_peeking(self, store: Store, attach: Attach) -> None:
-        """The next messages, without those that wait."""
-        attach(KEY_SHARED)
-        send(store, "k=open", txn=store.begin_transaction())
-        send(store, "k=1 l=1", "2")
-        assert [message.value for message in store.reports.peek_messages("t", "a", 9)] == [b"1", b"2"]
-
-    def test_who_holds_how_much(self, store: Store, attach: Attach) -> None:
-        """By transaction, its own messages and those behind it; the chain counts the same."""
-        one, two, consumer = store.begin_transaction(), store.begin_transaction(), attach(KEY_SHARED)
-        send(store, "k=open open", txn=one)
-        send(store, "l=open", txn=two)
-        send(store, "k=1 k=2 l=1 m=1")
-        assert receive(consumer) == "1"
-        held = row_json(store.reports.subscription_stats("t", "a"))["heldBy"]
-        assert held == [
-            {"txnId": str(one), "uncommitted": 2, "blocked": 2},
-            {"txnId": str(two), "uncommitted": 1, "blocked": 1},
-        ]
-        assert [row["unblocks"] for row in row_json(store.reports.list_blocking_transactions("t"))] == [
-            {"a": 2},
-            {"a": 1},
-        ]
-        blocked = consumer.blocked_by()
-        assert blocked is not None
-        assert (blocked.messages, blocked.uncommitted, blocked.txn_id) == (3, 3, one)
-
-    def test_aborting_frees_what_the_dry_run_says(self, store: Store, attach: Attach) -> None:
-        """Of a transaction that is not the first of its topic too."""
-        consumer = attach(KEY_SHARED)
-        send(store, "k=open", txn=store.begin_transaction())
-        two = store.begin_transaction()
-        send(store, "l=open", txn=two)
-        send(store, "k=1 l=1 l=2")
-        assert receive(consumer) == ""
-        said, done = (
-            row_json(store.admin.transactions.abort_transaction(two, dry_run=True)),
-            row_json(store.admin.transactions.abort_transaction(two)),
-        )
-        assert said["effects"] == done["effects"]
-        (effect,) = done["effects"]
-        assert effect["unblocks"]["a"] == {
-            "visibleBefore": 0, "visibleAfter": 2, "blockedBefore": 3, "blockedAfter": 1
-        }  # fmt: skip
-        assert receive(consumer) == "1 2"
-
-
-def test_a_transaction_over_tables_is_handed_only_what_was_there(store: Store, attach: Attach) -> None:
-    """What was committed after it began comes to the next one, though it was sent before."""
-    late, consumer = store.begin_transaction(), attach()
-    send(store, "late", txn=late)
-    send(store, "1")
-    store.create_table("balances")
-    with store.transaction() as txn:
-        store.table("balances").put(b"B", b"1", txn=txn)
-        store.commit_transaction(late)
-        assert [m.value for m in consumer.receive_batch(9, timeout=0, txn=txn)] == []
-        assert consumer.next_is_newer_than(txn)
-    assert receive(consumer) == "late 1"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 
 from storage import Store
 from tests.row_json import row_json
-from tests.txnctl.commands.transactions.desk_steps import Run, explained
 from tests.txnctl.commands.transactions.transactions_steps import started
 from tests.txnctl.processes import wait_for
 from txnctl.commands.transactions.abort import ABORTED
@@ -129,21 +127,3 @@ class TestDeath:
         with Store.open(path, read_only=True) as store:
             assert store.reader("orders").read_batch(10) == []
             assert row_json(store.reports.topic_stats("orders"))["ongoingTxnCount"] == 0
-
-
-@pytest.fixture
-def path(hour_old: Path) -> Iterator[Path]:
-    """The store of an hour ago; verified in full when the test is over."""
-    yield hour_old
-    with Store.open(hour_old) as store:
-        assert store.maintenance.verify_store() == []
-
-
-class TestOwners:
-    """The evidence that an owner lives is a kernel lock; everything else is said beside it."""
-
-    def test_detached(self, run: Run) -> None:
-        """No process is asked after: its deadline alone rules."""
-        run("transactions", "begin")
-        row = explained(run)
-        assert (row["evidence"]["state"], row["evidence"]["lockHeld"]) == ("detached", None)

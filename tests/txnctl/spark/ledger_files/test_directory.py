@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storage import IsolationLevel, Store
-from storage.errors import InvalidValue
 from tests.row_json import row_json
 from txnctl.spark import read_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+
 pytestmark = pytest.mark.needs_program("java")
+
 
 LEVELS = ["READ_COMMITTED", "READ_UNCOMMITTED"]
 
@@ -91,14 +92,6 @@ def test_a_frame_reads_the_same_whatever_is_written_later(spark: SparkSession, f
         filled.commit_transaction(each["txnId"])
     load(spark, **asked).count()
     assert [rows(frame) for frame in frames] == before
-
-
-def test_reading_natively_needs_a_place(spark: SparkSession, filled: Store):
-    """Without offloadPath there is no file to read; an option that is misspelt is named as everywhere."""
-    with pytest.raises(InvalidValue, match="needs offloadPath"):
-        read_topic(spark, path=filled.path, topic="one")
-    with pytest.raises(InvalidValue, match="offloadpth is not an option"):
-        read_topic(spark, path=filled.path, topic="one", offloadPth="x")
 
 
 def test_an_empty_topic_is_an_empty_frame(spark: SparkSession, store: Store, tmp_path: Path):

@@ -4,113 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 from pyarrow import fs
 
 from storage.errors import InvalidValue, NotFound
-from storage.topic.batching import columns_of, entries_of
 from storage.topic.entry import PackedColumns
-from tests.model_runs import examples
-from txnctl.spark.sink import staged_file
-from txnctl.spark.sink.staged_file import StagedFile
+from tests.txnctl.spark.sink.staging_steps import CHANCE, WRITE, packed, read, staged
 from txnctl.spark.sink.staging import ORPHAN_MS, Staging, file_name, write_name
-
-WRITE = write_name("00000000000000aa")
-CHANCE = "0123456789abcdef"
-
-
-def packed(*values: bytes) -> list[PackedColumns]:
-    return entries_of(columns_of(values, None, None, None))
-
-
-def staged(staging: Staging, targets: dict[str, Iterable[PackedColumns]], write: str = WRITE) -> StagedFile:
-    with staging.writing(write, file_name(0, 0, CHANCE)) as file:
-        for target, entries in targets.items():
-            for entry in entries:
-                file.add(target, entry)
-        return file.close()
-
-
-def read(staging: Staging, file: StagedFile, target: str) -> list[tuple[int, bytes]]:
-    return [(entry.count, entry.data) for entry in staging.entries(file, target)]
-
-
-@pytest.fixture(params=["path", "uri", "mock subtree"])
-def staging(request: pytest.FixtureRequest, tmp_path: Path) -> Staging:
-    """A place on each kind of file system; the mock one keeps its files in memory."""
-    if request.param == "mock subtree":
-        found = Staging(fs.SubTreeFileSystem("a", fs._MockFileSystem(datetime.now(UTC))), "b/c", "mock")
-    else:
-        found = Staging.at(f"{'file://' if request.param == 'uri' else ''}{tmp_path}/deep/staging")
-    found.make_directory()
-    return found
-
-
-class TestReading:
-    """An entry comes back as it was staged, or not at all."""
-
-    def test_every_target_has_its_entries_in_order(self, staging: Staging) -> None:
-        """Targets that take turns in a file are read one by one, each with what is its own."""
-        one, two, three = packed(b"1", b"2"), packed(b"3"), packed(b"x" * 300_000)
-        with staging.writing(WRITE, file_name(3, 4, CHANCE)) as writer:
-            for target, entry in (("a", *one), ("b", *two), ("a", *three)):
-                writer.add(target, entry)
-            file = writer.close()
-        assert read(staging, file, "a") == [(2, one[0].data), (1, three[0].data)]
-        assert read(staging, file, "b") == [(1, two[0].data)]
-        assert read(staging, file, "c") == []
-        assert (file.rows, file.count, file.name) == ({"a": 3, "b": 1}, 4, f"3-4-{CHANCE}.batches")
-
-    @given(sizes=st.lists(st.integers(0, 40), min_size=1, max_size=20), limit=st.integers(1, 60))
-    @settings(
-        max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
-    def test_however_much_a_read_fetches(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: list[int], limit: int
-    ) -> None:
-        """Entries are the same whether one read fetches one of them or all."""
-        monkeypatch.setattr(staged_file, "READ_BYTES", limit)
-        staging = Staging.at(str(tmp_path))
-        entries = [entry for size in sizes for entry in packed(b"v" * size)]
-        file = staged(staging, {"a": entries, "b": entries[:1]})
-        assert read(staging, file, "a") == [(1, entry.data) for entry in entries]
-
-    def test_a_file_that_is_not_here(self, staging: Staging) -> None:
-        """The error names the file, the host that staged it, and the option that helps."""
-        file = staged(staging, {"a": packed(b"1")})
-        staging.remove(WRITE)
-        with pytest.raises(NotFound, match=rf"{file.name}, which a task on {file.host} staged") as caught:
-            read(staging, file, "a")
-        assert "stagingPath" in (caught.value.hint or "")
-
-    def test_every_flipped_byte_is_noticed(self, tmp_path: Path) -> None:
-        """No byte of a staged file can change without an error, nor can its length."""
-        staging = Staging.at(str(tmp_path))
-        file = staged(staging, {"a": packed(b"1", b"2"), "b": packed(b"3")})
-        path = tmp_path / WRITE / file.name
-        whole = path.read_bytes()
-        assert len(whole) == file.bytes
-        for damaged in [
-            *(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in range(len(whole))),
-            whole[:-1],
-            whole + b"\0",
-            b"",
-        ]:
-            path.write_bytes(damaged)
-            with pytest.raises(InvalidValue, match="is damaged"):
-                [read(staging, file, target) for target in "ab"]
-
-    def test_another_file_of_that_name(self, staging: Staging) -> None:
-        """A whole file that is not the one which the commit message names is refused."""
-        first = staged(staging, {"a": packed(b"first")})
-        staged(staging, {"a": packed(b"other")})
-        with pytest.raises(InvalidValue, match="is damaged"):
-            read(staging, first, "a")
 
 
 class TestLeavingNothing:

@@ -2,62 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
-from typing import Any
-
 import pytest
 
 from storage import Store
 from storage.errors import RequestTooOld, TableNotFound
 from tests.txnctl.spark.asked import of_rows
+from tests.txnctl.spark.source.table_range_steps import rows
 from txnctl.spark import options
 from txnctl.spark.source import table_reader
-
-
-def rows(path: str, *columns: str, **given_options: str) -> list[dict[str, Any]]:
-    parts = table_reader.plan_partitions(options.table_read({"path": path, "table": "t", **given_options}))
-    schema = of_rows(*columns)
-    return [
-        row
-        for part in pickle.loads(pickle.dumps(parts))
-        for batch in part.batches(schema)
-        for row in batch.to_pylist()
-    ]
-
-
-@pytest.fixture
-def filled(store: Store) -> Store:
-    """A table of a hundred rows, one of them deleted."""
-    store.create_table("t")
-    store.table("t").import_rows((b"%03d" % number, b"v%d" % number) for number in range(100))
-    store.table("t").delete(b"050")
-    return store
-
-
-@pytest.mark.parametrize("parts", ["1", "3", "8"])
-def test_all_rows_are_read_once_in_the_order_of_their_keys(filled: Store, path: str, parts: str) -> None:
-    """Each with the version that it has, however the table is cut."""
-    expected = [
-        {"key": row.key, "value": row.value, "timestamp": row.version} for row in filled.table("t").scan()
-    ]
-    assert rows(path, minPartitions=parts) == expected
-    assert len(expected) == 99
-
-
-def test_only_the_columns_asked_for_are_read(filled: Store, path: str) -> None:
-    """As text too."""
-    assert rows(path, "value string", "key string")[:1] == [{"value": "v0", "key": "000"}]
-
-
-def test_as_of_a_version_all_partitions_show_that_moment(filled: Store, path: str) -> None:
-    """What was committed later, in whatever part of the table, is not there."""
-    table = filled.table("t")
-    at = table.delete(b"051")
-    before = rows(path)
-    for key in (b"000", b"099", b"zzz"):
-        table.put(key, b"new")
-    assert rows(path, asOf=str(at), minPartitions="4") == before
-    assert [row["value"] for row in rows(path)].count(b"new") == 3
 
 
 @pytest.mark.parametrize(("check", "seen"), [("minimal", b"new"), ("full", b"new"), ("none", b"v1")])

@@ -7,51 +7,13 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from storage.errors import InvalidValue, TopicNotFound
-from storage.reports.extents import Extent
-from storage.subscription.isolation import IsolationLevel
-from storage.topic.log import LedgerInfo
-from storage.values.position import MessageId, Position
+from storage.errors import TopicNotFound
+from storage.values.position import Position
+from tests.txnctl.spark.source.topic_plan_steps import PLACE, at, extent, ledgers, positions_of, read
 from txnctl.spark import options
 from txnctl.spark.source import topic_plan
-from txnctl.spark.source.edges import PointWord, PublishTime, TopicPoint
-from txnctl.spark.source.local_store import LocalStore
 
-RC, RU = IsolationLevel
-PLACE = LocalStore("/s", "id-1")
 MEBI = 1 << 20
-
-
-def extent(name: str, entries: list[int], size: int = 1000, first: int = 1, blocked: int = 0) -> Extent:
-    """A topic with ledgers of so many entries, of which the last few are behind an open transaction."""
-    made = Extent.__new__(Extent)
-    made.topic, made.topic_id, made.is_trimmed = f"persistent://public/default/{name}", 7, False
-    made.before = Position(first, -1)
-    made.ledgers = [
-        LedgerInfo(first + number, count, (0, None), count, count * size)
-        for number, count in enumerate(entries)
-    ]
-    made.last_confirmed = Position(first + len(entries) - 1, entries[-1] - 1)
-    positions = [made.before, *positions_of(made)]
-    made.max_read = positions[-1 - min(blocked, len(positions) - 1)]
-    made.open_txns = (3, 9) if blocked else ()
-    return made
-
-
-def positions_of(topic: Extent) -> list[Position]:
-    return [Position(each.ledger_id, number) for each in topic.ledgers for number in range(each.entries)]
-
-
-def at(topic: str, time_ms: int) -> Position:
-    """Every entry e of ledger l was published at l * 1000 + e."""
-    return Position(time_ms // 1000, time_ms % 1000)
-
-
-def read(**given_options: str) -> options.TopicReadOptions:
-    return options.topic_read({"path": "/s", "topic": "a", **given_options})
-
-
-ledgers = st.lists(st.integers(1, 30), min_size=1, max_size=6)
 
 
 @given(entries=ledgers, low=st.integers(0, 200), high=st.integers(0, 200), share=st.integers(1, 12))
@@ -94,61 +56,6 @@ def test_a_large_topic_is_cut_by_size_and_a_small_one_is_not() -> None:
     assert topic_plan.partition_counts([(empty, (empty.before, empty.before))], 5, 2) == [1]
 
 
-@pytest.mark.parametrize(
-    ("place", "expected"),
-    [
-        (PointWord("earliest"), (Position(3, -1), 0)),
-        (PointWord("latest"), (Position(4, 4), 0)),
-        (Position(3, 0), (Position(3, -1), 0)),
-        (Position(4, 2), (Position(4, 1), 0)),
-        (MessageId(4, 2, 3), (Position(4, 1), 3)),
-        (Position(1, 5), (Position(3, -1), 0)),
-        (MessageId(1, 5, 2), (Position(3, -1), 0)),
-        (Position(9, 0), (Position(4, 4), 0)),
-        (PublishTime(4001), (Position(4, 0), 0)),
-        (PublishTime(9000), (Position(4, 4), 0)),
-    ],
-)
-def test_a_start_is_the_first_message_that_is_read(place: TopicPoint, expected: tuple[Position, int]) -> None:
-    """Within the topic: before its beginning is its beginning, beyond its end is its end."""
-    assert topic_plan.start_of(extent("a", [10, 5], first=3), RC, place, at) == expected
-
-
-@pytest.mark.parametrize(
-    ("place", "expected"),
-    [
-        (PointWord("latest"), (Position(4, 4), None)),
-        (PointWord("earliest"), (Position(3, -1), None)),
-        (Position(4, 2), (Position(4, 1), None)),
-        (Position(4, 0), (Position(4, -1), None)),
-        (MessageId(4, 2, 3), (Position(4, 2), 3)),
-        (Position(9, 0), (Position(4, 4), None)),
-        (MessageId(9, 0, 1), (Position(4, 4), None)),
-        (Position(1, 0), (Position(3, -1), None)),
-        (PublishTime(4001), (Position(4, 0), None)),
-    ],
-)
-def test_an_end_is_the_first_message_that_is_not_read(
-    place: TopicPoint, expected: tuple[Position, int | None]
-) -> None:
-    """So the end of one read is the start of the next."""
-    assert topic_plan.end_of(extent("a", [10, 5], first=3), RC, place, at) == expected
-
-
-@given(entries=ledgers, cuts=st.lists(st.integers(0, 200), min_size=1, max_size=4))
-def test_reads_that_meet_read_everything_once(entries: list[int], cuts: list[int]) -> None:
-    """What one read ends at, the next one starts with."""
-    topic = extent("a", entries)
-    places = sorted({positions_of(topic)[each % len(positions_of(topic))] for each in cuts})
-    texts = ["earliest", *map(str, places), "latest"]
-    seen = []
-    for first, last in pairwise(texts):
-        wanted = read(startingPosition=first, endingPosition=last)
-        for part in topic_plan.ranges(PLACE, [topic], wanted, at, 2):
-            seen += [p for p in positions_of(topic) if part.after < p <= part.through]
-    assert seen == positions_of(topic)
-
-
 def test_levels_end_where_they_may_and_know_who_was_open() -> None:
     """READ_UNCOMMITTED carries the transactions that were open; READ_COMMITTED ends before them and needs none."""
     topic = extent("a", [10], blocked=4)
@@ -178,9 +85,3 @@ def test_a_pattern_that_matches_nothing_is_an_error() -> None:
     """An empty result would look like an empty topic."""
     with pytest.raises(TopicNotFound, match="no topic matches"):
         topic_plan.select_extents([extent("a", [1])], options.Topics(pattern="b"))
-
-
-def test_a_place_for_a_topic_that_is_not_read_is_an_error() -> None:
-    """A misspelt topic in startingPosition must not be passed over."""
-    with pytest.raises(InvalidValue, match="startingPosition names topic b"):
-        topic_plan.ranges(PLACE, [extent("a", [1])], read(startingPosition='{"b": "1:0"}'), at, 1)
