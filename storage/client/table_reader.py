@@ -48,14 +48,14 @@ class TableReader(ABC):
             return version
 
     def read_pages(
-        self, table: TableEntry, wanted: KeyRange, limit: int | None
+        self, table: TableEntry, key_range: KeyRange, limit: int | None
     ) -> Iterator[list[tuple[bytes, Version]]]:
         """The rows that the reader sees in a range, a page at a time, in the direction of the range.
 
         Raises:
             as `read_version`
         """
-        rest: KeyRange | None = wanted
+        rest: KeyRange | None = key_range
         left = 1 << 62 if limit is None else limit
         while rest is not None and left > 0:
             with self._connection.view() as view:

@@ -284,12 +284,12 @@ class TransactionHandle:
         if attempt is None:
             return
         with self.connection.view() as view:
-            found = attempt.find_record(view, self.txn_id)
-        if found is not None:
-            self._adopt(found)
-            if attempt.is_committed(found):
+            stored = attempt.find_record(view, self.txn_id)
+        if stored is not None:
+            self._adopt(stored)
+            if attempt.is_committed(stored):
                 attempt.settle()
-            elif found.state is not TransactionState.OPEN:
+            elif stored.state is not TransactionState.OPEN:
                 self.on_discard()
         self._attempt = None
 

@@ -193,18 +193,18 @@ class Work:
             handle.check_open()
             return None if own.value is None else Version(handle.timestamp, handle.txn_id, own.value)
 
-    def read_pages(self, table: TableEntry, wanted: KeyRange, limit: int | None) -> Iterator[Rows]:
+    def read_pages(self, table: TableEntry, key_range: KeyRange, limit: int | None) -> Iterator[Rows]:
         """The rows of a range that the transaction sees, a page at a time, in the direction of the range.
 
         Raises:
             as `read_version`
         """
-        rest: KeyRange | None = wanted
+        rest: KeyRange | None = key_range
         left = limit
         while rest is not None and left != 0:
             with self._handle.lock:
                 self._write_behind.enter()
-                rows, rest = self._read_set.read_page(table, wanted, rest, left)
+                rows, rest = self._read_set.read_page(table, key_range, rest, left)
             left = None if left is None else left - len(rows)
             yield rows
 
