@@ -20,7 +20,7 @@ def reap_transactions(engine: Engine, limit: int, dry_run: bool, reason: str | N
     by, rows = engine.connection.owner, list[dict[str, Any]]()
 
     def change(batch: WriteBatch, room: int) -> list[dict[str, Any]]:
-        ended: list[Ended] = engine.reaper.run(batch, room)
+        ended: list[Ended] = engine.reaper.reap(batch, room)
         names = transactions.topic_names(batch)
         ended_rows = [transactions.row(batch, engine, each.record, names) for each in ended]
         if ended_rows:

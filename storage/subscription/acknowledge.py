@@ -35,14 +35,18 @@ _WHOLE = 0
 class Acknowledger:
     """Acknowledges on one subscription, within write batches."""
 
-    __slots__ = ("_by", "_consumer_id", "_coordinator", "_subscription")
+    __slots__ = ("_consumer_id", "_coordinator", "_process", "_subscription")
 
     def __init__(
-        self, coordinator: Coordinator, subscription: Subscription, by: ProcessIdentity, consumer_id: int = 0
+        self,
+        coordinator: Coordinator,
+        subscription: Subscription,
+        process: ProcessIdentity,
+        consumer_id: int = 0,
     ) -> None:
         self._coordinator = coordinator
         self._subscription = subscription
-        self._by = by
+        self._process = process
         self._consumer_id = consumer_id
 
     def acknowledge(self, batch: WriteBatch, items: list[Item], txn: int, force: bool) -> int:
@@ -55,7 +59,7 @@ class Acknowledger:
         opened = OpenSubscription(batch, self._subscription)
         resolved = [(at, *_resolve(opened, at, messages)) for at, messages in items]
         if txn:
-            record = self._coordinator.use(batch, txn, self._by)
+            record = self._coordinator.use(batch, txn, self._process)
             message_bound.note_consumed(batch, self._subscription, record, [at for at, _, _ in resolved])
             record.acknowledgements += pending_ack.add(opened, txn, resolved, self._consumer_id)
             return sum(messages.bit_count() for _, _, messages in resolved)
@@ -83,7 +87,9 @@ class Acknowledger:
 
     def _abort_all(self, batch: WriteBatch, holding: set[int]) -> None:
         for txn in sorted(holding):
-            self._coordinator.abort(batch, txn, self._by, AbortReason.ASKED, "an acknowledgement was forced")
+            self._coordinator.abort(
+                batch, txn, self._process, AbortReason.ASKED, "an acknowledgement was forced"
+            )
 
     def acknowledge_cumulative(self, batch: WriteBatch, message_id: MessageId, txn: int, force: bool) -> None:
         """Acknowledge everything up to and including a message.
@@ -100,7 +106,7 @@ class Acknowledger:
         count, _ = _resolve(opened, at, 1 << index if index >= 0 else _WHOLE)
         through = MessageId(*at, -1 if index >= count - 1 else index)
         if txn:
-            record = self._coordinator.use(batch, txn, self._by)
+            record = self._coordinator.use(batch, txn, self._process)
             _check_delivered(opened, through)
             after = _acknowledged_by(cursor, txn)
             message_bound.note_consumed_through(batch, self._subscription, record, after, at)

@@ -1,6 +1,6 @@
 """Attach a consumer to an existing subscription, changed as far as the rules allow, or to a new subscription.
 
-All of it is one store transaction, which removes dead consumers first.
+Attaching is one store transaction, which removes dead consumers first.
 """
 
 from __future__ import annotations

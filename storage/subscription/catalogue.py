@@ -56,7 +56,7 @@ def get(view: ReadView, topic: Topic, name: str) -> Subscription:
     """
     subscription = find(view, topic, name)
     if subscription is None:
-        names = ", ".join(each.name for each in every(view, topic.topic_id))
+        names = ", ".join(member.name for member in every(view, topic.topic_id))
         hint = f"It has {names}." if names else "It has none: `txnctl subscriptions create` makes one."
         raise SubscriptionNotFound(
             f"topic {topic.name} has no subscription {name}",
@@ -108,7 +108,7 @@ def create(
 
 
 def delete(batch: WriteBatch, subscription: Subscription) -> None:
-    """Remove a subscription with all its records. No acknowledgement may be pending, no consumer attached."""
+    """Remove a subscription with all records. No acknowledgement may be pending, no consumer attached."""
     prefix = key1(subscription.subscription_id)
     batch.delete(SUBSCRIPTIONS, key1(subscription.topic_id) + subscription.name.encode("ascii"))
     cursors.delete(batch, subscription.subscription_id)
@@ -163,7 +163,7 @@ def attach(
 
 
 def detach(opened: OpenSubscription[WriteBatch], consumer_id: int, untouched: dict[Position, int]) -> int:
-    """Remove a consumer and free its messages; return the number of messages.
+    """Remove a consumer and free the messages in flight there; return the number of messages.
 
     Args:
         untouched: by entry, the messages that the consumer never gave to its application.
@@ -188,7 +188,7 @@ def check_alone(topic: Topic, subscription: Subscription, living: list[AttachedC
             hint=f"Close them, or `txnctl subscriptions evict {topic.name} {subscription.name}`.",
             topic=topic.full_name,
             subscription=subscription.name,
-            attached=[each.name for each in living],
+            attached=[member.name for member in living],
         )
 
 

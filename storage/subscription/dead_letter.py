@@ -1,6 +1,6 @@
 """The dead-letter topic: the topic of messages that were redelivered too often.
 
-The copy and the acknowledgement are one store transaction. The topic comes into being with its first letter.
+The copy and the acknowledgement are one store transaction. The topic is created with the first letter.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Each message that is not acknowledged and at or before the cursor's read positio
 
     holder > 0     in flight at that consumer
     holder = 0     free: to be delivered (again), not before `due_ns`; `times` counts the deliveries so far
-    holder = -1    its acknowledgement is pending in a transaction: it is delivered to no consumer
+    holder = -1    acknowledged in an open transaction: pending, and delivered to no consumer
 
 `recalled` marks messages that an abort took back from a consumer: a cumulative acknowledgement may not pass over such
 a message before it was delivered again.
@@ -165,27 +165,27 @@ class Deliveries(Generic[V]):
         delivery.was_released = delivery.is_released
         assert self._cursor.released >= 0, "released entries are counted"
 
-    def settle(self: Deliveries[WriteBatch], at: Position, messages: int, by: int = NOBODY) -> None:
-        """Forget messages of an entry that consumer `by` has acknowledged, or an operator (NOBODY)."""
+    def settle(self: Deliveries[WriteBatch], at: Position, messages: int, consumer_id: int = NOBODY) -> None:
+        """Forget messages of an entry, acknowledged by a consumer or by an operator (NOBODY)."""
         delivery = self.find(at)
         if delivery is not None:
             cut = delivery.take(messages)
             if cut:
-                self.note_taken(cut, by)
+                self.note_taken(cut, consumer_id)
                 self.put(delivery)
 
-    def note_taken(self, parts: list[DeliveryPart], by: int) -> None:
-        """Raise the generation if a consumer has lost messages by an action not its own: its queue must drop them."""
-        if any(part.holder > 0 and part.holder != by for part in parts):
+    def note_taken(self, parts: list[DeliveryPart], consumer_id: int) -> None:
+        """Raise the generation, so that queues drop messages that a different process has taken from a consumer."""
+        if any(part.holder > 0 and part.holder != consumer_id for part in parts):
             self._cursor.generation += 1
 
-    def settle_through(self: Deliveries[WriteBatch], through: Position, by: int = NOBODY) -> None:
-        """Forget all messages up to and including an entry, acknowledged by consumer `by` or an operator (NOBODY)."""
+    def settle_through(self: Deliveries[WriteBatch], through: Position, consumer_id: int = NOBODY) -> None:
+        """Forget all messages up to an entry, acknowledged by a consumer or by an operator (NOBODY)."""
         for delivery in self.scan():
             if delivery.at > through:
                 break
             self._cursor.released -= delivery.is_released
-            self.note_taken(delivery.parts, by)
+            self.note_taken(delivery.parts, consumer_id)
         sid = self._subscription_id
         self._view.delete_prefix(DELIVERIES, key1(sid), stop=key_through(sid, through))
 

@@ -1,9 +1,9 @@
-"""The message bound of a transaction that uses tables: it consumes only messages that were readable before it began.
+"""The message bound: a transaction that uses tables consumes only messages that were readable before the begin.
 
-The transaction reads tables as of its timestamp, and a message may tell of a later change. So after a table operation
-the transaction receives only messages committed or plainly published before it began. The record of a transaction
-keeps the newest timestamp of its acknowledged messages: if that is later than its own, the first table operation is
-refused.
+Tables are read as of the transaction's timestamp, and a message may tell of a later change. So after a table operation
+a transaction receives only messages committed or plainly published before its begin. The record of the transaction
+keeps the newest timestamp among acknowledged messages: if that is later than the transaction's own, the first table
+operation is refused.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def note_consumed(
     """Note in an open record that the transaction acknowledges messages of these entries.
 
     Raises:
-        NotDeliverable: the transaction has used a table, and a message was not readable before it began.
+        NotDeliverable: the transaction has used a table, and a message was not readable before the begin.
     """
     for at in positions:
         entry = log.read(view, subscription.topic_id, at)
@@ -55,7 +55,7 @@ def note_consumed_through(
     """Note in an open record that the transaction acknowledges all messages after one position up to a second.
 
     If there are more entries than RANGE_ENTRIES_MAX, a transaction that has used a table is refused, and a transaction
-    that has not is taken to have consumed the newest message of all, so that it cannot use a table any more.
+    that has not is taken to have consumed the newest message of all, so that no table can be used any more.
 
     Raises:
         as `note_consumed`

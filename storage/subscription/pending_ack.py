@@ -137,11 +137,13 @@ def conflict(subscription: Subscription, what: str, why: str, txn: int | None = 
     return TransactionConflict(f"{what} of subscription {subscription.name} {why}", hint=hint, **details)
 
 
-def add(opened: OpenSubscription[WriteBatch], txn: int, acknowledged: list[Acknowledgement], by: int) -> int:
+def add(
+    opened: OpenSubscription[WriteBatch], txn: int, acknowledged: list[Acknowledgement], consumer_id: int
+) -> int:
     """Make acknowledgements pending in a transaction; return the number of messages.
 
     Args:
-        by: the consumer that acknowledges; 0 for an operator.
+        consumer_id: the consumer that acknowledges; 0 for an operator.
 
     Raises:
         TransactionConflict: a message is acknowledged already, or pending in any transaction, this one included.
@@ -160,7 +162,7 @@ def add(opened: OpenSubscription[WriteBatch], txn: int, acknowledged: list[Ackno
         both = messages | (message_set.decode(before, count) if before is not None else 0)
         batch.put(PENDING, key, message_set.encode(both, count))
         batch.put(TXN_PENDING, key4(txn, subscription_id, *at), b"")
-        _hold(opened, (at, count, messages), by)
+        _hold(opened, (at, count, messages), consumer_id)
         part.messages += messages.bit_count()
     if part.entries > PENDING_ENTRIES_MAX:
         raise InvalidValue(
@@ -171,13 +173,13 @@ def add(opened: OpenSubscription[WriteBatch], txn: int, acknowledged: list[Ackno
     return sum(messages.bit_count() for _, _, messages in acknowledged)
 
 
-def _hold(opened: OpenSubscription[WriteBatch], acknowledged: Acknowledgement, by: int) -> None:
+def _hold(opened: OpenSubscription[WriteBatch], acknowledged: Acknowledgement, consumer_id: int) -> None:
     """Take pending messages from their holders, so that no consumer receives them."""
     at, count, messages = acknowledged
     delivery = opened.deliveries.find(at) or Delivery(at, count, [])
     new = messages & ~delivery.known()
     cut = delivery.take(messages)
-    opened.deliveries.note_taken(cut, by)
+    opened.deliveries.note_taken(cut, consumer_id)
     for part in cut:
         delivery.give(DeliveryPart(part.messages, deliveries.PENDING, part.times))
     if new:
@@ -185,7 +187,9 @@ def _hold(opened: OpenSubscription[WriteBatch], acknowledged: Acknowledgement, b
     opened.deliveries.put(delivery)
 
 
-def add_cumulative(opened: OpenSubscription[WriteBatch], txn: int, through: MessageId, by: int) -> None:
+def add_cumulative(
+    opened: OpenSubscription[WriteBatch], txn: int, through: MessageId, consumer_id: int
+) -> None:
     """Make a cumulative acknowledgement pending; it absorbs pending messages of the same transaction below.
 
     Raises:
@@ -211,13 +215,13 @@ def add_cumulative(opened: OpenSubscription[WriteBatch], txn: int, through: Mess
             _drop(batch, txn, subscription_id, at)
             part.entries -= 1
             part.messages -= messages.bit_count() if messages else _count_of(opened, at)
-    _hold_through(opened, through, by)
+    _hold_through(opened, through, consumer_id)
     part.cumulative = through
     cursor.pending_cumulative = (txn, *through)
     _save_part(batch, txn, subscription, part)
 
 
-def _hold_through(opened: OpenSubscription[WriteBatch], through: MessageId, by: int) -> None:
+def _hold_through(opened: OpenSubscription[WriteBatch], through: MessageId, consumer_id: int) -> None:
     """Take the delivered messages up to a pending cumulative acknowledgement from their holders."""
     last = through.position
     for delivery in list(opened.deliveries.scan()):
@@ -227,7 +231,7 @@ def _hold_through(opened: OpenSubscription[WriteBatch], through: MessageId, by: 
         if delivery.at == last and through.batch_index >= 0:
             inside &= message_set.through(through.batch_index)
         taken = delivery.take(inside)
-        opened.deliveries.note_taken(taken, by)
+        opened.deliveries.note_taken(taken, consumer_id)
         for part in taken:
             delivery.give(DeliveryPart(part.messages, deliveries.PENDING, part.times))
         opened.deliveries.put(delivery)
@@ -365,19 +369,19 @@ class PendingAcks:
 
 
 def acknowledge_cumulative(
-    opened: OpenSubscription[WriteBatch], through: MessageId, by: int = NOBODY
+    opened: OpenSubscription[WriteBatch], through: MessageId, consumer_id: int = NOBODY
 ) -> None:
     """Acknowledge everything up to and including a message, for good. `Acks.advance` follows."""
     at, index = through.position, through.batch_index
     if index < 0:
-        opened.deliveries.settle_through(at, by)
+        opened.deliveries.settle_through(at, consumer_id)
         opened.acks.acknowledge_through(at)
         return
     before = Position(at[0], at[1] - 1)
-    opened.deliveries.settle_through(before, by)
+    opened.deliveries.settle_through(before, consumer_id)
     opened.acks.acknowledge_through(before)
     entry = log.read(opened.view, opened.topic_id, at)
     assert entry is not None, "what is acknowledged exists"
     messages = message_set.through(index)
-    opened.deliveries.settle(at, messages, by)
+    opened.deliveries.settle(at, messages, consumer_id)
     opened.acks.acknowledge(at, entry.count, messages)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from storage.txn.options import Priority
 
-RANKS = {each.value: rank for rank, each in enumerate(Priority)}
+RANKS = {priority.value: rank for rank, priority in enumerate(Priority)}
 """The higher the priority, the lower the number."""
 
 

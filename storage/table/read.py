@@ -58,16 +58,16 @@ def at_timestamp(view: ReadView, table_id: int, at: int, me: int, *, pushes: boo
     look_up = state_of(view)
 
     def pick(key: bytes, row: Row) -> Version | None:
-        found = snapshot(row, at, me, look_up)
-        if found is Look.PUSH:
+        version = snapshot(row, at, me, look_up)
+        if version is Look.PUSH:
             assert row.intent is not None, "only an intent is pushed"
             if pushes:
                 raise MustPush(row.intent.txn, table_id, key)
-            found = snapshot(Row(row.committed, None), at, me, look_up) if row.committed else None
-        if found is Look.OLDER:
+            version = snapshot(Row(row.committed, None), at, me, look_up) if row.committed else None
+        if version is Look.OLDER:
             return superseded(view, table_id, key, at)
-        assert found is None or isinstance(found, Version), "a push and what is older were dealt with"
-        return found
+        assert version is None or isinstance(version, Version), "a push and what is older were dealt with"
+        return version
 
     return pick
 

@@ -93,7 +93,7 @@ def _note_removed(batch: WriteBatch, keys: list[bytes], what: Literal["versions"
 
 
 class Sweep:
-    """One pass of gc over versions and deleted keys, in steps of a bounded size.
+    """A pass of gc over versions and deleted keys, in steps of a bounded size.
 
     Removable records are found in views; batches remove them, after a second check.
     """

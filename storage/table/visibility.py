@@ -14,8 +14,8 @@ from storage.txn.options import CheckMode
 from storage.values.txn_state import STATE_CODES, TransactionState
 
 OPEN, COMMITTED, ABORTED = (
-    STATE_CODES.index(each)
-    for each in (TransactionState.OPEN, TransactionState.COMMITTED, TransactionState.ABORTED)
+    STATE_CODES.index(state)
+    for state in (TransactionState.OPEN, TransactionState.COMMITTED, TransactionState.ABORTED)
 )
 
 StateOf = Callable[[int], int]

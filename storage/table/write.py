@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from storage import faults
-from storage.disk.view import DurableRefusal, ReadView, WriteBatch
+from storage.disk.view import ReadView, WriteBatch
 from storage.process.identity import ProcessIdentity
-from storage.table import conflict as conflicts, intent as intents, push, read, retention
+from storage.table import conflict as conflicts, intent as intents, read
+from storage.table.arbiter import Arbiter, survives
 from storage.table.catalogue import TableEntry, check_exists
 from storage.table.conflict import DoomCause
 from storage.table.intent import RowWriter
@@ -42,25 +43,25 @@ class Write:
 
 
 class Writing:
-    """The writes of one transaction in one batch: `check` judges every key, then `place` or `commit` writes."""
+    """The writes of one transaction in one batch: `judge` passes every key, then `place` or `commit` writes."""
 
     def __init__(
         self,
         batch: WriteBatch,
         coordinator: Coordinator,
         record: TransactionRecord,
-        by: ProcessIdentity,
+        process: ProcessIdentity,
         writes: Sequence[Write],
     ) -> None:
         self._batch = batch
         self._record = record
-        self._arbiter = Arbiter(batch, coordinator, by)
+        self._arbiter = Arbiter(batch, coordinator, process)
         self._writes = writes
         self._writers: dict[int, RowWriter] = {}
         self._rows: list[tuple[Write, Row]] = []
         self._losers: list[tuple[TransactionRecord, Write]] = []
 
-    def check(self) -> None:
+    def judge(self) -> None:
         """Pass only if every key may be written. Only a refusal changes anything.
 
         Raises:
@@ -173,104 +174,7 @@ class Writing:
         raise self._arbiter.lose(self._record, winner, table, key)
 
 
-def survives(pusher: TransactionRecord, holder: TransactionRecord) -> bool:
-    """Whether the first transaction wins a push against the second."""
-    return push.wins(pusher.priority, pusher.timestamp, holder.priority, holder.timestamp)
-
-
-class Arbiter:
-    """Aborts the losers of conflicts, within one batch.
-
-    Args:
-        by: the process to which the aborts are ascribed.
-    """
-
-    __slots__ = ("_batch", "_by", "_coordinator")
-
-    def __init__(self, batch: WriteBatch, coordinator: Coordinator, by: ProcessIdentity) -> None:
-        self._batch = batch
-        self._coordinator = coordinator
-        self._by = by
-
-    def doom(self, loser: TransactionRecord, reason: AbortReason, conflict: DoomCause) -> None:
-        """Abort a transaction over a conflict, completely, and remember the conflict."""
-        self._coordinator.doom(self._batch, loser, reason, self._by, conflict.fields())
-        conflicts.note(self._batch, loser, conflict)
-
-    def doom_other(self, loser: TransactionRecord, winner: TransactionRecord, table: str, key: bytes) -> None:
-        """Abort the holder of a key that lost a push."""
-        conflict = DoomCause(conflicts.PUSH, table, key, winner.txn_id, winner.timestamp)
-        self.doom(loser, AbortReason.LOST_CONFLICT, conflict)
-
-    def lose(
-        self, loser: TransactionRecord, winner: TransactionRecord, table: str, key: bytes
-    ) -> DurableRefusal:
-        """Abort the transaction that wanted a key of a stronger holder; return the refusal to raise."""
-        conflict = DoomCause(conflicts.HELD, table, key, winner.txn_id, winner.timestamp)
-        self.doom(loser, AbortReason.LOST_CONFLICT, conflict)
-        return self._batch.refuse(conflicts.lost(self._batch, loser, conflict, winner))
-
-    def push_for_read(self, reader: TransactionRecord, met: read.MustPush, table: str) -> None:
-        """Abort the reader or the holder of an intent in progress. A surviving reader then reads again.
-
-        Raises:
-            LostConflict: the reader lost.
-        """
-        holder = records.get(self._batch, met.txn)
-        if holder.state_code != OPEN:
-            return
-        if survives(reader, holder):
-            self.doom_other(holder, reader, table, met.key)
-            return
-        raise self.lose(reader, holder, table, met.key)
-
-    def check_window(self, record: TransactionRecord) -> None:
-        """Check that a transaction is not older than the kept versions.
-
-        Raises:
-            RequestTooOld: the transaction is doomed, durably.
-        """
-        if record.timestamp >= retention.window_start(self._batch):
-            return
-        why = "is older than the versions that are kept"
-        hint = "Begin a new one; `txnctl store config` shows how long versions are kept."
-        raise self._too_old(record, why, hint)
-
-    def begin_use(self, record: TransactionRecord) -> None:
-        """Note the first operation of a transaction on any table in its open record.
-
-        Raises:
-            RequestTooOld: the transaction has consumed a message newer than its own timestamp; it is doomed, durably.
-        """
-        if not record.uses_tables and record.consumed > record.timestamp:
-            why = (
-                "began before a message that it consumed was there to be read, so tables cannot be used in it"
-            )
-            hint = "Begin the transaction after receiving."
-            raise self._too_old(record, why, hint)
-        record.uses_tables = True
-
-    def _too_old(self, record: TransactionRecord, why: str, hint: str) -> DurableRefusal:
-        """Doom a transaction for its age; return the refusal to raise."""
-        self.doom(record, AbortReason.REFUSED_WRITE, DoomCause(conflicts.TOO_OLD, "", b""))
-        return self._batch.refuse(conflicts.too_old(record, why, hint))
-
-
-def check_window(
-    batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: ProcessIdentity
-) -> None:
-    """See `Arbiter.check_window`."""
-    Arbiter(batch, coordinator, by).check_window(record)
-
-
-def begin_use(
-    batch: WriteBatch, coordinator: Coordinator, record: TransactionRecord, by: ProcessIdentity
-) -> None:
-    """See `Arbiter.begin_use`."""
-    Arbiter(batch, coordinator, by).begin_use(record)
-
-
-def commit_in(coordinator: Coordinator, batch: WriteBatch, txn_id: int, by: ProcessIdentity) -> Ended:
+def commit_in(coordinator: Coordinator, batch: WriteBatch, txn_id: int, process: ProcessIdentity) -> Ended:
     """Commit a transaction by its number; after a use of tables it must not be older than the kept versions.
 
     Raises:
@@ -279,9 +183,9 @@ def commit_in(coordinator: Coordinator, batch: WriteBatch, txn_id: int, by: Proc
 
     def prepare(record: TransactionRecord) -> None:
         if record.uses_tables:
-            check_window(batch, coordinator, record, by)
+            Arbiter(batch, coordinator, process).check_window(record)
 
-    return coordinator.commit(batch, txn_id, by, prepare)
+    return coordinator.commit(batch, txn_id, process, prepare)
 
 
 def check_tables(view: ReadView, writes: Sequence[Write]) -> None:

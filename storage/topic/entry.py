@@ -205,7 +205,7 @@ class Entry:
                 raise corrupt(ENTRIES, self.key, "it holds another number of messages than it says")
         return self._columns
 
-    def check(self) -> None:
+    def check_body(self) -> None:
         """Raise CorruptStore unless the body agrees with the header."""
         if self.kind == MESSAGES:
             self._unpacked()

@@ -87,11 +87,7 @@ def _roll(topic: OpenTopic[WriteBatch], now_ms: int) -> None:
 
 
 class LedgerInfo:
-    """One ledger of a topic: its entries, messages and bytes, and the times at which it was opened and closed.
-
-    Attributes:
-        times: opened and closed, in wall ms; closed is None for the open ledger.
-    """
+    """A ledger of a topic: counts, and the wall times of opening and closing (None for the open ledger)."""
 
     __slots__ = ("bytes", "closed_ms", "entries", "ledger_id", "messages", "opened_ms")
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Message:
-    """One message of an entry. Fields are looked up in the entry at their use, so that a batch costs little."""
+    """A message of an entry. Fields are looked up in the entry at their use, so that a batch costs little."""
 
     __slots__ = ("entry", "index", "redelivery_count", "topic")
 

@@ -1,7 +1,7 @@
 """The aborted set of a topic, in segments (PIP-196's snapshot segments).
 
 A segment's range runs from the lowest first to the highest last message position of its transactions, so that a
-reader of a range loads only the segments that its range touches. All but the last segment are sealed.
+reader of a range loads only the segments that its range touches. Every segment but the last is sealed.
 """
 
 from __future__ import annotations

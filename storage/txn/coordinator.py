@@ -59,12 +59,12 @@ class _Decision:
     def __init__(
         self,
         state: TransactionState,
-        by: ProcessIdentity,
+        process: ProcessIdentity,
         reason: AbortReason | None = None,
         text: str | None = None,
     ) -> None:
         self.state = state
-        self.by = by
+        self.by = process
         self.reason = reason
         self.text = text
 
@@ -102,7 +102,7 @@ class Coordinator:
             batch.put(LEASE_TXNS, key2(lease, record.txn_id), b"")
         return record
 
-    def use(self, batch: WriteBatch, txn_id: int, by: ProcessIdentity) -> TransactionRecord:
+    def use(self, batch: WriteBatch, txn_id: int, process: ProcessIdentity) -> TransactionRecord:
         """Open the record of an open transaction that is about to produce or acknowledge, and note the use.
 
         Raises:
@@ -115,7 +115,7 @@ class Coordinator:
         if record.state_code != _OPEN:
             raise errors.not_open(record, "used")
         if record.is_overdue(batch.now_ns):
-            self._end(batch, record, _Decision(TransactionState.ABORTED, by, AbortReason.TIMED_OUT))
+            self._end(batch, record, _Decision(TransactionState.ABORTED, process, AbortReason.TIMED_OUT))
             raise batch.refuse(errors.timed_out(record))
         record.version += 1
         record.used_ns, record.used_ms = batch.now_ns, batch.now_ms
@@ -125,7 +125,7 @@ class Coordinator:
         self,
         batch: WriteBatch,
         txn_id: int,
-        by: ProcessIdentity,
+        process: ProcessIdentity,
         prepare: Callable[[TransactionRecord], None] | None = None,
         record: TransactionRecord | None = None,
     ) -> Ended:
@@ -148,15 +148,15 @@ class Coordinator:
         if verdict is Verdict.CONFLICT:
             raise errors.not_open(record, "committed")
         if verdict is Verdict.TOO_LATE:
-            self._end(batch, record, _Decision(TransactionState.ABORTED, by, AbortReason.TIMED_OUT))
+            self._end(batch, record, _Decision(TransactionState.ABORTED, process, AbortReason.TIMED_OUT))
             raise batch.refuse(errors.timed_out(record))
         refusal = self._refusal(batch, txn_id)
         if refusal is not None:
-            self.fence(batch, record, by, refusal.message)
+            self.fence(batch, record, process, refusal.message)
             raise batch.refuse(refusal)
         if prepare is not None:
             prepare(record)
-        return self._end(batch, record, _Decision(TransactionState.COMMITTED, by))
+        return self._end(batch, record, _Decision(TransactionState.COMMITTED, process))
 
     def _refusal(self, view: ReadView, txn_id: int) -> TxnctlError | None:
         """The error of the first participant that forbids the commit."""
@@ -171,22 +171,24 @@ class Coordinator:
         batch: WriteBatch,
         record: TransactionRecord,
         reason: AbortReason,
-        by: ProcessIdentity,
+        process: ProcessIdentity,
         conflict: list[Any],
     ) -> None:
         """Abort an open transaction over a conflict, and keep the conflict in the record. Such a one never commits."""
         record.conflict = conflict
-        self._end(batch, record, _Decision(TransactionState.ABORTED, by, reason))
+        self._end(batch, record, _Decision(TransactionState.ABORTED, process, reason))
 
-    def fence(self, batch: WriteBatch, record: TransactionRecord, by: ProcessIdentity, text: str) -> None:
+    def fence(
+        self, batch: WriteBatch, record: TransactionRecord, process: ProcessIdentity, text: str
+    ) -> None:
         """Abort an open transaction because a producer that sends in it is fenced."""
-        self._end(batch, record, _Decision(TransactionState.ABORTED, by, AbortReason.FENCED, text))
+        self._end(batch, record, _Decision(TransactionState.ABORTED, process, AbortReason.FENCED, text))
 
     def abort(
         self,
         batch: WriteBatch,
         txn_id: int,
-        by: ProcessIdentity,
+        process: ProcessIdentity,
         reason: AbortReason = AbortReason.ASKED,
         text: str | None = None,
     ) -> Ended:
@@ -201,7 +203,7 @@ class Coordinator:
             return Ended(record, [], already=True)
         if verdict is Verdict.CONFLICT:
             raise errors.not_open(record, "aborted")
-        return self._end(batch, record, _Decision(TransactionState.ABORTED, by, reason, text))
+        return self._end(batch, record, _Decision(TransactionState.ABORTED, process, reason, text))
 
     def check_version(self, view: ReadView, txn_id: int, version: int) -> None:
         """Check that a transaction to be aborted is still at the version that an operator has looked at.
@@ -251,14 +253,20 @@ class Coordinator:
         ]
 
 
-def _note_expiry(batch: WriteBatch, record: TransactionRecord, by: ProcessIdentity) -> None:
+def _note_expiry(batch: WriteBatch, record: TransactionRecord, process: ProcessIdentity) -> None:
     """Record an abort that no user asked for: finder, owner, and the work that was dropped."""
     effects = {
         "owner": str(record.owner), "labels": record.labels, "messagesDiscarded": record.messages,
         "acknowledgementsReleased": record.acknowledgements,
     }  # fmt: skip
     audit_trail.record(
-        batch, by, "transaction expired", str(record.id), record.reason_code, effects, audit_trail.Kind.EXPIRY
+        batch,
+        process,
+        "transaction expired",
+        str(record.id),
+        record.reason_code,
+        effects,
+        audit_trail.Kind.EXPIRY,
     )
 
 

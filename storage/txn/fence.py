@@ -20,19 +20,19 @@ class Fence:
         ended: the transactions that a take-over has ended.
 
     Args:
-        by: the process that takes over, to which the aborts are ascribed.
+        process: the process that takes over, to which the aborts are ascribed.
     """
 
-    __slots__ = ("_by", "_coordinator", "ended")
+    __slots__ = ("_coordinator", "_process", "ended")
 
-    def __init__(self, coordinator: Coordinator, by: ProcessIdentity) -> None:
+    def __init__(self, coordinator: Coordinator, process: ProcessIdentity) -> None:
         self._coordinator = coordinator
-        self._by = by
+        self._process = process
         self.ended: list[Ended] = []
 
     def end_owned(self, batch: WriteBatch, lease: int) -> None:
         """End the transactions of an owner that is dead."""
-        reaper.end_owned(batch, self._coordinator, lease, self._by)
+        reaper.end_owned(batch, self._coordinator, lease, self._process)
 
     def end_fenced(self, batch: WriteBatch, topic_id: int, epoch: int, spare: int, why: str) -> list[int]:
         """Abort the open transactions with messages on a topic whose epoch becomes `epoch`; return the numbers.
@@ -45,6 +45,6 @@ class Fence:
             if txn == spare:
                 buffer.accept(batch, txn, topic_id, epoch)
             else:
-                self.ended.append(self._coordinator.abort(batch, txn, self._by, AbortReason.FENCED, why))
+                self.ended.append(self._coordinator.abort(batch, txn, self._process, AbortReason.FENCED, why))
                 ended.append(txn)
         return ended

@@ -59,26 +59,26 @@ def next_deadline_ns(view: ReadView) -> int | None:
     return None
 
 
-def end_owned(batch: WriteBatch, coordinator: Coordinator, lease: int, by: ProcessIdentity) -> None:
+def end_owned(batch: WriteBatch, coordinator: Coordinator, lease: int, process: ProcessIdentity) -> None:
     """End the transactions of a dead owner of a lease, before anything the owner held is given away."""
     for key in list(batch.keys(LEASE_TXNS, key1(lease))):
         txn_id = int.from_bytes(key[8:], "big")
         if txn_id != batch.naming:
-            coordinator.abort(batch, txn_id, by, AbortReason.OWNER_DEAD)
+            coordinator.abort(batch, txn_id, process, AbortReason.OWNER_DEAD)
 
 
 class Reaper:
     """The reaping at the begin of every write batch of a process."""
 
-    __slots__ = ("_by", "_coordinator", "_looked_ns")
+    __slots__ = ("_coordinator", "_looked_ns", "_process")
 
-    def __init__(self, coordinator: Coordinator, by: Callable[[], ProcessIdentity]) -> None:
+    def __init__(self, coordinator: Coordinator, process: Callable[[], ProcessIdentity]) -> None:
         """Args:
-        by: gives the identity of this process, called when a transaction is ended.
+        process: gives the identity of this process, called when a transaction is ended.
         """
         self._coordinator = coordinator
         self._looked_ns: int | None = None
-        self._by = by
+        self._process = process
 
     def reap_some(self, batch: WriteBatch) -> None:
         """End a few transactions at the begin of a batch; look for dead owners once a second."""
@@ -94,7 +94,7 @@ class Reaper:
                 self._looked_ns = now_ns
             self._end_orphaned(batch, REAP_PER_WRITE_MAX)
 
-    def run(self, batch: WriteBatch, limit: int) -> list[Ended]:
+    def reap(self, batch: WriteBatch, limit: int) -> list[Ended]:
         """End up to `limit`, whatever the policy: `transactions reap`."""
         ended = self._end_overdue(batch, limit)
         return ended + self._end_orphaned(batch, limit - len(ended))
@@ -122,4 +122,4 @@ class Reaper:
         return ended
 
     def _abort(self, batch: WriteBatch, txn_id: int, reason: AbortReason) -> Ended:
-        return self._coordinator.abort(batch, txn_id, self._by(), reason)
+        return self._coordinator.abort(batch, txn_id, self._process(), reason)

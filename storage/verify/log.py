@@ -80,7 +80,7 @@ class _Walk:
 
     def check(self, entry: Entry) -> None:
         """Check position, counts, timestamp and epoch of the next entry."""
-        entry.check()
+        entry.check_body()
         at, expected, report = entry.position, self._expected, self._report
         label = f"{self._name} {entry.position}"
         if expected is not None and at not in (expected, (expected[0] + 1, 0)):

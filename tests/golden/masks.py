@@ -21,8 +21,9 @@ SENTENCES = {
 
 UNSTEADY = {
     "elapsedMs",  # measured with the processor's own clock
+    "usedBytes",  # pages of the data file: the order of writes within a batch decides how pages split
 }
-"""Fields whose value is of the moment: the type is compared."""
+"""Fields whose value is of the moment, or of LMDB's pages: the type is compared."""
 
 FREE: dict[str, set[str]] = {
     "demo": {

@@ -20,7 +20,7 @@ from storage.client.work.beginning import Beginning
 from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.errors import TxnctlError
-from storage.table.write import begin_use
+from storage.table.arbiter import Arbiter
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator, Ended
 from storage.txn.record import TransactionRecord
@@ -167,7 +167,7 @@ class TransactionHandle:
 
             def prepare_marked(record: TransactionRecord) -> None:
                 if self.uses_tables:
-                    begin_use(batch, coordinator, record, owner)
+                    Arbiter(batch, coordinator, owner).begin_use(record)
                 prepare(batch, record)
 
             ended = coordinator.commit(batch, txn_id, owner, prepare_marked, made)
@@ -247,7 +247,7 @@ class TransactionHandle:
         record = self.coordinator.use(batch, txn_id, owner)
         attempt.note_start(record)
         if self.uses_tables:
-            begin_use(batch, self.coordinator, record, owner)
+            Arbiter(batch, self.coordinator, owner).begin_use(record)
         return record
 
     # Doubt

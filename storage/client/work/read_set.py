@@ -16,11 +16,11 @@ from storage.disk.read_cache import ReadCache
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import PAGE_ENTRIES
 from storage.table import read as reading, retention
+from storage.table.arbiter import Arbiter
 from storage.table.catalogue import TableEntry, check_exists
 from storage.table.key_range import KeyRange
 from storage.table.read import MustPush
 from storage.table.visibility import OPEN, Version
-from storage.table.write import Arbiter, begin_use, check_window
 from storage.txn import record as records
 from storage.txn.options import TransactionIsolation
 from storage.txn.record import TransactionRecord
@@ -122,8 +122,9 @@ class ReadSet:
             RequestTooOld: the transaction may use no table; it is doomed, durably.
         """
         coordinator, owner = self._handle.coordinator, self._handle.connection.owner
-        begin_use(batch, coordinator, record, owner)
-        check_window(batch, coordinator, record, owner)
+        arbiter = Arbiter(batch, coordinator, owner)
+        arbiter.begin_use(record)
+        arbiter.check_window(record)
         if not batch.read_cache.is_valid(batch.superblock):
             batch.read_cache.start_anew(batch.superblock)
 
@@ -195,5 +196,6 @@ class ReadSet:
 
     def _push(self, batch: WriteBatch, record: TransactionRecord, met: MustPush, table: TableEntry) -> None:
         coordinator, owner = self._handle.coordinator, self._handle.connection.owner
-        begin_use(batch, coordinator, record, owner)
-        Arbiter(batch, coordinator, owner).push_for_read(record, met, table.name)
+        arbiter = Arbiter(batch, coordinator, owner)
+        arbiter.begin_use(record)
+        arbiter.push_for_read(record, met, table.name)

@@ -20,10 +20,11 @@ from storage.client.work.write_behind import WriteBehind
 from storage.client.work.write_set import WriteSet
 from storage.disk.view import WriteBatch
 from storage.errors import TxnctlError, WriterBusy
+from storage.table.arbiter import Arbiter
 from storage.table.catalogue import TableEntry
 from storage.table.key_range import KeyRange
 from storage.table.visibility import Version
-from storage.table.write import Write, check_window
+from storage.table.write import Write
 from storage.txn import record as records
 from storage.txn.coordinator import Ended
 from storage.txn.record import TransactionRecord
@@ -286,7 +287,7 @@ class Work:
     def _prepare_commit(self, batch: WriteBatch, record: TransactionRecord) -> None:
         self._buffers.check(batch, record)
         if record.uses_tables and self._buffers.write_set.is_empty:
-            check_window(batch, self._handle.coordinator, record, self._connection.owner)
+            Arbiter(batch, self._handle.coordinator, self._connection.owner).check_window(record)
         self._buffers.apply(batch, record, commits=True)
 
     def abort(self, reason: str | None) -> None:

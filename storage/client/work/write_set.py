@@ -8,9 +8,10 @@ from __future__ import annotations
 from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.limits import BUFFER_BYTES_MAX, BUFFER_KEYS_MAX
+from storage.table.arbiter import Arbiter
 from storage.table.key_range import KeyRange
 from storage.table.visibility import Version
-from storage.table.write import Write, Writing, begin_use, check_tables
+from storage.table.write import Write, Writing, check_tables
 from storage.txn.coordinator import Coordinator
 from storage.txn.record import TransactionRecord
 
@@ -100,9 +101,9 @@ class WriteSet:
                 self._connection.owner,
             )
             check_tables(batch, writes)
-            begin_use(batch, coordinator, record, owner)
+            Arbiter(batch, coordinator, owner).begin_use(record)
             self._writing = Writing(batch, coordinator, record, owner, writes)
-            self._writing.check()
+            self._writing.judge()
 
     def apply(self, batch: WriteBatch, record: TransactionRecord, *, commits: bool) -> None:  # noqa: ARG002
         """Write committed versions if the transaction commits in this batch, else intents."""

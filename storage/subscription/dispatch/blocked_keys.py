@@ -52,7 +52,7 @@ class BlockedKeys:
         """Learn the entries that other consumers have skipped, and forget transactions that are skipped no longer."""
         if self._passes == opened.cursor.passes:
             return
-        skipped = {each.txn for each in skipped_txns.every(opened.view, opened.subscription_id)}
+        skipped = {record.txn for record in skipped_txns.every(opened.view, opened.subscription_id)}
         for txn in [txn for txn in self._through if txn not in skipped]:
             self._forget(txn)
         for txn in skipped:

@@ -1,4 +1,4 @@
-"""The transactions that one walk of dispatch has to skip, and the keys that they block (`--on-open skip`)."""
+"""The transactions that one walk of dispatch has to skip, with the blocked keys (`--on-open skip`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SkipWalk:
         self._done: set[int] = set()
         if opened.subscription.keeps_keys:
             if opened.cursor.has_uncommitted_acks:
-                keys.forget()  # Messages that were pending when they were learned may be acknowledged by now.
+                keys.forget()  # A message that was pending when its key was learned may be acknowledged by now.
             keys.load(opened)
 
     def of(self, txn: int) -> SkippedTxn | None:
@@ -42,7 +42,7 @@ class SkipWalk:
         return self._known[txn]
 
     def must_skip(self, entry: Entry) -> bool:
-        """Whether to skip an entry: its transaction is open, or was when dispatch skipped an earlier entry."""
+        """Whether to skip an entry: the transaction is open, or was when dispatch skipped an earlier entry."""
         if self.of(entry.txn) is not None:
             return True
         if entry.position <= self._state.max_read:
@@ -53,12 +53,12 @@ class SkipWalk:
         return True
 
     def is_skipped(self, entry: Entry) -> bool:
-        """Whether an entry that dispatch has met before is still to be examined after its transaction's end."""
+        """Whether an entry that dispatch has met before is still to be examined at the transaction's end."""
         skipped = self.of(entry.txn) if entry.txn else None
         return skipped is not None and entry.position > skipped.examined
 
     def pass_over(self, txn: int, through: Position) -> None:
-        """Skip a transaction's entries up to a position: on Key_Shared they block their keys."""
+        """Skip a transaction's entries up to a position: on Key_Shared the entries block keys."""
         if self._opened.subscription.keeps_keys:
             self._keys.learn(self._opened, txn, through)
 
@@ -70,11 +70,11 @@ class SkipWalk:
         """The skipped transaction behind whose message of a key the message `here` waits; 0 if there is none."""
         for _, txn in self._keys.before(key, here):
             skipped = self.of(txn) if txn not in self._done else None
-            # A message examined since the end is in flight, or blocks its key like every message.
+            # A message examined since the end is in flight, or blocks a key like every message.
             if skipped is not None and here[:2] > skipped.examined:
                 return txn
         return 0
 
     def begin_to_examine(self, txn: int) -> None:
-        """Note that a transaction has ended and is being examined: it blocks nothing any more."""
+        """Note that a transaction has ended and is being examined, and blocks nothing any more."""
         self._done.add(txn)

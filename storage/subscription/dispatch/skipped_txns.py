@@ -24,7 +24,7 @@ from storage.values.txn_state import TransactionState
 
 
 class SkippedTxn:
-    """One transaction that a subscription skips.
+    """A transaction that a subscription skips.
 
     Attributes:
         examined: the position up to which dispatch has examined skipped messages after the end; `0:-1` before the end.

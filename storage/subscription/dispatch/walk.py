@@ -76,7 +76,7 @@ class ConsumerMemory:
 
 
 class Walk:
-    """One selection for one consumer.
+    """The selection of messages for one consumer.
 
     Args:
         room: the number of messages to select at most.
@@ -100,7 +100,7 @@ class Walk:
         self._bytes = DISPATCH_BYTES_MAX
         self._aborted = memory.aborted
         self._by_key = opened.subscription.keeps_keys
-        self._held_keys: dict[bytes, MessageOrder] = {}
+        self._blocked_keys: dict[bytes, MessageOrder] = {}
         self._held_count = 0
         self._states: dict[int, TransactionState] = {}
         self._skips = (
@@ -346,9 +346,9 @@ class Walk:
             if txn and not known & bit:
                 behind[txn] = behind.get(txn, 0) | bit
                 free &= ~bit
-            elif txn or not free & bit or self._held_keys.get(key, here) < here:
+            elif txn or not free & bit or self._blocked_keys.get(key, here) < here:
                 self._held_count += bool(free & bit)
-                self._held_keys[key] = min(self._held_keys.get(key, here), here)
+                self._blocked_keys[key] = min(self._blocked_keys.get(key, here), here)
                 free &= ~bit
         self._selection.behind += [(txn, delivery.at, entry.count, bits) for txn, bits in behind.items()]
         # The messages left when the room is full block their keys too, but no entry is examined afterwards.
@@ -359,7 +359,7 @@ class Walk:
         if keys is None:
             return []
         own = {key for key in keys if key is not None}
-        held = self._held_keys.keys() & own
+        held = self._blocked_keys.keys() & own
         held.update(
             key for index in message_set.indexes(elsewhere & ~free) if (key := keys[index]) is not None
         )

@@ -141,11 +141,11 @@ class ProducerRegistry:
         Raises:
             ProducerFenced: the producer was evicted, or the session to resume is over.
         """
-        session = next((each for each in self.present if each.number == waiting.number), None)
+        session = next((member for member in self.present if member.number == waiting.number), None)
         if session is None:
             raise self.fenced(waiting.name, None)
         assert session.is_waiting, "only a waiting producer is promoted"
-        if any(not each.is_waiting or each.number < session.number for each in self.present):
+        if any(not member.is_waiting or member.number < session.number for member in self.present):
             return session
         if session.brings is not None and session.brings != self.topic.state.epoch:
             raise self.fenced(session.name, session.brings)
@@ -161,7 +161,7 @@ class ProducerRegistry:
         return session
 
     def fence(
-        self, by: ProcessIdentity, how: str, *, spares_waiting: bool = False
+        self, process: ProcessIdentity, how: str, *, spares_waiting: bool = False
     ) -> tuple[list[ProducerSession], list[int]]:
         """Evict all producers, as an owner that leaves at once; return evicted sessions and aborted transactions.
 
@@ -173,9 +173,9 @@ class ProducerRegistry:
         evicted = self.present = [session for session in self.present if session not in waiting]
         self._evict("fenced" if how == "fence" else "restored")
         self.present = waiting
-        aborted = raise_epoch(self.topic, self._transactions, f"{how} by {by}", 0)
+        aborted = raise_epoch(self.topic, self._transactions, f"{how} by {process}", 0)
         self.topic.state.owner_session = 0
-        ownership.grant(self.topic, None, how, by, len(aborted))
+        ownership.grant(self.topic, None, how, process, len(aborted))
         ownership.end(self.topic, "closed")
         return evicted, aborted
 

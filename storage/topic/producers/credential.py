@@ -22,7 +22,7 @@ from storage.topic.sequence_ids import SequenceIds
 
 
 class Credential(Protocol):
-    """One kind of right to publish.
+    """A kind of right to publish.
 
     Attributes:
         keeps_sequences: whether sequence ids are recorded under the producer's name, so that a later producer of that
@@ -176,7 +176,7 @@ class Borrowed:
             # The owner may connect again, and gets a new token then: work under this token is refused.
             raise self._fenced(topic, f"the process that held its session is dead: {session.owner}")
         present = sessions.living(batch, topic_id, batch.lock_file)
-        waiting = next((each for each in present if each.is_waiting), None)
+        waiting = next((queued for queued in present if queued.is_waiting), None)
         if not session.mode.is_exclusive:
             if waiting is not None:
                 raise errors.busy(batch, batch.lock_file, self._topic.name, self.mode, present)

@@ -32,9 +32,9 @@ def busy(
     view: ReadView, locks: LockFile, topic: str, mode: AccessMode, present: Sequence[ProducerSession]
 ) -> ProducerBusy:
     """Make the error for a topic at which producers are connected or wait."""
-    owner = next((each for each in present if each.is_owner), None)
-    connected = [each for each in present if not each.is_waiting]
-    waiting = [each for each in present if each.is_waiting]
+    owner = next((session for session in present if session.is_owner), None)
+    connected = [session for session in present if not session.is_waiting]
+    waiting = [session for session in present if session.is_waiting]
     if not mode.is_exclusive and waiting:
         # Connected Shared producers exclude no Shared producer: only the queue does.
         connected = [owner] if owner is not None else []
@@ -58,7 +58,7 @@ def busy(
         hint=hint,
         topic=topic,
         owner=owner.name if owner else None,
-        publishers=[each.name for each in connected],
+        publishers=[session.name for session in connected],
         waitingPublishers=len(waiting),
     )
 
@@ -78,7 +78,7 @@ def _counted(sessions: Sequence[ProducerSession], what: str) -> str:
 
 
 def _list(view: ReadView, locks: LockFile, sessions: Sequence[ProducerSession]) -> str:
-    named = ", ".join(described(view, locks, each) for each in sessions[:_NAMED_MAX])
+    named = ", ".join(described(view, locks, session) for session in sessions[:_NAMED_MAX])
     return named + (", ..." if len(sessions) > _NAMED_MAX else "")
 
 
@@ -113,16 +113,16 @@ def fenced(
     )
 
 
-def _lost_to(view: ReadView, by: Ownership) -> str:
+def _lost_to(view: ReadView, taker: Ownership) -> str:
     """Describe the ownership that took a topic from a producer: owner, time and reason."""
-    at = rfc3339(by.granted_ms)
-    if by.session:
-        return f"{by.words} took the topic over at {at}"
-    if by.how == "fence":
-        reason = audit_trail.reason_of(view, by.granted_ms, "producers fence", "transactions abort")
+    at = rfc3339(taker.granted_ms)
+    if taker.session:
+        return f"{taker.words} took the topic over at {at}"
+    if taker.how == "fence":
+        reason = audit_trail.reason_of(view, taker.granted_ms, "producers fence", "transactions abort")
         said = f": {reason}" if reason else ""
-        return f"the operator {by.by} fenced its producers at {at}, epoch {by.epoch}{said}"
-    return f"the store was restored from a backup by {by.by} at {at}, epoch {by.epoch}"
+        return f"the operator {taker.by} fenced its producers at {at}, epoch {taker.epoch}{said}"
+    return f"the store was restored from a backup by {taker.by} at {at}, epoch {taker.epoch}"
 
 
 def recreated(topic: str, name: str | None, epoch: int | None) -> ProducerFenced:

@@ -20,7 +20,7 @@ from storage.values.position import Position
 
 
 class Ownership:
-    """One epoch of a topic.
+    """The ownership of one epoch of a topic.
 
     Attributes:
         session: the session at the time of the grant; None where an operator took the epoch.
@@ -61,11 +61,15 @@ class Ownership:
 
 
 def grant(
-    topic: OpenTopic[WriteBatch], session: ProducerSession | None, how: str, by: ProcessIdentity, aborted: int
+    topic: OpenTopic[WriteBatch],
+    session: ProducerSession | None,
+    how: str,
+    process: ProcessIdentity,
+    aborted: int,
 ) -> Ownership:
     """Note that the topic's epoch, raised before, was granted."""
     batch, state = topic.view, topic.state
-    granted = Ownership(state.epoch, session, how, by.fields())
+    granted = Ownership(state.epoch, session, how, process.fields())
     granted.granted_ms, granted.after, granted.aborted = batch.now_ms, state.last_confirmed, aborted
     _save(batch, topic.topic_id, granted)
     if state.epoch >= OWNERS_KEPT:
@@ -116,8 +120,8 @@ def _save(batch: WriteBatch, topic_id: int, owned: Ownership) -> None:
 
 
 def _decode(epoch: int, payload: memoryview) -> Ownership:
-    session, how, by, granted, after, aborted, ended, ended_by, through, successor = unpack(payload)[:10]
-    owned = Ownership(epoch, ProducerSession.of(session) if session else None, how, by)
+    session, how, process, granted, after, aborted, ended, ended_by, through, successor = unpack(payload)[:10]
+    owned = Ownership(epoch, ProducerSession.of(session) if session else None, how, process)
     owned.granted_ms, owned.after, owned.aborted = granted, Position(*after), aborted
     owned.ended_ms, owned.ended_by = ended, ended_by
     owned.through = Position(*through) if through else None

@@ -36,8 +36,8 @@ def test_a_record_may_go_over_blocks() -> None:
 def test_a_pause_comes_after_each_block() -> None:
     """When its lines have been taken."""
     events: list[str] = []
-    for line in csv_text([block(b"a", b"b"), block(b"c")], 100, lambda: events.append("pause")):
-        events.append(line.strip())
+    lines = csv_text([block(b"a", b"b"), block(b"c")], 100, lambda: events.append("pause"))
+    events.extend(line.strip() for line in lines)
     assert events == ["a", "b", "pause", "c", "pause"]
 
 
