@@ -12,7 +12,7 @@ from benchmarks.sizes import Sizes
 
 
 class Bench:
-    """One run. `notes` are printed at once and saved: skipped rows and contenders, and why."""
+    """A run. `notes` are printed at once and saved: skipped rows and contenders, and why."""
 
     def __init__(self, directory: Path, sizes: Sizes) -> None:
         self.directory = directory

@@ -15,7 +15,7 @@ HEADINGS = ("row", "what", "beside", "measured", "goal", "aim", "reached?")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One target with its two measured figures, in the target's unit."""
+    """A target with its two measured figures, in the target's unit."""
 
     target: Target
     ours: float

@@ -31,7 +31,7 @@ class Disagreement(Exception):
 
 
 class Proof:
-    """One run, in a separate directory."""
+    """A run of the proof, in a separate directory."""
 
     def __init__(self, directory: Path, messages: int, batch: int, out: TextIO) -> None:
         self._directory = directory

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a driver.
+    """A step of a driver.
 
     Attributes:
         do: `where`, `read`, `copy` or `totals`.

@@ -24,7 +24,7 @@ class SqliteWal:
         self._database.executescript(_SCHEMA)
 
     def warm_up(self, plan: Sequence[tuple[int, int]], value: bytes) -> None:
-        """`plan` lists (messages a commit, commits). What was appended counts as consumed."""
+        """Append and consume in advance; `plan` lists (messages a commit, commits)."""
         for count, commits in plan:
             for _ in range(commits):
                 self.append([value] * count)

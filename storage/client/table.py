@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from storage.client.table_reader import AtVersion, ReadCommitted, TableReader, committed_value
+from storage.client.table_reader import AtVersion, ReadCommitted, RowReader, committed_value
 from storage.disk.codec import key1
 from storage.disk.connection import Connection
 from storage.disk.schema import ROWS
@@ -184,7 +184,7 @@ class Table:
             raise InvalidValue(f"a table is cut into 1 part or more, not {parts}")
         return report.split(self._connection, self._entry, parts)
 
-    def _reader(self, txn: Txn | None, at: int | None, check: CheckMode | None) -> TableReader | Work:
+    def _reader(self, txn: Txn | None, at: int | None, check: CheckMode | None) -> RowReader | Work:
         """Reads for a call: a serializable transaction, a read-committed reader, or a reader at a version."""
         if at is not None:
             if txn is not None or check is not None:

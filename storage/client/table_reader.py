@@ -25,7 +25,7 @@ _ALWAYS = 1 << 63
 """Later than every timestamp."""
 
 
-class TableReader(ABC):
+class RowReader(ABC):
     """Reads keys, and pages of ranges, each from a view of its own."""
 
     def __init__(self, connection: Connection) -> None:
@@ -66,7 +66,7 @@ class TableReader(ABC):
             yield rows_seen
 
 
-class ReadCommitted(TableReader):
+class ReadCommitted(RowReader):
     """Sees the versions committed at the time of reading.
 
     Args:
@@ -89,7 +89,7 @@ class ReadCommitted(TableReader):
         return reading.as_committed(view, self._check, self._start)
 
 
-class AtVersion(TableReader):
+class AtVersion(RowReader):
     """Sees the versions committed at a timestamp, as long as these are retained.
 
     Raises:

@@ -168,19 +168,19 @@ def test_the_runbook_frees_a_stuck_store(run: Any, stuck: Stuck) -> None:
     operator, ids = Operator(run), stuck.ids
     (lag,) = operator.section("1. Slow, or blocked?", TOPIC="orders")
     assert f"billing waits behind transaction {ids['idle']}" in lag
-    chain, drawing = operator.section("2. By whom?", TOPIC="orders")
+    chain, drawing = operator.section("2. Which transaction blocks?", TOPIC="orders")
     assert [line.split()[1] for line in chain.splitlines()[3:6]] == [
         ids[name] for name in ("idle", "killed", "stopped")
     ]
     assert "4 messages blocked" in drawing
-    (why,) = operator.section("3. Why, and is it safe to end it?", ID=ids["idle"])
+    (why,) = operator.section("3. Why, and is ending the transaction safe?", ID=ids["idle"])
     command = why.rpartition("Next: txnctl ")[2].strip()
-    (dry,) = operator.section("4. What would happen?", ID=ids["idle"])
+    (dry,) = operator.section("4. Effects of an abort", ID=ids["idle"])
     assert command == f"transactions abort {ids['idle']} --dry-run"
     assert "releases" in dry
     assert "unblocks     1 of 4" in dry
     version = dry.rpartition("--if-version ")[2].split()[0]
-    operator.section("Show it to others")
+    operator.section("A page for colleagues")
     assert "1 open transaction is late" in (stuck.path.parent / "incident.html").read_text()
     do_it(operator, run, stuck, version)
     the_rest(operator, run, stuck)
@@ -193,13 +193,13 @@ def do_it(operator: Operator, run: Any, stuck: Stuck, version: str) -> None:
     """The idle one is aborted, once; its producer loses its session; then the orphan and the stopped one go."""
     ids = stuck.ids
     done, again, trail, history = operator.section(
-        "5. Do it.", {"--fence": 4}, ID=ids["idle"], TOPIC="orders", N=version
+        "5. Abort", {"--fence": 4}, ID=ids["idle"], TOPIC="orders", N=version
     )
     assert done.startswith(f"Aborted {ids['idle']}")
     assert again == ""
     assert "as the runbook says" in trail
     assert history.splitlines()[1].startswith(ids["idle"])
-    orphans, plan, reaped = operator.section("When its process is dead")
+    orphans, plan, reaped = operator.section("When the owner is dead")
     for text in (orphans, plan, reaped):
         assert ids["killed"] in text
     stopped = stuck.processes["stopped"]
@@ -207,7 +207,7 @@ def do_it(operator: Operator, run: Any, stuck: Stuck, version: str) -> None:
     assert stopped.stdin is not None
     stopped.stdin.close()
     stopped.stdin = None
-    *_, waited = operator.section("When its process is stopped", ID=ids["stopped"], PID=str(stopped.pid))
+    *_, waited = operator.section("When the owner is stopped", ID=ids["stopped"], PID=str(stopped.pid))
     assert f"{ids['stopped']} was committed at" in waited
 
 

@@ -79,8 +79,8 @@ class _Helpful:
         return parser
 
 
-def _show_help(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
+def _show_help(ctx: click.Context, _parameter: click.Parameter, is_given: bool) -> None:
+    if is_given and not ctx.resilient_parsing:
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
 
@@ -114,7 +114,7 @@ class Command(_Helpful, click.Command):
     def _parted(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert `--` before the command to run: `lead T --timeout 5s CMD -x` is `... -- CMD -x`."""
         takes_value = self._takes_value(ctx)
-        own = sum(isinstance(each, Argument) and each.nargs == 1 for each in self.params)
+        own = sum(isinstance(parameter, Argument) and parameter.nargs == 1 for parameter in self.params)
         at = 0
         while at < len(args) and args[at] != "--":
             if args[at].startswith("-") and args[at] != "-":
@@ -144,15 +144,15 @@ class Command(_Helpful, click.Command):
 
     def _takes_value(self, ctx: click.Context) -> dict[str, bool]:
         """For each name of an option, whether a value follows."""
-        options = [each for each in self.get_params(ctx) if isinstance(each, Option)]
-        return {name: not each.is_flag for each in options for name in each.opts}
+        options = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, Option)]
+        return {name: not option.is_flag for option in options for name in option.opts}
 
     def invoke(self, ctx: click.Context) -> object:
         """Open the store as declared, run the command, close."""
         from txnctl.cli.context import Context
 
         with Context(ctx, self.declaration) as context:
-            return self.declaration.body(context, **context.arguments)
+            return self.declaration.run(context, context.arguments)
 
     @property
     def effect(self) -> str:
@@ -207,24 +207,24 @@ class GroupCommand(_Helpful, click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name or alias, built now."""
         name = self._full_name(cmd_name)
-        found = self.table.find(name)
-        if found is None:
+        member = self.table.find(name)
+        if member is None:
             return None
-        return group_command(found) if isinstance(found, Group) else build(name, declaration_of(found))
+        return group_command(member) if isinstance(member, Group) else build(name, declaration_of(member))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command under the full name; an unknown one is told which names are near."""
         name = self._full_name(args[0])
-        found = self.get_command(ctx, name)
-        if found is None and not ctx.resilient_parsing:
+        command = self.get_command(ctx, name)
+        if command is None and not ctx.resilient_parsing:
             if args[0].startswith("-"):
                 self.parse_args(ctx, args)
             from txnctl.cli.unknown_command import unknown_command
 
             raise unknown_command(ctx, args[0], self.table)
-        return (name if found else None), found, args[1:]
+        return (name if command else None), command, args[1:]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without loading any."""

@@ -141,10 +141,12 @@ def subscriptions(context: click.Context, incomplete: str) -> list[CompletionIte
         return []
 
     def find(store: Store) -> list[CompletionItem]:
-        found: Row = store.reports.topic_stats(topic)["subscriptions"]
+        subscriptions_by_name: Row = store.reports.topic_stats(topic)["subscriptions"]
         return [
-            CompletionItem(name, help=f"{each.get('type')}, {each.get('subscriptionIsolationLevel')}")
-            for name, each in found.items()
+            CompletionItem(
+                name, help=f"{subscription.get('type')}, {subscription.get('subscriptionIsolationLevel')}"
+            )
+            for name, subscription in subscriptions_by_name.items()
         ]
 
     return _looked_up(context, find, incomplete)
@@ -189,8 +191,8 @@ def _token(store: Store, row: Row) -> str | None:
 
     with store.connection.view() as view:
         topic = topics.find(view, row["topic"])
-        found = None if topic is None else sessions.find(view, topic.topic_id, row["sessionId"])
-        return None if found is None else found.token
+        session = None if topic is None else sessions.find(view, topic.topic_id, row["sessionId"])
+        return None if session is None else session.token
 
 
 def _name_and_owner(row: Row) -> str:

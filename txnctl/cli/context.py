@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from storage import Store
     from txnctl.cli.declaration import Declaration
     from txnctl.output.field import Field
-    from txnctl.output.progress import Progress
+    from txnctl.output.progress import ProgressLine
     from txnctl.output.row import Row
 
 _SHARED = "shared_"
@@ -190,14 +190,14 @@ class Context:
         """Say something that deserves attention, and go on."""
         print(f"txnctl: warning: {printable(text)}", file=sys.stderr, flush=True)
 
-    def progress(self, label: str, *, total: int | None = None, unit: str = "messages") -> Progress:
+    def progress(self, label: str, *, total: int | None = None, unit: str = "messages") -> ProgressLine:
         """A progress line, as a context manager: `with context.progress("Verify", total=n) as bar: bar.advance()`."""
         from os import environ
 
-        from txnctl.output.progress import Progress
+        from txnctl.output.progress import ProgressLine
 
         watched = sys.stderr is not None and sys.stderr.isatty() and environ.get("TERM") != "dumb"
-        return Progress(label, total, unit, watched=watched)
+        return ProgressLine(label, total, unit, watched=watched)
 
     def confirm(self, question: str, plan: Sequence[str] = ()) -> None:
         """Ask for confirmation: `--yes`, or `y` on a terminal. A dry run changes nothing and is not asked.

@@ -59,14 +59,14 @@ def of_environment_on(store: Store, topic: str) -> str | None:
     from storage.topic import catalogue as topics
     from storage.topic.producers.session import Token
 
-    wanted = Token(token).topic_id
+    topic_id = Token(token).topic_id
     with store.connection.view() as view:
         if not Token(token).is_of(view):
             return None
-        found = topics.find(view, topic)
-        if found is not None and found.topic_id == wanted:
+        state = topics.find(view, topic)
+        if state is not None and state.topic_id == topic_id:
             return token
-        if any(each.topic_id == wanted for each in topics.every(view)):
+        if any(other.topic_id == topic_id for other in topics.every(view)):
             return None
     from storage.errors import ProducerFenced
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from txnctl.cli.context import Context
+    from txnctl.cli.option_values import OptionValues
     from txnctl.output.field import Field
 
     Body = Callable[..., object]
@@ -72,6 +74,7 @@ class Declaration:
         "force_help",
         "numbers_are_arguments",
         "opens",
+        "option_values",
         "output",
         "parameters",
         "passes_arguments",
@@ -89,6 +92,12 @@ class Declaration:
         self.force_help = ""
         self.passes_arguments = False
         self.numbers_are_arguments = False
+        self.option_values: dict[str, type[OptionValues]] = {}
+
+    def run(self, context: Context, arguments: dict[str, Any]) -> object:
+        """Run the body, with the options of each declared class as one value."""
+        values = {name: kind(arguments) for name, kind in self.option_values.items()}
+        return self.body(context, **arguments, **values)
 
 
 def declaration_of(function: Body) -> Declaration:
@@ -145,8 +154,8 @@ class Group:
         if name not in self.elsewhere:
             return None
         module, _, attribute = self.elsewhere[name][0].partition(":")
-        found: Body | Group = getattr(__import__(module, fromlist=[attribute]), attribute)
-        return found
+        member: Body | Group = getattr(__import__(module, fromlist=[attribute]), attribute)
+        return member
 
     def summary(self, name: str) -> str:
         """The summary in the list of commands; loads nothing."""

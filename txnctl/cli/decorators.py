@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from txnctl.cli.declaration import Body
+    from txnctl.cli.option_values import OptionValues
     from txnctl.output.field import Field
 
 F = TypeVar("F", bound="Body")
@@ -49,6 +50,16 @@ def argument(name: str, **attributes: Any) -> Callable[[F], F]:
 
     def declare(function: F) -> F:
         declaration_of(function).parameters.append(("argument", (name,), attributes))
+        return function
+
+    return declare
+
+
+def option_values(name: str, kind: type[OptionValues]) -> Callable[[F], F]:
+    """Hand the parameters named in `kind` to the function as one argument of this name."""
+
+    def declare(function: F) -> F:
+        declaration_of(function).option_values[name] = kind
         return function
 
     return declare

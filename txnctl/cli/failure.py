@@ -148,16 +148,16 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
 
 def output_typed(arguments: Sequence[str]) -> str | None:
     """The format that a command line, right or wrong, asks for: `-o F`, `-oF`, `--output F`, `--output=F`."""
-    found = environ.get("TXNCTL_OUTPUT")
+    output = environ.get("TXNCTL_OUTPUT")
     words = iter(_before_dashes(arguments))
     for word in words:
         if word in ("-o", "--output"):
-            found = next(words, found)
+            output = next(words, output)
         elif word.startswith("--output="):
-            found = word.removeprefix("--output=")
+            output = word.removeprefix("--output=")
         elif word.startswith("-o"):
-            found = word.removeprefix("-o").removeprefix("=")
-    return found
+            output = word.removeprefix("-o").removeprefix("=")
+    return output
 
 
 def _before_dashes(arguments: Sequence[str]) -> Sequence[str]:

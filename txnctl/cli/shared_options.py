@@ -145,8 +145,8 @@ def _explain_fields(ctx: click.Context, _parameter: click.Parameter, value: str 
     return value
 
 
-def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
+def _show_version(ctx: click.Context, _parameter: click.Parameter, is_given: bool) -> None:
+    if is_given and not ctx.resilient_parsing:
         click.echo(f"txnctl {__version__}")
         ctx.exit()
 

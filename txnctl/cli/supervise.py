@@ -43,14 +43,14 @@ class Ending:
 
     Attributes:
         status: as a shell reports: the exit code, or 128 plus the number of the signal.
-        told: the signal to txnctl that ended the run; None without such a signal.
+        stopped_by: the signal to txnctl that ended the run; None without such a signal.
     """
 
-    __slots__ = ("status", "told")
+    __slots__ = ("status", "stopped_by")
 
-    def __init__(self, status: int, told: signal.Signals | None) -> None:
+    def __init__(self, status: int, stopped_by: signal.Signals | None) -> None:
         self.status = status
-        self.told = told
+        self.stopped_by = stopped_by
 
 
 def check(words: Sequence[str]) -> None:
@@ -96,28 +96,28 @@ def _not_run(name: str, cause: Exception) -> ProgramMissing:
 
 
 def _run(words: Sequence[str], environment: Mapping[str, str], look: Look | None) -> Ending:
-    told = [number for number in _TOLD if signal.getsignal(number) is not signal.SIG_IGN]
-    watched = {signal.SIGCHLD, *told}
+    forwarded = [number for number in _TOLD if signal.getsignal(number) is not signal.SIG_IGN]
+    watched = {signal.SIGCHLD, *forwarded}
     # Where SIGCHLD is ignored, which is inherited, the kernel forgets how children ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
         # The store's descriptors are close-on-exec; the user's own (3<file) are meant for the command. A process with
         # this task alone has no further threads.
-        prepare = _preparation(told, mask)
+        prepare = _preparation(forwarded, mask)
         child = subprocess.Popen(words, env=environment, close_fds=False, preexec_fn=prepare)  # noqa: PLW1509
         return _follow(child, watched, look)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _preparation(told: Sequence[signal.Signals], mask: set[int | signal.Signals]) -> Callable[[], None]:
+def _preparation(forwarded: Sequence[signal.Signals], mask: set[int | signal.Signals]) -> Callable[[], None]:
     """Run in the child between fork and exec."""
     parent, ask_for_death_signal = os.getpid(), _death_signal()
 
     def prepare() -> None:
         # Until exec the child has our handlers, which only note a signal for an interpreter about to be replaced.
-        for number in told:
+        for number in forwarded:
             signal.signal(number, signal.SIG_DFL)
         ask_for_death_signal()
         if os.getppid() != parent:
@@ -143,22 +143,22 @@ def _death_signal() -> Callable[[], None]:
 
 
 def _follow(child: subprocess.Popen[bytes], watched: set[signal.Signals], look: Look | None) -> Ending:
-    told = None
+    stopped_by = None
     while True:
         # A second thread that does not block SIGCHLD may take the signal.
-        found = _next_signal(watched, _LOOK_S)
+        received = _next_signal(watched, _LOOK_S)
         status = child.poll()
         if status is not None:
-            return Ending(status if status >= 0 else 128 - status, told)
-        if found is None:
+            return Ending(status if status >= 0 else 128 - status, stopped_by)
+        if received is None:
             ordered = look() if look is not None else None
             if ordered is not None:
                 for pid in (child.pid, *_descendants(child.pid)):
                     _tell(pid, ordered)
             continue
-        number, is_typed = found
+        number, is_typed = received
         if number is not signal.SIGCHLD and not is_typed:
-            told = number
+            stopped_by = number
             child.send_signal(number)
 
 
@@ -174,19 +174,19 @@ def _descendants(pid: int) -> list[int]:
         with suppress(OSError, IndexError, ValueError), open(f"/proc/{name}/stat", "rb") as file:
             parent = int(file.read().rpartition(b")")[2].split()[1])
             children.setdefault(parent, []).append(int(name))
-    found = [pid]
-    for each in found:
-        found += children.get(each, [])
-    return found[1:]
+    processes = [pid]
+    for process in processes:
+        processes += children.get(process, [])
+    return processes[1:]
 
 
 def _next_signal(watched: set[signal.Signals], wait_s: float) -> tuple[signal.Signals, bool] | None:
     """The next signal, and whether the terminal sent the signal to the command as well; None if none came in time."""
     if sys.platform == "linux":
-        found = signal.sigtimedwait(watched, wait_s)
-        if found is None:
+        received = signal.sigtimedwait(watched, wait_s)
+        if received is None:
             return None
-        number, is_typed = signal.Signals(found.si_signo), found.si_code == _SI_KERNEL
+        number, is_typed = signal.Signals(received.si_signo), received.si_code == _SI_KERNEL
     else:
         number = signal.Signals(signal.sigwait(watched))
         is_typed = number in (signal.SIGINT, signal.SIGQUIT)

@@ -28,8 +28,12 @@ def unknown_command(ctx: click.Context, name: str, table: Group) -> click.UsageE
 def _in_groups(ctx: click.Context, name: str, table: Group) -> str:
     """`txnctl store verify`, or `a command of topics, tables or audit`; empty if no group has it."""
     full_name = ALIASES.get(name, name)
-    found = [(each, table.find(each)) for each in table.names()]
-    groups = [each for each, group in found if isinstance(group, Group) and full_name in group.names()]
+    members = [(member_name, table.find(member_name)) for member_name in table.names()]
+    groups = [
+        member_name
+        for member_name, group in members
+        if isinstance(group, Group) and full_name in group.names()
+    ]
     if len(groups) > _SPELLED:
         return f"a command of {', '.join(groups[:-1])} or {groups[-1]}"
     return " or ".join([f"{ctx.command_path} {group} {name}" for group in groups])

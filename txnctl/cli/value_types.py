@@ -52,17 +52,17 @@ class Grammar(click.ParamType, ABC):  # type: ignore[type-arg]
             return value
         place = "" if param is None else param.get_error_hint(ctx).replace("'", "") + ": "
         try:
-            found = self.read(value)
+            parsed = self.read(value)
         except BadInput as error:
             error.message = f"{place}{error.message}"
             error.args = (error.message,)
             error.hint = error.hint or self.hint()
             raise
-        if found is None:
+        if parsed is None:
             raise InvalidValue(
                 f"{place}{value[:80]!r} is not {_with_article(self.name)}", hint=self.hint(), value=value[:80]
             )
-        return found
+        return parsed
 
     def hint(self) -> str:
         """The expected form, as a sentence."""
@@ -214,9 +214,9 @@ class NamedConstant(Grammar):
 
     def read(self, text: str) -> Any:
         """The constant, or None."""
-        wanted = _plain(text)
+        typed = _plain(text)
         for name in self.names:
-            if _plain(name) == wanted:
+            if _plain(name) == typed:
                 return name if self._place is None else _member(self._place, name)
         return None
 
@@ -385,8 +385,8 @@ def _plain(name: str) -> str:
 def _member(place: str, name: str) -> Any:
     module, _, attribute = place.partition(":")
     enumeration = getattr(__import__(module, fromlist=[attribute]), attribute)
-    (found,) = [each for each in enumeration if _plain(each.name) == _plain(name)]
-    return found
+    (constant,) = [member for member in enumeration if _plain(member.name) == _plain(name)]
+    return constant
 
 
 def _words(words: Sequence[str], incomplete: str) -> list[CompletionItem]:

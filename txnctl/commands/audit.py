@@ -72,18 +72,18 @@ def _lines(row: Row) -> Iterator[str]:
     yield from _effects(row["effects"], 2)
 
 
-def _effects(found: Row, indent: int) -> Iterator[str]:
+def _effects(effect: Row, indent: int) -> Iterator[str]:
     """One line a fact; nested values below the name, indented."""
-    for name, value in found.items():
-        if name.endswith("Ms") and f"{name[:-2]}At" in found:
+    for name, value in effect.items():
+        if name.endswith("Ms") and f"{name[:-2]}At" in effect:
             continue
         parts = [value] if isinstance(value, dict) and value else value if isinstance(value, list) else []
-        if not any(isinstance(each, dict) for each in parts):
+        if not any(isinstance(part, dict) for part in parts):
             yield f"{' ' * indent}{name:{max(1, 30 - indent)}}{_fact(name, value)}"
             continue
-        for each in parts:
+        for part in parts:
             yield f"{' ' * indent}{name}"
-            yield from _effects(each, indent + 2)
+            yield from _effects(part, indent + 2)
 
 
 def _fact(name: str, value: Any) -> str:

@@ -32,7 +32,12 @@ def show(context: Context) -> None:
     """
     context.show_list(
         [
-            {"name": each.name, "value": each.value, "source": each.source, "variable": each.variable}
-            for each in context.settings()
+            {
+                "name": setting.name,
+                "value": setting.value,
+                "source": setting.source,
+                "variable": setting.variable,
+            }
+            for setting in context.settings()
         ]
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from txnctl.output import human
 from txnctl.output.escape import printable
-from txnctl.output.progress import Progress
+from txnctl.output.progress import ProgressLine
 from txnctl.output.table import aligned
 
 _WIDTH = 96
@@ -36,8 +36,8 @@ def _plain(text: str, style: str) -> str:  # noqa: ARG001 - the signature of a r
     return text
 
 
-def _unwatched(total: int) -> Progress:
-    return Progress("", total, "", watched=False)
+def _unwatched(total: int) -> ProgressLine:
+    return ProgressLine("", total, "", watched=False)
 
 
 class Narrator:
@@ -48,7 +48,7 @@ class Narrator:
         write: Callable[[str], None] | None = None,
         *,
         style: Callable[[str, str], str] = _plain,
-        progress: Callable[[int], Progress] = _unwatched,
+        progress: Callable[[int], ProgressLine] = _unwatched,
         wait: Callable[[], None] | None = None,
     ) -> None:
         self._write = write
@@ -108,7 +108,7 @@ class Narrator:
             )
         return check_equal.ok
 
-    def progress(self, total: int) -> Progress:
+    def progress(self, total: int) -> ProgressLine:
         """Begin a progress line up to `total`."""
         return self._progress(total)
 

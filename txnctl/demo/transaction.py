@@ -1,4 +1,4 @@
-"""One bank transaction: a line in the history of an account.
+"""A bank transaction: a line in the history of an account.
 
 Column names and values are those of the Czech bank data (PKDD'99 Discovery Challenge), so that a file of that data and
 generated lines can be used alike.

@@ -95,18 +95,18 @@ def held_up(row: Row) -> str:
     return text
 
 
-def then(each: Row) -> str:
+def then(link: Row) -> str:
     """The transaction before this one, or the transaction that blocks next."""
-    if each["place"] > 1:
+    if link["place"] > 1:
         yet = (
-            f"only {each['freesWhereSkipped']:,} where it is skipped"
-            if each["freesWhereSkipped"]
+            f"only {link['freesWhereSkipped']:,} where it is skipped"
+            if link["freesWhereSkipped"]
             else "nothing yet"
         )
-        return f"{each['first']} comes first: ending this one frees {yet}"
-    if each["blockedNext"] is None:
+        return f"{link['first']} comes first: ending this one frees {yet}"
+    if link["blockedNext"] is None:
         return "nothing stays blocked"
-    stays = each["ifEnded"]["staysBlocked"]
+    stays = link["ifEnded"]["staysBlocked"]
     return (
-        f"{stays:,} stay blocked behind {each['blockedNext']}" if stays else f"{each['blockedNext']} follows"
+        f"{stays:,} stay blocked behind {link['blockedNext']}" if stays else f"{link['blockedNext']} follows"
     )

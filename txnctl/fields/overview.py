@@ -39,7 +39,7 @@ OVERVIEW = (
 
 def verdict_text(row: Row) -> str:
     """`WARNING: 3 findings, 1 note`: a finding that only informs is a note, not a problem."""
-    notes = sum(each["severity"] == "info" for each in row["findings"])
+    notes = sum(finding["severity"] == "info" for finding in row["findings"])
     count = len(row["findings"]) - notes
     text = f"{row['verdict'].upper()}: {plural(count, 'finding')}" if count else "ok"
     return f"{text}, {plural(notes, 'note')}" if notes else text

@@ -109,7 +109,7 @@ def short_topic(row: Row) -> str:
 
 def living(row: Row) -> int:
     """How many consumers are attached and alive; a stopped one counts."""
-    return sum(each["state"] in ("alive", "stopped") for each in row["consumers"])
+    return sum(consumer["state"] in ("alive", "stopped") for consumer in row["consumers"])
 
 
 def name_of(row: Row) -> str:

@@ -80,15 +80,15 @@ ROW = (*KEY, *VALUE, *VERSION)
 _NS_PER_MS = 1_000_000
 
 
-def row_of(found: TableRow) -> Row:
+def row_of(row: TableRow) -> Row:
     """A row that was read, with the fields of `ROW`."""
     from storage.values.txn_id import TxnID
 
     return {
-        **bytes_field("key", found.key),
-        **bytes_field("value", found.value),
-        **version_of(found.version),
-        "txnId": str(TxnID(found.txn)) if found.txn else None,
+        **bytes_field("key", row.key),
+        **bytes_field("value", row.value),
+        **version_of(row.version),
+        "txnId": str(TxnID(row.txn)) if row.txn else None,
     }
 
 
@@ -106,10 +106,10 @@ def version_of(version: int) -> Row:
 
 def with_bytes(row: Mapping[str, Any], *names: str) -> Row:
     """A row of the engine with these bytes as text or Base64, in the same order."""
-    found: Row = {}
+    shown: Row = {}
     for name, value in row.items():
         if name in names:
-            found |= bytes_field(name, value)
+            shown |= bytes_field(name, value)
         else:
-            found[name] = value
-    return found
+            shown[name] = value
+    return shown

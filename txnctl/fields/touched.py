@@ -17,7 +17,7 @@ def short_names(row: Row) -> list[str]:
     """The topics under short names."""
     from storage.values.names import short_topic_name
 
-    return [short_topic_name(str(each)) for each in row["topics"]]
+    return [short_topic_name(str(topic)) for topic in row["topics"]]
 
 
 def touched_parts(row: Row, is_open: bool) -> Iterator[Row]:
@@ -26,7 +26,7 @@ def touched_parts(row: Row, is_open: bool) -> Iterator[Row]:
         if part["kind"] == "table":
             yield _table_part(part, str(row["state"]))
             continue
-        runs = [str(each) for each in part["positions"]]
+        runs = [str(landmark) for landmark in part["positions"]]
         where = ", ".join(runs[:_RUNS_SHOWN]) + (", ..." if len(runs) > _RUNS_SHOWN else "")
         count = plural(part["messages"], "message")
         if part["kind"] == "topic":
@@ -46,7 +46,7 @@ def _table_part(part: Row, state: str) -> Row:
     """The keys written in a table, the first by name."""
     from txnctl.output.bytes_field import bytes_cell
 
-    keys = [bytes_cell(each, "key") for each in part["keyList"][:_KEYS_SHOWN]]
+    keys = [bytes_cell(key, "key") for key in part["keyList"][:_KEYS_SHOWN]]
     where = ", ".join(keys) + (", ..." if keys and part["keys"] > len(keys) else "")
     doing = {"OPEN": "holds keys of", "COMMITTED": "wrote", "ABORTED": "held keys of"}[state]
     return {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Page:
-    """One command or group of the tree.
+    """A command or group of the tree.
 
     Attributes:
         path: its words, `("txnctl", "topics", "stats")`.

@@ -37,9 +37,9 @@ class Axis:
         focus: the position from which on to draw large.
         """
         self._ledgers = ledgers
-        self._ids = [each["ledgerId"] for each in ledgers]
+        self._ids = [ledger["ledgerId"] for ledger in ledgers]
         self.columns = columns
-        self.total = sum(each["entries"] for each in ledgers)
+        self.total = sum(ledger["entries"] for ledger in ledgers)
         self._focus = self.join = 0
         entries = self.through(focus) if focus is not None else 0
         if self.total > columns and entries * _BEFORE > self.total:

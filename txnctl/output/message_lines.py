@@ -52,14 +52,14 @@ def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = Fal
     event_times: list[int | None] = []
     for number, line in enumerate(lines, first_number):
         try:
-            found = read_object(line)
-            if found is None:
+            fields = read_object(line)
+            if fields is None:
                 continue
             message = (
-                read_bytes(found, "value", needed=True),
-                read_bytes(found, "key"),
-                _named(found),
-                _event_time(found),
+                read_bytes(fields, "value", needed=True),
+                read_bytes(fields, "key"),
+                _named(fields),
+                _event_time(fields),
             )
         except Unreadable as error:
             parsed.errors.append(BadLine(f"line {number}: {error}", hint=_HINT, lineNumber=number))
@@ -80,8 +80,8 @@ def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = Fal
 _HINT = 'A line is an object such as {"value":"text","key":"k","properties":{"p":"v"},"eventTimeMs":1700000000000}.'
 
 
-def _named(found: Row) -> dict[str, str] | None:
-    properties = found.get("properties")
+def _named(fields: Row) -> dict[str, str] | None:
+    properties = fields.get("properties")
     if not properties and properties in (None, {}):
         return None
     if type(properties) is not dict or set(map(type, properties.values())) != {str}:
@@ -93,8 +93,8 @@ def _named(found: Row) -> dict[str, str] | None:
     return properties
 
 
-def _event_time(found: Row) -> int | None:
-    time = found.get("eventTimeMs")
+def _event_time(fields: Row) -> int | None:
+    time = fields.get("eventTimeMs")
     if time is not None and type(time) is not int:
         raise Unreadable('"eventTimeMs" is not an integer')
     return time

@@ -86,8 +86,12 @@ def entry_lines(entry: Entry, *, start: int = 0, terminal: bool = False) -> byte
                 ids,
                 _quoted("value", values, quote),
                 repeat('"key":null') if keys is None else _quoted("key", keys, quote),
-                repeat("{}") if properties is None else [_properties(each, quote) for each in properties],
-                repeat("null") if event_times is None else [_integer(each) for each in event_times],
+                repeat("{}")
+                if properties is None
+                else [_properties(message_properties, quote) for message_properties in properties],
+                repeat("null")
+                if event_times is None
+                else [_integer(event_time) for event_time in event_times],
                 sequence_ids,
                 strict=False,
             )

@@ -16,7 +16,7 @@ _SILENT_S = 1.0
 _REDRAW_S = 0.1
 
 
-class Progress:
+class ProgressLine:
     """Count finished units, as a context manager; silent without a terminal. The line is wiped at the end."""
 
     __slots__ = ("_done", "_drawn", "_label", "_next_draw", "_started", "_total", "_unit", "_watched")

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from txnctl.pipelines import files
-from txnctl.pipelines.money import AMOUNT_DEFAULT, REQUEST, decimal_text, hellers, is_customer, requests
+from txnctl.pipelines.request_columns import (
+    AMOUNT_DEFAULT,
+    REQUEST,
+    decimal_text,
+    hellers,
+    is_customer,
+    requests,
+)
 from txnctl.spark import schemas
 from txnctl.spark.runtime.job_errors import as_txnctl_errors
 

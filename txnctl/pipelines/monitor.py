@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from txnctl.pipelines import files
-from txnctl.pipelines.money import AMOUNT_DEFAULT, REQUEST, is_customer, requests
+from txnctl.pipelines.request_columns import AMOUNT_DEFAULT, REQUEST, is_customer, requests
 from txnctl.pipelines.streaming import Stream
 from txnctl.spark import schemas
 

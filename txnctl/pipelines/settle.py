@@ -18,7 +18,7 @@ from storage import MessageId, Store
 from storage.errors import BadInput, Conflict, LostConflict, TableNotFound
 from storage.values.names import short_topic_name
 from txnctl.pipelines.hellers import format_hellers, parse_hellers
-from txnctl.pipelines.money import AMOUNT_DEFAULT, REQUEST, requests
+from txnctl.pipelines.request_columns import AMOUNT_DEFAULT, REQUEST, requests
 from txnctl.pipelines.streaming import Stream
 from txnctl.spark import schemas
 from txnctl.spark.sink import progress

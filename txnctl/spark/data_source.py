@@ -13,7 +13,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
-from txnctl.spark.runtime.explained import hints_as_notes
+from txnctl.spark.runtime.hints import hints_as_notes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

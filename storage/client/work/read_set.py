@@ -164,9 +164,9 @@ class ReadSet:
                 handle.uses_tables = True
                 return result
             except NeedsWrite:
-                handle.run(self.make_ready)
+                handle.run_batch(self.make_ready)
             except MustPush as met:
-                handle.run(partial(self._push, met=met, table=table))
+                handle.run_batch(partial(self._push, met=met, table=table))
 
     def _admit(self, view: ReadView, table: TableEntry, note: Note) -> None:
         """Inside the gate: see that the transaction may read, and record the read.

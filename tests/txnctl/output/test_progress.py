@@ -1,10 +1,10 @@
-"""Progress: `txnctl/output/progress.py`."""
+"""ProgressLine: `txnctl/output/progress.py`."""
 
 from __future__ import annotations
 
 import pytest
 
-from txnctl.output.progress import Progress
+from txnctl.output.progress import ProgressLine
 
 
 class TestProgress:
@@ -12,14 +12,14 @@ class TestProgress:
 
     def test_silent_where_nobody_watches(self, capsys: pytest.CaptureFixture[str]) -> None:
         """No bar when redirected."""
-        with Progress("Verify", 10, "pages", watched=False) as bar:
+        with ProgressLine("Verify", 10, "pages", watched=False) as bar:
             for _ in range(10):
                 bar.advance()
         assert capsys.readouterr() == ("", "")
 
     def test_silent_in_the_first_second(self, capsys: pytest.CaptureFixture[str]) -> None:
         """What is done at once needs no bar."""
-        with Progress("Verify", 10, "pages", watched=True) as bar:
+        with ProgressLine("Verify", 10, "pages", watched=True) as bar:
             bar.advance(10)
         assert capsys.readouterr() == ("", "")
 
@@ -29,7 +29,7 @@ class TestProgress:
         """On standard error alone."""
         now = [0.0]
         monkeypatch.setattr("txnctl.output.progress.monotonic", lambda: now[0])
-        with Progress("Verify", 2_900, "pages", watched=True) as bar:
+        with ProgressLine("Verify", 2_900, "pages", watched=True) as bar:
             now[0] = 10.0
             bar.advance(1_200)
         out, err = capsys.readouterr()
@@ -39,6 +39,6 @@ class TestProgress:
     def test_without_a_total(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It says what is done and how fast."""
         monkeypatch.setattr("txnctl.output.progress.monotonic", lambda: 0.0)
-        bar = Progress("Produce", None, "messages", watched=False)
+        bar = ProgressLine("Produce", None, "messages", watched=False)
         bar.advance(500)
         assert bar.line(2.0) == "Produce  500 messages  250/s"

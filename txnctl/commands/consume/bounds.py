@@ -17,16 +17,16 @@ class End:
 
     __slots__ = ("_last", "_until_ms")
 
-    def __init__(self, wanted: Place | AtTime | None) -> None:
+    def __init__(self, end: Place | AtTime | None) -> None:
         self._until_ms: int | None = None
         self._last: tuple[int, int, int] | None = None
-        if isinstance(wanted, AtTime):
-            self._until_ms = wanted.time_ms
-        elif isinstance(wanted, MessageId):
-            self._last = (wanted.ledger_id, wanted.entry_id, wanted.batch_index)
-        elif isinstance(wanted, Position):
-            self._last = (wanted.ledger_id, wanted.entry_id, -1)
-        elif wanted is EARLIEST:
+        if isinstance(end, AtTime):
+            self._until_ms = end.time_ms
+        elif isinstance(end, MessageId):
+            self._last = (end.ledger_id, end.entry_id, end.batch_index)
+        elif isinstance(end, Position):
+            self._last = (end.ledger_id, end.entry_id, -1)
+        elif end is EARLIEST:
             self._last = (0, -1, -1)
 
     def stop_in(self, entry: Entry) -> int:

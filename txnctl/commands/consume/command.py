@@ -6,7 +6,7 @@ import click
 
 from storage.errors import InvalidValue
 from txnctl.cli.declaration import command
-from txnctl.cli.decorators import argument, example, names_store, option, output
+from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
 from txnctl.cli.value_types import (
     DURATION,
     ISOLATION_LEVEL,
@@ -17,13 +17,13 @@ from txnctl.cli.value_types import (
     TOPIC,
     TXN_ID,
 )
+from txnctl.commands.consume.options import ConsumeOptions
 from txnctl.output.messages import DELIVERED_FIELDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
+    from txnctl.commands.consume.patience import Patience
 
 FORMATS = ("table", "json", "ndjson", "name", "value")
 RETRY_DELAY_S = 60.0
@@ -46,6 +46,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
 
 
 @command
+@option_values("options", ConsumeOptions)
 @argument("topic", type=TOPIC, help="The topic.")
 @option(
     "-s", "--subscription", type=SUBSCRIPTION, metavar="NAME", help="Take messages from this subscription."
@@ -115,15 +116,7 @@ _SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m agai
     "txnctl consume orders -s mailer --from earliest --exec 'cat >> sent.txt' --on-error retry", setup=_SETUP
 )
 @example("txnctl consume orders -o ndjson | txnctl produce copy --create --input ndjson", setup=_SETUP)
-def consume(
-    context: Context,
-    topic: str,
-    subscription: str | None,
-    limit: int | None,
-    follow: bool,
-    timeout: float | None,
-    **how: Any,
-) -> None:
+def consume(context: Context, topic: str, options: ConsumeOptions) -> None:
     """Read a topic, or receive messages of a subscription.
 
     Without -s the command only reads, and changes nothing. A value is printed as text, or as Base64 where not UTF-8;
@@ -152,20 +145,20 @@ def consume(
     from txnctl.commands.consume.output import Lines
     from txnctl.commands.consume.patience import Patience
 
-    patience = Patience(topic, limit, follow, timeout)
-    _check(context, subscription, patience, how)
-    lines = Lines(context, delivered=subscription is not None)
-    if subscription is None:
+    patience = Patience(topic, options.limit, options.follow, options.timeout)
+    _check(context, options, patience)
+    lines = Lines(context, delivered=options.subscription is not None)
+    if options.subscription is None:
         from txnctl.commands.consume.reader import read
 
-        read(context, topic, lines, patience, how["start"], how["end"], how["isolation_level"])
+        read(context, topic, lines, patience, options)
     else:
         from txnctl.commands.consume.subscription import take
 
-        take(context, topic, subscription, lines, patience, how)
+        take(context, topic, options.subscription, lines, patience, options)
 
 
-def _check(context: Context, subscription: str | None, patience: Any, how: dict[str, Any]) -> None:
+def _check(context: Context, options: ConsumeOptions, patience: Patience) -> None:
     """Refuse options that contradict.
 
     Raises:
@@ -175,16 +168,16 @@ def _check(context: Context, subscription: str | None, patience: Any, how: dict[
         raise InvalidValue(
             "-o json is one document, and --follow has no end", hint="Use -o ndjson, or give -n."
         )
-    if subscription is None:
+    if options.subscription is None:
         for parameter, name in _OF_SUBSCRIPTIONS.items():
-            if how[parameter] is not None:
+            if getattr(options, parameter) is not None:
                 raise InvalidValue(f"{name} is for subscriptions", hint="Name one with -s.")
         return
-    if how["end"] is not None:
+    if options.end is not None:
         raise InvalidValue("--to is for reading without -s", hint="-n ends after so many messages.")
-    if how["run"] is None:
+    if options.run is None:
         for parameter in ("on_error", "retry_delay"):
-            if how[parameter] is not None:
+            if getattr(options, parameter) is not None:
                 raise InvalidValue(f"{_OF_SUBSCRIPTIONS[parameter]} is for --exec")
-    elif how["ack"] is not None:
+    elif options.ack is not None:
         raise InvalidValue("--ack and --exec exclude each other: CMD's exit code decides")

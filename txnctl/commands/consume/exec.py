@@ -139,14 +139,16 @@ class Commands:
             "NULL": "1" if message.value is None else None,
         }
         # Variables of an outer --exec belong to a different message.
-        found = {name: value for name, value in os.environ.items() if not name.startswith("TXNCTL_MESSAGE_")}
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("TXNCTL_MESSAGE_")
+        }
         for name, text in facts.items():
             if text is not None and len(os.fsencode(text)) <= _VARIABLE_BYTES_MAX:
-                found[f"TXNCTL_MESSAGE_{name}"] = text
-        found["TXNCTL_STORE"] = self._store_path
+                environment[f"TXNCTL_MESSAGE_{name}"] = text
+        environment["TXNCTL_STORE"] = self._store_path
         if self._txn is not None:
-            found["TXNCTL_TXN"] = str(self._txn)
-        return found
+            environment["TXNCTL_TXN"] = str(self._txn)
+        return environment
 
 
 def _key(key: bytes | None) -> dict[str, str | None]:

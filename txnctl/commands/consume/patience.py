@@ -61,9 +61,9 @@ class Patience:
             return False
         if self._came and self._limit is None:
             return True
-        wanted = "no message" if not self._came else f"only {self._came:,} of {self._limit:,} messages"
+        received = "no message" if not self._came else f"only {self._came:,} of {self._limit:,} messages"
         raise WaitTimeout(
-            f"{wanted} came on {self._topic}: nothing more within {self._timeout:g} s",
+            f"{received} came on {self._topic}: nothing more within {self._timeout:g} s",
             topic=full_topic_name(self._topic),
             messages=self._came,
         )

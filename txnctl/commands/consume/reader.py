@@ -11,11 +11,11 @@ from txnctl.commands.consume.bounds import End
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from storage import IsolationLevel, Reader
+    from storage import Reader
     from storage.values.position import MessageId
-    from txnctl.cli.at_time import AtTime
     from txnctl.cli.context import Context
     from txnctl.commands.consume.bounds import Place
+    from txnctl.commands.consume.options import ConsumeOptions
     from txnctl.commands.consume.output import Lines
     from txnctl.commands.consume.patience import Patience
 
@@ -24,24 +24,17 @@ _LOOK_MAX_S = 0.01
 """How often a follower looks for a commit: the more often, the shorter ago the last message came."""
 
 
-def read(
-    context: Context,
-    topic: str,
-    lines: Lines,
-    patience: Patience,
-    start: Place | AtTime | None,
-    end: Place | AtTime | None,
-    level: IsolationLevel | None,
-) -> None:
-    """Print the visible messages from `start` to `end`, then wait for more where asked."""
+def read(context: Context, topic: str, lines: Lines, patience: Patience, options: ConsumeOptions) -> None:
+    """Print the visible messages from --from to --to, then wait for more where asked."""
     from storage import EARLIEST, IsolationLevel
 
     with context.open_store(context.store_path, read_only=True) as store:
-        begin = EARLIEST if start is None else position_of(store, topic, start)
-        reader = store.reader(topic, start=begin, isolation_level=level or IsolationLevel.READ_COMMITTED)
+        begin = position_of(store, topic, options.start or EARLIEST)
+        level = options.isolation_level or IsolationLevel.READ_COMMITTED
+        reader = store.reader(topic, start=begin, isolation_level=level)
         hidden = Hidden(context, topic, reader.blocked_by)
         try:
-            is_all = _print(reader, lines, patience, begin, End(end), hidden)
+            is_all = _print(reader, lines, patience, begin, End(options.end), hidden)
         except WaitTimeout:
             hidden.at_end()
             raise

@@ -14,10 +14,10 @@ from txnctl.commands.subscriptions.start import note_if_beyond
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
     from storage import Consumer, Message, Store, TxnID
     from txnctl.cli.context import Context
+    from txnctl.commands.consume.options import ConsumeOptions
     from txnctl.commands.consume.output import Lines
     from txnctl.commands.consume.patience import Patience
 
@@ -28,23 +28,23 @@ WINDOW = 1000
 
 
 def take(
-    context: Context, topic: str, name: str, lines: Lines, patience: Patience, how: dict[str, Any]
+    context: Context, topic: str, name: str, lines: Lines, patience: Patience, options: ConsumeOptions
 ) -> None:
     """Attach to the subscription, print or run a command for each message, close the consumer."""
-    txn = how["txn"] or _txn_of_environment()
+    txn = options.txn or _txn_of_environment()
     with context.open_store(context.store_path, read_only=False) as store:
         if txn is not None:
             store.use_transaction(txn)  # before anything is handed out
-        consumer = _subscribe(context, store, topic, name, patience, how)
+        consumer = _subscribe(context, store, topic, name, patience, options)
         hidden = Hidden(context, topic, consumer.blocked_by)
         taking = _Taking(consumer, lines, patience, hidden, _newer(context, consumer, txn), txn)
         try:
-            if how["run"] is None:
-                writer = _Writer(consumer, lines, acknowledges=how["ack"] != "none", txn=txn)
+            if options.run is None:
+                writer = _Writer(consumer, lines, acknowledges=options.ack != "none", txn=txn)
                 taking.run(WINDOW, writer.handle)
                 writer.finish()
             else:
-                _run(context, store, taking, txn, how)
+                _run(context, store, taking, txn, options)
         except BaseException:
             _leave(store, consumer)
             raise
@@ -62,33 +62,33 @@ def _txn_of_environment() -> TxnID | None:
 
 
 def _subscribe(
-    context: Context, store: Store, topic: str, name: str, patience: Patience, how: dict[str, Any]
+    context: Context, store: Store, topic: str, name: str, patience: Patience, options: ConsumeOptions
 ) -> Consumer:
     """A consumer; a note on stderr names a new subscription, a changed mode, or an unused --from."""
     from storage import LATEST
 
     before = _mode_before(store, topic, name)
     is_new = before is None
-    start = LATEST if how["start"] is None or not is_new else position_of(store, topic, how["start"])
+    start = LATEST if options.start is None or not is_new else position_of(store, topic, options.start)
     consumer = store.subscribe(
         topic,
         name,
-        subscription_type=how["subscription_type"],
-        subscription_isolation_level=how["isolation_level"],
-        on_open=how["on_open"],
+        subscription_type=options.subscription_type,
+        subscription_isolation_level=options.isolation_level,
+        on_open=options.on_open,
         initial_position=start,
-        consumer_name=how["consumer_name"],
+        consumer_name=options.consumer_name,
         # A command may take long over a message: the queue of one message leaves the rest to further consumers.
-        receiver_queue_size=1 if how["run"] is not None else min(WINDOW, patience.left),
-        dead_letter_topic=how["dead_letter_topic"],
-        max_redeliver_count=how["max_redeliver_count"],
+        receiver_queue_size=1 if options.run is not None else min(WINDOW, patience.left),
+        dead_letter_topic=options.dead_letter_topic,
+        max_redeliver_count=options.max_redeliver_count,
     )
     now = _mode(
         consumer.subscription_type.value, consumer.subscription_isolation_level.value, consumer.on_open.value
     )
     if is_new:
         context.note(f"created subscription {name} of {topic} at {start} ({now})")
-        if how["start"] is not None:
+        if options.start is not None:
             note_if_beyond(
                 context, topic, start, store.reports.subscription_stats(topic, name)["markDeletePosition"]
             )
@@ -97,7 +97,7 @@ def _subscribe(
             f"subscription {name} of {topic} was {before} and now is {now}; what was "
             f"acknowledged or skipped stays so: `txnctl subscriptions seek {topic} {name} POSITION` shows it again"
         )
-    elif how["start"] is not None:
+    elif options.start is not None:
         context.note(
             f"subscription {name} of {topic} was there already: --from is for a new one, "
             f"`txnctl subscriptions seek {topic} {name} POSITION` moves it"
@@ -122,14 +122,14 @@ def _mode_before(store: Store, topic: str, name: str) -> str | None:
 
 def _newer(context: Context, consumer: Consumer, txn: TxnID | None) -> Callable[[], bool]:
     """Tells whether the next message is too new for the transaction; the first time, with a note on stderr."""
-    told = False
+    is_noted = False
 
     def is_newer() -> bool:
-        nonlocal told
+        nonlocal is_noted
         if txn is None or not consumer.next_is_newer_than(txn):
             return False
-        if not told:
-            told = True
+        if not is_noted:
+            is_noted = True
             context.note(
                 f"the next message of {consumer.subscription} came after transaction {txn} began, which has used a "
                 "table: commit it, and begin anew for what is left"
@@ -222,15 +222,16 @@ class _Writer:
             self._consumer.acknowledge(messages, txn=self._txn)
 
 
-def _run(context: Context, store: Store, taking: _Taking, txn: TxnID | None, how: dict[str, Any]) -> None:
+def _run(context: Context, store: Store, taking: _Taking, txn: TxnID | None, options: ConsumeOptions) -> None:
     """Run a command for each message; note the counts at the end."""
     from txnctl.commands.consume.command import RETRY_DELAY_S
     from txnctl.commands.consume.exec import Commands
 
     delay = None
-    if how["on_error"] == "retry":
-        delay = RETRY_DELAY_S if how["retry_delay"] is None else how["retry_delay"]
-    commands = Commands(context, store.path, taking.consumer, how["run"], txn=txn, retry_delay=delay)
+    if options.on_error == "retry":
+        delay = RETRY_DELAY_S if options.retry_delay is None else options.retry_delay
+    assert options.run is not None, "--exec was given"
+    commands = Commands(context, store.path, taking.consumer, options.run, txn=txn, retry_delay=delay)
     try:
         taking.run(1, commands.handle)
     finally:

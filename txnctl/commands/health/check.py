@@ -65,9 +65,9 @@ def check(
     limits = _limits(context, format, warn, critical)
     try:
         with context.open_store(context.store_path, read_only=True) as store:
-            found = store.reports.store_overview()
-        measures = judge(found, *limits)
-        state, lines = worst(measures), _with_store(format, found, measures)
+            overview = store.reports.store_overview()
+        measures = judge(overview, *limits)
+        state, lines = worst(measures), _with_store(format, overview, measures)
     except TxnctlError as error:
         state, lines = state_without_store(error), _without_store(format, error)
     except Exception as error:
@@ -96,15 +96,15 @@ def _limits(
         _end(context, format, "UNKNOWN", False)
 
 
-def _with_store(format: str, found: Row, measures: list[Row]) -> Iterable[str]:
+def _with_store(format: str, overview: Row, measures: list[Row]) -> Iterable[str]:
     from txnctl.commands.health import check_formats as formats
     from txnctl.commands.health.check_measures import worst
 
     if format == "nagios":
         return formats.nagios(measures)
     if format == "prometheus":
-        return formats.prometheus(found, measures)
-    return _json(worst(measures), found, measures, None)
+        return formats.prometheus(overview, measures)
+    return _json(worst(measures), overview, measures, None)
 
 
 def _without_store(format: str, error: TxnctlError) -> Iterable[str]:
@@ -121,10 +121,10 @@ def _without_store(format: str, error: TxnctlError) -> Iterable[str]:
     return _json(state, both("asOf", SYSTEM_CLOCK.wall_ms()), [], error)
 
 
-def _json(state: str, found: Row, measures: list[Row], error: TxnctlError | None) -> Iterable[str]:
-    told = None if error is None else {"code": error.code, "message": error.message, "hint": error.hint}
-    row = {"state": state, "asOfAt": found["asOfAt"], "asOfMs": found["asOfMs"], "measures": measures}
-    return [indented({**row, "findings": found.get("findings", []), "error": told})]
+def _json(state: str, overview: Row, measures: list[Row], error: TxnctlError | None) -> Iterable[str]:
+    failure = None if error is None else {"code": error.code, "message": error.message, "hint": error.hint}
+    row = {"state": state, "asOfAt": overview["asOfAt"], "asOfMs": overview["asOfMs"], "measures": measures}
+    return [indented({**row, "findings": overview.get("findings", []), "error": failure})]
 
 
 def _end_unknown(context: Context, error: Exception) -> NoReturn:

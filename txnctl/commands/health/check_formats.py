@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from txnctl.cli.failure import Failure
     from txnctl.output.row import Row
 
-_BY_NAME = {each.name: each for each in MEASURES}
-_LESS_IS_WORSE = {each.name for each in MEASURES if each.less_is_worse}
+_BY_NAME = {measure.name: measure for measure in MEASURES}
+_LESS_IS_WORSE = {measure.name for measure in MEASURES if measure.less_is_worse}
 
 
 def state_without_store(error: TxnctlError) -> str:
@@ -31,9 +31,9 @@ def nagios(measures: Sequence[Row]) -> Iterator[str]:
     bad = sorted(
         (row for row in measures if row["state"] != "OK"), key=lambda row: -STATES.index(row["state"])
     )
-    told = [f"{row['name']} {_value(row)}" for row in bad] or ["all measures are within their thresholds"]
+    facts = [f"{row['name']} {_value(row)}" for row in bad] or ["all measures are within their thresholds"]
     performance = " ".join([_performance(row) for row in measures])
-    yield f"TXNCTL {worst(measures)} - {_plain(', '.join(told))} | {performance}"
+    yield f"TXNCTL {worst(measures)} - {_plain(', '.join(facts))} | {performance}"
     for row in bad:
         limit = row["critical" if row["state"] == "CRITICAL" else "warn"]
         where = f" ({row['where']})" if row["where"] else ""
@@ -64,7 +64,9 @@ def _performance(row: Row) -> str:
     """`late=2;0;;0`: value with unit, the two thresholds as ranges, the least there can be."""
     name = row["name"].replace("-", "_")
     sign = ":" if row["name"] in _LESS_IS_WORSE else ""
-    limits = [_base(row, row[each]) + sign if row[each] is not None else "" for each in ("warn", "critical")]
+    limits = [
+        _base(row, row[level]) + sign if row[level] is not None else "" for level in ("warn", "critical")
+    ]
     unit = {"ms": "s", "bytes": "B"}.get(row["unit"], "")
     return f"{name}={_base(row, row['value'])}{unit};{limits[0]};{limits[1]};0"
 
@@ -90,13 +92,13 @@ def _up(value: int) -> Metric:
 
 
 def _of_store(row: Row, measures: Sequence[Row]) -> Iterator[Metric]:
-    store, found = row["store"], row["transactions"]
-    values = {each["name"]: each["value"] for each in measures}
-    oldest = found["oldest"]
+    store, transactions = row["store"], row["transactions"]
+    values = {measure["name"]: measure["value"] for measure in measures}
+    oldest = transactions["oldest"]
     yield _up(1)
     for name, help, value in (
-        ("open_transactions", "Open transactions.", found["open"]),
-        ("late_transactions", "Open transactions that are overdue or orphaned.", len(found["late"])),
+        ("open_transactions", "Open transactions.", transactions["open"]),
+        ("late_transactions", "Open transactions that are overdue or orphaned.", len(transactions["late"])),
         ("oldest_transaction_age_seconds", "Since the oldest began.", oldest and oldest["ageMs"] / 1000),
         (
             "blocked_age_seconds",
@@ -113,21 +115,21 @@ def _of_store(row: Row, measures: Sequence[Row]) -> Iterator[Metric]:
         ("writer_gate_stopped", "1 while a stopped process holds the writer gate.", values["gate"]),
     ):
         yield Metric(f"txnctl_{name}", help, [({}, value)])
-    states = [({"measure": each["name"]}, STATES.index(each["state"])) for each in measures]
+    states = [({"measure": measure["name"]}, STATES.index(measure["state"])) for measure in measures]
     yield Metric("txnctl_check_state", "0 OK, 1 WARNING, 2 CRITICAL, by the thresholds of the check.", states)
 
 
 def _of_topics(row: Row) -> Iterator[Metric]:
-    labels = [{"topic": each["topic"]} for each in row["topics"]]
+    labels = [{"topic": topic["topic"]} for topic in row["topics"]]
     for name, help, field in (
         ("messages", "Stored messages.", "msgCount"),
         ("blocked_messages", "Committed messages behind an open transaction.", "blockedMessages"),
         ("uncommitted_messages", "Messages of open transactions.", "uncommittedMessages"),
         ("open_transactions", "Open transactions with messages on the topic.", "ongoingTxnCount"),
     ):
-        values = [each[field] for each in row["topics"]]
+        values = [topic[field] for topic in row["topics"]]
         yield Metric(f"txnctl_topic_{name}", help, list(zip(labels, values, strict=True)))
-    waiting = [({"topic": each["topic"]}, each["waiting"]) for each in row["producers"]]
+    waiting = [({"topic": queue["topic"]}, queue["waiting"]) for queue in row["producers"]]
     yield Metric("txnctl_topic_waiting_producers", "Living producers that wait for their turn.", waiting)
 
 
@@ -135,10 +137,10 @@ def _of_subscriptions(row: Row) -> Iterator[Metric]:
     rows = row["subscriptions"]
     labels = [
         {
-            **{name: each[name] for name in ("topic", "subscription", "subscriptionIsolationLevel")},
-            "subscriptionType": each["type"],
+            **{name: subscription[name] for name in ("topic", "subscription", "subscriptionIsolationLevel")},
+            "subscriptionType": subscription["type"],
         }
-        for each in rows
+        for subscription in rows
     ]  # fmt: skip
     for name, help, field in (
         ("visible_messages", "What could be handed out now, in flight included.", "visible"),
@@ -147,9 +149,9 @@ def _of_subscriptions(row: Row) -> Iterator[Metric]:
         ("pending_messages", "Acknowledged in a transaction that is open.", "pending"),
         ("unacked_messages", "In flight.", "unackedMessages"),
     ):
-        values = [each[field] for each in rows]
+        values = [subscription[field] for subscription in rows]
         yield Metric(f"txnctl_subscription_{name}", help, list(zip(labels, values, strict=True)))
-    living = [sum(each["state"] in ("alive", "stopped") for each in row["consumers"]) for row in rows]
+    living = [sum(consumer["state"] in ("alive", "stopped") for consumer in row["consumers"]) for row in rows]
     yield Metric(
         "txnctl_subscription_consumers", "Consumers whose process lives.", list(zip(labels, living, strict=True))
     )  # fmt: skip
@@ -161,5 +163,5 @@ def _of_tables(row: Row) -> Iterator[Metric]:
         ("versions", "Superseded versions that are kept.", "versions"),
         ("intents", "Writes that are not decided, or not finalised.", "intents"),
     ):
-        samples = [({"table": each["table"]}, each[field]) for each in row["tables"]]
+        samples = [({"table": table["table"]}, table[field]) for table in row["tables"]]
         yield Metric(f"txnctl_table_{name}", help, samples)

@@ -54,17 +54,17 @@ class Measure:
         Raises:
             InvalidValue
         """
-        found: float | int | None
+        limit: float | int | None
         if not self.unit:
-            found, expected = (int(text) if text.isdecimal() and text.isascii() else None), "a whole number"
+            limit, expected = (int(text) if text.isdecimal() and text.isascii() else None), "a whole number"
         else:
             grammar = Duration(milliseconds=True) if self.unit == "ms" else Size()
-            found, expected = grammar.read(text), grammar.expected
-        if found is None:
+            limit, expected = grammar.read(text), grammar.expected
+        if limit is None:
             raise InvalidValue(
                 f"threshold {self.name}={text[:80]!r} cannot be read", hint=f"Expected: {expected}."
             )
-        return int(found)
+        return int(limit)
 
 
 def _late(row: Row) -> tuple[int, str | None]:
@@ -76,19 +76,19 @@ def _blocked_age(row: Row) -> tuple[int, str | None]:
     """Where the oldest blocked message is too far away to search, the age of the blocker, which is no less."""
     ages = [
         (
-            each["blockedByAgeMs"]
-            if each["oldestBlockedMs"] is None
-            else max(0, row["asOfMs"] - each["oldestBlockedMs"]),
-            f"{each['name']} behind {each['blockedBy']}",
+            topic["blockedByAgeMs"]
+            if topic["oldestBlockedMs"] is None
+            else max(0, row["asOfMs"] - topic["oldestBlockedMs"]),
+            f"{topic['name']} behind {topic['blockedBy']}",
         )
-        for each in row["topics"]
-        if each["blockedBy"] is not None
+        for topic in row["topics"]
+        if topic["blockedBy"] is not None
     ]
     return max(ages, default=(0, None))
 
 
 def _lag(row: Row) -> tuple[int, str | None]:
-    worst = max(row["subscriptions"], key=lambda each: int(each["visible"]), default=None)
+    worst = max(row["subscriptions"], key=lambda subscription: int(subscription["visible"]), default=None)
     if worst is None or not worst["visible"]:
         return 0, None
     return worst["visible"], f"{worst['subscription']} of {worst['name']}"
@@ -105,12 +105,12 @@ def _held(row: Row) -> tuple[int, str | None]:
 
 
 def _found(row: Row, *codes: str) -> tuple[int, str | None]:
-    found = [each for each in row["findings"] if each["code"] in codes]
-    return len(found), found[0]["what"] if found else None
+    findings = [finding for finding in row["findings"] if finding["code"] in codes]
+    return len(findings), findings[0]["what"] if findings else None
 
 
 def _waiting(row: Row) -> tuple[int, str | None]:
-    worst = max(row["producers"], key=lambda each: int(each["waiting"]), default=None)
+    worst = max(row["producers"], key=lambda queue: int(queue["waiting"]), default=None)
     return (0, None) if worst is None else (worst["waiting"], f"first {worst['name']}")
 
 
@@ -146,7 +146,7 @@ def thresholds(typed: Sequence[str], option: str) -> dict[str, int]:
     Raises:
         InvalidValue
     """
-    known, found = {each.name: each for each in MEASURES}, {}
+    known, limits = {measure.name: measure for measure in MEASURES}, {}
     for text in typed:
         name, equals, value = text.partition("=")
         if not equals or name not in known:
@@ -154,23 +154,23 @@ def thresholds(typed: Sequence[str], option: str) -> dict[str, int]:
                 f"{option} {text[:80]!r} names no measure",
                 hint=f"Expected: NAME=VALUE, of {', '.join(known)}.",
             )
-        found[name] = known[name].read(value)
-    return found
+        limits[name] = known[name].read(value)
+    return limits
 
 
 def judge(row: Row, warn: dict[str, int], critical: dict[str, int]) -> list[Row]:
     """Every measure: name, value, unit, thresholds, state and place, as rows."""
-    found = []
-    for each in MEASURES:
-        value, where = each.of(row)
-        limits = warn.get(each.name, each.warn), critical.get(each.name, each.critical)
-        beyond = [each.is_beyond(value, limit) for limit in limits]
+    rows = []
+    for measure in MEASURES:
+        value, where = measure.of(row)
+        limits = warn.get(measure.name, measure.warn), critical.get(measure.name, measure.critical)
+        beyond = [measure.is_beyond(value, limit) for limit in limits]
         state = "CRITICAL" if beyond[1] else "WARNING" if beyond[0] else "OK"
-        found.append({
-            "name": each.name, "state": state, "value": value, "unit": each.unit or None,
-            "warn": limits[0], "critical": limits[1], "where": where, "what": each.what,
+        rows.append({
+            "name": measure.name, "state": state, "value": value, "unit": measure.unit or None,
+            "warn": limits[0], "critical": limits[1], "where": where, "what": measure.what,
         })  # fmt: skip
-    return found
+    return rows
 
 
 def worst(measures: Sequence[Row]) -> str:

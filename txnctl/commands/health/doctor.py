@@ -61,31 +61,31 @@ def doctor(context: Context, exit_code: bool, programs: bool) -> None:
     Java and PySpark, which only `pipeline` needs, are no findings.
     """
     try:
-        found = _diagnosis(context)
+        diagnosis = _diagnosis(context)
     except (Busy, StoreInvalid) as error:
         _show(context, _unusable(context.store_path, error), programs)
         raise
-    _show(context, found, programs)
-    if exit_code and found["verdict"] != "ok":
+    _show(context, diagnosis, programs)
+    if exit_code and diagnosis["verdict"] != "ok":
         context.exit(exit_codes.CONDITION_FOUND)
 
 
-def _show(context: Context, found: Row, programs: bool) -> None:
+def _show(context: Context, diagnosis: Row, programs: bool) -> None:
     from dataclasses import asdict
 
     from txnctl.spark.runtime import requirements
 
-    row = {**found, "programs": [asdict(program) for program in requirements.check_all()]}
-    wanted = programs or not all(each["ok"] for each in row["programs"])
-    context.show(row, table=lambda shown: _report(context, shown, shows_programs=wanted))
+    row = {**diagnosis, "programs": [asdict(program) for program in requirements.check_all()]}
+    shows_programs = programs or not all(program["ok"] for program in row["programs"])
+    context.show(row, table=lambda shown: _report(context, shown, shows_programs=shows_programs))
 
 
 def _diagnosis(context: Context) -> Row:
     with context.open_store(context.store_path, read_only=True) as store:
         facts = store.reports.store_overview()
-    wanted = [field.name for field in (VERDICT, *AS_OF)]
+    names = [field.name for field in (VERDICT, *AS_OF)]
     path = facts["store"]["path"]
-    return {**{name: facts[name] for name in wanted}, "path": path, "findings": facts["findings"]}
+    return {**{name: facts[name] for name in names}, "path": path, "findings": facts["findings"]}
 
 
 def _unusable(path: str, error: TxnctlError) -> Row:
@@ -114,9 +114,9 @@ def _report(context: Context, row: Row, *, shows_programs: bool) -> Iterator[str
     from txnctl.commands.health.status_screen import headline
 
     yield headline(context, row["path"], row)
-    for each in row["findings"]:
+    for finding in row["findings"]:
         yield ""
-        yield from _finding(context, each)
+        yield from _finding(context, finding)
     yield ""
     if not row["findings"]:
         yield "Nothing is wrong."
@@ -124,20 +124,20 @@ def _report(context: Context, row: Row, *, shows_programs: bool) -> Iterator[str
         yield context.style(f"{program['what']}: {_presence(program)}", "dim")
 
 
-def _finding(context: Context, found: Row) -> Iterator[str]:
+def _finding(context: Context, finding: Row) -> Iterator[str]:
     """Problem, reason and command; the command stays on one line."""
     from textwrap import wrap
 
     from txnctl.commands.health.status_screen import VERDICT_STYLES
 
-    style = VERDICT_STYLES[found["severity"]]
-    first, *rest = wrap(sentence(found["what"]), WIDTH - 2, break_on_hyphens=False)
-    mark = "i" if found["severity"] == "info" else "!"
+    style = VERDICT_STYLES[finding["severity"]]
+    first, *rest = wrap(sentence(finding["what"]), WIDTH - 2, break_on_hyphens=False)
+    mark = "i" if finding["severity"] == "info" else "!"
     yield f"{context.style(mark, *style)} {context.style(first, 'bold')}"
     for line in rest:
         yield f"  {context.style(line, 'bold')}"
-    yield from [f"  {line}" for line in wrap(found["why"], WIDTH - 2, break_on_hyphens=False)]
-    yield f"  {next_command(context, found['command'])}"
+    yield from [f"  {line}" for line in wrap(finding["why"], WIDTH - 2, break_on_hyphens=False)]
+    yield f"  {next_command(context, finding['command'])}"
 
 
 def _presence(program: Row) -> str:

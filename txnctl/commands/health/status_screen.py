@@ -54,12 +54,12 @@ def lines(context: Context, row: Row) -> Iterator[str]:
     yield ""
     for name, fact in _facts(row):
         yield f"  {name:<13} {fact}"
-    waiting = {each["topic"]: each["waiting"] for each in row["producers"]}
-    topics = [{**each, "waiting": waiting.get(each["topic"], 0)} for each in row["topics"]]
+    waiting = {queue["topic"]: queue["waiting"] for queue in row["producers"]}
+    topics = [{**topic, "waiting": waiting.get(topic["topic"], 0)} for topic in row["topics"]]
     topics.sort(key=_interest, reverse=True)
     yield from _section(context, topics, _TOPICS, TOPICS_SHOWN, "txnctl topics list")
-    tables = [{**each, "holders": [held["txnId"] for held in each["heldBy"]]} for each in row["tables"]]
-    tables.sort(key=lambda each: int(each["intents"]), reverse=True)
+    tables = [{**table, "holders": [held["txnId"] for held in table["heldBy"]]} for table in row["tables"]]
+    tables.sort(key=lambda table: int(table["intents"]), reverse=True)
     yield from _section(context, tables, _TABLES, TABLES_SHOWN, "txnctl tables list")
 
 
@@ -75,9 +75,9 @@ def _findings(context: Context, findings: Sequence[Row]) -> Iterator[str]:
     if not findings:
         return
     yield ""
-    for each in findings[:FINDINGS_SHOWN]:
-        mark = "i" if each["severity"] == "info" else "!"
-        yield f"  {context.style(mark, *VERDICT_STYLES[each['severity']])} {each['what']}"
+    for finding in findings[:FINDINGS_SHOWN]:
+        mark = "i" if finding["severity"] == "info" else "!"
+        yield f"  {context.style(mark, *VERDICT_STYLES[finding['severity']])} {finding['what']}"
     if len(findings) > FINDINGS_SHOWN:
         yield f"    and {len(findings) - FINDINGS_SHOWN} more"
     yield ""
@@ -94,22 +94,22 @@ def _facts(row: Row) -> Iterator[tuple[str, str]]:
     behind = f"; the oldest view is {plural(oldest['behind'], 'commit')} old" if oldest is not None else ""
     yield "readers", f"{readers['inUse']} of {readers['max']} places taken{behind}"
     yield "transactions", _transactions(row["transactions"])
-    verdicts = [each["verdict"] for each in row["subscriptions"]]
-    counts = [f"{verdicts.count(each)} {each}" for each in _VERDICTS if each in verdicts]
+    verdicts = [subscription["verdict"] for subscription in row["subscriptions"]]
+    counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in _VERDICTS if verdict in verdicts]
     yield "subscriptions", ", ".join(counts) or "none"
 
 
 _VERDICTS = ("blocked", "mixed", "no-consumer", "behind", "ok")
 
 
-def _transactions(found: Row) -> str:
-    oldest = found["oldest"]
+def _transactions(transactions: Row) -> str:
+    oldest = transactions["oldest"]
     if oldest is None:
         return "none open"
-    late = f"; {len(found['late'])} late" if found["late"] else ""
+    late = f"; {len(transactions['late'])} late" if transactions["late"] else ""
     owner = oldest["owner"].partition(" (")[0]
     return (
-        f"{found['open']} open{late}; the oldest {oldest['txnId']} for {duration(oldest['ageMs'])}, "
+        f"{transactions['open']} open{late}; the oldest {oldest['txnId']} for {duration(oldest['ageMs'])}, "
         f"{owner} ({oldest['ownerState']})"
     )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from storage.errors import InvalidValue
-from txnctl.cli.decorators import argument, example, names_store, option, output
+from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
 from txnctl.cli.exit_codes import CONDITION_FOUND
+from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import TABLE, TOPIC
 from txnctl.commands.pipeline.session import options_of, reaches_offloaded, session, uses_spark, watched_tasks
 from txnctl.output.field import Field
@@ -14,9 +15,8 @@ from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
+    from txnctl.commands.pipeline.session import SparkOptions
     from txnctl.output.row import Row
     from txnctl.pipelines.audit import Findings
 
@@ -52,6 +52,17 @@ _SETUP = (
 _SHOWN = 20
 
 
+class AuditArguments(OptionValues):
+    """Options of `pipeline audit`."""
+
+    data: str | None
+    amount: str
+    plot: str | None
+    exit_code: bool
+    offload_path: str | None
+
+
+@option_values("options", AuditArguments)
 @argument("topic", type=TOPIC, help="The topic of requests.")
 @option("--table", type=TABLE, required=True, help="The table of balances.")
 @option(
@@ -78,7 +89,9 @@ _SHOWN = 20
 @names_store(effect="reads")
 @output(FIELDS, name_field="topic")
 @example("txnctl pipeline audit requests --table accounts --exit-code", setup=_SETUP, exit_code=8)
-def audit(context: Context, topic: str, table: str, **how: Any) -> None:
+def audit(
+    context: Context, topic: str, table: str, options: AuditArguments, spark_options: SparkOptions
+) -> None:
     """Recompute all balances from a topic, and compare.
 
     The committed requests of the topic (see `pipeline settle`) are added up for each account and held against the
@@ -96,33 +109,33 @@ def audit(context: Context, topic: str, table: str, **how: Any) -> None:
     with context.open_store(context.store_path, read_only=True) as store:
         store.reports.topic_stats(topic)
         store.table(table)
-    of_topic = options_of(context, topic=topic, offloadPath=how["offload_path"])
-    of_table = options_of(context, table=table, offloadPath=how["offload_path"])
-    with session("audit", how["master"], how["conf"]) as spark:
+    of_topic = options_of(context, topic=topic, offloadPath=options.offload_path)
+    of_table = options_of(context, table=table, offloadPath=options.offload_path)
+    with session("audit", spark_options) as spark:
         from txnctl.pipelines import audit as job
 
         with watched_tasks(context, "Audit", spark):
-            found = job.audit_balances(
+            findings = job.audit_balances(
                 spark,
-                job.AuditSources(of_topic, of_table, how["data"]),
-                amount=how["amount"],
-                with_days=how["plot"] is not None,
+                job.AuditSources(of_topic, of_table, options.data),
+                amount=options.amount,
+                with_days=options.plot is not None,
             )
-    if how["plot"] is not None:
-        _plot(found, how["plot"])
+    if options.plot is not None:
+        _plot(findings, options.plot)
     row = {
         "topic": full_topic_name(topic),
         "table": table,
-        "data": how["data"],
-        "accounts": found.accounts,
-        "differing": found.differing,
-        "skipped": found.skipped,
-        "differences": found.differences,
-        "plot": how["plot"],
+        "data": options.data,
+        "accounts": findings.accounts,
+        "differing": findings.differing,
+        "skipped": findings.skipped,
+        "differences": findings.differences,
+        "plot": options.plot,
         "elapsedMs": int((perf_counter() - began) * 1000),
     }
     context.show(row, table=lambda shown: _report(context, shown))
-    if how["exit_code"] and found.differing:
+    if options.exit_code and findings.differing:
         context.exit(CONDITION_FOUND)
 
 
@@ -140,7 +153,7 @@ def _report(context: Context, row: Row) -> list[str]:
     return lines
 
 
-def _plot(found: Findings, path: str) -> None:
+def _plot(findings: Findings, path: str) -> None:
     """Draw the customers' money by day.
 
     Raises:
@@ -148,10 +161,10 @@ def _plot(found: Findings, path: str) -> None:
     """
     from txnctl.pipelines.chart import Series, line_chart
 
-    series = [Series("added up from the topic", [day.topic / 100 for day in found.days])]
-    if all(day.data is not None for day in found.days):
-        series.append(Series("balance column of the data", [(day.data or 0) / 100 for day in found.days]))
-    text = line_chart("Customers' money by day", [day.name for day in found.days], series)
+    series = [Series("added up from the topic", [day.topic / 100 for day in findings.days])]
+    if all(day.data is not None for day in findings.days):
+        series.append(Series("balance column of the data", [(day.data or 0) / 100 for day in findings.days]))
+    text = line_chart("Customers' money by day", [day.name for day in findings.days], series)
     try:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)

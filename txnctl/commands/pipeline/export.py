@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from storage.errors import InvalidValue
-from txnctl.cli.decorators import argument, example, names_store, option, output
+from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
+from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import CHECK_MODE, ISOLATION_LEVEL, TABLE, TOPIC, NamedConstant
 from txnctl.commands.pipeline.session import options_of, reaches_offloaded, session, uses_spark, watched_tasks
 from txnctl.output.field import Field
@@ -13,9 +14,9 @@ from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from storage import CheckMode, IsolationLevel
     from txnctl.cli.context import Context
+    from txnctl.commands.pipeline.session import SparkOptions
     from txnctl.output.row import Row
 
 FIELDS = (
@@ -35,6 +36,21 @@ _SETUP = (
 )
 
 
+class ExportArguments(OptionValues):
+    """Options of `pipeline export`."""
+
+    format_: str
+    isolation_level: IsolationLevel | None
+    from_: str | None
+    to: str | None
+    check: CheckMode | None
+    at: str | None
+    files: int | None
+    overwrite: bool
+    offload_path: str | None
+
+
+@option_values("options", ExportArguments)
 @argument("topic", type=TOPIC, metavar="[TOPIC]", help="The topic; not with --table.")
 @argument("destination", required=False, metavar="DEST", help="The directory to write, or its URI.")
 @option("--table", type=TABLE, help="Export this table instead of a topic.")
@@ -51,7 +67,14 @@ _SETUP = (
 @names_store(effect="writes")
 @output(FIELDS, name_field="destination")
 @example("txnctl pipeline export orders orders.parquet", setup=_SETUP)
-def export(context: Context, topic: str, destination: str | None, table: str | None, **how: Any) -> None:
+def export(
+    context: Context,
+    topic: str,
+    destination: str | None,
+    table: str | None,
+    options: ExportArguments,
+    spark_options: SparkOptions,
+) -> None:
     r"""Write a topic or a table to Parquet, CSV or JSON.
 
     \b
@@ -79,33 +102,35 @@ def export(context: Context, topic: str, destination: str | None, table: str | N
         raise InvalidValue(
             "DEST is missing: the directory to write", hint="txnctl pipeline export TOPIC DEST"
         )
-    options = _options(context, None if table is not None else topic, table, how)
+    source_options = _options(context, None if table is not None else topic, table, options)
     from txnctl.pipelines import files
 
-    if not how["overwrite"]:
+    if not options.overwrite:
         files.check_absent(destination)
-    with session("export", how["master"], how["conf"]) as spark:
+    with session("export", spark_options) as spark:
         from txnctl.pipelines import export as job
 
         with watched_tasks(context, "Export", spark):
             rows = job.export_rows(
-                job.read_topic(spark, options),
+                job.read_topic(spark, source_options),
                 destination,
-                how["format_"],
-                overwrite=how["overwrite"],
-                max_files=how["files"],
+                options.format_,
+                overwrite=options.overwrite,
+                max_files=options.files,
             )
     row = {
         "source": table if table is not None else full_topic_name(topic),
         "destination": destination,
-        "format": how["format_"],
+        "format": options.format_,
         "rows": rows,
         "elapsedMs": int((perf_counter() - began) * 1000),
     }
     context.show(row, table=_sentence)
 
 
-def _options(context: Context, topic: str | None, table: str | None, how: dict[str, Any]) -> dict[str, str]:
+def _options(
+    context: Context, topic: str | None, table: str | None, options: ExportArguments
+) -> dict[str, str]:
     """Options of the source; a missing topic or table is an error before Spark starts.
 
     Raises:
@@ -113,7 +138,7 @@ def _options(context: Context, topic: str | None, table: str | None, how: dict[s
     """
     of_topic, of_table = ("isolation_level", "from_", "to"), ("check", "at")
     for name in of_topic if table is not None else of_table:
-        if how[name] is not None:
+        if getattr(options, name) is not None:
             flag = f"--{name.rstrip('_').replace('_', '-')}"
             raise InvalidValue(f"{flag} is for {'topics' if table is not None else 'tables'}")
     with context.open_store(context.store_path, read_only=True) as store:
@@ -122,17 +147,17 @@ def _options(context: Context, topic: str | None, table: str | None, how: dict[s
         else:
             assert topic is not None, "one of them is exported"
             store.reports.topic_stats(topic)
-    level, check = how["isolation_level"], how["check"]
+    level, check = options.isolation_level, options.check
     return options_of(
         context,
         topic=topic,
         table=table,
         isolationLevel=level and level.name,
-        startingPosition=how["from_"],
-        endingPosition=how["to"],
+        startingPosition=options.from_,
+        endingPosition=options.to,
         check=check and check.name,
-        asOf=how["at"],
-        offloadPath=how["offload_path"],
+        asOf=options.at,
+        offloadPath=options.offload_path,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from txnctl.cli.decorators import argument, example, names_store, option, output
+from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
+from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import TOPIC, NamedConstant
 from txnctl.commands.pipeline.session import (
     options_of,
@@ -18,9 +19,9 @@ from txnctl.output.human import duration, plural
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from txnctl.cli.context import Context
+    from txnctl.commands.pipeline.session import SparkOptions
     from txnctl.output.row import Row
 
 FIELDS = (
@@ -38,6 +39,20 @@ _SETUP = (
 )
 
 
+class IngestArguments(OptionValues):
+    """Options of `pipeline ingest`."""
+
+    format_: str | None
+    key: str | None
+    value: str | None
+    event_time: str | None
+    on_error: str
+    multi_line: bool
+    write_id: str | None
+    staging_path: str | None
+
+
+@option_values("options", IngestArguments)
 @argument("file", nargs=-1, required=True, metavar="FILE...", help="Files, directories or patterns to read.")
 @argument("topic", type=TOPIC, help="The topic that the rows go to.")
 @option("--format", "format_", type=FORMAT, help="Of all files. [default: what their names end in]")
@@ -62,7 +77,14 @@ _SETUP = (
 @names_store(effect="writes")
 @output(FIELDS, name_field="topic")
 @example("txnctl pipeline ingest requests.csv requests --key account --event-time date", setup=_SETUP)
-def ingest(context: Context, file: Sequence[str], topic: str, create: bool, **how: Any) -> None:
+def ingest(
+    context: Context,
+    file: Sequence[str],
+    topic: str,
+    create: bool,
+    options: IngestArguments,
+    spark_options: SparkOptions,
+) -> None:
     r"""Store the rows of files as messages of a topic, all or none.
 
     \b
@@ -83,19 +105,19 @@ def ingest(context: Context, file: Sequence[str], topic: str, create: bool, **ho
 
     began = perf_counter()
     refuse_transaction("pipeline ingest")
-    options = options_of(
-        context, topic=full_topic_name(topic), stagingPath=how["staging_path"], writeId=how["write_id"]
+    source_options = options_of(
+        context, topic=full_topic_name(topic), stagingPath=options.staging_path, writeId=options.write_id
     )
     _see_to_topic(context, topic, create)
-    with session("ingest", how["master"], how["conf"]) as spark:
+    with session("ingest", spark_options) as spark:
         from txnctl.pipelines import ingest as job
 
-        columns = job.MessageColumns(how["value"], how["key"], how["event_time"])
+        columns = job.MessageColumns(options.value, options.key, options.event_time)
         with watched_tasks(context, "Ingest", spark):
-            input_options = job.InputOptions(how["format_"], how["multi_line"], how["on_error"] == "skip")
-            done = job.ingest_files(spark, file, options, columns, input_options)
+            input_options = job.InputOptions(options.format_, options.multi_line, options.on_error == "skip")
+            done = job.ingest_files(spark, file, source_options, columns, input_options)
     row = {
-        "topic": options["topic"],
+        "topic": source_options["topic"],
         "messages": done.messages,
         "skipped": done.skipped,
         "elapsedMs": int((perf_counter() - began) * 1000),

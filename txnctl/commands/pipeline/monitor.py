@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from storage.errors import InvalidValue
-from txnctl.cli.decorators import argument, example, names_store, option, output
+from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
+from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC, NamedConstant
 from txnctl.commands.pipeline.monitor_view import FIELDS, live, report, row_of
 from txnctl.commands.pipeline.session import options_of, reaches_offloaded, session, uses_spark
@@ -11,9 +12,9 @@ from txnctl.commands.pipeline.stream import check_topic, checkpoint, streams, ti
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
+    from txnctl.commands.pipeline.session import SparkOptions
+    from txnctl.commands.pipeline.stream import StreamOptions
 
 PERIOD = NamedConstant("period", ("minute", "hour", "day", "week", "month", "year"))
 TIME = NamedConstant("time", ("event", "publish"))
@@ -25,6 +26,20 @@ _SETUP = (
 )
 
 
+class MonitorArguments(OptionValues):
+    """Options of `pipeline monitor`."""
+
+    period: str
+    time_: str
+    outsized: str
+    overdraft: str
+    amount: str
+    to: str | None
+    subscription: str | None
+    offload_path: str | None
+
+
+@option_values("options", MonitorArguments)
 @argument("topic", type=TOPIC, help="The topic of requests.")
 @option(
     "--period", type=PERIOD, default="month", help="What in- and outflow are added up for. [default: month]"
@@ -55,7 +70,13 @@ _SETUP = (
 @names_store(effect="writes")
 @output(FIELDS, name_field="topic")
 @example("txnctl pipeline monitor requests --once", setup=_SETUP)
-def monitor(context: Context, topic: str, **how: Any) -> None:
+def monitor(
+    context: Context,
+    topic: str,
+    options: MonitorArguments,
+    stream: StreamOptions,
+    spark_options: SparkOptions,
+) -> None:
     """Watch the money of a topic as soon as written, final or not.
 
     The topic is read at READ_UNCOMMITTED: nothing waits for an open transaction, and messages aborted later were
@@ -71,30 +92,31 @@ def monitor(context: Context, topic: str, **how: Any) -> None:
     from storage.values.names import full_topic_name
 
     began = perf_counter()
-    every, seconds = timing(how)
-    outsized, overdraft = (_hellers(how[name], name) for name in ("outsized", "overdraft"))
+    every, seconds = timing(stream)
+    outsized = _hellers(options.outsized, "outsized")
+    overdraft = _hellers(options.overdraft, "overdraft")
     name = full_topic_name(topic)
-    options = options_of(
+    source_options = options_of(
         context,
         topic=name,
-        subscription=how["subscription"],
-        startingPosition=how["from_"] or "earliest",
-        maxMessagesPerTrigger=how["max_messages"] or MESSAGES_DEFAULT,
-        offloadPath=how["offload_path"],
+        subscription=options.subscription,
+        startingPosition=stream.from_ or "earliest",
+        maxMessagesPerTrigger=stream.max_messages or MESSAGES_DEFAULT,
+        offloadPath=options.offload_path,
     )
     check_topic(context, topic)
     with (
-        session("monitor", how["master"], how["conf"]) as spark,
-        checkpoint(how["checkpoint"]) as place,
+        session("monitor", spark_options) as spark,
+        checkpoint(stream.checkpoint) as place,
     ):
         from txnctl.pipelines import monitor as job
 
-        watch = job.MonitorOptions(how["period"], how["time_"], outsized, overdraft, how["amount"])
-        with live(context, name) as told:
-            taking = job.Monitor(watch, how["to"], told)
-            job.start_monitoring(spark, taking, options, place, interval_s=every).wait(seconds)
+        watch = job.MonitorOptions(options.period, options.time_, outsized, overdraft, options.amount)
+        with live(context, name) as show_view:
+            taking = job.Monitor(watch, options.to, show_view)
+            job.start_monitoring(spark, taking, source_options, place, interval_s=every).wait(seconds)
     row = {
-        **row_of(name, taking.view, goes_on=how["checkpoint"] is not None),
+        **row_of(name, taking.view, goes_on=stream.checkpoint is not None),
         "elapsedMs": int((perf_counter() - began) * 1000),
     }
     context.show(row, table=lambda shown: report(context, shown))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from txnctl.cli.context import Context
-    from txnctl.output.progress import Progress
+    from txnctl.output.progress import ProgressLine
     from txnctl.output.row import Row
     from txnctl.pipelines.offload import OffloadReport
 
@@ -44,7 +44,7 @@ class Counting:
     def __init__(self, context: Context, label: str) -> None:
         self._context = context
         self._label = label
-        self._bar: Progress | None = None
+        self._bar: ProgressLine | None = None
         self._done = 0
 
     def __call__(self, done: int, total: int) -> None:

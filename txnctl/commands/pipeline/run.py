@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from txnctl.cli.context import Context
+    from txnctl.commands.pipeline.session import SparkOptions
 
 _JOB = 'print(spark.read.format("txnctl").option("topic", "orders").load().count())'
 
@@ -32,8 +33,7 @@ def run(
     context: Context,
     file: str,
     arguments: Sequence[str],
-    master: str | None,
-    conf: Sequence[tuple[str, str]],
+    spark_options: SparkOptions,
 ) -> None:
     """Run a Python program of yours with a Spark session.
 
@@ -44,7 +44,7 @@ def run(
 
     path = os.path.abspath(context.store_path)
     os.environ["TXNCTL_STORE"] = path
-    with session(f"run {os.path.basename(file)}", master, conf) as spark:
+    with session(f"run {os.path.basename(file)}", spark_options) as spark:
         status = _run(file, list(arguments), {"spark": spark, "store": path})
     context.exit(status)
 

@@ -6,7 +6,8 @@ from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 from storage.errors import NestedTransaction
-from txnctl.cli.decorators import option
+from txnctl.cli.decorators import option, option_values
+from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import KEY_VALUE
 
 TYPE_CHECKING = False
@@ -23,8 +24,15 @@ F = TypeVar("F", bound="Body")
 _LOOK_S = 0.25
 
 
+class SparkOptions(OptionValues):
+    """The cluster to run on, and options of Spark."""
+
+    master: str | None
+    conf: Sequence[tuple[str, str]]
+
+
 def uses_spark(function: F) -> F:
-    """Take --master and --conf, as `master` and `conf`."""
+    """Take --master and --conf as `spark_options`."""
     with_conf = option(
         "--conf", metavar="K=V", type=KEY_VALUE, multiple=True, help="An option of Spark; may be repeated."
     )
@@ -33,7 +41,7 @@ def uses_spark(function: F) -> F:
         metavar="URL",
         help="The cluster to run on: spark://host:7077, yarn, k8s://... [default: local[*]]",
     )
-    return with_master(with_conf(function))
+    return option_values("spark_options", SparkOptions)(with_master(with_conf(function)))
 
 
 def reaches_offloaded(function: F) -> F:
@@ -55,7 +63,7 @@ def reaches_staging(function: F) -> F:
 
 
 @contextmanager
-def session(job: str, master: str | None, conf: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
+def session(job: str, options: SparkOptions) -> Iterator[SparkSession]:
     """A session of this job, while the block runs; errors of Spark are raised as errors of txnctl.
 
     Raises:
@@ -67,7 +75,7 @@ def session(job: str, master: str | None, conf: Sequence[tuple[str, str]]) -> It
     with ExitStack() as stack:
         with _said("Starting Spark ..."):
             spark = stack.enter_context(
-                spark_session(f"txnctl {job}", master=master or MASTER_DEFAULT, conf=conf)
+                spark_session(f"txnctl {job}", master=options.master or MASTER_DEFAULT, conf=options.conf)
             )
         stack.enter_context(as_txnctl_errors())
         yield spark
@@ -159,5 +167,5 @@ def options_of(context: Context, **given: Any) -> dict[str, str]:
     import os
 
     context.open_store(context.store_path, read_only=True).close()
-    found = {name: str(value) for name, value in given.items() if value is not None}
-    return {"path": os.path.abspath(context.store_path), **found}
+    options = {name: str(value) for name, value in given.items() if value is not None}
+    return {"path": os.path.abspath(context.store_path), **options}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from txnctl.cli.decorators import argument, example, names_store, option, output
+from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
+from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import SUBSCRIPTION, TABLE, TOPIC, NamedConstant
 from txnctl.commands.pipeline.session import (
     options_of,
@@ -17,9 +18,9 @@ from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from txnctl.cli.context import Context
+    from txnctl.commands.pipeline.session import SparkOptions
+    from txnctl.commands.pipeline.stream import StreamOptions
     from txnctl.output.row import Row
     from txnctl.pipelines.settle import Settlement
 
@@ -44,6 +45,16 @@ _SETUP = (
 )
 
 
+class SettleArguments(OptionValues):
+    """Options of `pipeline settle`."""
+
+    amount: str
+    subscription: str | None
+    on_error: str
+    offload_path: str | None
+
+
+@option_values("options", SettleArguments)
 @argument("topic", type=TOPIC, help="The topic of requests.")
 @option("--table", type=TABLE, required=True, help="The table of balances.")
 @option(
@@ -69,7 +80,14 @@ _SETUP = (
 @example(
     "txnctl pipeline settle requests --table accounts --once", "txnctl tables get accounts B1", setup=_SETUP
 )
-def settle(context: Context, topic: str, table: str, **how: Any) -> None:
+def settle(
+    context: Context,
+    topic: str,
+    table: str,
+    options: SettleArguments,
+    stream: StreamOptions,
+    spark_options: SparkOptions,
+) -> None:
     """Apply committed requests to a table of balances, exactly once.
 
     A request is a message with an account as key and JSON with an amount as value, decimal with at most two digits
@@ -89,15 +107,15 @@ def settle(context: Context, topic: str, table: str, **how: Any) -> None:
 
     began = perf_counter()
     refuse_transaction("pipeline settle")
-    every, seconds = timing(how)
+    every, seconds = timing(stream)
     name = full_topic_name(topic)
-    options = options_of(
+    source_options = options_of(
         context,
         topic=name,
-        subscription=how["subscription"] or f"settle-{table}",
-        startingPosition=how["from_"] or "earliest",
-        maxMessagesPerTrigger=how["max_messages"] or MESSAGES_DEFAULT,
-        offloadPath=how["offload_path"],
+        subscription=options.subscription or f"settle-{table}",
+        startingPosition=stream.from_ or "earliest",
+        maxMessagesPerTrigger=stream.max_messages or MESSAGES_DEFAULT,
+        offloadPath=options.offload_path,
     )
     check_topic(context, topic)
     with context.open_store(context.store_path, read_only=False) as store:
@@ -106,17 +124,17 @@ def settle(context: Context, topic: str, table: str, **how: Any) -> None:
 
         job.settled_through(store, name, table)
         with (
-            session("settle", how["master"], how["conf"]) as spark,
-            checkpoint(how["checkpoint"]) as place,
+            session("settle", spark_options) as spark,
+            checkpoint(stream.checkpoint) as place,
             context.progress("Settle", unit="requests") as bar,
         ):
 
             def told(done: Settlement) -> None:
                 bar.advance(done.requests)
 
-            settle_options = job.SettleOptions(how["amount"], how["on_error"] == "skip")
+            settle_options = job.SettleOptions(options.amount, options.on_error == "skip")
             settler = job.Settler(store, name, table, settle_options, told)
-            job.start_settling(spark, settler, options, place, interval_s=every).wait(seconds)
+            job.start_settling(spark, settler, source_options, place, interval_s=every).wait(seconds)
     done = settler.total
     row = {
         "topic": name,

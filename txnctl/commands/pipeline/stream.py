@@ -8,13 +8,13 @@ from typing import TypeVar
 import click
 
 from storage.errors import InvalidValue
-from txnctl.cli.decorators import option
+from txnctl.cli.decorators import option, option_values
+from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import DURATION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from txnctl.cli.context import Context
     from txnctl.cli.declaration import Body
@@ -23,8 +23,19 @@ F = TypeVar("F", bound="Body")
 EVERY_DEFAULT_S = 1.0
 
 
+class StreamOptions(OptionValues):
+    """Start, size of a micro-batch, duration and checkpoint of a streaming job."""
+
+    once: bool
+    for_: float | None
+    every: float | None
+    from_: str | None
+    max_messages: int | None
+    checkpoint: str | None
+
+
 def streams(function: F) -> F:
-    """Take --once, --for, --every, --from, --max-messages and --checkpoint."""
+    """Take --once, --for, --every, --from, --max-messages and --checkpoint as `stream`."""
     for declare in (
         option(
             "--checkpoint",
@@ -44,20 +55,20 @@ def streams(function: F) -> F:
         option("--once", is_flag=True, help="Take what is there, and end."),
     ):
         function = declare(function)
-    return function
+    return option_values("stream", StreamOptions)(function)
 
 
-def timing(how: dict[str, Any]) -> tuple[float | None, float | None]:
+def timing(options: StreamOptions) -> tuple[float | None, float | None]:
     """Seconds between two micro-batches, None for a single batch; seconds to run, None without a limit.
 
     Raises:
         InvalidValue
     """
-    if not how["once"]:
-        return how["every"] or EVERY_DEFAULT_S, how["for_"]
-    if how["every"] is not None:
+    if not options.once:
+        return options.every or EVERY_DEFAULT_S, options.for_
+    if options.every is not None:
         raise InvalidValue("--once looks at the topic once; --every does not go with it")
-    return None, how["for_"]
+    return None, options.for_
 
 
 @contextmanager

@@ -6,8 +6,9 @@ import click
 
 from storage.errors import InvalidValue, NestedTransaction
 from txnctl.cli.declaration import command
-from txnctl.cli.decorators import argument, changes_store, example, option, output
+from txnctl.cli.decorators import argument, changes_store, example, option, option_values, output
 from txnctl.cli.value_types import ACCESS_MODE, DURATION, KEY_VALUE, SESSION, TIME, TOPIC, TXN_ID
+from txnctl.commands.produce.options import ProduceOptions
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
@@ -44,6 +45,7 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
 
 
 @command
+@option_values("options", ProduceOptions)
 @argument("topic", type=TOPIC, help="The topic.")
 @argument(
     "file", required=False, type=click.Path(), help="Messages to send; `-` or nothing is standard input."
@@ -132,18 +134,7 @@ FORMATS = ("lines", "ndjson", "csv", "raw")
     "seq 3 | txnctl produce orders --access-mode WaitForExclusive --timeout 1m",
     setup="txnctl topics create orders",
 )
-def produce(
-    context: Context,
-    topic: str,
-    file: str | None,
-    texts: Sequence[str],
-    tombstone: bool,
-    format_: str | None,
-    create: bool,
-    quiet: bool,
-    print_ids: bool,
-    **how: Any,
-) -> None:
+def produce(context: Context, topic: str, options: ProduceOptions) -> None:
     r"""Append messages to a topic.
 
     Each -m is a message. Without one the messages are read from FILE or standard input, and each commit is durable
@@ -177,33 +168,24 @@ def produce(
     producer, waiting ones too. A producer that loses the topic fails at the next commit, with exit code 4 and the last
     line stored.
     """
-    given = texts or tombstone
-    _check(given=bool(given), tombstone=tombstone, texts=texts, file=file, format_=format_, how=how)
-    if not given:
+    _check(options)
+    if options.reads_input:
         # The source comes first: a note before the wait for a terminal, and no new topic for a missing file.
-        source = _source(context, file)
+        source = _source(context, options.file)
     from txnctl.commands.produce import connection
     from txnctl.commands.producers.waiting import Leaving
 
-    producer = connection.connect(context, topic, how, create=create, once=bool(given))
+    producer = connection.connect(context, topic, options)
     with Leaving(context, producer):
-        sending = _sending(context, producer, print_ids or context.output == "name", how)
-        if given:
-            sending.run(lambda: _send_given(sending, texts))
+        sending = _sending(context, producer, options)
+        if options.reads_input:
+            sending.run(lambda: _send_input(context, sending, source, options.format_ or "lines"))
         else:
-            sending.run(lambda: _send_input(context, sending, source, format_ or "lines"))
-    _conclude(context, sending, quiet)
+            sending.run(lambda: _send_given(sending, options.texts))
+    _conclude(context, sending, options.quiet)
 
 
-def _check(
-    *,
-    given: bool,
-    tombstone: bool,
-    texts: Sequence[str],
-    file: str | None,
-    format_: str | None,
-    how: dict[str, Any],
-) -> None:
+def _check(options: ProduceOptions) -> None:
     """Refuse options that contradict.
 
     Raises:
@@ -211,25 +193,26 @@ def _check(
     """
     from txnctl.commands.produce import connection
 
-    connection.check(how)
-    if tombstone and texts:
+    connection.check(options)
+    if options.tombstone and options.texts:
         raise InvalidValue("--null is one message without a value; -m gives one")
-    if given:
+    if not options.reads_input:
         for name, value in (
-            ("FILE", file), ("--input", format_), ("--on-error", how["on_error"]), ("--batch", how["batch"]),
+            ("FILE", options.file), ("--input", options.format_), ("--on-error", options.on_error),
+            ("--batch", options.batch),
         ):  # fmt: skip
             if value is not None:
                 raise InvalidValue(f"{name} is for messages that are read; with -m or --null nothing is read")
-    if how["sequence_id"] is not None and how["producer_name"] is None and how["session"] is None:
+    if options.sequence_id is not None and options.producer_name is None and options.session is None:
         raise InvalidValue(
             "--sequence-id needs --producer: sequence ids count under a producer's name",
             hint="Give the same --producer NAME each time.",
         )
-    if how["atomic"] and how["txn"] is not None:
+    if options.atomic and options.txn is not None:
         raise NestedTransaction(
-            f"--atomic begins a transaction, and this is inside {how['txn']} already; transactions do not nest",
+            f"--atomic begins a transaction, and this is inside {options.txn} already; transactions do not nest",
             hint="Leave out --atomic: what is sent becomes visible when that transaction commits, or never.",
-            transaction=str(how["txn"]),
+            transaction=str(options.txn),
         )
 
 
@@ -242,28 +225,28 @@ def _source(context: Context, file: str | None) -> Any:
     return source
 
 
-def _sending(context: Context, producer: Producer, prints_ids: bool, how: dict[str, Any]) -> Sending:
+def _sending(context: Context, producer: Producer, options: ProduceOptions) -> Sending:
     """The sending, with defaults for every message."""
     from storage.limits import TRANSACTION_TIMEOUT_MS
     from txnctl.commands.produce.sending import Common, Sending
 
     store: Store = context.store
-    key = how["key"]
+    key = options.key
     return Sending(
         context,
         producer,
         Common(
             None if key is None else key.encode("utf-8", "surrogateescape"),
-            dict(how["properties"]),
-            how["event_time"],
+            dict(options.properties),
+            options.event_time,
         ),
-        txn=how["txn"],
-        begin=(lambda: store.transaction(timeout=how["timeout"])) if how["atomic"] else None,
-        timeout_s=how["timeout"] or TRANSACTION_TIMEOUT_MS / 1000,
-        sequence_id=how["sequence_id"],
-        batch=how["batch"],
-        skips=how["on_error"] == "skip",
-        prints_ids=prints_ids,
+        txn=options.txn,
+        begin=(lambda: store.transaction(timeout=options.timeout)) if options.atomic else None,
+        timeout_s=options.timeout or TRANSACTION_TIMEOUT_MS / 1000,
+        sequence_id=options.sequence_id,
+        batch=options.batch,
+        skips=options.on_error == "skip",
+        prints_ids=options.print_ids or context.output == "name",
     )
 
 

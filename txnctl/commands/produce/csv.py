@@ -26,7 +26,7 @@ _TIMES = ("eventTime", "eventTimeMs")
 _HINT = "The columns are value, and where wanted key, eventTime (or eventTimeMs) and properties.NAME."
 
 
-class Columns:
+class CsvColumns:
     """Where each part of a message stands in a record.
 
     Raises:
@@ -73,7 +73,7 @@ class CsvReader:
     def __init__(self, source: Source, take: Callable[[Batch], None]) -> None:
         self._lines = LineReader(source, _LINE_BYTES_MAX, keeps_cr=True)
         self._take = take
-        self._columns: Columns | None = None
+        self._columns: CsvColumns | None = None
         self._start = 1
         self._clear()
 
@@ -100,14 +100,14 @@ class CsvReader:
                 continue
             if self._columns is None:
                 # The byte order mark of a spreadsheet is no part of the first name.
-                self._columns = Columns([fields[0].removeprefix("\ufeff"), *fields[1:]])
+                self._columns = CsvColumns([fields[0].removeprefix("\ufeff"), *fields[1:]])
                 continue
             self._add(fields, self._columns)
             if len(self._values) >= _BATCH_MAX:
                 self._hand_on()
         self._hand_on()
 
-    def _add(self, fields: list[str], columns: Columns) -> None:
+    def _add(self, fields: list[str], columns: CsvColumns) -> None:
         if len(fields) != columns.count:
             self._refuse(f"{len(fields)} fields, where the header has {columns.count}")
             return

@@ -94,8 +94,8 @@ def _without_impossible(batch: Batch) -> Batch:
     for index, time in enumerate(batch.event_times or ()):
         if time is not None and not 0 <= time <= _EVENT_TIME_MAX:
             errors.append(_impossible(batch.numbers[index], '"eventTimeMs" is not milliseconds since 1970'))
-    for index, each in enumerate(batch.properties or ()):
-        if each is not None and len(each) > PROPERTIES_MAX:
+    for index, message_properties in enumerate(batch.properties or ()):
+        if message_properties is not None and len(message_properties) > PROPERTIES_MAX:
             errors.append(_impossible(batch.numbers[index], f"more than {PROPERTIES_MAX:,} properties"))
     if not errors:
         return batch

@@ -85,7 +85,9 @@ class Common:
             batch.keys = [self.key if key is None else key for key in batch.keys or [None] * count]
         if self.properties:
             own = batch.properties or [None] * count
-            batch.properties = [{**self.properties, **each} if each else self.properties for each in own]
+            batch.properties = [
+                {**self.properties, **properties} if properties else self.properties for properties in own
+            ]
         if self.event_time is not None:
             times = batch.event_times or [None] * count
             batch.event_times = [self.event_time if time is None else time for time in times]

@@ -79,38 +79,36 @@ def _lines(row: Row, *, done: bool) -> Iterator[str]:
     evicts = "evicted" if done else "evicts"
     if not row["evicted"]:
         yield f"  {evicts:8}  nobody: no producer was connected"
-    for each in row["evicted"]:
-        yield f"  {evicts:8}  {_described(each)}"
-    for each in row["waiting"]:
-        yield f"  {'keeps':8}  {_described(each)}"
+    for producer in row["evicted"]:
+        yield f"  {evicts:8}  {_described(producer)}"
+    for producer in row["waiting"]:
+        yield f"  {'keeps':8}  {_described(producer)}"
     if row["waiting"]:
         yield f"  {'next':8}  {_next(row['waiting'][0])}"
     if row["transactionsAborted"]:
         aborts = "aborted" if done else "aborts"
-        yield f"  {aborts:8}  {', '.join([str(each) for each in row['transactionsAborted']])}"
+        yield f"  {aborts:8}  {', '.join([str(txn) for txn in row['transactionsAborted']])}"
         yield f"  {'discards':8}  {plural(row['messagesDiscarded'], 'message')}"
     if row["acknowledgementsReleased"]:
         yield f"  {'releases':8}  {plural(row['acknowledgementsReleased'], 'acknowledgement')}"
-    for name, each in row["unblocks"].items():
-        freed = each["blockedBefore"] - each["blockedAfter"]
+    for name, producer in row["unblocks"].items():
+        freed = producer["blockedBefore"] - producer["blockedAfter"]
         if freed:
-            seen = f"{name} {each['visibleBefore']:,} -> {each['visibleAfter']:,} visible"
-            yield f"  {'unblocks':8}  {freed:,} of {each['blockedBefore']:,}  {seen}"
+            seen = f"{name} {producer['visibleBefore']:,} -> {producer['visibleAfter']:,} visible"
+            yield f"  {'unblocks':8}  {freed:,} of {producer['blockedBefore']:,}  {seen}"
 
 
-def _described(each: Row) -> str:
+def _described(producer: Row) -> str:
     """`loader (Exclusive, anna@db-2:48211, stopped)`."""
-    waits = ", waiting" if each["isWaiting"] else ""
-    is_there = alive(each)
+    waits = ", waiting" if producer["isWaiting"] else ""
+    is_there = alive(producer)
     word = "alive" if is_there == "yes" else is_there
-    process = str(each["owner"]).partition(" (")[0]
-    return f"{each['producerName']} ({each['accessMode']}{waits}, {process}, {word})"
+    process = str(producer["owner"]).partition(" (")[0]
+    return f"{producer['producerName']} ({producer['accessMode']}{waits}, {process}, {word})"
 
 
-def _next(each: Row) -> str:
+def _next(producer: Row) -> str:
     """The next owner of the topic, and the command for a stopped one."""
-    if each["state"] == "stopped":
-        return (
-            f"{each['producerName']}, once it is continued: kill -CONT {each['pid']}; or --waiting evicts it"
-        )
-    return f"{each['producerName']} owns the topic within a second"
+    if producer["state"] == "stopped":
+        return f"{producer['producerName']}, once it is continued: kill -CONT {producer['pid']}; or --waiting evicts it"
+    return f"{producer['producerName']} owns the topic within a second"

@@ -135,31 +135,31 @@ def _screen(context: Context, row: Row) -> Iterator[str]:
 
 def _advice(row: Row) -> str | None:
     """The command that frees the topic, as a dry run: only where producers wait or the owner is stopped."""
-    living = [each for each in row["publishers"] if each["alive"]]
-    if living and (row["waitingPublishers"] or any(each["state"] == "stopped" for each in living)):
+    living = [publisher for publisher in row["publishers"] if publisher["alive"]]
+    if living and (row["waitingPublishers"] or any(publisher["state"] == "stopped" for publisher in living)):
         return f"txnctl producers fence {row['name']} --dry-run"
-    if any(each["state"] == "stopped" for each in row["waiting"]):
+    if any(producer["state"] == "stopped" for producer in row["waiting"]):
         return f"txnctl producers fence {row['name']} --waiting --dry-run"
     return None
 
 
 def _notes(row: Row) -> Iterator[str]:
     """Notes below the tables: the meaning of a state for other producers, and the way out."""
-    for each in (*row["publishers"], *row["waiting"]):
-        name, state = each["producerName"], each["state"]
+    for producer in (*row["publishers"], *row["waiting"]):
+        name, state = producer["producerName"], producer["state"]
         if state == "stopped":
             yield (
-                f"{name} is stopped, and keeps its place all the same: kill -CONT {each['pid']} lets it go on, "
-                f"kill -KILL {each['pid']} ends it."
+                f"{name} is stopped, and keeps its place all the same: kill -CONT {producer['pid']} lets it go on, "
+                f"kill -KILL {producer['pid']} ends it."
             )
         elif state == "unknown-host":
-            yield f"{name} is on {each['host']}; nobody here holds its lock, and it stands in nobody's way."
+            yield f"{name} is on {producer['host']}; nobody here holds its lock, and it stands in nobody's way."
         elif state == "leased":
             yield (
-                f"{name} belongs to no process: its lease ends in {duration(each['leaseEndsInMs'])}, unless it is "
+                f"{name} belongs to no process: its lease ends in {duration(producer['leaseEndsInMs'])}, unless it is "
                 "used. `txnctl producers close` ends it, by whoever has its token."
             )
-        elif not each["alive"]:
+        elif not producer["alive"]:
             yield f"{name} is gone: the next producer that connects removes it."
 
 
@@ -169,7 +169,7 @@ def _summary(row: Row) -> str:
     parts = [epoch]
     if row["owner"] is not None:
         parts.append(f"owned by {row['owner']['producerName']}")
-    elif living := sum(each["alive"] for each in row["publishers"]):
+    elif living := sum(publisher["alive"] for publisher in row["publishers"]):
         parts.append(plural(living, "shared producer"))
     else:
         parts.append("nobody is connected")
@@ -179,28 +179,28 @@ def _summary(row: Row) -> str:
 
 
 def _cells(row: Row, name: str) -> list[Row]:
-    return [cells(each, row["asOfMs"]) for each in row[name]]
+    return [cells(producer, row["asOfMs"]) for producer in row[name]]
 
 
 def _admission(row: Row) -> list[Row]:
-    return [{**each, "would": _would(row, each["result"])} for each in row["admission"]]
+    return [{**outcome, "would": _would(row, outcome["result"])} for outcome in row["admission"]]
 
 
 def _would(row: Row, result: str) -> str:
     """`be refused: loader has the topic for itself`."""
-    publishers = [each for each in row["publishers"] if each["alive"]]
-    waiting = sum(each["alive"] for each in row["waiting"])
-    there = "nobody is there"
+    publishers = [publisher for publisher in row["publishers"] if publisher["alive"]]
+    waiting = sum(producer["alive"] for producer in row["waiting"])
+    obstacle = "nobody is there"
     if row["owner"] is not None:
-        there = f"{row['owner']['producerName']} has the topic for itself"
+        obstacle = f"{row['owner']['producerName']} has the topic for itself"
     elif publishers:
-        there = f"{plural(len(publishers), 'shared producer')} {'is' if len(publishers) == 1 else 'are'} connected"
+        obstacle = f"{plural(len(publishers), 'shared producer')} {'is' if len(publishers) == 1 else 'are'} connected"
     elif waiting:
-        there = f"{plural(waiting, 'producer')} {'waits' if waiting == 1 else 'wait'} for it"
+        obstacle = f"{plural(waiting, 'producer')} {'waits' if waiting == 1 else 'wait'} for it"
     if result == "busy":
-        return f"be refused: {there}"
+        return f"be refused: {obstacle}"
     if result == "waits":
-        return f"wait: {there}" + (f", {waiting} before it" if waiting and publishers else "")
+        return f"wait: {obstacle}" + (f", {waiting} before it" if waiting and publishers else "")
     if result == "takes over":
         return f"evict {plural(len(publishers) + waiting, 'producer')} and own the topic"
     return {"connects": "connect", "owns": "own the topic"}.get(result, result)
@@ -209,25 +209,25 @@ def _would(row: Row, result: str) -> str:
 def _history(row: Row) -> Sequence[Row]:
     return [
         {
-            **each,
-            "who": where(each),
-            "held": duration(max(0, (each["endedMs"] or row["asOfMs"]) - each["grantedMs"])),
-            "ended": _ended(each),
-            "wrote": _entries(each),
+            **tenure,
+            "who": where(tenure),
+            "held": duration(max(0, (tenure["endedMs"] or row["asOfMs"]) - tenure["grantedMs"])),
+            "ended": _ended(tenure),
+            "wrote": _entries(tenure),
         }
-        for each in row["history"]
+        for tenure in row["history"]
     ]
 
 
-def _ended(each: Row) -> str | None:
+def _ended(tenure: Row) -> str | None:
     """`fenced by epoch 8`; None for the present owner."""
-    if each["takenOverBy"] is None:
-        return each["endedBy"]  # type: ignore[no-any-return]
-    return f"{each['endedBy']} by epoch {each['takenOverBy']}"
+    if tenure["takenOverBy"] is None:
+        return tenure["endedBy"]  # type: ignore[no-any-return]
+    return f"{tenure['endedBy']} by epoch {tenure['takenOverBy']}"
 
 
-def _entries(each: Row) -> str:
+def _entries(tenure: Row) -> str:
     """The entries between the two ends; open-ended for the present owner."""
-    if each["through"] == each["after"]:
+    if tenure["through"] == tenure["after"]:
         return "none"
-    return f"after {each['after']}" + ("" if each["through"] is None else f" to {each['through']}")
+    return f"after {tenure['after']}" + ("" if tenure["through"] is None else f" to {tenure['through']}")

@@ -53,15 +53,13 @@ class Watch:
             }
         except NotFound:
             return "the topic was deleted"
-        mine = rows.get(self._producer.topic_epoch)
-        if mine is None:
+        tenure = rows.get(self._producer.topic_epoch)
+        if tenure is None:
             return "the topic was deleted and created again"
-        after = rows.get(mine["takenOverBy"])
+        after = rows.get(tenure["takenOverBy"])
         if after is None:
-            return f"the session was {mine['endedBy']}"
-        by = str(after["owner"]).partition(" (")[0]
+            return f"the session was {tenure['endedBy']}"
+        process = str(after["owner"]).partition(" (")[0]
         if after["producerName"] is None:
-            return f"{by} fenced its producers, epoch {after['topicEpoch']}"
-        return (
-            f"{after['producerName']} ({after['accessMode']}, {by}) took it over, epoch {after['topicEpoch']}"
-        )
+            return f"{process} fenced its producers, epoch {after['topicEpoch']}"
+        return f"{after['producerName']} ({after['accessMode']}, {process}) took it over, epoch {after['topicEpoch']}"

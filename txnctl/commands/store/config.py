@@ -53,7 +53,7 @@ def config(context: Context, name: str | None, value: str | None) -> None:
         )
     with context.open_store(context.store_path, read_only=value is None) as store:
         if name is None:
-            context.show_list([_row(store, each) for each in MEANINGS])
+            context.show_list([_row(store, setting) for setting in MEANINGS])
         elif value is None:
             context.show(_row(store, name), table=lambda row: row["value"])
         else:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from txnctl.cli.context import Context
-    from txnctl.output.progress import Progress
+    from txnctl.output.progress import ProgressLine
 
 
 class CopyProgress:
@@ -17,7 +17,7 @@ class CopyProgress:
     def __init__(self, context: Context, label: str) -> None:
         self._context = context
         self._label = label
-        self._bar: Progress | None = None
+        self._bar: ProgressLine | None = None
         self._done_kib = 0
 
     def __call__(self, done_bytes: int, total_bytes: int) -> None:

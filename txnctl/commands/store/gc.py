@@ -59,9 +59,9 @@ def gc(context: Context, trust_clock: bool) -> None:
     A dry run shows the numbers of the real run, as long as no write happens in between.
     """
     how = {"trust_clock": True} if trust_clock else {}
-    found = context.store.maintenance.collect_garbage(dry_run=context.dry_run, reason=context.reason, **how)
-    found["stagedWrites"] = 0 if found["clocksDisagree"] and not trust_clock else _staged_writes(context)
-    context.show({**dict.fromkeys([field.name for field in COLLECTED]), **found}, table=_collected)
+    row = context.store.maintenance.collect_garbage(dry_run=context.dry_run, reason=context.reason, **how)
+    row["stagedWrites"] = 0 if row["clocksDisagree"] and not trust_clock else _staged_writes(context)
+    context.show({**dict.fromkeys([field.name for field in COLLECTED]), **row}, table=_collected)
 
 
 def _staged_writes(context: Context) -> int:

@@ -28,7 +28,7 @@ def init(context: Context, path: str | None) -> None:
     """
     from storage import Store
 
-    typed = next(each for each in context.settings() if each.name == "store")
+    typed = next(setting for setting in context.settings() if setting.name == "store")
     if path is not None and typed.source.startswith("option"):
         raise InvalidValue("the new store is named twice, by PATH and by --store", hint="Leave one out.")
     where = context.store_path if path is None else path

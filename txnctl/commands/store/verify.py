@@ -87,8 +87,8 @@ def _report(context: Context, row: Row) -> list[str]:
     facts = f"{plural(row['records'], 'record')}, {row['mode']}, {duration(row['elapsedMs'])}; {rules}"
     if row["ok"]:
         return [f"{context.style('ok', 'green')}  {row['path']}: {facts}"]
-    found = context.style(plural(len(row["problems"]), "problem"), "bold", "red")
-    return [f"{row['path']}: {found} ({facts})", "", context.table_of(row["problems"], PROBLEMS)]
+    count = context.style(plural(len(row["problems"]), "problem"), "bold", "red")
+    return [f"{row['path']}: {count} ({facts})", "", context.table_of(row["problems"], PROBLEMS)]
 
 
 def _refuse(row: Row) -> None:

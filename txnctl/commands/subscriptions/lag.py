@@ -106,7 +106,10 @@ def _rows(context: Context, topic: str, subscription: str | None) -> list[Row]:
     else:
         stats = context.store.reports.topic_stats(topic)
         shared = {name: stats[name] for name in (*_OF_TOPIC, "blockedBy")}
-        whole = [{**each, **shared, "subscription": name} for name, each in stats["subscriptions"].items()]
+        whole = [
+            {**stats_row, **shared, "subscription": name}
+            for name, stats_row in stats["subscriptions"].items()
+        ]
     rows = [{name: row[name] for name in names} for row in whole]
     for row in rows:
         if not row["blocked"] or row["onOpen"] == "skip":
@@ -124,7 +127,7 @@ def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
     cells = [{**row, "subscriptionIsolationLevel": level_of(row), "living": living(row)} for row in rows]
     yield from verdict_section(context, rows, context.table_of(cells, _COLUMNS, folds=False))
     blockers = [row["blockedBy"] for row in rows if row["blockedBy"] is not None]
-    told = list(explanation(context, rows, blockers[0] if blockers else None, first["asOfMs"]))
-    if told:
+    lines = list(explanation(context, rows, blockers[0] if blockers else None, first["asOfMs"]))
+    if lines:
         yield ""
-        yield from told
+        yield from lines

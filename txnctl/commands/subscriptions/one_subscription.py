@@ -41,9 +41,9 @@ def subscription_row(context: Context, topic: str, subscription: str | None) -> 
 
     from storage.reports.finding import some
 
-    there = some(names) or "no subscription"
+    existing = some(names) or "no subscription"
     raise click.UsageError(
-        f"missing argument 'SUBSCRIPTION': {topic} has {there}", click.get_current_context()
+        f"missing argument 'SUBSCRIPTION': {topic} has {existing}", click.get_current_context()
     )
 
 
@@ -64,8 +64,8 @@ def consumer_lines(context: Context, row: Row) -> Iterator[str]:
         yield "  Nobody is attached."
         return
     rows = []
-    for each in row["consumers"]:
-        owner, _, program = str(each["owner"]).partition(" (")
-        alive = {"alive": "yes", "dead": "DEAD", "rebooted": "DEAD"}.get(each["state"], each["state"])
-        rows.append({**each, "owner": owner, "program": program.removesuffix(")"), "alive": alive})
+    for consumer in row["consumers"]:
+        owner, _, program = str(consumer["owner"]).partition(" (")
+        alive = {"alive": "yes", "dead": "DEAD", "rebooted": "DEAD"}.get(consumer["state"], consumer["state"])
+        rows.append({**consumer, "owner": owner, "program": program.removesuffix(")"), "alive": alive})
     yield from [f"  {line}" for line in context.table_of(rows, _CONSUMERS, indent=2).splitlines()]

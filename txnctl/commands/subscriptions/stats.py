@@ -43,9 +43,9 @@ def stats(context: Context, topic: str, subscription: str | None) -> None:
 
 def _holders(row: Row) -> Iterator[str]:
     """With on-open skip: the messages that each open transaction holds back."""
-    for each in row["heldBy"]:
-        behind = f", {plural(each['blocked'], 'committed message')} behind" if each["blocked"] else ""
-        yield f"    held by      {each['txnId']}: {plural(each['uncommitted'], 'uncommitted message')}{behind}"
+    for holder in row["heldBy"]:
+        behind = f", {plural(holder['blocked'], 'committed message')} behind" if holder["blocked"] else ""
+        yield f"    held by      {holder['txnId']}: {plural(holder['uncommitted'], 'uncommitted message')}{behind}"
 
 
 def _numbers(context: Context, row: Row) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _numbers(context: Context, row: Row) -> Iterator[str]:
     yield f"  cursor       {cursor_line(row)}"
     yield f"  topic        {ends_line(row)}"
     yield from consumer_lines(context, row)
-    told = list(explanation(context, [row], row["blockedBy"], row["asOfMs"]))
-    if told:
+    lines = list(explanation(context, [row], row["blockedBy"], row["asOfMs"]))
+    if lines:
         yield ""
-        yield from told
+        yield from lines

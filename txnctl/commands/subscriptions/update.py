@@ -73,8 +73,8 @@ def update(
     --on-open skip is for shared and key-shared at READ_COMMITTED, block for every type: messages held back until then
     arrive in the order of the log, none twice.
     """
-    wanted = (subscription_type, isolation_level, on_open, dead_letter_topic, max_redeliver_count)
-    if all(each is None for each in wanted):
+    changes = (subscription_type, isolation_level, on_open, dead_letter_topic, max_redeliver_count)
+    if all(change is None for change in changes):
         raise click.UsageError("nothing to change: give at least one option")
     row = context.store.admin.subscriptions.update_subscription(
         topic,
@@ -89,7 +89,7 @@ def update(
         reason=context.reason,
     )
     context.show(row, table=lambda shown: _updated(context, shown))
-    if any(str(each).startswith("subscriptionIsolationLevel") for each in row["changes"]):
+    if any(str(change).startswith("subscriptionIsolationLevel") for change in row["changes"]):
         _note_level(context, row)
 
 

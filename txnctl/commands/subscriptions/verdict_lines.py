@@ -56,30 +56,35 @@ def explanation(context: Context, rows: Sequence[Row], blocker: Row | None, as_o
 
 def _stopped(row: Row) -> list[Row]:
     """The stopped consumers: messages in flight there are held back meanwhile."""
-    return [each for each in row["consumers"] if each["state"] == "stopped"]
+    return [consumer for consumer in row["consumers"] if consumer["state"] == "stopped"]
 
 
 def _reading(row: Row) -> str:
     """`worker-7 is stopped and holds 50 in flight (…)`, or `its consumers are slow; 12 messages could be read now`."""
-    stopped, alive = _stopped(row), [each for each in row["consumers"] if each["state"] == "alive"]
+    stopped, alive = (
+        _stopped(row),
+        [consumer for consumer in row["consumers"] if consumer["state"] == "alive"],
+    )
     evict = f"txnctl subscriptions evict {short_topic(row)} {row['subscription']}"
     facts = [
-        f"{each['consumerName']} is stopped and holds {each['unackedMessages']:,} in flight, which {evict} "
-        f"{each['consumerName']} gives to others"
-        for each in stopped
+        f"{consumer['consumerName']} is stopped and holds {consumer['unackedMessages']:,} in flight, which {evict} "
+        f"{consumer['consumerName']} gives to others"
+        for consumer in stopped
     ]
-    ready = row["visible"] - sum(each["unackedMessages"] for each in (*stopped, *alive))
+    ready = row["visible"] - sum(consumer["unackedMessages"] for consumer in (*stopped, *alive))
     if ready:
         facts += [
             *(["its consumers are slow"] if alive else []),
             f"{plural(ready, 'message')} could be read now",
         ]
-    working = [each for each in alive if each["unackedMessages"]]
-    facts += [f"{each['unackedMessages']:,} in flight at {each['consumerName']}" for each in working[:5]]
+    working = [consumer for consumer in alive if consumer["unackedMessages"]]
+    facts += [
+        f"{consumer['unackedMessages']:,} in flight at {consumer['consumerName']}" for consumer in working[:5]
+    ]
     if len(working) > 5:
         facts.append(f"more at {plural(len(working) - 5, 'other')}")
     if working and not ready and not stopped:
-        most = max(working, key=lambda each: int(each["unackedMessages"]))
+        most = max(working, key=lambda consumer: int(consumer["unackedMessages"]))
         facts.append(f"if nothing moves, {evict} {most['consumerName']} gives what it holds to others")
     return "; ".join(facts)
 
@@ -87,7 +92,7 @@ def _reading(row: Row) -> str:
 def _held_by_keys(context: Context, rows: Sequence[Row]) -> Iterator[str]:
     """With on-open skip: the transaction that holds back most messages by key."""
     for row in rows:
-        most = max(row["heldBy"], key=lambda each: each["blocked"], default=None)
+        most = max(row["heldBy"], key=lambda holder: holder["blocked"], default=None)
         if most is None or not most["blocked"]:
             continue
         verb = "waits for its key" if most["blocked"] == 1 else "wait for their keys"
@@ -103,7 +108,7 @@ def _acknowledged(context: Context, rows: Sequence[Row]) -> Iterator[str]:
     ends.
     """
     for row in rows:
-        most = max(row["pendingIn"], key=lambda each: int(each["messages"]), default=None)
+        most = max(row["pendingIn"], key=lambda holder: int(holder["messages"]), default=None)
         if most is None:
             continue
         verb = "is" if most["messages"] == 1 else "are"

@@ -11,7 +11,7 @@ from itertools import islice
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TABLE
 from txnctl.commands.tables.reader import opened, reads_table
-from txnctl.commands.tables.scan import range_of, takes_range
+from txnctl.commands.tables.scan import rows_of, takes_range
 from txnctl.fields.table import KEY, VALUE
 from txnctl.output import json_text
 from txnctl.output.bytes_field import bytes_field
@@ -20,10 +20,11 @@ from txnctl.output.escape import printable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from storage.client.table import Row as TableRow
     from txnctl.cli.context import Context
+    from txnctl.commands.tables.reader import Reading
+    from txnctl.commands.tables.scan import KeyBounds
 
 CSV_COLUMNS = ("key", "value", "keyBase64", "valueBase64")
 
@@ -43,7 +44,7 @@ _SETUP = (
 @output((*KEY, *VALUE), name_field="key", formats=("ndjson", "csv"), default="ndjson")
 @example("txnctl tables export accounts > accounts.ndjson", setup=_SETUP)
 @example("txnctl tables export accounts -o csv | txnctl tables import copy --input csv", setup=_SETUP)
-def export(context: Context, table: str, **how: Any) -> None:
+def export(context: Context, table: str, key_range: KeyBounds, reading: Reading) -> None:
     r"""Print a table as NDJSON or CSV, to be imported again.
 
     \b
@@ -54,10 +55,10 @@ def export(context: Context, table: str, **how: Any) -> None:
     Rows are read as by `tables scan`. An export comes from a single moment in a serializable transaction, or at a time
     (--at) older than every open transaction.
     """
-    lines, bounds = _csv if context.output == "csv" else _ndjson, range_of(how)
-    with opened(context, table, how) as (source, reading):
-        rows = source.scan(**bounds, **reading)
-        total = None if bounds else source.stats()["rows"]
+    lines = _csv if context.output == "csv" else _ndjson
+    with opened(context, table, reading) as source:
+        rows = rows_of(source, key_range, reading)
+        total = None if key_range.bounds() else source.stats()["rows"]
         with context.progress("Export", total=total, unit="rows") as bar:
             if context.output == "csv":
                 context.out.write(",".join(CSV_COLUMNS) + "\n")

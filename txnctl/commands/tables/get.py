@@ -13,10 +13,9 @@ from txnctl.output.escape import printable_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from storage.client.table import Row
     from txnctl.cli.context import Context
+    from txnctl.commands.tables.reader import Reading
 
 _SETUP = ("txnctl tables create accounts", "txnctl tables put accounts B1 100")
 
@@ -34,7 +33,7 @@ _SETUP = ("txnctl tables create accounts", "txnctl tables put accounts B1 100")
 @example("txnctl tables get accounts B1", setup=_SETUP)
 @example("txnctl tables get accounts B1 -o json", setup=_SETUP)
 @example("txnctl tables get accounts B7", setup=_SETUP, exit_code=3)
-def get(context: Context, table: str, key: str, is_base64: bool, no_newline: bool, **how: Any) -> None:
+def get(context: Context, table: str, key: str, is_base64: bool, no_newline: bool, reading: Reading) -> None:
     """Print the value of a key: the bytes and a newline.
 
     Where the key has no value, nothing is printed and the exit code is 3. `-o json` has the version too, which `put
@@ -49,25 +48,25 @@ def get(context: Context, table: str, key: str, is_base64: bool, no_newline: boo
     writes of the transaction. The read is recorded, so that no older transaction can change the key any more, and at
     an unfinished write to the key one of the two transactions is aborted.
     """
-    wanted = key_of(key, is_base64=is_base64)
-    with opened(context, table, how) as (source, reading):
-        found = source.get_row(wanted, **reading)
-    if found is None:
-        raise not_found(table, wanted)
+    key_bytes = key_of(key, is_base64=is_base64)
+    with opened(context, table, reading) as source:
+        row = source.get_row(key_bytes, txn=reading.txn, at=reading.at, check=reading.check)
+    if row is None:
+        raise not_found(table, key_bytes)
     if context.output != "value":
-        _show(context, table, found)
+        _show(context, table, row)
         return
-    value = found.value
+    value = row.value
     if context.out.terminal:
         value = printable_bytes(value).encode()
     context.out.write_bytes(value if no_newline else value + b"\n")
 
 
-def _show(context: Context, table: str, found: Row) -> None:
+def _show(context: Context, table: str, table_row: Row) -> None:
     from txnctl.output.table import object_table
 
     context.show(
-        {"table": table, **row_of(found)},
+        {"table": table, **row_of(table_row)},
         table=lambda row: object_table(
             {**row, "key": bytes_cell(row, "key"), "value": bytes_cell(row, "value")}, (NAME, *ROW)
         ),

@@ -54,7 +54,7 @@ def history(context: Context, table: str | None, limit: int | None) -> None:
     that use it should be shorter, or retry with a higher --priority.
     """
     store = context.store
-    found = store.reports.list_conflicts(limit) if table is None else store.table(table).history(limit)
-    if not found and context.output == "table":
+    conflicts = store.reports.list_conflicts(limit) if table is None else store.table(table).history(limit)
+    if not conflicts and context.output == "table":
         context.note("no conflicts" + (f" over keys of {table}" if table is not None else ""))
-    show_key_rows(context, found, CONFLICTS)
+    show_key_rows(context, conflicts, CONFLICTS)

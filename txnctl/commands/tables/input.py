@@ -50,10 +50,10 @@ def read_ndjson(source: Source, at_pause: AtPause) -> Iterator[Pair]:
     for block in LineReader(source, _NDJSON_LINE_BYTES_MAX):
         for number, line in enumerate(block.lines, block.first):
             try:
-                found = read_object(line)
-                if found is None:
+                fields = read_object(line)
+                if fields is None:
                     continue
-                key, value = read_bytes(found, "key", needed=True), read_bytes(found, "value", needed=True)
+                key, value = read_bytes(fields, "key", needed=True), read_bytes(fields, "value", needed=True)
             except Unreadable as error:
                 raise _bad(number, str(error), _NDJSON_HINT) from None
             if value is None:

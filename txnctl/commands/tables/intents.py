@@ -53,7 +53,7 @@ def intents(context: Context, table: str | None, limit: int | None) -> None:
     blocks no writer.
     """
     store = context.store
-    found = store.reports.list_intents(limit=limit) if table is None else store.table(table).intents(limit)
-    if not found and context.output == "table":
+    rows = store.reports.list_intents(limit=limit) if table is None else store.table(table).intents(limit)
+    if not rows and context.output == "table":
         context.note("there are no write intents" + (f" in {table}" if table is not None else ""))
-    show_key_rows(context, found, INTENTS, named_by_key=True)
+    show_key_rows(context, rows, INTENTS, named_by_key=True)

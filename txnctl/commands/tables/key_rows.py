@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def show_key_rows(
-    context: Context, found: Sequence[Row], fields: Sequence[Field], *, named_by_key: bool = False
+    context: Context, key_rows: Sequence[Row], fields: Sequence[Field], *, named_by_key: bool = False
 ) -> None:
     """Print rows of the engine. With `named_by_key`, `-o name` prints the keys."""
     from txnctl.fields.table import name_of, with_bytes
 
-    rows = [with_bytes(row, "key") for row in found]
+    rows = [with_bytes(row, "key") for row in key_rows]
     if named_by_key and context.output == "name":
-        rows = [name_of(row["key"]) for row in found]
+        rows = [name_of(row["key"]) for row in key_rows]
     context.show_list(rows, table=lambda shown: _table(context, shown, fields))
 
 

@@ -35,16 +35,16 @@ class Losers:
         Args:
             version, txn: identity of the winner: the version written, or the transaction id.
         """
-        found = [
+        conflicts = [
             row
             for row in self._store.reports.list_conflicts()
             if row["number"] > self._seen
             and str(version if txn is None else txn) == row["winnerVersion" if txn is None else "winner"]
         ]
-        found.reverse()
-        for row in found:
+        conflicts.reverse()
+        for row in conflicts:
             self._context.note(_sentence(row, self._store.reports.show_transaction(row["loser"])))
-        return [row["loser"] for row in found]
+        return [row["loser"] for row in conflicts]
 
 
 def _sentence(conflict: Row, loser: Row) -> str:

@@ -68,11 +68,11 @@ def put(
     """
     if if_absent and if_version is not None:
         raise InvalidValue("--if-absent and --if-version exclude each other")
-    wanted, target = key_of(key, is_base64=is_base64), context.store.table(table)
+    key_bytes, target = key_of(key, is_base64=is_base64), context.store.table(table)
     content, losers = _value(context, value), Losers(context)
     with write_transaction(context, txn, priority) as used:
-        version = target.put(wanted, content, txn=used, if_version=if_version, if_absent=if_absent)
-    show_written(context, table, wanted, version, txn, losers, "Put {} in")
+        version = target.put(key_bytes, content, txn=used, if_version=if_version, if_absent=if_absent)
+    show_written(context, table, key_bytes, version, txn, losers, "Put {} in")
 
 
 def _value(context: Context, value: str | None) -> bytes:

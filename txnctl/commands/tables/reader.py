@@ -9,14 +9,16 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from storage.errors import InvalidValue
-from txnctl.cli.decorators import option
+from txnctl.cli.decorators import option, option_values
+from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import CHECK_MODE, MOMENT, TXN_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
+    from storage import CheckMode, TxnID
     from storage.client.table import Table
     from txnctl.cli.context import Context
 
@@ -25,8 +27,16 @@ if TYPE_CHECKING:
 _SERIALIZABLE = "SERIALIZABLE"
 
 
+class Reading(OptionValues):
+    """How to read a table: in a transaction, at a time, and the handling of write intents."""
+
+    txn: TxnID | None
+    at: int | None
+    check: CheckMode | None
+
+
 def reads_table(function: F) -> F:
-    """Take --txn, --at and --check, for `opened`."""
+    """Take --txn, --at and --check as `reading`, for `opened`."""
     for declare in (
         option(
             "--check",
@@ -44,20 +54,19 @@ def reads_table(function: F) -> F:
         ),
     ):
         function = declare(function)
-    return function
+    return option_values("reading", Reading)(function)
 
 
 @contextmanager
-def opened(context: Context, name: str, how: dict[str, Any]) -> Iterator[tuple[Table, dict[str, Any]]]:
-    """The table, and the arguments that `get` and `scan` take to read as `reads_table` was told.
+def opened(context: Context, name: str, reading: Reading) -> Iterator[Table]:
+    """The table, in a store opened for this way of reading.
 
     Raises:
         InvalidValue: --at in a transaction, --check in a serializable one.
         TableNotFound, TransactionNotFound
     """
-    txn = how["txn"]
-    reading = {name: how[name] for name in ("txn", "at", "check")}
-    if how["at"] is not None and (txn is not None or how["check"] is not None):
+    txn = reading.txn
+    if reading.at is not None and (txn is not None or reading.check is not None):
         other = "--check" if txn is None else f"transaction {txn} (--txn, TXNCTL_TXN)"
         raise InvalidValue(
             f"--at reads what was committed then, outside any transaction; {other} does not go with it",
@@ -66,11 +75,11 @@ def opened(context: Context, name: str, how: dict[str, Any]) -> Iterator[tuple[T
             else "Leave out --at, or: env -u TXNCTL_TXN txnctl ...",
         )
     if txn is None or context.store.reports.show_transaction(txn)["isolation"] != _SERIALIZABLE:
-        yield context.store.table(name), reading
+        yield context.store.table(name)
         return
     from txnctl.commands.tables.losers import Losers
 
     with context.open_store(context.store_path, read_only=False) as store:
         losers = Losers(context, store)
-        yield store.table(name), reading
+        yield store.table(name)
         losers.told(txn=txn)

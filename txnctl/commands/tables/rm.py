@@ -51,12 +51,12 @@ def rm(
     A delete is a write like `put`: the value before can be read in the past, as long as versions are kept. Where there
     is no value the exit code is 3, unless --missing-ok says that this is well.
     """
-    wanted, target = key_of(key, is_base64=is_base64), context.store.table(table)
+    key_bytes, target = key_of(key, is_base64=is_base64), context.store.table(table)
     losers = Losers(context)
     must_exist = not missing_ok and if_version is None
     with write_transaction(context, txn, priority, reads=must_exist) as used:
-        version = _delete(target, wanted, used, if_version, must_exist)
-    show_written(context, table, wanted, version, txn, losers, "Deleted {} from")
+        version = _delete(target, key_bytes, used, if_version, must_exist)
+    show_written(context, table, key_bytes, version, txn, losers, "Deleted {} from")
 
 
 def _delete(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from txnctl.cli.decorators import argument, example, option, output, reads_store
+from txnctl.cli.decorators import argument, example, option, option_values, output, reads_store
+from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import TABLE
 from txnctl.commands.tables.reader import opened, reads_table
 from txnctl.fields.table import ROW, name_of, row_of
@@ -14,10 +15,11 @@ from txnctl.output.escape import printable_bytes
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
-    from storage.client.table import Row as TableRow
+    from storage.client.table import Row as TableRow, Table
     from txnctl.cli.context import Context
+    from txnctl.commands.tables.reader import Reading
 
     F = TypeVar("F", bound=Callable[..., object])
 
@@ -28,8 +30,45 @@ _SETUP = (
 )
 
 
+class KeyBounds(OptionValues):
+    """A range of keys, as typed."""
+
+    prefix: str | None
+    start: str | None
+    end: str | None
+    is_base64: bool
+
+    def bounds(self) -> dict[str, bytes]:
+        """The given bounds by name."""
+        from txnctl.commands.tables.key import key_of
+
+        given = {"prefix": self.prefix, "start": self.start, "end": self.end}
+        return {
+            name: key_of(text, is_base64=self.is_base64, name=f"--{name}")
+            for name, text in given.items()
+            if text is not None
+        }
+
+
+def rows_of(
+    source: Table, key_range: KeyBounds, reading: Reading, *, reverse: bool = False, limit: int | None = None
+) -> Iterator[TableRow]:
+    """The rows of a range of keys."""
+    bounds = key_range.bounds()
+    return source.scan(
+        prefix=bounds.get("prefix", b""),
+        start=bounds.get("start"),
+        end=bounds.get("end"),
+        reverse=reverse,
+        limit=limit,
+        txn=reading.txn,
+        at=reading.at,
+        check=reading.check,
+    )
+
+
 def takes_range(function: F) -> F:
-    """Take --prefix, --start and --end, for `range_of`."""
+    """Take --prefix, --start and --end as `key_range`."""
     for declare in (
         option("--key-base64", "is_base64", is_flag=True, help="--prefix, --start and --end are Base64."),
         option("--end", metavar="KEY", help="Up to this key, which is left out."),
@@ -37,18 +76,7 @@ def takes_range(function: F) -> F:
         option("--prefix", metavar="KEY", help="Only keys that begin so."),
     ):
         function = declare(function)
-    return function
-
-
-def range_of(how: dict[str, Any]) -> dict[str, Any]:
-    """The given bounds, as arguments of `Table.scan`."""
-    from txnctl.commands.tables.key import key_of
-
-    return {
-        name: key_of(how[name], is_base64=how["is_base64"], name=f"--{name}")
-        for name in ("prefix", "start", "end")
-        if how[name] is not None
-    }
+    return option_values("key_range", KeyBounds)(function)
 
 
 @argument("table", type=TABLE, help="The table.")
@@ -61,7 +89,9 @@ def range_of(how: dict[str, Any]) -> dict[str, Any]:
 @example("txnctl tables scan accounts", setup=_SETUP)
 @example("txnctl tables scan accounts --prefix B --reverse -n 1 -o json", setup=_SETUP)
 @example("txnctl tables scan accounts -o value | awk '{sum += $1} END {print sum}'", setup=_SETUP)
-def scan(context: Context, table: str, reverse: bool, limit: int | None, **how: Any) -> None:
+def scan(
+    context: Context, table: str, reverse: bool, limit: int | None, key_range: KeyBounds, reading: Reading
+) -> None:
     """Print the rows of a table, or of a range of keys.
 
     The order is that of the keys' bytes. `-o value` prints the values alone, `-o name` the keys alone.
@@ -71,8 +101,8 @@ def scan(context: Context, table: str, reverse: bool, limit: int | None, **how: 
     transaction, and protects the range, with --limit as far as read: no older transaction can put a key into the range
     any more. `tables get` says more about transactions and --check.
     """
-    with opened(context, table, how) as (source, reading):
-        rows = source.scan(**range_of(how), reverse=reverse, limit=limit, **reading)
+    with opened(context, table, reading) as source:
+        rows = rows_of(source, key_range, reading, reverse=reverse, limit=limit)
         if context.output == "table":
             is_empty = True
             for text in _pages(rows):
@@ -106,11 +136,11 @@ def _pages(rows: Iterable[TableRow]) -> Iterator[str]:
 
 
 def _cells(row: TableRow) -> dict[str, str]:
-    found = row_of(row)
+    cells = row_of(row)
     return {
         "KEY": shown_bytes(row.key),
-        "WRITTEN": found["versionAt"] or "",
-        "TXN": found["txnId"] or "",
-        "VERSION": found["version"],
+        "WRITTEN": cells["versionAt"] or "",
+        "TXN": cells["txnId"] or "",
+        "VERSION": cells["version"],
         "VALUE": shown_bytes(row.value) or '""',
     }

@@ -48,10 +48,10 @@ def versions(context: Context, table: str, key: str, is_base64: bool) -> None:
     The newest comes first. A write intent of an unfinished transaction stands on top; older versions are kept for
     reads in the past (--at), as long as `store config table-retention` says.
     """
-    wanted = key_of(key, is_base64=is_base64)
-    rows = [with_bytes(row, "value") for row in context.store.table(table).versions(wanted)]
+    key_bytes = key_of(key, is_base64=is_base64)
+    rows = [with_bytes(row, "value") for row in context.store.table(table).versions(key_bytes)]
     if not rows and context.output == "table":
-        context.note(f"table {table} keeps nothing under {shown_key(wanted)}")
+        context.note(f"table {table} keeps nothing under {shown_key(key_bytes)}")
     context.show_list(rows, table=lambda shown: _table(context, shown))
 
 

@@ -56,8 +56,8 @@ def last_message_id(
         level = IsolationLevel[
             context.store.reports.subscription_stats(topic, subscription)["subscriptionIsolationLevel"]
         ]
-    found = context.store.reports.last_message_id(topic, level, subscription=subscription)
-    if found is None and context.output == "table":
+    message_id = context.store.reports.last_message_id(topic, level, subscription=subscription)
+    if message_id is None and context.output == "table":
         context.note(f"no message of {topic} is visible at {level.value}")
     context.show(
         {
@@ -65,7 +65,7 @@ def last_message_id(
             "name": short_topic_name(full_topic_name(topic)),
             "subscription": subscription,
             "isolationLevel": level.value,
-            "messageId": None if found is None else str(found),
+            "messageId": None if message_id is None else str(message_id),
         },
         table=lambda row: row["messageId"] or "",
     )

@@ -39,7 +39,7 @@ ENTRIES = (
 @argument("topic", type=TOPIC, help="The topic.")
 @option(
     "--range",
-    "wanted",
+    "message_range",
     type=RANGE,
     metavar="RANGE",
     help="Which entries: A..B, -N for the last N, or @TIME for all since then; A and B are positions or @TIME. "
@@ -52,21 +52,21 @@ ENTRIES = (
     setup=("txnctl topics create orders", "txnctl transactions run -- txnctl produce orders -m hello"),
 )
 @example("txnctl topics log orders --range 1:0.. -o ndjson", setup="txnctl topics create orders")
-def log(context: Context, topic: str, wanted: MessageRange | None) -> None:
+def log(context: Context, topic: str, message_range: MessageRange | None) -> None:
     """Show the stored entries of a topic, transaction markers included.
 
     An entry is one message, a batch of messages sent together, or the marker of a transaction that has ended. Entries
     of open and aborted transactions are shown as well; STATE tells.
     """
-    context.show_list(_rows(context.store, topic, wanted))
+    context.show_list(_rows(context.store, topic, message_range))
 
 
-def _rows(store: Store, topic: str, wanted: MessageRange | None) -> Iterator[Row]:
-    newest = NEWEST_DEFAULT if wanted is None else wanted.newest
+def _rows(store: Store, topic: str, message_range: MessageRange | None) -> Iterator[Row]:
+    newest = NEWEST_DEFAULT if message_range is None else message_range.newest
     if newest is not None:
         return store.reports.topic_log(topic, _newest(store, topic, newest))
-    assert wanted is not None
-    return _until(_from(store, topic, wanted.first), wanted.last)
+    assert message_range is not None
+    return _until(_from(store, topic, message_range.first), message_range.last)
 
 
 def _newest(store: Store, topic: str, count: int) -> Position | Extreme:

@@ -79,20 +79,21 @@ def positions(context: Context, topic: str) -> None:
 
 def _landmarks(internal: Row) -> list[Row]:
     """Everything that has a position, in order, with the entries on both sides."""
-    found: list[tuple[str, str, str | None]] = [
+    landmarks: list[tuple[str, str, str | None]] = [
         (f"{ledger['ledgerId']}:{0 if ledger['entries'] else -1}", "ledger", str(ledger["ledgerId"]))
         for ledger in internal["ledgers"]
     ]
     for name, cursor in internal["cursors"].items():
-        found += [(cursor[kind], kind, name) for kind in ("markDeletePosition", "readPosition")]
-    found += [
-        (each["firstPosition"], "openTransaction", each["txnId"]) for each in internal["openTransactions"]
+        landmarks += [(cursor[kind], kind, name) for kind in ("markDeletePosition", "readPosition")]
+    landmarks += [
+        (transaction["firstPosition"], "openTransaction", transaction["txnId"])
+        for transaction in internal["openTransactions"]
     ]
-    found += [(internal[kind], kind, None) for kind in ("maxReadPosition", "lastConfirmedEntry")]
-    found.sort(key=lambda each: (_numbers(each[0]), _KINDS.index(each[1]), each[2] or ""))
+    landmarks += [(internal[kind], kind, None) for kind in ("maxReadPosition", "lastConfirmedEntry")]
+    landmarks.sort(key=lambda row: (_numbers(row[0]), _KINDS.index(row[1]), row[2] or ""))
     total = sum(ledger["entries"] for ledger in internal["ledgers"])
     rows = []
-    for position, kind, name in found:
+    for position, kind, name in landmarks:
         through = _entries_through(internal["ledgers"], _numbers(position))
         before = max(0, through - 1) if position.partition(":")[2] != "-1" else through
         rows.append(
@@ -134,19 +135,19 @@ def _screen(context: Context, row: Row) -> Iterator[str]:
 def _lines(row: Row) -> list[Row]:
     """One line a position, with all that is there."""
     total = row["entries"]
-    readable = next(each for each in row["positions"] if each["kind"] == "maxReadPosition")
+    readable = next(landmark for landmark in row["positions"] if landmark["kind"] == "maxReadPosition")
     # Where the readable part of the ruler ends.
     edge = _column(total - readable["entriesAfter"], total)
     lines: list[Row] = []
-    for each in row["positions"]:
-        if each["kind"] == "readPosition" and _is_idle(each, row["positions"]):
+    for landmark in row["positions"]:
+        if landmark["kind"] == "readPosition" and _is_idle(landmark, row["positions"]):
             continue
-        if lines and lines[-1]["position"] == each["position"]:
-            lines[-1]["what"] += f"; {_words(each)}"
+        if lines and lines[-1]["position"] == landmark["position"]:
+            lines[-1]["what"] += f"; {_words(landmark)}"
             continue
         ruler = list("=" * edge + "-" * (RULER - edge))
-        ruler[min(_column(each["entriesBefore"], total), RULER - 1)] = "|"
-        lines.append({**each, "ruler": "".join(ruler), "what": _words(each)})
+        ruler[min(_column(landmark["entriesBefore"], total), RULER - 1)] = "|"
+        lines.append({**landmark, "ruler": "".join(ruler), "what": _words(landmark)})
     return lines
 
 
@@ -157,10 +158,10 @@ def _column(entries: int, total: int) -> int:
 def _is_idle(read: Row, landmarks: Sequence[Row]) -> bool:
     """Nothing is in flight: dispatch stands where everything is acknowledged."""
     return any(
-        each["kind"] == "markDeletePosition"
-        and each["name"] == read["name"]
-        and each["position"] == read["position"]
-        for each in landmarks
+        landmark["kind"] == "markDeletePosition"
+        and landmark["name"] == read["name"]
+        and landmark["position"] == read["position"]
+        for landmark in landmarks
     )
 
 

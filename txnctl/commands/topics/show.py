@@ -35,5 +35,5 @@ def show(context: Context, topic: str) -> None:
     """
     stats = context.store.reports.topic_stats(topic)
     stats["subscriptions"] = list(stats["subscriptions"])
-    stats["publishers"] = [each["producerName"] for each in stats["publishers"]]
+    stats["publishers"] = [publisher["producerName"] for publisher in stats["publishers"]]
     context.show({field.name: stats[field.name] for field in SHOWN})

@@ -152,13 +152,15 @@ def _subscriptions(context: Context, subscriptions: dict[str, Row]) -> Iterator[
     """Every subscription on a line; the verdict, the last column, in colour."""
     rows = [
         {
-            **each,
+            **subscription,
             "name": name,
-            "subscriptionIsolationLevel": level_of(each),
-            "shortType": "Excl." if each["type"] == "Exclusive" else each["type"],
-            "living": sum(consumer["state"] in ("alive", "stopped") for consumer in each["consumers"]),
+            "subscriptionIsolationLevel": level_of(subscription),
+            "shortType": "Excl." if subscription["type"] == "Exclusive" else subscription["type"],
+            "living": sum(
+                consumer["state"] in ("alive", "stopped") for consumer in subscription["consumers"]
+            ),
         }
-        for name, each in subscriptions.items()
+        for name, subscription in subscriptions.items()
     ]
     if not rows:
         return

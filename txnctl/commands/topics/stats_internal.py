@@ -103,7 +103,7 @@ def _screen(context: Context, row: Row) -> Iterator[str]:
     yield heading(context, row["name"], facts, row["asOfMs"])
     yield f"  positions   maxReadPosition {row['maxReadPosition']}   lastConfirmedEntry {row['lastConfirmedEntry']}"
     yield from _section(context, row["ledgers"], LEDGERS)
-    cursors = [{**each, "name": name, "ahead": _ahead(each)} for name, each in row["cursors"].items()]
+    cursors = [{**cursor, "name": name, "ahead": _ahead(cursor)} for name, cursor in row["cursors"].items()]
     yield from _section(context, cursors, CURSORS)
     yield from _section(context, row["openTransactions"], OPEN)
     yield from _section(context, row["abortedSegments"], SEGMENTS)

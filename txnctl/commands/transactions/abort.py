@@ -93,9 +93,9 @@ def abort(context: Context, txn: TxnID | None, if_version: int | None, fence: bo
     """
     from txnctl.cli.current_transaction import named_or_current
 
-    wanted = named_or_current(txn)
+    txn_id = named_or_current(txn)
     row = context.store.admin.transactions.abort_transaction(
-        wanted,
+        txn_id,
         reason=context.reason,
         if_version=if_version,
         force=context.force or txn is None,
@@ -156,28 +156,28 @@ def _effects(row: Row) -> Iterator[tuple[str, int | None, str, str]]:
     topics = [effect for effect in row["effects"] if effect["kind"] == "topic"]
     if not row["effects"]:
         yield "changes", None, "", "nothing: it has touched no topic, no subscription and no table"
-    for each in topics:
-        where = f"{each['name']} {each['firstPosition']}"
-        if each["lastPosition"] != each["firstPosition"]:
-            where += f"..{each['lastPosition']}"
-        yield "discards", each["messages"], _messages(each), where
-    for each in row["effects"]:
-        if each["kind"] == "subscription":
-            where = f"{each['name']} to subscription {each['subscription']}"
-            if each["cumulative"] is not None:
-                where += f" (through {each['cumulative']})"
-            yield "redelivers", each["messages"], _messages(each), where
-    for each in row["effects"]:
-        if each["kind"] == "table":
-            noun = "write intent" if each["intents"] == 1 else "write intents"
-            yield "releases", each["intents"], noun, each["table"]
+    for effect in topics:
+        where = f"{effect['name']} {effect['firstPosition']}"
+        if effect["lastPosition"] != effect["firstPosition"]:
+            where += f"..{effect['lastPosition']}"
+        yield "discards", effect["messages"], _messages(effect), where
+    for effect in row["effects"]:
+        if effect["kind"] == "subscription":
+            where = f"{effect['name']} to subscription {effect['subscription']}"
+            if effect["cumulative"] is not None:
+                where += f" (through {effect['cumulative']})"
+            yield "redelivers", effect["messages"], _messages(effect), where
+    for effect in row["effects"]:
+        if effect["kind"] == "table":
+            noun = "write intent" if effect["intents"] == 1 else "write intents"
+            yield "releases", effect["intents"], noun, effect["table"]
     producers = [effect for effect in row["effects"] if effect["kind"] == "producer"]
-    for each in producers:
-        yield "fences", None, "", _fenced(each)
+    for effect in producers:
+        yield "fences", None, "", _fenced(effect)
     if row["fence"] and not producers:
         yield "fences", None, "", "nobody: no producer of its messages is connected"
-    for each in topics:
-        yield from _released(each)
+    for effect in topics:
+        yield from _released(effect)
 
 
 def _fenced(effect: Row) -> str:
@@ -187,7 +187,7 @@ def _fenced(effect: Row) -> str:
     if effect["topicEpochBefore"] != effect["topicEpochAfter"]:
         text += f", epoch {effect['topicEpochBefore']} -> {effect['topicEpochAfter']}"
     if effect["transactionsAborted"]:
-        text += f"; aborts {', '.join([str(each) for each in effect['transactionsAborted']])} too"
+        text += f"; aborts {', '.join([str(aborted) for aborted in effect['transactionsAborted']])} too"
     return text
 
 
@@ -197,12 +197,12 @@ def _released(effect: Row) -> Iterator[tuple[str, int | None, str, str]]:
     if before != after:
         yield "moves", None, "", f"{topic} maxReadPosition {before} -> {after}"
     remaining = 0
-    for name, each in effect["unblocks"].items():
-        remaining = max(remaining, each["blockedAfter"])
-        freed = each["blockedBefore"] - each["blockedAfter"]
+    for name, change in effect["unblocks"].items():
+        remaining = max(remaining, change["blockedAfter"])
+        freed = change["blockedBefore"] - change["blockedAfter"]
         if freed:
-            seen = f"{name} {each['visibleBefore']:,} -> {each['visibleAfter']:,} visible"
-            yield "unblocks", freed, f"of {each['blockedBefore']:,}", seen
+            seen = f"{name} {change['visibleBefore']:,} -> {change['visibleAfter']:,} visible"
+            yield "unblocks", freed, f"of {change['blockedBefore']:,}", seen
     following = effect["blockedNext"]
     if following is not None:
         yield "then", remaining, "stay blocked", f"behind {following['txnId']} ({_who(following)})"
@@ -232,12 +232,12 @@ def _aligned(lines: list[tuple[str, int | None, str, str]]) -> Iterator[str]:
 
 def _content(row: Row) -> Iterator[str]:
     """Commands that show the content to be dropped."""
-    for each in row["effects"]:
-        if each["kind"] == "topic":
-            first = f"--from {each['firstPosition']} -n {each['messages']}"
-            yield f"See: txnctl topics peek {each['name']} --isolation-level read-uncommitted {first}"
-        elif each["kind"] == "table":
-            yield f"See: txnctl tables intents {each['table']}"
+    for effect in row["effects"]:
+        if effect["kind"] == "topic":
+            first = f"--from {effect['firstPosition']} -n {effect['messages']}"
+            yield f"See: txnctl topics peek {effect['name']} --isolation-level read-uncommitted {first}"
+        elif effect["kind"] == "table":
+            yield f"See: txnctl tables intents {effect['table']}"
 
 
 def _advice(row: Row, force: bool) -> str | None:
@@ -247,7 +247,7 @@ def _advice(row: Row, force: bool) -> str | None:
         return f'Run: txnctl transactions abort {row["txnId"]} --if-version {row["version"]}{options} --reason "..."'
     for effect in row["effects"]:
         blocked = effect["kind"] == "topic" and any(
-            each["blockedAfter"] for each in effect["unblocks"].values()
+            change["blockedAfter"] for change in effect["unblocks"].values()
         )
         if blocked and effect["blockedNext"] is not None:
             return f"Next: txnctl transactions explain {effect['blockedNext']['txnId']}"

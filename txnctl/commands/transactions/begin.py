@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from storage.errors import InvalidValue
-from txnctl.cli.decorators import changes_store, example, option, output
+from txnctl.cli.decorators import changes_store, example, option, option_values, output
+from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import CHECK_MODE, DURATION, KEY_VALUE, PRIORITY, TRANSACTION_ISOLATION
 from txnctl.fields.transaction import FIELDS, with_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any, TypeVar
+    from typing import TypedDict, TypeVar
 
+    from storage import CheckMode, Priority, TransactionIsolation
     from txnctl.cli.context import Context
 
     F = TypeVar("F", bound=Callable[..., object])
+
+    class KindGiven(TypedDict, total=False):
+        """Arguments of the engine about the kind of a transaction."""
+
+        isolation: TransactionIsolation
+        check: CheckMode
+        priority: Priority
+
 
 with_timeout = option(
     "--timeout",
@@ -37,8 +47,27 @@ with_priority = option(
 )
 
 
+class TransactionKind(OptionValues):
+    """The kind of transaction to begin. Defaults of the engine apply to options left out."""
+
+    isolation: TransactionIsolation | None
+    check: CheckMode | None
+    priority: Priority | None
+
+    def given(self) -> KindGiven:
+        """The given options, as arguments of `Store.begin_transaction` and `Store.transaction`."""
+        options: KindGiven = {}
+        if self.isolation is not None:
+            options["isolation"] = self.isolation
+        if self.check is not None:
+            options["check"] = self.check
+        if self.priority is not None:
+            options["priority"] = self.priority
+        return options
+
+
 def with_kind(function: F) -> F:
-    """Take --isolation, --check and --priority for `Store.begin`."""
+    """Take --isolation, --check and --priority as `kind`."""
     for declare in (
         with_priority,
         option(
@@ -53,7 +82,7 @@ def with_kind(function: F) -> F:
         ),
     ):
         function = declare(function)
-    return function
+    return option_values("kind", TransactionKind)(function)
 
 
 @with_timeout
@@ -69,7 +98,9 @@ def with_kind(function: F) -> F:
 )
 @example("txnctl transactions begin --priority high -o json")
 @example("txnctl transactions begin --isolation read-committed --check full")
-def begin(context: Context, timeout: float | None, label: Sequence[tuple[str, str]], **kind: Any) -> None:
+def begin(
+    context: Context, timeout: float | None, label: Sequence[tuple[str, str]], kind: TransactionKind
+) -> None:
     """Begin a transaction and print the id, alone.
 
     The transaction belongs to no process and ends at the deadline at the latest. Every process with the id can use,
@@ -81,14 +112,9 @@ def begin(context: Context, timeout: float | None, label: Sequence[tuple[str, st
     A read-committed transaction reads committed rows at each moment and changes nothing: no message, no
     acknowledgement, no key.
     """
-    txn = context.store.begin_transaction(timeout=timeout, labels=labels_of(label), **kind_of(kind))
+    txn = context.store.begin_transaction(timeout=timeout, labels=labels_of(label), **kind.given())
     row = with_keys(context.store.reports.show_transaction(txn))
     context.show(row, table=lambda shown: str(shown["txnId"]))
-
-
-def kind_of(kind: dict[str, Any]) -> dict[str, Any]:
-    """Options given for the kind of transaction; defaults of the engine apply otherwise."""
-    return {name: value for name, value in kind.items() if value is not None}
 
 
 def labels_of(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:

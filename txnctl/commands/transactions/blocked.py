@@ -51,24 +51,24 @@ def blocked(context: Context, topic: str | None, chain: bool, exit_code: bool) -
     after the end of all transactions up to there. Ending a transaction that is not first frees nothing yet. OWN counts
     the messages of the transaction, visible after a commit, dropped by an abort. Counting reads no blocked message.
     """
-    found = context.store.reports.list_blocking_transactions(topic)
+    links = context.store.reports.list_blocking_transactions(topic)
     rows = [
         row
-        for row in found
+        for row in links
         if (row["blockedMessages"] and (chain or row["place"] == 1)) or (chain and topic is not None)
     ]
     if context.output == "table" and not any(row["blockedMessages"] for row in rows):
-        context.note(_nothing(found, topic))
+        context.note(_nothing(links, topic))
     context.show_list(rows, table=lambda shown: _report(context, shown))
     if exit_code and any(row["blockedMessages"] for row in rows):
         context.exit(exit_codes.CONDITION_FOUND)
 
 
-def _nothing(found: Sequence[Row], topic: str | None) -> str:
+def _nothing(links: Sequence[Row], topic: str | None) -> str:
     where = f" on {topic}" if topic is not None else ""
-    if not found:
+    if not links:
         return f"nothing is blocked{where}: no open transaction has messages there"
-    several = len({row["txnId"] for row in found})
+    several = len({row["txnId"] for row in links})
     holds = "holds" if several == 1 else "hold"
     return f"nothing is blocked{where}: {plural(several, 'open transaction')} {holds} nothing back"
 

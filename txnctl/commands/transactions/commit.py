@@ -37,9 +37,9 @@ def commit(context: Context, txn: TxnID | None) -> None:
     """
     from txnctl.cli.current_transaction import named_or_current
 
-    wanted = named_or_current(txn)
-    already = not context.store.commit_transaction(wanted)
-    row = with_keys(context.store.reports.show_transaction(wanted))
+    txn_id = named_or_current(txn)
+    already = not context.store.commit_transaction(txn_id)
+    row = with_keys(context.store.reports.show_transaction(txn_id))
     context.show({**row, "already": already}, table=_sentence)
 
 

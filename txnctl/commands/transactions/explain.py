@@ -107,7 +107,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
 def _held(context: Context, row: Row) -> Iterator[str]:
     """Blocked topics and subscriptions."""
     cells = [
-        {**each, "waiting": waiting(each["unblocks"]) or None, "then": then(each)} for each in row["blocks"]
+        {**link, "waiting": waiting(link["unblocks"]) or None, "then": then(link)} for link in row["blocks"]
     ]
     if cells:
         table = context.table_of(cells, _BLOCKS, indent=2)
@@ -115,10 +115,10 @@ def _held(context: Context, row: Row) -> Iterator[str]:
         yield from section(context, table)
     if row["pending"]:
         yield ""
-    for each in row["pending"]:
-        go = "goes" if each["messages"] == 1 else "go"
-        what = plural(each["messages"], "message")
-        yield f"  {what} of {each['name']} {go} to nobody on {each['subscription']} until it ends"
+    for pending in row["pending"]:
+        go = "goes" if pending["messages"] == 1 else "go"
+        what = plural(pending["messages"], "message")
+        yield f"  {what} of {pending['name']} {go} to nobody on {pending['subscription']} until it ends"
     if row["state"] == "OPEN" and any(part["kind"] == "table" and part["keys"] for part in row["parts"]):
         from storage.reports.advice import next_write
 

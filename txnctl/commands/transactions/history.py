@@ -68,4 +68,4 @@ def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
         way = str(row["reason"] or row["state"].lower())
         ways[way] = ways.get(way, 0) + 1
     yield ""
-    yield ", ".join([f"{count:,} {way}" for way, count in sorted(ways.items(), key=lambda each: -each[1])])
+    yield ", ".join([f"{count:,} {way}" for way, count in sorted(ways.items(), key=lambda item: -item[1])])

@@ -78,8 +78,8 @@ def ended_list(context: Context, rows: Sequence[Row]) -> str:
     cells = []
     for row in rows:
         reason = row["reason"] if row["reasonText"] is None else f"{row['reason']}: {row['reasonText']}"
-        by = str(row["endedBy"]).partition(" (")[0] if row["endedBy"] else None
-        cells.append({**_shortened(row), "ended": row["endedAt"], "reason": reason, "endedBy": by})
+        author = str(row["endedBy"]).partition(" (")[0] if row["endedBy"] else None
+        cells.append({**_shortened(row), "ended": row["endedAt"], "reason": reason, "endedBy": author})
     return context.table_of(cells, _ENDED)
 
 
@@ -92,7 +92,7 @@ def _shortened(row: Row) -> Row:
         "owner": owner,
         "program": program.removesuffix(")"),
         "topics": _first(short_names(row)),
-        "tables": _first([str(each) for each in row["tables"]]),
+        "tables": _first([str(table) for table in row["tables"]]),
         "mode": mode(row),
         "labels": labels or UNKNOWN,
     }

@@ -6,15 +6,15 @@ import click
 
 from storage.errors import NestedTransaction, TransactionNotOpen, TxnctlError
 from txnctl.cli.decorators import argument, changes_store, example, passes_arguments
-from txnctl.commands.transactions.begin import kind_of, labels_of, with_kind, with_labels, with_timeout
+from txnctl.commands.transactions.begin import labels_of, with_kind, with_labels, with_timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from storage import Transaction, TxnID
     from txnctl.cli.context import Context
+    from txnctl.commands.transactions.begin import TransactionKind
 
 _LOAD = ("printf '#!/bin/sh\\n' > load.sh", "chmod +x load.sh")
 
@@ -41,7 +41,7 @@ def run(
     timeout: float | None,
     label: Sequence[tuple[str, str]],
     command: Sequence[str],
-    **kind: Any,
+    kind: TransactionKind,
 ) -> None:
     """Run a command in a transaction: commit after exit code 0, abort after any failure.
 
@@ -63,7 +63,7 @@ def run(
 
     from txnctl.cli import supervise
 
-    txn = _begin(context, timeout=timeout, labels=labels_of(label), **kind_of(kind))
+    txn = _begin(context, timeout, labels_of(label), kind)
     try:
         ending = supervise.run(
             command, {**environ, "TXNCTL_TXN": str(txn), "TXNCTL_STORE": context.store.path}
@@ -71,24 +71,26 @@ def run(
     except BaseException as error:
         _abort(context, txn, f"{command[0]} was not run" if isinstance(error, Exception) else "interrupted")
         raise
-    if ending.told is not None:
-        _abort(context, txn, f"{ending.told.name} was received")
+    if ending.stopped_by is not None:
+        _abort(context, txn, f"{ending.stopped_by.name} was received")
     elif ending.status != 0:
         _abort(context, txn, f"{command[0]} exited with {ending.status}")
     else:
         _commit(context, txn, command[0])
-    if ending.told is not None and ending.status == 0:
-        context.exit(128 + ending.told)
+    if ending.stopped_by is not None and ending.status == 0:
+        context.exit(128 + ending.stopped_by)
     context.exit(ending.status)
 
 
-def _begin(context: Context, **how: Any) -> Transaction | TxnID:
+def _begin(
+    context: Context, timeout: float | None, labels: dict[str, str], kind: TransactionKind
+) -> Transaction | TxnID:
     """A transaction of this process, unless the transaction only reads."""
     from storage import TransactionIsolation
 
-    if how.get("isolation") is TransactionIsolation.READ_COMMITTED:
-        return context.store.begin_transaction(**how)
-    return context.store.transaction(**how)
+    if kind.isolation is TransactionIsolation.READ_COMMITTED:
+        return context.store.begin_transaction(timeout=timeout, labels=labels, **kind.given())
+    return context.store.transaction(timeout=timeout, labels=labels, **kind.given())
 
 
 def _refuse_nesting() -> None:

@@ -70,7 +70,7 @@ class FileContent:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFile:
-    """One file of neighbouring ledgers."""
+    """A file of neighbouring ledgers."""
 
     name: str
     content: FileContent

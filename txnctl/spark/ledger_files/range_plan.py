@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from storage import IsolationLevel, Store
 from txnctl.spark.ledger_files.directory import TopicDirectory
-from txnctl.spark.ledger_files.file_piece import Bounds, FilePartition
+from txnctl.spark.ledger_files.file_partition import Bounds, FilePartition
 from txnctl.spark.ledger_files.layout import BUILD_DIR, LEDGERS, RANGES, UNDECIDED, RangeFile, token
 from txnctl.spark.ledger_files.manifest import LedgerFile, Span, cover
 from txnctl.spark.ledger_files.offload import offload

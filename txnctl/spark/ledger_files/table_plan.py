@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from txnctl.spark import schemas
 from txnctl.spark.ledger_files import upkeep
 from txnctl.spark.ledger_files.directory import Directory, HashingFile
-from txnctl.spark.ledger_files.file_piece import FilePartition
+from txnctl.spark.ledger_files.file_partition import FilePartition
 from txnctl.spark.ledger_files.layout import SNAPSHOTS, token
 from txnctl.spark.ledger_files.range_export import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from txnctl.spark.ledger_files.root import Root

@@ -81,7 +81,7 @@ def probe(path: str) -> Java:
     match = _VERSION.search(output)
     if run.returncode == 0 and match is not None:
         version = int(match[1])
-        return Java(home, version, "" if version >= VERSION_MIN else f"it is version {version}")
+        return Java(home, version, "" if version >= VERSION_MIN else f"version {version}")
     if _MODULE in output:
         return Java(home, VERSION_MIN, f"it lacks the module {_MODULE}")
     return Java(

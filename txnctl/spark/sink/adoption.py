@@ -122,7 +122,7 @@ def _wait_for_winner(store: Store, error: Conflict) -> None:
 
 
 class _AdoptionAttempt:
-    """One attempt to store a batch."""
+    """An attempt to store a batch."""
 
     def __init__(
         self, store: Store, staging: Staging, batch: StagedBatch, on_progress: AdoptionProgress | None

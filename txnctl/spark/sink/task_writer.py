@@ -24,7 +24,7 @@ WAITING_BYTES_MAX = 32 * ENTRY_BYTES_TARGET
 
 
 class TaskAttempt(NamedTuple):
-    """One attempt of one task of a write.
+    """An attempt of a task of a write.
 
     Attributes:
         write: directory of the write.

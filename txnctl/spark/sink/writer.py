@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 
 from storage.errors import InvalidValue
 from txnctl.spark import options
-from txnctl.spark.runtime.explained import hints_as_notes
+from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.sink.columns import sink_columns
 from txnctl.spark.sink.staged_file import StagedFile
 from txnctl.spark.sink.staging import DIRECTORY, Staging, write_name

@@ -22,7 +22,7 @@ from txnctl.spark.source.topic_reader import plan_ranges
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from txnctl.spark.ledger_files.file_piece import Bounds
+    from txnctl.spark.ledger_files.file_partition import Bounds
 
 
 def read_topic(spark: SparkSession, **given: str) -> DataFrame:
@@ -37,8 +37,8 @@ def read_topic(spark: SparkSession, **given: str) -> DataFrame:
     read_options = options.topic_read(given)
     if read_options.offload_path is None:
         raise InvalidValue(
-            "reading files needs their directory",
-            hint="Give offloadPath; `txnctl pipeline offload` writes the files.",
+            "reading offloaded files needs offloadPath",
+            hint="`txnctl pipeline offload` writes the files.",
         )
     root = Root.of_path(read_options.offload_path)
     with Store.open(read_options.path, read_only=True, program="Spark") as store:

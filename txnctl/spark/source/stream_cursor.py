@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class StreamCursor:
-    """One subscription name on all topics of the stream. Positions are by full topic name: the last entry read."""
+    """A subscription of the same name on all topics of the stream. Positions are by full topic name: the last entry
+    read.
+    """
 
     def __init__(self, path: str, name: str, level: IsolationLevel, program: str) -> None:
         self._path = path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.errors import TableNotFound
 from storage.txn.options import CheckMode
-from txnctl.spark.runtime.explained import hints_as_notes
+from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.local_store import LocalStore
 from txnctl.spark.source.partition import Partition
 from txnctl.spark.source.row_columns import record_batch

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from txnctl.spark import schemas
-from txnctl.spark.runtime.explained import hints_as_notes
+from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.local_store import LocalStore
 from txnctl.spark.source.partition import Partition, batches
 from txnctl.spark.source.table_range import TableRange

@@ -15,7 +15,7 @@ from storage.subscription.isolation import IsolationLevel
 from storage.values.names import short_topic_name
 from storage.values.position import MessageId, Position
 from storage.values.txn_state import TransactionState
-from txnctl.spark.runtime.explained import hints_as_notes
+from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.local_store import LocalStore
 from txnctl.spark.source.message_columns import EntrySlice, record_batches
 from txnctl.spark.source.partition import Partition

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from storage.values.names import short_topic_name
 from txnctl.spark import schemas
-from txnctl.spark.runtime.explained import hints_as_notes
+from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.partition import batches
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import (
 
 from storage.values.position import Position
 from txnctl.spark import schemas
-from txnctl.spark.runtime.explained import hints_as_notes
+from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source import offsets
 from txnctl.spark.source.partition import batches
 from txnctl.spark.source.topic_progress import TopicProgress, TopicReport

@@ -94,7 +94,7 @@ def test_a_frame_reads_the_same_whatever_is_written_later(spark: SparkSession, f
 
 def test_reading_natively_needs_a_place(spark: SparkSession, filled: Store):
     """Without offloadPath there is no file to read; an option that is misspelt is named as everywhere."""
-    with pytest.raises(InvalidValue, match="needs a place"):
+    with pytest.raises(InvalidValue, match="needs offloadPath"):
         read_topic(spark, path=filled.path, topic="one")
     with pytest.raises(InvalidValue, match="offloadpth is not an option"):
         read_topic(spark, path=filled.path, topic="one", offloadPth="x")

@@ -49,7 +49,7 @@ def test_java_home_comes_before_path_and_an_old_one_is_passed_over(
 @pytest.mark.parametrize(
     ("script", "says"),
     [
-        (OLD, "it is version 11"),
+        (OLD, "version 11"),
         (BARE, "it lacks the module"),
         ("exit 3", "it does not start: no output"),
     ],

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from txnctl.spark.ledger_files.root import Root, open_file
-from txnctl.spark.runtime.explained import hints_as_notes
+from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.partition import Partition
 
 if TYPE_CHECKING:
