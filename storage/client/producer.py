@@ -246,7 +246,7 @@ class Producer:
             batch_append = BatchAppend(appender, batch, txn)
             progress = batch_append.progress
             try:
-                batch_append.check()
+                batch_append.check_publish()
             except ProducerFenced as error:
                 raise appender.refusal(batch, records.find(batch, txn) if txn else None, error) from None
             record = self._coordinator.use(batch, txn, self._connection.identity) if txn else None

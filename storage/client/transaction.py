@@ -231,7 +231,7 @@ class SerializableTransaction(Transaction):
         return self._work
 
     def flush(self) -> None:
-        self._work.flush()
+        self._work.flush_buffers()
 
     def commit_now(self) -> bool:
         ended = self._work.commit()

@@ -92,7 +92,7 @@ class TransactionHandle:
         self.connection.check_writable()
         self.resolve()
         if self._ended is not None:
-            self.run(_no_change)
+            self.run_batch(_no_change)
 
     def check_open(self) -> None:
         """See that the transaction is open and in time.
@@ -107,11 +107,11 @@ class TransactionHandle:
                 record = records.get(view, self.txn_id)
                 is_open = record.state is TransactionState.OPEN and not record.is_overdue(view.now_ns)
         if not is_open:
-            self.run(_no_change)
+            self.run_batch(_no_change)
 
     # Batches
 
-    def run(
+    def run_batch(
         self,
         change: Callable[[WriteBatch, TransactionRecord], T],
         settle: Callable[[], None] = _nothing,
@@ -140,14 +140,14 @@ class TransactionHandle:
 
         return self._write(attempt, whole, timeout_s)
 
-    def commit(
+    def commit_batch(
         self, prepare: Callable[[WriteBatch, TransactionRecord], None], settle: Callable[[], None]
     ) -> Ended:
         """Commit the transaction in one batch. Repeating a commit succeeds.
 
         Args:
             prepare: does the last of the work, once the transaction is known to be open and in time.
-            settle: as in `run`.
+            settle: as in `run_batch`.
 
         Raises:
             TransactionNotOpen, TransactionTimedOut, ProducerFenced, and what `prepare` raises.
@@ -284,12 +284,12 @@ class TransactionHandle:
         if attempt is None:
             return
         with self.connection.view() as view:
-            found = attempt.find_record(view, self.txn_id)
-        if found is not None:
-            self._adopt(found)
-            if attempt.is_committed(found):
+            stored = attempt.find_record(view, self.txn_id)
+        if stored is not None:
+            self._adopt(stored)
+            if attempt.is_committed(stored):
                 attempt.settle()
-            elif found.state is not TransactionState.OPEN:
+            elif stored.state is not TransactionState.OPEN:
                 self.on_discard()
         self._attempt = None
 
