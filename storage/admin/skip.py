@@ -51,6 +51,9 @@ def _skip_entry(opened: OpenSubscription[WriteBatch], visible: VisibleSet, entry
         return 0  # Dispatch goes by this marker: it has to examine the skipped entries before.
     elif entry.count and visible.state(entry) is not TransactionState.ABORTED:
         return 0  # Undecided, or it waits for its key.
+    elif skipped_txns.find(opened.view, opened.subscription_id, entry.txn) is not None:
+        # Dispatch has not reached the marker yet: counts must examine this entry.
+        opened.cursor.has_uncommitted_acks = True
     if free or not entry.count:
         opened.acks.acknowledge(at, max(entry.count, 1), free or 1)
         opened.deliveries.settle(at, free)

@@ -33,7 +33,8 @@ class Cursor:
         blocked: number of messages that wait behind skipped transactions.
         passes: raised when dispatch skips more, so that consumers learn the blocked keys.
         has_uncommitted_acks: messages of undecided transactions may be acknowledged or pending: by a reader of
-            READ_UNCOMMITTED, before the level changed, or because the subscription began inside their entry.
+            READ_UNCOMMITTED, before the level changed, because the subscription began inside their entry, or by
+            `skip` of an aborted transaction whose marker dispatch has not reached.
         recalled: the end of an aborted cumulative acknowledgement beyond the delivered messages; until dispatch has
             come here, nothing up to here may be acknowledged cumulatively.
     """

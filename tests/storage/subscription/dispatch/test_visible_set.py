@@ -12,7 +12,9 @@ from tests.storage.ending import end_transaction
 from tests.storage.skip_walk_steps import (
     KEY_SHARED,
     SHARED,
+    SKIPPING,
     Attach,
+    classes,
     receive,
     send,
 )
@@ -70,6 +72,27 @@ class TestVisibleSet:
         assert receive(consumer) == ""
         store.commit_transaction(one)
         assert receive(consumer) == "one two"
+        assert store.maintenance.verify_store(full=True) == []
+
+    @SKIPPING
+    def test_skipping_an_aborted_message_that_was_passed_over(
+        self, store: Store, attach: Attach, type_: SubscriptionType
+    ) -> None:
+        """Dispatch has not come to the marker: the message counts as acknowledged, and not as aborted too."""
+        other, txn, consumer = store.begin_transaction(), store.begin_transaction(), attach(type_)
+        send(store, "1")
+        send(store, "open", txn=other)
+        send(store, "aborted", txn=txn)
+        send(store, "2")
+        assert receive(consumer) == "1 2"
+        store.admin.transactions.abort_transaction(txn)
+        assert classes(store) == {"uncommitted": 1, "abortedAhead": 1, "acknowledgedAhead": 1}
+        assert row_json(store.admin.subscriptions.clear_backlog("t", "a"))["skipped"] == 0
+        assert classes(store) == {"uncommitted": 1, "acknowledgedAhead": 2}
+        assert store.maintenance.verify_store(full=True) == []
+        store.commit_transaction(other)
+        assert receive(consumer) == "open"
+        assert classes(store) == {}
         assert store.maintenance.verify_store(full=True) == []
 
     @pytest.mark.parametrize(("end", "skipped"), [("commit", 2), ("abort", 1)])
