@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from storage.engine import Engine
 from storage.errors import InvalidValue
-from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, SESSION_LEASE_MS, TRANSACTION_TIMEOUT_MS
-from storage.process.clock import SYSTEM_CLOCK, Clock, nanoseconds
+from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, SESSION_LEASE_MS
+from storage.process.clock import SYSTEM_CLOCK, Clock
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
 from storage.topic import catalogue as topics
 from storage.topic.producers.access_mode import AccessMode
@@ -53,8 +53,7 @@ class Store:
     """An open store. Made by `Store.open`."""
 
     def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self.connection = engine.connection
+        self.engine, self.connection = engine, engine.connection
         self._aborted_sets: dict[int, AbortedSet] = {}
 
     @classmethod
@@ -65,9 +64,9 @@ class Store:
             AlreadyExists: the path exists, and is left unchanged.
             StoreUnsafe, NotPermitted, StoreFull
         """
-        from storage.disk import create as creation
+        from storage.disk import create
 
-        creation.create(os.fspath(path), clock)
+        create.create(os.fspath(path), clock)
 
     @classmethod
     def open(
@@ -126,9 +125,9 @@ class Store:
     @property
     def identity(self) -> str:
         """The id and incarnation of the store: restoring a backup makes another incarnation."""
-        from storage.reports import store_info
+        from storage.reports.store_info import identity
 
-        return store_info.identity(self.connection)
+        return identity(self.connection)
 
     @cached_property
     def reports(self) -> Reports:
@@ -299,9 +298,9 @@ class Store:
         mode = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
         dead_letters = attach.DeadLetterPolicy(dead_letter_topic, max_redeliver_count)
         options = attach.SubscribeOptions(topic, subscription_name, mode, initial_position, dead_letters)
-        attached = attach.attach(self.connection, self.engine.coordinator, options, consumer_name)
-        attachment = Attachment(self.connection, self.engine.coordinator, *attached)
-        return Consumer(attachment, receiver_queue_size)
+        connection, coordinator = self.connection, self.engine.coordinator
+        attached = attach.attach(connection, coordinator, options, consumer_name)
+        return Consumer(Attachment(connection, coordinator, *attached), receiver_queue_size)
 
     # Tables
 
@@ -358,8 +357,10 @@ class Store:
         """
         from storage.client.transaction import Transaction
         from storage.client.work.beginning import BeginRequest
+        from storage.txn.begin import timeout_ms_of
 
-        request = BeginRequest(_timeout_ms(timeout), labels, TransactionOptions(isolation, check, priority))
+        options = TransactionOptions(isolation, check, priority)
+        request = BeginRequest(timeout_ms_of(timeout), labels, options)
         return Transaction.begin(self.connection, self.engine.coordinator, request)
 
     def begin_transaction(
@@ -371,15 +372,11 @@ class Store:
 
         Args and raises as `transaction`.
         """
-        from storage.txn.begin import NewTransaction
+        from storage.txn.begin import NewTransaction, timeout_ms_of
 
-        milliseconds, process = _timeout_ms(timeout), self.connection.identity
-        options = TransactionOptions(isolation, check, priority)
-        return self.connection.write(
-            lambda batch: self.engine.coordinator.begin(
-                batch, process, 0, NewTransaction(milliseconds, labels, options)
-            )
-        ).id
+        new = NewTransaction(timeout_ms_of(timeout), labels, TransactionOptions(isolation, check, priority))
+        coordinator, process = self.engine.coordinator, self.connection.identity
+        return self.connection.write(lambda batch: coordinator.begin(batch, process, 0, new)).id
 
     def use_transaction(self, txn: Txn) -> None:
         """Check that a transaction is open and its deadline not passed, before work in the transaction.
@@ -400,8 +397,3 @@ class Store:
         from storage.client import transaction
 
         return transaction.commit(self.connection, self.engine.coordinator, txn)
-
-
-def _timeout_ms(seconds: float | None) -> int:
-    timeout_s = TRANSACTION_TIMEOUT_MS / 1000 if seconds is None else seconds
-    return nanoseconds(timeout_s, "a transaction's timeout") // 1_000_000

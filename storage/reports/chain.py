@@ -1,12 +1,12 @@
-"""What each open transaction of a topic holds back, counted without a scan of it.
+"""The chain of a topic: the committed messages behind each open transaction, counted without a scan.
 
-READ_COMMITTED stops before the first message of the open transaction that comes first; when that one has ended, before
-the first message of the next. So the open transactions of a topic, in the order of their first messages, cut what lies
-behind maxReadPosition into stretches, one each. The committed messages of a stretch are freed when its transaction,
-and all that come before it, have ended.
+READ_COMMITTED stops before the first message of the first open transaction, and after the end of that transaction
+before the first message of the next. So the open transactions of a topic, in the order of their first messages, cut the log
+behind maxReadPosition into stretches, one each. The committed messages of a stretch are freed when the transaction of
+the stretch and all transactions before have ended.
 
-All counts come from running counts: of the topic's entries, of each transaction's runs, of the aborted set. They are
-those of `storage/reports/backlog.py` (invariant 8); a test holds them against it, and against a scan.
+All counts come from running counts: of the topic's entries, of each transaction's runs, of the aborted set. The counts
+equal those of `storage/reports/backlog.py` (invariant 8); a test compares both, and compares with a scan.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _OLDEST_STEPS = 1000
 """Runs and markers to pass in search of the oldest blocked message before its age is called unknown."""
 
 _RUNS_SUMMED_UP = 100
-"""Runs of one transaction that are read; one that has more is looked up where it is asked for."""
+"""Runs of one transaction that are read ahead; the runs of a longer transaction are looked up for each position."""
 
 
 class Link:
-    """An open transaction with messages on a topic, and the stretch that it holds.
+    """An open transaction with messages on a topic, and the stretch of the log behind its first message.
 
     Attributes:
-        txn: its number.
-        first: its first message, from which on it holds.
-        part: what it wrote to the topic.
-        after, through: the stretch: entries after the one, up to and including the other.
+        txn: the number of the transaction.
+        first: the first message of the transaction, where the stretch begins.
+        part: the part of the transaction on the topic.
+        after, through: the stretch: entries after `after`, up to and including `through`.
         frees: committed messages in the stretch.
     """
 
@@ -72,7 +72,7 @@ class Chain:
         self._count()
 
     def _count(self) -> None:
-        """Committed messages of every stretch: those stored there, but for aborted and uncommitted ones."""
+        """Count the committed messages of every stretch: stored minus aborted minus uncommitted."""
         below = 0
         for link, uncommitted in zip(self.links, self._uncommitted_at_ends(), strict=True):
             stored = committed_between(self._view, self._topic_id, self.head, link.after, link.through)
@@ -82,8 +82,8 @@ class Chain:
     def _uncommitted_at_ends(self) -> list[int]:
         """Messages of open transactions up to the end of each stretch.
 
-        No run lies across such an end, as the first message of another transaction follows it: whole runs are summed
-        up on the way, and only transactions of very many runs are looked up for each end.
+        No run lies across the end of a stretch, because the first message of a different transaction follows: whole
+        runs are summed up on the way, and only transactions of very many runs are looked up for each end.
         """
         runs_ends: list[tuple[Position, int]] = []
         scattered: list[Link] = []
@@ -120,10 +120,10 @@ class Chain:
         return found - (self._uncommitted_through(through) - self._uncommitted_through(after))
 
     def unblocks(self, mine: Subscription, cursor: Cursor) -> list[int]:
-        """For every link: the messages of its stretch that wait for it on a subscription.
+        """For every link: the messages of the stretch that are blocked on a subscription.
 
-        They sum to what the subscription has blocked. At READ_UNCOMMITTED nothing is. Stretches are nothing to one
-        that skips: there it is what waits for its key, behind the transaction's own.
+        The sum is the subscription's count of blocked messages. At READ_UNCOMMITTED no message is blocked. With
+        `--on-open skip` a message is blocked by its key, behind a message of the transaction with the same key.
         """
         if mine.skips:
             return [self._held_behind(mine, link) for link in self.links]
@@ -143,7 +143,7 @@ class Chain:
         return found.blocked if found is not None else 0
 
     def _is_beyond(self, taken: backlog.Taken, floor: Position) -> bool:
-        """Whether something of it lies in a stretch, and counts."""
+        """Whether a part of the range lies in a stretch."""
         end = (taken[0][0], taken[1])
         return bool(self.links) and end > max(floor, self.links[0].after)
 
@@ -156,13 +156,13 @@ class Chain:
         if not after < first <= through:
             return 0
         entry = log.read(self._view, self._topic_id, first)
-        assert entry is not None, "what is acknowledged exists"
+        assert entry is not None, "an acknowledged entry exists"
         is_committed = not entry.txn or records.state_of(self._view, entry.txn) is TransactionState.COMMITTED
         return messages.bit_count() if is_committed else 0
 
 
 def oldest_blocked_ms(view: ReadView, topic_id: int, head: TopicState) -> int | None:
-    """When the first committed message behind maxReadPosition was published; None if none is near.
+    """The publish time of the first committed message behind maxReadPosition; None if no such message is near.
 
     A run of an undecided or aborted transaction is passed in one step.
     """

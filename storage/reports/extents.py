@@ -1,7 +1,8 @@
-"""How far topics reach at one moment: for whoever reads them in parallel, or bit by bit.
+"""Extents of topics at one instant: the bounds of reading in parallel, or piece by piece.
 
-A READ_COMMITTED range at or below maxReadPosition never changes (invariant 4). A READ_UNCOMMITTED one stays as it was
-seen with the transactions that were open then: whoever reads later calls those open, and the others are decided.
+A READ_COMMITTED range at or below maxReadPosition never changes (invariant 4). A READ_UNCOMMITTED range is fixed by the
+list of transactions that were open at that instant: a later reader treats the listed transactions as open, and every
+further transaction as decided.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ class Extent:
     """One topic.
 
     Attributes:
-        topic: its full name; `topic_id` is another when it was deleted and created again.
-        before: the position before its first entry, `L:-1`.
+        topic: the full name; a topic that was deleted and created again has a new `topic_id`.
+        before: the position before the first entry, `L:-1`.
         max_read, last_confirmed: maxReadPosition, lastConfirmedEntry.
-        is_trimmed: whether something was removed from its front.
+        is_trimmed: whether entries were removed from the front.
         ledgers: in order, the open one last.
         open_txns: numbers of the open transactions with messages here.
     """
@@ -54,12 +55,12 @@ class Extent:
         self.open_txns = tuple(txn for txn, _ in buffer.open_transactions(view, topic.topic_id))
 
     def bound(self, level: IsolationLevel) -> Position:
-        """The last position that a reader of this level may be handed."""
+        """The last position that may be delivered to a reader of this level."""
         return Position(*bound(level, self.max_read, self.last_confirmed))
 
 
 class Reached(NamedTuple):
-    """A position, with the messages and bytes that lie before it, from where the reader was."""
+    """A position, and the messages and bytes between the start of the walk and that position."""
 
     position: Position
     messages: int
@@ -85,10 +86,10 @@ def reach(
     messages: int | None,
     size: int | None,
 ) -> Reached:
-    """How far one gets after a position with so many messages and bytes at the most, in whole entries.
+    """Return the furthest position after `after` within a number of messages and bytes, in whole entries.
 
-    Messages of aborted transactions count: they are read and left out. At least one entry is taken, so that a reader
-    gets on however large it is.
+    Messages of aborted transactions count, because a reader reads and drops them. At least one entry is taken, so that
+    an entry of any size lets the reader go on.
 
     Raises:
         TopicNotFound, InvalidName
@@ -117,7 +118,7 @@ def reach(
 def messages_between(
     connection: Connection, name: str, after: Position, through: Position, level: IsolationLevel
 ) -> int:
-    """Messages that a reader of a level is handed after a position, up to another; counted without reading them.
+    """Count the messages in (after, through] that are delivered to a reader of a level, without reading entries.
 
     Raises:
         TopicNotFound, InvalidName
@@ -140,7 +141,7 @@ def _furthest(
     through: Position,
     fits: Callable[[Position], bool],
 ) -> Position:
-    """The last entry in (after, through] that fits; where none does, the first one."""
+    """The last entry in (after, through] that fits; the first entry if none fits."""
     reached = after
     for ledger in ledgers:
         last = min(Position(ledger.ledger_id, ledger.entries - 1), through)

@@ -6,7 +6,13 @@ from typing import Any
 
 from storage.disk.view import WriteBatch
 from storage.errors import InvalidValue
-from storage.limits import LABEL_VALUE_BYTES_MAX, LABELS_MAX, TRANSACTION_TIMEOUT_MS_MAX
+from storage.limits import (
+    LABEL_VALUE_BYTES_MAX,
+    LABELS_MAX,
+    TRANSACTION_TIMEOUT_MS,
+    TRANSACTION_TIMEOUT_MS_MAX,
+)
+from storage.process.clock import nanoseconds
 from storage.process.identity import ProcessIdentity
 from storage.txn.options import SERIALIZABLE, TransactionOptions
 from storage.txn.record import TransactionRecord
@@ -46,6 +52,16 @@ class NewTransaction:
         self.labels = labels
         self.options = options
         self.started = started
+
+
+def timeout_ms_of(seconds: float | None) -> int:
+    """The timeout of a new transaction in milliseconds; the default if None.
+
+    Raises:
+        InvalidValue: no number, or negative.
+    """
+    timeout_s = TRANSACTION_TIMEOUT_MS / 1000 if seconds is None else seconds
+    return nanoseconds(timeout_s, "a transaction's timeout") // 1_000_000
 
 
 def check_begin(timeout_ms: int, labels: dict[str, str] | None) -> None:
