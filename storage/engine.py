@@ -66,7 +66,7 @@ class Engine:
     @property
     def process(self) -> ProcessIdentity:
         """The identity under which this process writes."""
-        return self.connection.owner
+        return self.connection.identity
 
     @cached_property
     def coordinator(self) -> Coordinator:
@@ -80,13 +80,13 @@ class Engine:
         """The reaper, which runs before every write of this process."""
         from storage.txn.reaper import Reaper
 
-        return Reaper(self.coordinator, lambda: self.connection.owner)
+        return Reaper(self.coordinator, lambda: self.connection.identity)
 
     def end_owned(self, batch: WriteBatch, lease: int) -> None:
         """Within a batch, end the transactions of a lease whose process is dead."""
         from storage.txn import reaper
 
-        reaper.end_owned(batch, self.coordinator, lease, self.connection.owner)
+        reaper.end_owned(batch, self.coordinator, lease, self.connection.identity)
 
 
 @cache

@@ -373,7 +373,7 @@ class Store:
         """
         from storage.txn.begin import NewTransaction
 
-        milliseconds, process = _timeout_ms(timeout), self.connection.owner
+        milliseconds, process = _timeout_ms(timeout), self.connection.identity
         options = TransactionOptions(isolation, check, priority)
         return self.connection.write(
             lambda batch: self.engine.coordinator.begin(

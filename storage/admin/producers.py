@@ -111,7 +111,7 @@ class ProducerAdmin:
             queue = [waiting for waiting in living if waiting.is_waiting]
             result = SessionClosed(row, queue[0].name if queue else None, dry_run)
             if reason is not None:
-                process = connection.owner
+                process = connection.identity
                 audit_trail.record(batch, process, "producers close", topic.full_name, reason, result)
             return result
 

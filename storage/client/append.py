@@ -29,7 +29,7 @@ from storage.values.receipt import StoredEntry
 from storage.values.txn_state import TransactionState
 
 
-class Progress:
+class ProducerProgress:
     """The progress of a producer: the name under which messages are published, and the sequence ids used so far."""
 
     __slots__ = ("last_sequence_id", "name", "next_sequence")
@@ -39,9 +39,9 @@ class Progress:
         self.next_sequence = next_sequence
         self.last_sequence_id = last_sequence_id
 
-    def copy(self) -> Progress:
+    def copy(self) -> ProducerProgress:
         """A copy for a batch that may come to nothing, or run again."""
-        return Progress(self.name, self.next_sequence, self.last_sequence_id)
+        return ProducerProgress(self.name, self.next_sequence, self.last_sequence_id)
 
 
 class Outgoing:
@@ -71,7 +71,7 @@ class Appender:
         self.fence = Fence(coordinator, by)
         self.topic = topic
         self.credential = credential
-        self.progress = Progress(credential.name)
+        self.progress = ProducerProgress(credential.name)
         self.fenced: ProducerFenced | None = None
 
     def refusal(
@@ -118,7 +118,7 @@ class BatchAppend:
         self._session = 0
         self.progress = appender.progress.copy()
 
-    def check(self) -> None:
+    def check_publish(self) -> None:
         """Open the topic, and check that the producer may publish now.
 
         Raises:
@@ -141,7 +141,7 @@ class BatchAppend:
     ) -> list[StoredEntry]:
         """Append the messages from `start` to the last of `stops`, an entry up to each stop.
 
-        `check` comes first.
+        `check_publish` comes first.
 
         Args:
             ids: the sequence ids given with the columns, for all messages; None if the producer numbers its messages.

@@ -111,7 +111,7 @@ class Attachment:
         return subscriptions.sweep(batch, self.subscription, self._end_owned)
 
     def _end_owned(self, batch: WriteBatch, lease: int) -> None:
-        reaper.end_owned(batch, self.coordinator, lease, self.connection.owner)
+        reaper.end_owned(batch, self.coordinator, lease, self.connection.identity)
 
     def take_over(self) -> None:
         """End overdue transactions and take over from dead consumers, if there are any.

@@ -54,7 +54,7 @@ class _ConnectAttempt:
         self._connection = connection
         self._coordinator = coordinator
         self._options = options
-        self._fence = Fence(coordinator, connection.owner)
+        self._fence = Fence(coordinator, connection.identity)
         self._made: list[ProducerSession] = []
         """The sessions that were put into the store by this attempt, or perhaps were."""
 
@@ -79,13 +79,13 @@ class _ConnectAttempt:
 
     def _liveness(self, batch: WriteBatch, *, attached: bool) -> Liveness:
         if self._options.lease_ms and not attached:
-            return Liveness(self._connection.owner, lease_ms=self._options.lease_ms)
-        return Liveness(self._connection.owner, lease=self._connection.lease(batch))
+            return Liveness(self._connection.identity, lease_ms=self._options.lease_ms)
+        return Liveness(self._connection.identity, lease=self._connection.lease(batch))
 
     def _check_spare(self, batch: WriteBatch) -> None:
         spare = self._options.request.spare
         if spare:
-            self._coordinator.use(batch, spare, self._connection.owner)
+            self._coordinator.use(batch, spare, self._connection.identity)
 
     def _admit(self, batch: WriteBatch) -> tuple[Topic, ProducerSession]:
         request = self._options.request

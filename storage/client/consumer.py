@@ -1,8 +1,8 @@
 """A consumer: receives the messages of a subscription and acknowledges them.
 
-Delivery is durable: a message is in flight at one consumer only, and goes to another at once when the process of the
-first dies, however. Messages are delivered in windows of `receiver_queue_size`, one store transaction each; a message
-that the application has not received when the consumer is closed counts as not delivered.
+Delivery is durable: a message is in flight at one consumer only, and goes to the next consumer at once when the process
+of the first dies. Messages are delivered in windows of `receiver_queue_size`, one store transaction each. If a consumer
+is closed, a message that the application has not received counts as not delivered.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Consumer:
         self._acknowledger = Acknowledger(
             attachment.coordinator,
             attachment.subscription,
-            attachment.connection.owner,
+            attachment.connection.identity,
             attachment.consumer_id,
         )
         self._window = ReceiveWindow(attachment, receiver_queue_size)
@@ -95,12 +95,12 @@ class Consumer:
         *,
         txn: Transaction | TxnID | str | None = None,
     ) -> MessageBatch:
-        """Receive the next messages, at most so many: those available at once, or the first within `timeout`.
+        """Receive the next messages, at most so many: the messages available at once, or the first within `timeout`.
 
         Args:
             txn: the transaction for which the messages are received. A transaction that has used a table receives only
-                messages that were committed or plainly published before it began; where a newer message is next, it
-                receives none, and need not wait (`next_is_newer_than` tells that from the end).
+                messages that were committed or plainly published before its begin; where a newer message is next, no
+                message is returned, and waiting is pointless (`next_is_newer_than` tells that from the end).
 
         Raises:
             ConsumerEvicted, TransactionNotFound
@@ -123,7 +123,7 @@ class Consumer:
                 self._attachment.take_over()
 
     def _message_bound(self, txn: Transaction | TxnID | str) -> int | None:
-        """The timestamp of a transaction that has used a table; None for any other transaction."""
+        """The timestamp of a transaction that has used a table; None without such a use."""
         if isinstance(txn, Transaction):
             if self._subscription.level is IsolationLevel.READ_UNCOMMITTED:
                 # At this level the transaction may receive its own messages.
@@ -137,7 +137,7 @@ class Consumer:
         """Whether the next message is one that `receive` withholds from this transaction, which has used a table.
 
         The message was not published or committed when the transaction began, and stays withheld: commit, and begin
-        another transaction.
+        a new transaction.
 
         Raises:
             ConsumerEvicted, TransactionNotFound

@@ -79,7 +79,7 @@ def borrow(connection: Connection, coordinator: Coordinator, name: str, text: st
             f"session {session.number} belongs to a nameless Shared producer: only its own process publishes by it",
             hint="Give that producer a name, or open a session with `txnctl producers open`.",
         )
-    borrowed = Borrowed(topic, token, session, connection.owner, Fence(coordinator, connection.owner))
+    borrowed = Borrowed(topic, token, session, connection.identity, Fence(coordinator, connection.identity))
     return Producer(connection, coordinator, topic, borrowed)
 
 

@@ -53,7 +53,7 @@ class Producer:
         self._coordinator = coordinator
         self._topic = topic
         self._credential = credential
-        self._appender = Appender(coordinator, connection.owner, topic, credential)
+        self._appender = Appender(coordinator, connection.identity, topic, credential)
         self._buffering: Work | None = None
         self._has_left = False
         self._closed = False
@@ -262,10 +262,10 @@ class Producer:
             batch_append = BatchAppend(appender, batch, txn)
             progress = batch_append.progress
             try:
-                batch_append.check()
+                batch_append.check_publish()
             except ProducerFenced as error:
                 raise appender.refusal(batch, records.find(batch, txn) if txn else None, error) from None
-            record = self._coordinator.use(batch, txn, self._connection.owner) if txn else None
+            record = self._coordinator.use(batch, txn, self._connection.identity) if txn else None
             stored = batch_append.append(columns, start, stops, ids)
             if record is not None:
                 record.messages += sum(len(entry.fresh) for entry in stored)

@@ -1,7 +1,7 @@
 """A reader: reads a topic at an isolation level, from a position on, and leaves nothing behind.
 
 Invariants 2, 3, 4: at READ_COMMITTED nothing of an open or aborted transaction; at READ_UNCOMMITTED every message in
-its place; always in position order. Each page comes from one view, which is closed before anything is handed out.
+place; always in position order. Each page comes from one view, which is closed before anything is handed out.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Reader:
         return self._topic.name
 
     def entries(self) -> Iterator[Entry]:
-        """Whole entries, to the end of what is visible now. The fast way to read much.
+        """Whole entries, to the end of the visible log. The fast way to read much.
 
         Where `start` named a message inside a batch, or some of a batch was read before, `first_index` of the entry
-        says where in it to begin.
+        is the first message to read.
         """
         while self._at < len(self._page) or self._fill():
             entry = self._page[self._at]
@@ -68,24 +68,24 @@ class Reader:
             yield entry
 
     def read_batch(self, max_messages: int) -> list[Message]:
-        """The next messages, at most so many; fewer, or none, at the end of what is visible now."""
-        found: list[Message] = []
-        while len(found) < max_messages:
+        """The next messages, at most so many; fewer, or none, at the end of the visible log."""
+        messages: list[Message] = []
+        while len(messages) < max_messages:
             message = self._next()
             if message is None:
                 break
-            found.append(message)
-        return found
+            messages.append(message)
+        return messages
 
     def has_message_available(self) -> bool:
-        """Whether `read_next` would return at once. It never promises a message that will not come."""
+        """Whether `read_next` would return at once. A promised message always comes."""
         if self._at < len(self._page) or self._fill():
             return True
         self._connection.look_in_place()
         return False
 
     def read_next(self, timeout: float | None = None) -> Message:
-        """The next message, waiting for it.
+        """Wait for the next message.
 
         Args:
             timeout: seconds; None waits for ever.
@@ -105,7 +105,7 @@ class Reader:
                 )
 
     def __iter__(self) -> Iterator[Message]:
-        """Messages to the end of what is visible now."""
+        """Messages to the end of the visible log."""
         while (message := self._next()) is not None:
             yield message
 
@@ -115,7 +115,7 @@ class Reader:
             return find_blocker(view, self._topic.topic_id, self._level)
 
     def close(self) -> None:
-        """Forget the page; a reader holds nothing else."""
+        """Forget the page, which is all that a reader holds."""
         self._page = []
 
     def __enter__(self) -> Reader:
@@ -135,7 +135,7 @@ class Reader:
         return message
 
     def _fill(self) -> bool:
-        """Read the next page that has something to hand out; False at the end of what is visible."""
+        """Read the next page that has something to hand out; False at the end of the visible log."""
         while True:
             with self._connection.view() as view:
                 self._seen = view.commit
@@ -170,9 +170,9 @@ def visible(
     """The entries of a page, read in this view after `after`, that the level delivers, with their states."""
     aborted.load(topic, after, page[-1].position)
     ids = aborted.ids
-    found = [entry for entry in page if delivers(level, entry.kind, entry.txn, ids)]
+    visible_entries = [entry for entry in page if delivers(level, entry.kind, entry.txn, ids)]
     states: dict[int, TransactionState] = {}
-    for entry in found:
+    for entry in visible_entries:
         if entry.txn:
             if level is IsolationLevel.READ_COMMITTED:
                 entry.txn_state = TransactionState.COMMITTED
@@ -180,4 +180,4 @@ def visible(
             if entry.txn not in states:
                 states[entry.txn] = records.state_of(topic.view, entry.txn)
             entry.txn_state = states[entry.txn]
-    return found
+    return visible_entries

@@ -16,11 +16,12 @@ from storage.subscription import (
     message_bound,
 )
 from storage.subscription.acknowledge import Item
+from storage.subscription.dispatch.consumer_memory import ConsumerMemory
 from storage.subscription.dispatch.key_order import KeyOrder
 from storage.subscription.dispatch.receiver_queue import Messages, ReceiverQueue
 from storage.subscription.dispatch.record import record_selection
 from storage.subscription.dispatch.selection import Selection
-from storage.subscription.dispatch.walk import ConsumerMemory, Walk
+from storage.subscription.dispatch.walk import Walk
 from storage.subscription.isolation import SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.redelivery import negative_acknowledge

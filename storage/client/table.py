@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from storage.client.table_reader import AtVersion, ReadCommitted, TableReader, committed_value
+from storage.client.table_reader import AtVersion, ReadCommitted, RowReader, committed_value
 from storage.disk.codec import key1
 from storage.disk.connection import Connection
 from storage.disk.schema import ROWS
@@ -166,10 +166,10 @@ class Table:
         Raises:
             as `get`
         """
-        wanted = KeyRange.of(prefix, start, end, reverse)
+        key_range = KeyRange.of(prefix, start, end, reverse)
         if limit is not None and limit < 0:
             raise InvalidValue(f"a limit is 0 or more, not {limit}")
-        pages = self._reader(txn, at, check).read_pages(self._entry, wanted, limit)
+        pages = self._reader(txn, at, check).read_pages(self._entry, key_range, limit)
         return (_row(key, version) for page in pages for key, version in page)
 
     def split(self, parts: int) -> list[bytes]:
@@ -186,7 +186,7 @@ class Table:
             raise InvalidValue(f"a table is cut into 1 part or more, not {parts}")
         return report.split(self._connection, self._entry, parts)
 
-    def _reader(self, txn: Txn | None, at: int | None, check: CheckMode | None) -> TableReader | Work:
+    def _reader(self, txn: Txn | None, at: int | None, check: CheckMode | None) -> RowReader | Work:
         """Reads for a call: a serializable transaction, a read-committed reader, or a reader at a version."""
         if at is not None:
             if txn is not None or check is not None:
@@ -249,11 +249,11 @@ class Table:
 
         return table_access.write_in(self._connection, self._coordinator(), txn, action)
 
-    def import_rows(self, found: Iterable[tuple[bytes, bytes | None]], *, txn: Txn | None = None) -> int:
+    def import_rows(self, pairs: Iterable[tuple[bytes, bytes | None]], *, txn: Txn | None = None) -> int:
         """Write many keys in one new transaction, in store transactions of a bounded size; how many.
 
         Args:
-            found: keys, each with its value, or with None to delete the key.
+            pairs: keys, each with its value, or with None to delete the key.
 
         Raises:
             as `put`
@@ -262,7 +262,7 @@ class Table:
         def write_all(work: Work) -> int:
             checked = (
                 (rows.check_key(key), None if value is None else rows.check_value(value))
-                for key, value in found
+                for key, value in pairs
             )
             return work.write_keys(self._entry, checked)
 

@@ -25,7 +25,7 @@ _ALWAYS = 1 << 63
 """Later than every timestamp."""
 
 
-class TableReader(ABC):
+class RowReader(ABC):
     """Reads keys, and pages of ranges, each from a view of its own."""
 
     def __init__(self, connection: Connection) -> None:
@@ -48,14 +48,14 @@ class TableReader(ABC):
             return version
 
     def read_pages(
-        self, table: TableEntry, wanted: KeyRange, limit: int | None
+        self, table: TableEntry, key_range: KeyRange, limit: int | None
     ) -> Iterator[list[tuple[bytes, Version]]]:
         """The rows that the reader sees in a range, a page at a time, in the direction of the range.
 
         Raises:
             as `read_version`
         """
-        rest: KeyRange | None = wanted
+        rest: KeyRange | None = key_range
         left = 1 << 62 if limit is None else limit
         while rest is not None and left > 0:
             with self._connection.view() as view:
@@ -66,7 +66,7 @@ class TableReader(ABC):
             yield rows_seen
 
 
-class ReadCommitted(TableReader):
+class ReadCommitted(RowReader):
     """Sees the versions committed at the time of reading.
 
     Args:
@@ -89,7 +89,7 @@ class ReadCommitted(TableReader):
         return reading.as_committed(view, self._check, self._start)
 
 
-class AtVersion(TableReader):
+class AtVersion(RowReader):
     """Sees the versions committed at a timestamp, as long as these are retained.
 
     Raises:

@@ -231,7 +231,7 @@ class SerializableTransaction(Transaction):
         return self._work
 
     def flush(self) -> None:
-        self._work.flush()
+        self._work.flush_buffers()
 
     def commit_now(self) -> bool:
         ended = self._work.commit()
@@ -246,7 +246,7 @@ class SerializableTransaction(Transaction):
 
 def use(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> None:
     """See that a transaction is open, however it is named; see `Store.use_transaction`."""
-    txn_id, owner = txn_number(txn), connection.owner
+    txn_id, owner = txn_number(txn), connection.identity
     connection.write(lambda batch: coordinator.use(batch, txn_id, owner), naming=txn_id)
 
 
@@ -256,7 +256,7 @@ def commit(connection: Connection, coordinator: Coordinator, txn: Transaction | 
         return txn.commit_now()
     from storage.table.write import commit_in
 
-    txn_id, owner = txn_number(txn), connection.owner
+    txn_id, owner = txn_number(txn), connection.identity
     return not connection.write(
         lambda batch: commit_in(coordinator, batch, txn_id, owner), naming=txn_id
     ).already

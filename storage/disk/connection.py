@@ -78,7 +78,7 @@ class Connection:
         self.on_wait = on_wait
         self.read_only = read_only
         self._program = program
-        self._owner: ProcessIdentity | None = None
+        self._identity: ProcessIdentity | None = None
         self._lease = 0
         self._closed = False
         self._overdue: list[Callable[[WriteBatch], object]] = []
@@ -91,11 +91,11 @@ class Connection:
         self.lock_timeout_s = min(self.lock_timeout_s, seconds)
 
     @property
-    def owner(self) -> ProcessIdentity:
+    def identity(self) -> ProcessIdentity:
         """The identity of this process, as records name it."""
-        if self._owner is None:
-            self._owner = this_process(self.clock, self._program)
-        return self._owner
+        if self._identity is None:
+            self._identity = this_process(self.clock, self._program)
+        return self._identity
 
     def write(
         self,
@@ -162,7 +162,7 @@ class Connection:
             self._lease = number
         if not batch.has(LEASES, key1(self._lease)):
             batch.superblock.last_lease = max(batch.superblock.last_lease, self._lease)
-            batch.put(LEASES, key1(self._lease), pack(self.owner.fields()))
+            batch.put(LEASES, key1(self._lease), pack(self.identity.fields()))
         return self._lease
 
     def wait_for_commit(self, seen: int, until_ns: int) -> bool:

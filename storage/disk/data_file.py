@@ -120,7 +120,7 @@ def _check_format(raw: Any, path: str) -> None:
         )
 
 
-def databases(raw: Any, path: str, read_only: bool) -> dict[str, Any]:
+def databases(raw: Any, path: str, read_only: bool) -> dict[str, object]:
     """Handles of all named databases.
 
     py-lmdb keeps a handle only if the opening transaction can write, or if none is given: a store opened for writing

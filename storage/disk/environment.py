@@ -6,7 +6,7 @@ Must not know: the meaning of records.
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+from typing import Final
 
 import lmdb
 
@@ -155,7 +155,7 @@ class Environment:
         number: int = self._map.raw.info()["last_txnid"]
         return number
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> dict[str, int]:
         """LMDB's own figures: map size, pages, readers."""
         self.check_usable()
         return {**self._map.raw.info(), "psize": self._map.raw.stat()["psize"]}

@@ -44,7 +44,7 @@ class ReadView:
 
     __slots__ = ("_databases", "_raw", "_superblock", "clock")
 
-    def __init__(self, raw: Any, databases: dict[str, Any], clock: Clock) -> None:
+    def __init__(self, raw: Any, databases: dict[str, object], clock: Clock) -> None:
         self._raw = raw
         self._databases = databases
         self.clock = clock
@@ -172,7 +172,7 @@ def _seek(cursor: Any, prefix: bytes, start: bytes | None) -> bool:
 class BatchContext(NamedTuple):
     """The open store as a batch needs it."""
 
-    databases: dict[str, Any]
+    databases: dict[str, object]
     clock: Clock
     lock_file: LockFile
     read_cache: ReadCache

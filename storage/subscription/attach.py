@@ -84,7 +84,7 @@ def attach(
     """
 
     def end_owned(batch: WriteBatch, lease: int) -> None:
-        reaper.end_owned(batch, coordinator, lease, connection.owner)
+        reaper.end_owned(batch, coordinator, lease, connection.identity)
 
     def join_or_create(batch: WriteBatch) -> tuple[Topic, Subscription, AttachedConsumer]:
         topic = topics.get(batch, options.topic)
@@ -94,7 +94,7 @@ def attach(
         else:
             _join(batch, topic, subscription, options, end_owned)
         lease = connection.lease(batch)
-        attached = subscriptions.attach(batch, subscription, consumer_name, lease, connection.owner)
+        attached = subscriptions.attach(batch, subscription, consumer_name, lease, connection.identity)
         return topic, subscription, attached
 
     return connection.write(join_or_create)

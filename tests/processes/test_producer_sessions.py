@@ -59,7 +59,7 @@ FORKED = """
                 owner.close,
                 lambda: store.create_producer("t"),
                 lambda: store.admin.producers.close_session(owner.session),
-                store.producer_rows,
+                lambda: store.reports.list_producers(),
             ):
                 try:
                     attempt()

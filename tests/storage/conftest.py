@@ -98,7 +98,7 @@ class Scratch:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.owner = store.connection.owner
+        self.owner = store.connection.identity
 
     def run(self, change: Callable[[WriteBatch], T]) -> T:
         """The result of `change` on a batch of a store that holds nothing."""

@@ -138,7 +138,7 @@ class TestReasons:
             clock.advance(2)
             store.admin.settings.set_reap_policy("all")
             assert {row["by"] for row in row_json(store.reports.list_audit_records())} == {
-                str(store.connection.owner)
+                str(store.connection.identity)
             }
             assert "nightly job" in row_json(store.reports.list_audit_records())[0]["by"]
 
@@ -152,7 +152,7 @@ class TestBounds:
         """Each kind by its own bound, in the commit that adds one."""
         monkeypatch.setitem(audit_trail._KEPT, Kind.EXPIRY, 3)
         monkeypatch.setitem(audit_trail._KEPT, Kind.CHANGE, 8)
-        owner = store.connection.owner
+        owner = store.connection.identity
         for number in range(1, 11):
             kind = Kind.CHANGE if number % 5 == 1 else Kind.EXPIRY
             store.connection.write(
@@ -165,7 +165,7 @@ class TestBounds:
 
     def test_a_lowered_bound_is_reached(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         """Two are removed for each that is added."""
-        owner = store.connection.owner
+        owner = store.connection.identity
 
         def add() -> None:
             store.connection.write(

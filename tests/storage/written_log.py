@@ -43,7 +43,7 @@ class WrittenLog:
     def __init__(self, store: Store, batch: WriteBatch, limit: int, wanted: list[Step]) -> None:
         self.batch = batch
         self._store = store
-        self._owner = store.connection.owner
+        self._owner = store.connection.identity
         self.topic = topics.create(batch, "written", LedgerLimits(entries_max=limit))
         self.topic_id = self.topic.topic_id
         self.entries: list[Written] = []

@@ -152,7 +152,7 @@ class Command(_Helpful, click.Command):
         from txnctl.cli.context import Context
 
         with Context(ctx, self.declaration) as context:
-            return self.declaration.run(context, context.arguments)
+            return self.declaration.invoke(context, context.arguments)
 
     @property
     def effect(self) -> str:

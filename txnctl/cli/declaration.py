@@ -94,7 +94,7 @@ class Declaration:
         self.numbers_are_arguments = False
         self.option_values: dict[str, type[OptionValues]] = {}
 
-    def run(self, context: Context, arguments: dict[str, Any]) -> object:
+    def invoke(self, context: Context, arguments: dict[str, Any]) -> object:
         """Run the body, with the options of each declared class as one value."""
         values = {name: kind(arguments) for name, kind in self.option_values.items()}
         return self.body(context, **arguments, **values)

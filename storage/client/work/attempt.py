@@ -50,21 +50,21 @@ class Attempt:
         if txn_id:
             return records.find(view, txn_id)
         tried = self._record
-        found = None if tried is None else records.find(view, tried.txn_id)
-        return found if found is not None and _identity(found) == _identity(tried) else None
+        stored = None if tried is None else records.find(view, tried.txn_id)
+        return stored if stored is not None and _identity(stored) == _identity(tried) else None
 
-    def is_committed(self, found: TransactionRecord) -> bool:
+    def is_committed(self, stored: TransactionRecord) -> bool:
         """Whether the batch is committed, given the transaction's record from the store."""
         tried = self._record
         if tried is None or not self._version:
             return False
         if self._ends:
-            return found.state is tried.state
+            return stored.state is tried.state
         # An end that was decided elsewhere, of a dead owner for instance, is a write too, and none of this batch.
-        writes = found.version - (found.state is not TransactionState.OPEN)
+        writes = stored.version - (stored.state is not TransactionState.OPEN)
         if writes != self._version:
             return writes > self._version
-        return found.used_ns == tried.used_ns
+        return stored.used_ns == tried.used_ns
 
 
 def _identity(record: TransactionRecord | None) -> tuple[object, ...]:

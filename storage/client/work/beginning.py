@@ -112,7 +112,7 @@ class Beginning:
             started = Started(started.timestamp, started.wall_ms, batch.now_ns)
         lease = connection.lease(batch) if request.attached and not ends_here else 0
         record = self._coordinator.begin(
-            batch, connection.owner, lease,
+            batch, connection.identity, lease,
             NewTransaction(request.timeout_ms, request.labels, request.options, started), ends_here,
         )  # fmt: skip
         if uses_tables:

@@ -92,7 +92,7 @@ class TransactionHandle:
         self.connection.check_writable()
         self.resolve()
         if self._ended is not None:
-            self.run(_no_change)
+            self.run_batch(_no_change)
 
     def check_open(self) -> None:
         """See that the transaction is open and in time.
@@ -107,11 +107,11 @@ class TransactionHandle:
                 record = records.get(view, self.txn_id)
                 is_open = record.state is TransactionState.OPEN and not record.is_overdue(view.now_ns)
         if not is_open:
-            self.run(_no_change)
+            self.run_batch(_no_change)
 
     # Batches
 
-    def run(
+    def run_batch(
         self,
         change: Callable[[WriteBatch, TransactionRecord], T],
         settle: Callable[[], None] = _nothing,
@@ -140,14 +140,14 @@ class TransactionHandle:
 
         return self._write(attempt, whole, timeout_s)
 
-    def commit(
+    def commit_batch(
         self, prepare: Callable[[WriteBatch, TransactionRecord], None], settle: Callable[[], None]
     ) -> Ended:
         """Commit the transaction in one batch. Repeating a commit succeeds.
 
         Args:
             prepare: does the last of the work, once the transaction is known to be open and in time.
-            settle: as in `run`.
+            settle: as in `run_batch`.
 
         Raises:
             TransactionNotOpen, TransactionTimedOut, ProducerFenced, and what `prepare` raises.
@@ -155,7 +155,7 @@ class TransactionHandle:
         """
         if self._ended is not None:
             self.materialise()
-        coordinator, owner, attempt = self.coordinator, self.connection.owner, Attempt(settle, ends=True)
+        coordinator, owner, attempt = self.coordinator, self.connection.identity, Attempt(settle, ends=True)
 
         def whole(batch: WriteBatch) -> tuple[TransactionRecord, Ended]:
             made, txn_id = None, self.txn_id
@@ -202,7 +202,7 @@ class TransactionHandle:
                 self.on_discard()
                 return
             self.materialise()
-        txn_id, owner, attempt = self.txn_id, self.connection.owner, Attempt(self.on_discard, ends=True)
+        txn_id, owner, attempt = self.txn_id, self.connection.identity, Attempt(self.on_discard, ends=True)
 
         def whole(batch: WriteBatch) -> tuple[TransactionRecord, None]:
             ended = self.coordinator.abort(batch, txn_id, owner, AbortReason.ASKED, reason)
@@ -221,7 +221,7 @@ class TransactionHandle:
             self.resolve()
             if self.txn_id:
                 return
-            ended, coordinator, owner = self._ended, self.coordinator, self.connection.owner
+            ended, coordinator, owner = self._ended, self.coordinator, self.connection.identity
             attempt = Attempt(_nothing, ends=ended is not None)
 
             def whole(batch: WriteBatch) -> tuple[TransactionRecord, None]:
@@ -239,7 +239,7 @@ class TransactionHandle:
 
     def _open_record(self, batch: WriteBatch, attempt: Attempt) -> TransactionRecord:
         """The record of the open transaction, with one more write counted, and marked if tables are used."""
-        txn_id, owner = self.txn_id, self.connection.owner
+        txn_id, owner = self.txn_id, self.connection.identity
         if not txn_id:
             made = self.beginning.make_record(batch, uses_tables=self.uses_tables)
             attempt.note_start(made)
@@ -284,12 +284,12 @@ class TransactionHandle:
         if attempt is None:
             return
         with self.connection.view() as view:
-            found = attempt.find_record(view, self.txn_id)
-        if found is not None:
-            self._adopt(found)
-            if attempt.is_committed(found):
+            stored = attempt.find_record(view, self.txn_id)
+        if stored is not None:
+            self._adopt(stored)
+            if attempt.is_committed(stored):
                 attempt.settle()
-            elif found.state is not TransactionState.OPEN:
+            elif stored.state is not TransactionState.OPEN:
                 self.on_discard()
         self._attempt = None
 

@@ -1,4 +1,4 @@
-"""Opening the work of a transaction: one that begins in this process, or one that is named by its number."""
+"""Opening the work of a transaction that begins in this process, or that a caller names by number."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def begin_work(connection: Connection, coordinator: Coordinator, request: BeginR
 
 
 def work_by_record(connection: Connection, coordinator: Coordinator, record: TransactionRecord) -> Work:
-    """The work of a transaction that is named by its number, and buffers nothing."""
+    """The work of a transaction that a caller names by number; nothing is buffered."""
     request = BeginRequest(record.timeout_ms, record.labels, attached=False)
     beginning = Beginning(connection, coordinator, request)
     return Work(TransactionHandle(connection, coordinator, beginning, record.txn_id), buffers=False)

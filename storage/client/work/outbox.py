@@ -70,7 +70,7 @@ class BufferedBatch(Shipment):
         stops = [stop for _, stops in commits_of(sizes) for stop in stops]
         are_numbered = calls[0].sequence_ids is not None
         ids = [used for call in calls for used in call.sequence_ids or ()] if are_numbered else None
-        batch_append.check()
+        batch_append.check_publish()
         return batch_append.append(columns, 0, stops, ids)
 
     def settle(self, entries: list[StoredEntry]) -> None:
@@ -137,7 +137,7 @@ class Outbox:
         }
         for appender, batch_append in self._appends.items():
             try:
-                batch_append.check()
+                batch_append.check_publish()
             except ProducerFenced as error:
                 self._fenced = appender, error
                 raise appender.refusal(batch, record, error) from None

@@ -74,25 +74,27 @@ class ReadSet:
 
         return self._recorded(table, note, look)
 
-    def read_page(self, table: TableEntry, wanted: KeyRange, part: KeyRange, left: int | None) -> Page:
+    def read_page(self, table: TableEntry, key_range: KeyRange, part: KeyRange, left: int | None) -> Page:
         """The next page of a range, in the direction of the range, and the rest behind the page.
 
         No row that the transaction would have seen can come any more into the part of the range that was read: the
         whole range, or the part up to the last row where the limit is reached.
 
         Args:
-            part: the part of the wanted range that is not read yet.
-            left: rows still wanted; None if the range is read to its end.
+            part: the part of `key_range` that is not read yet.
+            left: rows still asked for; None if the range is read to its end.
 
         Raises:
             as `read_key`
         """
         if left is not None:
-            return self._limited_page(table, wanted, part, left)
+            return self._limited_page(table, key_range, part, left)
         handle = self._handle
 
         def note(_view: ReadView, cache: ReadCache) -> None:
-            cache.record_range(table.table_id, wanted.start, wanted.end, handle.timestamp, handle.txn_id)
+            cache.record_range(
+                table.table_id, key_range.start, key_range.end, handle.timestamp, handle.txn_id
+            )
 
         return self._recorded(table, note, lambda view: self._rows(view, table, part, PAGE_ENTRIES))
 
@@ -119,15 +121,15 @@ class ReadSet:
         Raises:
             RequestTooOld: the transaction may use no table; it is doomed, durably.
         """
-        coordinator, owner = self._handle.coordinator, self._handle.connection.owner
+        coordinator, owner = self._handle.coordinator, self._handle.connection.identity
         arbiter = Arbiter(batch, coordinator, owner)
         arbiter.begin_use(record)
         arbiter.check_window(record)
         if not batch.read_cache.is_valid(batch.superblock):
             batch.read_cache.start_anew(batch.superblock)
 
-    def _limited_page(self, table: TableEntry, wanted: KeyRange, part: KeyRange, left: int) -> Page:
-        """A page of a range of which at most `left` rows are wanted.
+    def _limited_page(self, table: TableEntry, key_range: KeyRange, part: KeyRange, left: int) -> Page:
+        """A page of a range of which at most `left` rows are asked for.
 
         How far the page reaches shows only by reading, so the page is read inside the gate in which it is recorded.
         """
@@ -139,7 +141,7 @@ class ReadSet:
             if len(rows) >= left:
                 rows = rows[:left]
                 rest = part.after(rows[-1][0])
-            done = wanted.without(rest)
+            done = key_range.without(rest)
             cache.record_range(table.table_id, done.start, done.end, handle.timestamp, handle.txn_id)
             pages[:] = [(rows, rest)]
 
@@ -162,9 +164,9 @@ class ReadSet:
                 handle.uses_tables = True
                 return result
             except NeedsWrite:
-                handle.run(self.make_ready)
+                handle.run_batch(self.make_ready)
             except MustPush as met:
-                handle.run(partial(self._push, met=met, table=table))
+                handle.run_batch(partial(self._push, met=met, table=table))
 
     def _admit(self, view: ReadView, table: TableEntry, note: Note) -> None:
         """Inside the gate: see that the transaction may read, and record the read.
@@ -193,7 +195,7 @@ class ReadSet:
         note(view, cache)
 
     def _push(self, batch: WriteBatch, record: TransactionRecord, met: MustPush, table: TableEntry) -> None:
-        coordinator, owner = self._handle.coordinator, self._handle.connection.owner
+        coordinator, owner = self._handle.coordinator, self._handle.connection.identity
         arbiter = Arbiter(batch, coordinator, owner)
         arbiter.begin_use(record)
         arbiter.push_for_read(record, met, table.name)

@@ -99,11 +99,11 @@ class Work:
         """The number, for any process to use the transaction by: from now on nothing is buffered in this process.
 
         Raises:
-            as `flush`
+            as `flush_buffers`
         """
         with self._handle.lock:
             if not self._buffers.is_empty and self.state is TransactionState.OPEN:
-                self.flush()
+                self.flush_buffers()
             txn_id = self.number()
             self._buffers.discard()
             self._write_behind.leave_watch()
@@ -175,7 +175,7 @@ class Work:
 
         with self._handle.lock:
             self._write_behind.enter()
-            return self._handle.run(change)
+            return self._handle.run_batch(change)
 
     # Tables
 
@@ -194,18 +194,18 @@ class Work:
             handle.check_open()
             return None if own.value is None else Version(handle.timestamp, handle.txn_id, own.value)
 
-    def read_pages(self, table: TableEntry, wanted: KeyRange, limit: int | None) -> Iterator[Rows]:
+    def read_pages(self, table: TableEntry, key_range: KeyRange, limit: int | None) -> Iterator[Rows]:
         """The rows of a range that the transaction sees, a page at a time, in the direction of the range.
 
         Raises:
             as `read_version`
         """
-        rest: KeyRange | None = wanted
+        rest: KeyRange | None = key_range
         left = limit
         while rest is not None and left != 0:
             with self._handle.lock:
                 self._write_behind.enter()
-                rows, rest = self._read_set.read_page(table, wanted, rest, left)
+                rows, rest = self._read_set.read_page(table, key_range, rest, left)
             left = None if left is None else left - len(rows)
             yield rows
 
@@ -230,7 +230,7 @@ class Work:
                     handle.uses_tables = True
                     return handle.timestamp
             if self._read_set.needs_write_before_put():
-                handle.run(self._read_set.make_ready)
+                handle.run_batch(self._read_set.make_ready)
             handle.uses_tables = True
             write_set.add(write)
             return handle.timestamp
@@ -250,7 +250,7 @@ class Work:
                 self.write_key(table, key, value)
                 count += 1
             if before.is_immediate:
-                self.flush()
+                self.flush_buffers()
         finally:
             if before.is_immediate:
                 self._buffers.write_set = before
@@ -258,7 +258,7 @@ class Work:
 
     # Ending
 
-    def flush(self) -> None:
+    def flush_buffers(self) -> None:
         """Store the buffered messages and the intents of the buffered puts, in one store transaction.
 
         Raises:
@@ -280,14 +280,14 @@ class Work:
             self._handle.resolve()
             if self._buffers.is_empty and self._handle.commit_without_record():
                 return None
-            ended = self._handle.commit(self._prepare_commit, self._buffers.settle)
+            ended = self._handle.commit_batch(self._prepare_commit, self._buffers.settle)
             self._write_behind.leave_watch()
             return ended
 
     def _prepare_commit(self, batch: WriteBatch, record: TransactionRecord) -> None:
         self._buffers.check(batch, record)
         if record.uses_tables and self._buffers.write_set.is_empty:
-            Arbiter(batch, self._handle.coordinator, self._connection.owner).check_window(record)
+            Arbiter(batch, self._handle.coordinator, self._connection.identity).check_window(record)
         self._buffers.apply(batch, record, commits=True)
 
     def abort(self, reason: str | None) -> None:

@@ -62,7 +62,7 @@ class WriteBehind:
             part.check(batch, record)
             part.apply(batch, record, commits=False)
 
-        self._handle.run(change, part.settle, timeout_s)
+        self._handle.run_batch(change, part.settle, timeout_s)
         self.leave_watch()
 
     def locate(self, buffered: BufferedBatch) -> None:

@@ -98,7 +98,7 @@ class WriteSet:
             writes, coordinator, owner = (
                 list(self._writes.values()),
                 self._coordinator,
-                self._connection.owner,
+                self._connection.identity,
             )
             check_tables(batch, writes)
             Arbiter(batch, coordinator, owner).begin_use(record)

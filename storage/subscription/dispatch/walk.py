@@ -23,7 +23,8 @@ from storage.limits import DISPATCH_BYTES_MAX, DISPATCH_SCAN_ENTRIES_MAX, HELD_M
 from storage.subscription import cursor as cursors, message_set, pending_ack
 from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.dispatch import skipped_txns
-from storage.subscription.dispatch.blocked_keys import BlockedKeys, MessageOrder
+from storage.subscription.dispatch.blocked_keys import MessageOrder
+from storage.subscription.dispatch.consumer_memory import ConsumerMemory
 from storage.subscription.dispatch.selection import WHOLE, Dispatched, Selection
 from storage.subscription.dispatch.skip_walk import SkipWalk
 from storage.subscription.dispatch.skipped_txns import SkippedTxn
@@ -33,7 +34,6 @@ from storage.topic import log
 from storage.topic.entry import COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.open_topic import OpenTopic
 from storage.txn import record as records, runs
-from storage.txn.aborted import AbortedSet
 from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
@@ -58,21 +58,6 @@ class _Ahead:
             self._record = self._view.first(self._database, self._prefix, key)
             self._at = key
         return self._record[1] if self._record is not None and self._record[0] == key else None
-
-
-class ConsumerMemory:
-    """The knowledge of one consumer that walks share: aborted transactions, and blocked keys."""
-
-    __slots__ = ("aborted", "blocked_keys", "consumer_id")
-
-    def __init__(self, consumer_id: int) -> None:
-        self.consumer_id = consumer_id
-        self.forget()
-
-    def forget(self) -> None:
-        """Forget everything: after a failed batch, whose changes the memory may contain."""
-        self.aborted = AbortedSet()
-        self.blocked_keys = BlockedKeys()
 
 
 class Walk:

@@ -19,7 +19,7 @@ def overdue(store: Store, clock: ManualClock, count: int) -> list[str]:
 
 def ended(store: Store) -> list[str]:
     """Ids of those that have ended."""
-    return sorted(row["txnId"] for row in store.reports.list_transactions(ended=True))
+    return sorted(str(row.txn_id) for row in store.reports.list_transactions(ended=True))
 
 
 def test_those_that_are_overdue_end(store: Store, clock: ManualClock) -> None:
@@ -27,11 +27,11 @@ def test_those_that_are_overdue_end(store: Store, clock: ManualClock) -> None:
     txns = overdue(store, clock, 3)
     young = store.begin_transaction(timeout=10)
     rows = store.admin.transactions.reap_transactions(reason="cleaning up after the test")
-    assert sorted(row["txnId"] for row in rows) == txns == ended(store)
-    assert [row["txnId"] for row in store.reports.list_transactions()] == [str(young)]
-    (record,) = [row for row in store.reports.list_audit_records() if row["action"] == "transactions reap"]
-    assert record["reason"] == "cleaning up after the test"
-    assert sorted(record["effects"]["transactionsAborted"]) == txns
+    assert sorted(str(row.txn_id) for row in rows) == txns == ended(store)
+    assert [str(row.txn_id) for row in store.reports.list_transactions()] == [str(young)]
+    (record,) = [row for row in store.reports.list_audit_records() if row.action == "transactions reap"]
+    assert record.reason == "cleaning up after the test"
+    assert sorted(record.effects["transactionsAborted"]) == txns
 
 
 def test_a_limit_holds(store: Store, clock: ManualClock) -> None:
@@ -45,7 +45,7 @@ def test_a_limit_holds(store: Store, clock: ManualClock) -> None:
 def test_a_trial_names_those_that_would_end(store: Store, clock: ManualClock) -> None:
     """And changes nothing."""
     txns = overdue(store, clock, 2)
-    assert sorted(row["txnId"] for row in store.admin.transactions.reap_transactions(dry_run=True)) == txns
+    assert sorted(str(row.txn_id) for row in store.admin.transactions.reap_transactions(dry_run=True)) == txns
     assert ended(store) == []
 
 

@@ -62,7 +62,7 @@ class TestLeases:
         with store.connection.view() as view:
             payload = view.get(LEASES, key1(number))
         assert payload is not None
-        assert ProcessIdentity.of(unpack(payload)) == store.connection.owner
+        assert ProcessIdentity.of(unpack(payload)) == store.connection.identity
 
     def test_it_ends_with_the_connection(self, store: Store, path: str, clock: ManualClock) -> None:
         """Also in a process that lives on."""

@@ -19,7 +19,7 @@ def test_the_file_shrinks_and_the_messages_stay(store: Store, path: str) -> None
     result = store.maintenance.compact_store()
     after = os.stat(Path(path, "data.mdb")).st_size
     assert after < before
-    assert (result["bytesBefore"], result["bytesAfter"]) == (before, after)
+    assert (result.bytes_before, result.bytes_after) == (before, after)
     with store.reader("t", start=EARLIEST) as reader:
         assert [message.value for message in reader] == [b"kept"]
 
@@ -31,4 +31,4 @@ def test_handles_go_on_and_the_trail_names_it(store: Store, path: str) -> None:
         store.create_topic("later")
         assert sorted(other.topics()) == ["later", "t"]
     record = store.reports.list_audit_records(1)[0]
-    assert (record["action"], record["reason"]) == ("store compact", "the disk is nearly full")
+    assert (record.action, record.reason) == ("store compact", "the disk is nearly full")

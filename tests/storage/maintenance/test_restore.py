@@ -21,12 +21,12 @@ def test_open_transactions_end_and_positions_are_anothers(store: Store, tmp_path
     with Store.open(tmp_path / "again") as restored:
         assert restored.reports.list_transactions() == []
         (ended,) = restored.reports.list_transactions(ended=True)
-        assert (ended["txnId"], ended["state"], ended["reason"]) == (str(txn), "ABORTED", "incarnation")
+        assert (str(ended.txn_id), ended.state.value, ended.reason) == (str(txn), "ABORTED", "incarnation")
         with restored.reader("t", start=EARLIEST) as reader:
             assert [message.value for message in reader] == [b"plain"]
-        assert restored.reports.store_info()["incarnation"] > store.reports.store_info()["incarnation"]
+        assert restored.reports.store_info().incarnation > store.reports.store_info().incarnation
         assert restored.maintenance.verify_store() == []
-    assert [row["txnId"] for row in store.reports.list_transactions()] == [str(txn)]
+    assert [str(row.txn_id) for row in store.reports.list_transactions()] == [str(txn)]
 
 
 def test_what_is_there_is_left(store: Store, tmp_path: Path) -> None:

@@ -23,10 +23,11 @@ def test_a_consumer_gives_back_its_own_an_operator_all_but_pending_ones(store: S
     first, second = (list(consumer.receive_batch(2, timeout=0)) for consumer in consumers)
     txn = store.begin_transaction()
     consumers[0].acknowledge(first[0], txn=txn)
-    at, ids = Position(1, 0), [consumer._attached.consumer_id for consumer in consumers]
+    at = Position(1, 0)
 
     def check(batch: WriteBatch) -> None:
         opened = OpenSubscription(batch, subscriptions.get(batch, topics.get(batch, "t"), "s"))
+        ids = [each.consumer_id for each in subscriptions.consumers(batch, opened.subscription_id)]
         generation = opened.cursor.generation
         assert negative_acknowledge(opened, [(at, 0)], 5, ids[0]) == [(at, 0b0010)]
         assert opened.cursor.generation == generation

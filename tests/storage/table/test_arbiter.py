@@ -20,7 +20,7 @@ def state_of(store: Store, txn: TxnID) -> TransactionState:
 
 
 def arbiter(store: Store, batch: WriteBatch) -> Arbiter:
-    return Arbiter(batch, store.engine.coordinator, store.connection.owner)
+    return Arbiter(batch, store.engine.coordinator, store.connection.identity)
 
 
 @pytest.mark.parametrize("reader_wins", [True, False])
@@ -41,8 +41,8 @@ def test_a_push_ends_the_reader_or_the_holder(store: Store, reader_wins: bool) -
             store.connection.write(push)
     assert (state_of(store, high), state_of(store, low)) == (TransactionState.OPEN, TransactionState.ABORTED)
     with store.connection.view() as view:
-        ((kind, loser),) = [(row["kind"], row["loser"]) for row in conflicts.rows(view)]
-    assert (kind, loser) == (conflicts.PUSH if reader_wins else conflicts.HELD, str(low))
+        ((kind, loser),) = [(row.kind, row.loser) for row in conflicts.list_conflicts(view)]
+    assert (kind, loser) == (conflicts.PUSH if reader_wins else conflicts.HELD, low)
 
 
 def test_a_holder_that_has_ended_is_not_pushed(store: Store) -> None:

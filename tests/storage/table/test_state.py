@@ -13,22 +13,29 @@ from tests.storage.conftest import Scratch
 
 
 def test_counters_come_back(scratch: Scratch) -> None:
-    """Under a key that no topic can have."""
+    """Under a key that no topic can have; a batch writes what was changed."""
 
     def check(batch: WriteBatch) -> None:
         assert state.find(batch, 7) is None
-        state.save(batch, 7, TableState(keys=1, rows=4, versions=3, intents=2))
+        state.create(batch, 7)
         found = state.find(batch, 7)
         assert found is not None
-        assert found.fields() == (1, 4, 3, 2)
+        assert found.fields() == (0, 0, 0, 0)
         assert batch.get(HEADS, key1(7)) is None
         assert state.find(batch, 8) is None
+        state.delete(batch, 7)
+        assert state.find(batch, 7) is None
 
     scratch.run(check)
 
 
+def test_bytes_hold_every_counter() -> None:
+    """Each in its place."""
+    assert TableState.decode(memoryview(TableState(1, 4, 3, 2).encode())).fields() == (1, 4, 3, 2)
+
+
 @pytest.mark.parametrize("wrong", [TableState(keys=-1), TableState(intents=-1), TableState(keys=2, rows=1)])
-def test_what_cannot_be_counted_is_not_stored(scratch: Scratch, wrong: TableState) -> None:
+def test_what_cannot_be_counted_is_not_stored(wrong: TableState) -> None:
     """A key with a value has a row."""
     with pytest.raises(AssertionError):
-        scratch.run(lambda batch: state.save(batch, 7, wrong))
+        wrong.encode()

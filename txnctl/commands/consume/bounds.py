@@ -1,4 +1,4 @@
-"""Where `consume` begins and ends: positions, message ids and times as places in a topic."""
+"""The range that `consume` reads: from --from up to --to, by positions, message ids or times."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     Place = Position | MessageId | Extreme
 
 
-class Bounds:
-    """The last message to read: an entry, a message in one, or a time."""
+class ReadRange:
+    """The messages to read: from a start up to an entry, a message inside an entry, or a time."""
 
     __slots__ = ("_last", "_until_ms", "start")
 

@@ -85,7 +85,7 @@ class Lines:
         except TypeError:
             return b"\n".join([*[value or b"" for value in values], b""])
 
-    def flush(self) -> None:
+    def write_out(self) -> None:
         """Flush the printed lines to the kernel."""
         self._print_page()
         if not self.is_held_back:

@@ -7,7 +7,7 @@ from time import sleep
 from storage.errors import WaitTimeout
 from txnctl.cli.at_time import position_of
 from txnctl.commands.consume.blocked import Hidden
-from txnctl.commands.consume.bounds import Bounds
+from txnctl.commands.consume.bounds import ReadRange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def read(context: Context, topic: str, lines: Lines, patience: Patience, options
         reader = store.reader(topic, start=begin, isolation_level=level)
         hidden = Hidden(context, topic, reader.blocked_by)
         try:
-            is_all = _print(reader, lines, patience, Bounds(begin, options.end), hidden)
+            is_all = _print(reader, lines, patience, ReadRange(begin, options.end), hidden)
         except WaitTimeout:
             hidden.at_end()
             raise
@@ -41,12 +41,12 @@ def read(context: Context, topic: str, lines: Lines, patience: Patience, options
             hidden.at_end()
 
 
-def _print(reader: Reader, lines: Lines, patience: Patience, bounds: Bounds, hidden: Hidden) -> bool:
+def _print(reader: Reader, lines: Lines, patience: Patience, bounds: ReadRange, hidden: Hidden) -> bool:
     """Print until the end; whether everything that was asked for has come."""
     while True:
         if _print_visible(reader, lines, patience, bounds):
             return True
-        lines.flush()
+        lines.write_out()
         while not _comes(reader, patience):
             if patience.is_over():
                 return False
@@ -54,7 +54,7 @@ def _print(reader: Reader, lines: Lines, patience: Patience, bounds: Bounds, hid
             hidden.while_waiting(patience)
 
 
-def _print_visible(reader: Reader, lines: Lines, patience: Patience, bounds: Bounds) -> bool:
+def _print_visible(reader: Reader, lines: Lines, patience: Patience, bounds: ReadRange) -> bool:
     """Print the messages visible now; whether that was all that was asked for."""
     for entry in reader.entries():
         first = bounds.first_in(entry)

@@ -40,7 +40,7 @@ def take(context: Context, topic: str, lines: Lines, patience: Patience, options
         try:
             if options.run is None:
                 writer = _Writer(consumer, lines, acknowledges=options.ack != "none", txn=txn)
-                taking.run(WINDOW, writer.handle)
+                taking.take_all(WINDOW, writer.handle)
                 writer.finish()
             else:
                 _run(context, store, taking, txn, options)
@@ -167,7 +167,7 @@ class _Taking:
         self._hidden = hidden
         self._newer = newer
 
-    def run(self, window: int, handle: Handle) -> None:
+    def take_all(self, window: int, handle: Handle) -> None:
         """Receive until the end, then note messages hidden behind.
 
         Raises:
@@ -217,7 +217,7 @@ class _Writer:
         if self._lines.is_held_back:
             self._held += messages
             return
-        self._lines.flush()
+        self._lines.write_out()
         self._acknowledge(messages)
 
     def finish(self) -> None:
@@ -237,7 +237,7 @@ def _run(context: Context, store: Store, taking: _Taking, txn: TxnID | None, opt
 
     commands = Commands(context, store.path, taking.consumer, options, txn)
     try:
-        taking.run(1, commands.handle)
+        taking.take_all(1, commands.handle)
     finally:
         context.note(commands.summary())
     commands.check()

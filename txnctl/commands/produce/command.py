@@ -178,9 +178,9 @@ def produce(context: Context, topic: str, options: ProduceOptions) -> None:
     with Leaving(context, producer):
         sending = Sending(context, producer, options)
         if options.reads_input:
-            sending.run(lambda: _send_input(context, sending, source, options.format_ or "lines"))
+            sending.send_all(lambda: _send_input(context, sending, source, options.format_ or "lines"))
         else:
-            sending.run(lambda: _send_given(sending, options.texts))
+            sending.send_all(lambda: _send_given(sending, options.texts))
     _conclude(context, sending, options.quiet)
 
 

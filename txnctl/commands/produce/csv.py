@@ -77,7 +77,7 @@ class CsvReader:
         self._start = 1
         self._clear()
 
-    def run(self) -> None:
+    def read_records(self) -> None:
         """Read it all."""
         before = csv.field_size_limit(MESSAGE_BYTES_MAX)
         try:

@@ -53,7 +53,7 @@ def read_csv(source: Source, take: Take, *, skips: bool) -> None:  # noqa: ARG00
     """A record under a header is a message."""
     from txnctl.commands.produce.csv import CsvReader
 
-    CsvReader(source, take).run()
+    CsvReader(source, take).read_records()
 
 
 def read_raw(source: Source, take: Take, *, skips: bool) -> None:  # noqa: ARG001  all readers are called alike

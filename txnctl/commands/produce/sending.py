@@ -140,7 +140,7 @@ class Sending:
         self._unit = "line"
         self._told = False
 
-    def run(self, send: Callable[[], None]) -> None:
+    def send_all(self, send: Callable[[], None]) -> None:
         """Run `send` to the end of the input; with --atomic, commit or abort the transaction."""
         try:
             send()

@@ -36,7 +36,7 @@ def new_appender(store: Store) -> Callable[[str], Appender]:
     def make(name: str) -> Appender:
         with store.connection.view() as view:
             topic = topics.get(view, "t")
-        return Appender(store.engine.coordinator, store.connection.owner, topic, Passing(topic, name))
+        return Appender(store.engine.coordinator, store.connection.identity, topic, Passing(topic, name))
 
     return make
 

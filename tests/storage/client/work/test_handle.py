@@ -36,8 +36,8 @@ class TestRecord:
         """And a handle that runs nothing leaves no trace."""
         handle, idle = new_handle(), new_handle()
         assert (handle.txn_id, row_json(store.reports.store_info())["transactions"]) == (0, 0)
-        handle.run(label)
-        handle.run(label)
+        handle.run_batch(label)
+        handle.run_batch(label)
         assert (handle.txn_id, count_of(store, handle)) == (1, 2)
         assert (idle.txn_id, idle.state, row_json(store.reports.store_info())["transactions"]) == (
             0,
@@ -69,7 +69,7 @@ class TestRecord:
         handle = new_handle()
         handle.abort(None)
         with pytest.raises(TransactionNotOpen):
-            handle.run(label)
+            handle.run_batch(label)
         assert handle.txn_id
 
     def test_a_record_says_that_tables_are_used_once_they_are(
@@ -78,10 +78,10 @@ class TestRecord:
         """The next batch marks the record."""
         store.create_table("accounts")
         handle = new_handle()
-        handle.run(label)
+        handle.run_batch(label)
         handle.uses_tables = True
         assert handle.is_mark_due
-        handle.run(label)
+        handle.run_batch(label)
         assert not handle.is_mark_due
 
 
@@ -110,14 +110,14 @@ class TestDoubt:
         handle, settled, discarded = new_handle(), list[str](), list[str]()
         handle.on_discard = lambda: discarded.append("x")
         if has_record:
-            handle.run(label)
+            handle.run_batch(label)
         interrupt_at(point)
         with pytest.raises(KeyboardInterrupt):
-            handle.run(label, lambda: settled.append("x"))
+            handle.run_batch(label, lambda: settled.append("x"))
         handle.resolve()
         assert (len(settled), discarded) == (is_committed, [])
         assert bool(handle.txn_id) is (has_record or is_committed)
-        handle.run(label)
+        handle.run_batch(label)
         assert count_of(store, handle) == 1 + is_committed + has_record
 
     def test_settling_that_is_interrupted_is_repeated(self, store: Store, new_handle: NewHandle) -> None:
@@ -130,9 +130,9 @@ class TestDoubt:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            handle.run(label, settle)
+            handle.run_batch(label, settle)
         assert len(calls) == 2
-        handle.run(label)
+        handle.run_batch(label)
         assert (len(calls), count_of(store, handle)) == (3, 2)
 
     def test_a_transaction_that_was_ended_meanwhile_discards(
@@ -141,7 +141,7 @@ class TestDoubt:
         """The end counts as a write, and is not taken for the batch."""
         handle, events = new_handle(), list[str]()
         handle.on_discard = lambda: events.append("discarded")
-        handle.run(label)
+        handle.run_batch(label)
         txn = TxnID(handle.txn_id)
         interrupt_at("environment.before_change")
 
@@ -149,11 +149,11 @@ class TestDoubt:
             label(batch, record)
 
         with pytest.raises(KeyboardInterrupt):
-            handle.run(change, lambda: events.append("settled"))
+            handle.run_batch(change, lambda: events.append("settled"))
         assert events == []
         store.admin.transactions.abort_transaction(txn)
         with pytest.raises(TransactionNotOpen):
-            handle.run(change, lambda: events.append("settled"))
+            handle.run_batch(change, lambda: events.append("settled"))
         assert events == ["discarded"]
 
     def test_a_number_that_went_to_another_transaction_is_not_adopted(
@@ -165,12 +165,12 @@ class TestDoubt:
         handle.resolve = lambda: None  # type: ignore[method-assign]  # as if interrupted once more
         interrupt_at("environment.before_commit")
         with pytest.raises(KeyboardInterrupt):
-            handle.run(label)
+            handle.run_batch(label)
         handle.resolve = real  # type: ignore[method-assign]
         foreign = store.begin_transaction()
         assert handle.state is TransactionState.OPEN
         assert (foreign.least, handle.txn_id) == (1, 0)
-        handle.run(label)
+        handle.run_batch(label)
         assert handle.txn_id == 2
 
     @pytest.mark.parametrize("point", ["environment.before_commit", "environment.after_commit"])
@@ -181,7 +181,7 @@ class TestDoubt:
         handle, settled = new_handle(), list[str]()
 
         def commit() -> bool:
-            return handle.commit(lambda _, record: _count(record), lambda: settled.append("x")).already
+            return handle.commit_batch(lambda _, record: _count(record), lambda: settled.append("x")).already
 
         interrupt_at(point)
         with pytest.raises(KeyboardInterrupt):
@@ -193,7 +193,7 @@ class TestDoubt:
         """And a repeated one discards, though the abort was committed before."""
         handle, discarded = new_handle(), list[str]()
         handle.on_discard = lambda: discarded.append("x")
-        handle.run(label)
+        handle.run_batch(label)
         interrupt_at("environment.before_commit")
         with pytest.raises(KeyboardInterrupt):
             handle.abort(None)

@@ -61,7 +61,7 @@ def test_a_flush_writes_both_parts_in_one_batch(
     work.buffer_messages(new_appender("p"), outgoing(b"0"))
     work.write_key(entry, b"k", b"v")
     before = commits(store)
-    work.flush()
+    work.flush_buffers()
     assert (commits(store) - before, dirty(store), keys_held(store)) == (1, [b"0"], [b"k"])
     work.write_key(entry, b"l", b"w")
     work.commit()
@@ -79,7 +79,7 @@ def test_everything_is_checked_before_anything_is_written(
         each.write_key(entry, b"k", b"never")
     table.put(b"k", b"newer")
     with pytest.raises(WriteTooOld):
-        work.flush()
+        work.flush_buffers()
     store.admin.topics.delete_topic("t", force=True)
     store.create_topic("t")
     with pytest.raises(ProducerFenced):
@@ -129,7 +129,7 @@ def test_many_puts_that_fail_leave_nothing_buffered(store: Store, work: Work, en
 
     with pytest.raises(KeyError):
         work.write_keys(entry, broken())  # type: ignore[arg-type]
-    work.flush()
+    work.flush_buffers()
     assert keys_held(store) == []
 
 
@@ -163,7 +163,7 @@ def test_own_writes_are_read_wherever_they_are(store: Store, work: Work, entry: 
     for flushes in (False, True):
         work.write_key(entry, b"k", b"own")
         if flushes:
-            work.flush()
+            work.flush_buffers()
         seen = work.read_version(entry, b"k")
         assert seen is not None
         assert (seen.value, seen.version) == (b"own", work.known_timestamp())

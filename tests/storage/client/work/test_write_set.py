@@ -126,7 +126,7 @@ class TestBatch:
                 write_set.check(batch, record)
                 write_set.apply(batch, record, commits=True)
 
-            store.engine.coordinator.commit(batch, txn.least, store.connection.owner, prepare)
+            store.engine.coordinator.commit(batch, txn.least, store.connection.identity, prepare)
 
         store.connection.write(change, naming=txn.least)
         assert (row_json(store.reports.list_intents()), table.get(b"k")) == ([], b"v")

@@ -425,7 +425,7 @@ def raise_epoch_behind_everybodys_back(store: Store) -> None:
         topic = topics.get(batch, "t")
         opened = OpenTopic.load(batch, topic.topic_id)
         opened.state.epoch += 1
-        ownership.grant(opened, None, "fence", store.connection.owner, 0)
+        ownership.grant(opened, None, "fence", store.connection.identity, 0)
         ownership.end(opened, "closed")
 
     store.connection.write(change)

@@ -118,7 +118,7 @@ class TestOwners:
         """On this machine nobody is left; on another nothing is proven, and the pid says nothing."""
         process = owners(
             "from storage.process.identity import ProcessIdentity\n"
-            "own = store.connection.owner\n"
+            "own = store.connection.identity\n"
             f"store.connection._owner = ProcessIdentity({host}, bytes(16), {os.getpid()}, own.started, own.user, own.program)"
         )
         behind(path)

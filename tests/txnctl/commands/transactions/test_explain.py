@@ -130,7 +130,7 @@ class TestOwners:
         """A living process of that number, started at another time, revives nothing."""
         process = owners(
             "from storage.process.identity import ProcessIdentity\n"
-            "own = store.connection.owner\n"
+            "own = store.connection.identity\n"
             f"store.connection._owner = ProcessIdentity(own.host, own.boot_id, {os.getpid()}, 1, own.user, own.program)"
         )
         process.kill()
