@@ -3,7 +3,7 @@
 A flush that also records a new file length costs up to twice as much. Reserved room (fallocate) does not help, because
 the flush then records that the room is in use; written zeros help. LMDB never reads pages behind its last used page.
 
-Must not know: the content of commits. Errors are ignored here, because the commit itself meets and reports them.
+Must not know: the content of commits. Errors are ignored here: the commit meets the same errors, and reports.
 """
 
 from __future__ import annotations
