@@ -43,4 +43,4 @@ def test_over_a_view_each_topic_is_read_anew(store: Store) -> None:
     """A view changes nothing, so that nothing need be shared."""
     with store.connection.view() as view:
         topic_id = topics.get(view, "t").topic_id
-        assert OpenTopic.load(view, topic_id).state is not OpenTopic.of(view, topic_id).state
+        assert OpenTopic.load(view, topic_id).state is not OpenTopic.load(view, topic_id).state
