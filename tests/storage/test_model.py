@@ -216,7 +216,7 @@ class StoreMachine(RuleBasedStateMachine):
             writes=was_open,
         )
         if is_done:
-            assert (result is was_open) if committed else (result["already"] is not was_open)
+            assert (result is was_open) if committed else (result.already is not was_open)
             self.model.end(txn, committed)
 
     def let_time_pass(self, data: st.DataObject) -> None:
