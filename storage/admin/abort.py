@@ -212,7 +212,7 @@ def _fence(engine: Engine, batch: WriteBatch, topic: Topic, session: ProducerSes
     """End a producer's session. The session of an owner raises the epoch, and the queue of the topic goes on."""
     before, aborted, process = state.load(batch, topic.topic_id).epoch, list[int](), engine.process
     if session.is_owner:
-        opened = OpenTopic(batch, topic.topic_id, topic.name)
+        opened = OpenTopic.load(batch, topic.topic_id, topic.name)
         registry = ProducerRegistry(opened, Fence(engine.coordinator, process))
         _, aborted = registry.fence(process, "fence", spares_waiting=True)
     else:

@@ -70,7 +70,7 @@ class ProducerAdmin:
 
         def change(batch: WriteBatch) -> ProducersFenced:
             entry, fence = topics.get(batch, topic), Fence(coordinator, process)
-            registry = ProducerRegistry(OpenTopic(batch, entry.topic_id, entry.name), fence)
+            registry = ProducerRegistry(OpenTopic.load(batch, entry.topic_id, entry.name), fence)
             counted = abort.counts(batch, entry.topic_id)
             before, locks = registry.topic.state, batch.lock_file
             rows = {

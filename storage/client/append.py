@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from storage.disk.view import DurableRefusal, WriteBatch
 from storage.errors import ProducerFenced, TopicNotFound
 from storage.process.identity import ProcessIdentity
-from storage.topic import catalogue as topics, log
+from storage.topic import catalogue as topics, log, state as states
 from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES, Columns, PackedColumns, PackedEntries
 from storage.topic.open_topic import OpenTopic
@@ -90,7 +90,8 @@ class Appender:
             ProducerFenced: the topic was deleted, and created again.
         """
         try:
-            return OpenTopic(batch, self.topic.topic_id, self.topic.name)
+            topic = self.topic
+            return OpenTopic(batch, topic.topic_id, topic.name, states.load(batch, topic.topic_id))
         except TopicNotFound:
             if topics.find(batch, self.topic.full_name) is None:
                 raise
@@ -149,7 +150,8 @@ class BatchAppend:
             SequenceConflict
         """
         assert self._topic is not None, "an append follows a check"
-        note_publisher(self._topic, self._session, self._txn, self._appender.fence)
+        if not self._topic.state.has_publisher(self._session):
+            note_publisher(self._topic, self._session, self._txn, self._appender.fence)
         entries = []
         for stop in stops:
             given = None if ids is None else ids[start:stop]

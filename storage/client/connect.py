@@ -94,7 +94,7 @@ class _ConnectAttempt:
             check_is_of(batch, topic, request.resume)
         self._check_spare(batch)
         is_shared = not request.mode.is_exclusive
-        opened = OpenTopic(batch, topic.topic_id, topic.name)
+        opened = OpenTopic.load(batch, topic.topic_id, topic.name)
         registry = ProducerRegistry(opened, self._fence, is_shared=is_shared)
         # A producer that may have to wait does so as long as its process lives.
         waits = request.mode.waits and bool(registry.present)
@@ -158,7 +158,7 @@ class _ConnectAttempt:
         _check_not_recreated(batch, topic)
         if sessions.find(batch, topic.topic_id, waiting.number) is not None:
             self._check_spare(batch)
-        registry = ProducerRegistry(OpenTopic(batch, topic.topic_id, topic.name), self._fence)
+        registry = ProducerRegistry(OpenTopic.load(batch, topic.topic_id, topic.name), self._fence)
         liveness = self._liveness(batch, attached=False)
         session = registry.promote(waiting, liveness, self._options.request.spare)
         self._made.append(session)

@@ -61,7 +61,7 @@ def borrow(connection: Connection, coordinator: Coordinator, name: str, text: st
         topic = topics.get(view, name)
         check_is_of(view, topic, token)
         session = sessions.find(view, topic.topic_id, token.number) or _past(view, topic, token)
-        opened = OpenTopic(view, topic.topic_id, topic.name)
+        opened = OpenTopic.load(view, topic.topic_id, topic.name)
         if session is None and token.number <= view.superblock.last_producer:
             why = "the session was closed, or the topic was taken over"
             raise errors.fenced(opened, f"of session {token.number}", None, why)

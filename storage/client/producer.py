@@ -8,7 +8,7 @@ stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Final, overload
 
 from storage.client.append import Appender, BatchAppend, Outgoing
 from storage.client.transaction import Transaction, txn_number
@@ -32,12 +32,15 @@ from storage.topic.producers.access_mode import AccessMode
 from storage.topic.producers.credential import Connected, Credential
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator
-from storage.values.position import LateMessageId, MessageId
+from storage.values.position import LateMessageId, MessageId, as_message_id
 from storage.values.receipt import BatchReceipt, Shipment, StoredEntry
 from storage.values.txn_id import TxnID
 
 if TYPE_CHECKING:
     from storage.client.work.work import Work
+
+_ALONE: Final = (0, [1])
+"""The cut of a single message, of any size: one entry, in one commit."""
 
 
 class Producer:
@@ -142,7 +145,10 @@ class Producer:
         """
         is_bare = key is None and event_time is None and sequence_id is None and not properties
         if is_bare and type(value) is bytes and len(value) <= MESSAGE_BYTES_MAX:
-            receipt = self._send(Outgoing(Columns([value]), [len(value)], None), txn)
+            columns = Columns([value])
+            if txn is None:
+                return self._send_alone(columns)
+            receipt = self._send(Outgoing(columns, [len(value)], None), txn)
         else:
             receipt = self.send_batch(
                 [value],
@@ -195,16 +201,26 @@ class Producer:
             raise InvalidValue("there is no message to send")
         for entry in entries:
             unpacked(entry)
-        if self._closed:
-            raise StoreClosed(f"this producer on {self._topic.name} is closed")
+        self._check_open()
         self._go_on_in(None)
         number = 0 if txn is None else txn_number(txn)
         return self._store(PackedEntries(entries), packed_commits_of(entries), None, number)
 
-    def _send(self, outgoing: Outgoing, txn: Transaction | TxnID | str | None) -> BatchReceipt:
-        """Store checked messages, or have the transaction buffer the messages."""
+    def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed(f"this producer on {self._topic.name} is closed")
+
+    def _send_alone(self, columns: Columns) -> MessageId:
+        """Store one checked message, outside transactions and without a sequence id: always a new message."""
+        self._check_open()
+        self._go_on_in(None)
+        (entry,) = self._store_commit(columns, _ALONE, None, 0)
+        assert entry.position is not None, "a message without a sequence id is no duplicate"
+        return as_message_id((*entry.position, -1))
+
+    def _send(self, outgoing: Outgoing, txn: Transaction | TxnID | str | None) -> BatchReceipt:
+        """Store checked messages, or have the transaction buffer the messages."""
+        self._check_open()
         # A producer that knows of its fencing fails at once.
         if txn is not None and isinstance(txn, Transaction) and self._appender.fenced is None:
             work = txn.work

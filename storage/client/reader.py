@@ -139,7 +139,7 @@ class Reader:
         while True:
             with self._connection.view() as view:
                 self._seen = view.commit
-                topic = OpenTopic(view, self._topic.topic_id)
+                topic = OpenTopic.load(view, self._topic.topic_id)
                 through = bound(self._level, topic.state.max_read, topic.state.last_confirmed)
                 if self._after >= through:
                     return False

@@ -79,7 +79,7 @@ class ReceiveWindow:
     def _is_worth_dispatching(self, view: ReadView) -> bool:
         """Whether a dispatch would find a message, without writing."""
         subscription = self._attachment.subscription
-        topic, opened = OpenTopic(view, subscription.topic_id), OpenSubscription(view, subscription)
+        topic, opened = OpenTopic.load(view, subscription.topic_id), OpenSubscription(view, subscription)
         cursor = opened.cursor
         if subscription.type is SubscriptionType.FAILOVER and not self._attachment.is_first(view):
             return False
@@ -99,7 +99,7 @@ class ReceiveWindow:
         now = subscriptions.get(batch, attachment.topic, subscription.name)
         subscription.dead_letter_topic = now.dead_letter_topic
         subscription.max_redeliver_count = now.max_redeliver_count
-        opened, topic = OpenSubscription(batch, subscription), OpenTopic(batch, subscription.topic_id)
+        opened, topic = OpenSubscription(batch, subscription), OpenTopic.load(batch, subscription.topic_id)
         self._generation = opened.cursor.generation
         is_failover = subscription.type is SubscriptionType.FAILOVER
         if is_failover and living[0].consumer_id != attachment.consumer_id:

@@ -106,7 +106,8 @@ class Connection:
         timeout_s: float | None = None,
     ) -> T:
         """Run `change` in one durable store transaction; see `Writer.write`."""
-        self.check_writable()
+        if self._closed or self.read_only:
+            self.check_writable()
         if self._overdue:
             self._catch_up(self.lock_timeout_s)
         return self.environment.write(

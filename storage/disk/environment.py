@@ -189,4 +189,4 @@ class Environment:
         now_ns = self.clock.boot_ns()
         if now_ns - self._in_place_ns >= _IN_PLACE_NS:
             self._in_place_ns = now_ns
-            self.lock_file.check_in_place()
+            self.lock_file.gate.check_in_place()

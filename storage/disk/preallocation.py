@@ -3,7 +3,7 @@
 A flush that also records a new file length costs up to twice as much. Reserved room (fallocate) does not help, because
 the flush then records that the room is in use; written zeros help. LMDB never reads pages behind its last used page.
 
-Must not know: the content of commits. Errors are ignored here, because the commit itself meets and reports them.
+Must not know: the content of commits. Errors are ignored here: the commit meets the same errors, and reports.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ _ZEROS: Final = bytes(CHUNK_BYTES)
 
 
 class Preallocation:
-    """The preallocated room of one data file; used inside the writer gate only."""
+    """The preallocated room of one data file; used inside the writer gate only.
 
-    __slots__ = ("_descriptor", "_left", "_path")
+    Attributes:
+        left: bytes of the room. A commit subtracts its largest need, and calls `provide` below zero.
+    """
+
+    __slots__ = ("_descriptor", "_path", "left")
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._descriptor = -1
-        self._left = 0
-
-    def spend(self, needed: int) -> bool:
-        """Count the bytes that a commit needs at most; return whether to call `provide`."""
-        self._left -= needed
-        return self._left < 0
+        self.left = 0
 
     def provide(self, used: int, needed: int) -> None:
         """Extend the file to at least `needed` bytes behind the `used` bytes, in whole chunks."""
@@ -39,11 +38,11 @@ class Preallocation:
             end = os.fstat(self._descriptor).st_size
             while end - used < needed:
                 end += os.pwrite(self._descriptor, _ZEROS, end)
-            self._left = end - used - needed
+            self.left = end - used - needed
 
     def close(self) -> None:
         """Close the file, and forget its room."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-        self._left = 0
+        self.left = 0

@@ -147,13 +147,15 @@ class ReadCache:
                 os.close(descriptor)
 
     def catch_up(self, superblock: Superblock) -> None:
-        """Move the timestamp oracle past timestamps issued without a commit, at the start of a batch."""
-        if superblock.read_generation:
-            if self._map is not None and not os.fstat(self._descriptor).st_nlink:
-                self.close()
-            issued = self.issued if self.is_valid(superblock) else superblock.timestamp_mark
-            if issued > superblock.last_timestamp:
-                superblock.last_timestamp = issued
+        """Move the timestamp oracle past timestamps issued without a commit, at the start of a batch.
+
+        Called where the store has a generation of the read cache; without one no timestamp was issued so.
+        """
+        if self._map is not None and not os.fstat(self._descriptor).st_nlink:
+            self.close()
+        issued = self.issued if self.is_valid(superblock) else superblock.timestamp_mark
+        if issued > superblock.last_timestamp:
+            superblock.last_timestamp = issued
 
     def peek_issued(self, superblock: Superblock) -> int:
         """The last timestamp issued without a commit, read outside the gate; 0 if there is none."""

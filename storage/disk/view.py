@@ -202,7 +202,8 @@ class WriteBatch(ReadView):
         self.dry_run = dry_run
         self._open: dict[tuple[Database, bytes], tuple[OpenRecord, memoryview | None]] = {}
         self.superblock.go_on(context.clock)
-        context.read_cache.catch_up(self.superblock)
+        if self.superblock.read_generation:
+            context.read_cache.catch_up(self.superblock)
 
     def put(self, database: Database, key: bytes, payload: bytes) -> None:
         assert 0 < len(key) <= KEY_BYTES_MAX, "bounded names make bounded keys"
@@ -277,7 +278,7 @@ class WriteBatch(ReadView):
     @property
     def now_ms(self) -> int:
         """Wall time, for the record."""
-        return self.clock.wall_ms()
+        return self.clock.wall_ns() // 1_000_000
 
     def refuse(self, error: TxnctlError) -> DurableRefusal:
         """For `raise batch.refuse(error)`: the batch becomes durable before `error` is raised."""

@@ -20,6 +20,7 @@ from storage.disk.data_map import DataMap
 from storage.disk.lmdb_errors import DAMAGE, damaged, refused
 from storage.disk.preallocation import Preallocation
 from storage.disk.read_cache import ReadCache
+from storage.disk.schema import TXN_DEADLINES
 from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
 from storage.errors import OutcomeUnknown, StoreInvalid
 from storage.limits import LOCK_TIMEOUT_S
@@ -33,14 +34,17 @@ class Writer:
     """The writer of one environment.
 
     Attributes:
-        prologue: called at the start of every batch.
+        prologue: called at the start of a batch; returns the next `prologue_due_ns`.
+        prologue_due_ns: the store clock from which a batch calls the prologue. Before that time, a batch calls the
+            prologue only while a deadline is recorded.
     """
 
     def __init__(self, data_map: DataMap, preallocation: Preallocation, read_cache: ReadCache) -> None:
         self._map = data_map
         self._preallocation = preallocation
         self._read_cache = read_cache
-        self.prologue: Callable[[WriteBatch], None] | None = None
+        self.prologue: Callable[[WriteBatch], int] | None = None
+        self.prologue_due_ns = 0
 
     @contextmanager
     def recorded_view(
@@ -95,13 +99,14 @@ class Writer:
         Raises:
             WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, and the errors of `change`.
         """
-        self._map.check_usable()
+        if self._map.failed is not None:
+            self._map.check_usable()
         if self._map.read_only:
             raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
-        locks = self._map.locks
+        gate = self._map.locks.gate
         try:
-            locks.gate.enter(timeout_s, on_wait)
-            locks.check_in_place()
+            gate.enter(timeout_s, on_wait)
+            gate.check_in_place()
             while True:
                 try:
                     return self._write_once(change, naming, dry_run)
@@ -110,7 +115,7 @@ class Writer:
                 except lmdb.MapResizedError:
                     self._map.resize(0, inside_gate=True)
         finally:
-            locks.gate.leave()
+            gate.leave()
 
     def _write_once(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> T:
         data_map, raw = self._map, self._map.raw.begin(write=True)
@@ -119,8 +124,7 @@ class Writer:
             context = BatchContext(data_map.databases, data_map.clock, data_map.locks, self._read_cache)
             batch = WriteBatch(raw, context, naming, dry_run)
             faults.reach("environment.before_change")
-            if self.prologue is not None:
-                self.prologue(batch)
+            self._begin(batch)
             try:
                 result = change(batch)
             except DurableRefusal as raised:
@@ -131,7 +135,7 @@ class Writer:
                 raw.abort()
             else:
                 batch.finish()
-                self._make_room(batch.bytes + _SPARE_BYTES)
+                self._take_room(batch.bytes + _SPARE_BYTES)
                 faults.reach("environment.before_commit")
                 self._commit(raw)
                 faults.reach("environment.after_commit")
@@ -148,10 +152,17 @@ class Writer:
             raise refusal.error
         return result
 
-    def _make_room(self, needed: int) -> None:
-        if self._preallocation.spend(needed):
+    def _begin(self, batch: WriteBatch) -> None:
+        """Call the prologue if due."""
+        if self.prologue is not None and (batch.now_ns >= self.prologue_due_ns or batch.count(TXN_DEADLINES)):
+            self.prologue_due_ns = self.prologue(batch)
+
+    def _take_room(self, needed: int) -> None:
+        room = self._preallocation
+        room.left -= needed
+        if room.left < 0:
             raw = self._map.raw
-            self._preallocation.provide((raw.info()["last_pgno"] + 1) * raw.stat()["psize"], needed)
+            room.provide((raw.info()["last_pgno"] + 1) * raw.stat()["psize"], needed)
 
     def _commit(self, raw: Any) -> None:
         path = self._map.path

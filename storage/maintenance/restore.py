@@ -87,7 +87,9 @@ def _reincarnate(batch: WriteBatch, engine: Engine, reason: str | None) -> Reinc
     for topic in list(topics.every(batch)):
         # No producer is connected to a copy: sessions end by the restore, not because their process died.
         registry = ProducerRegistry(
-            OpenTopic(batch, topic.topic_id, topic.name), Fence(engine.coordinator, process), is_swept=False
+            OpenTopic.load(batch, topic.topic_id, topic.name),
+            Fence(engine.coordinator, process),
+            is_swept=False,
         )
         registry.fence(process, "restore")
         for subscription in subscriptions.every(batch, topic.topic_id):

@@ -18,7 +18,7 @@ _LINUX: Final = os.uname().sysname == "Linux"
 # struct flock: l_type, l_whence, padding, l_start, l_len, l_pid, padding. macOS has the fields in another order.
 _FLOCK: Final = Struct("@hhqqi4x" if _LINUX else "@qqihh")
 _KIND_INDEX: Final = 0 if _LINUX else 3
-_SET: Final = getattr(fcntl, "F_OFD_SETLK", fcntl.F_SETLK)
+SET: Final = getattr(fcntl, "F_OFD_SETLK", fcntl.F_SETLK)
 _GET: Final = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)
 
 
@@ -39,11 +39,13 @@ class ByteLocks:
 
     Attributes:
         descriptor: the open file; -1 after `close`.
+        path: where the file was opened.
     """
 
-    __slots__ = ("descriptor",)
+    __slots__ = ("descriptor", "path")
 
     def __init__(self, path: str, *, writable: bool) -> None:
+        self.path = path
         access = os.O_RDWR if writable else os.O_RDONLY
         self.descriptor = os.open(path, access | os.O_CLOEXEC | os.O_NOFOLLOW)
 
@@ -67,12 +69,12 @@ class ByteLocks:
 
     def is_taken(self, byte: int) -> bool:
         """Whether another descriptor has a lock on the byte."""
-        answer = _FLOCK.unpack(fcntl.fcntl(self.descriptor, _GET, _flock(fcntl.F_WRLCK, byte)))
+        answer = _FLOCK.unpack(fcntl.fcntl(self.descriptor, _GET, flock(fcntl.F_WRLCK, byte)))
         return bool(answer[_KIND_INDEX] != fcntl.F_UNLCK)
 
     def _set(self, kind: int, byte: int) -> bool:
         try:
-            fcntl.fcntl(self.descriptor, _SET, _flock(kind, byte))
+            fcntl.fcntl(self.descriptor, SET, flock(kind, byte))
         except OSError as error:
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 return False
@@ -80,7 +82,8 @@ class ByteLocks:
         return True
 
 
-def _flock(kind: int, byte: int) -> bytes:
+def flock(kind: int, byte: int) -> bytes:
+    """The argument of `fcntl` that locks or unlocks a byte."""
     if _LINUX:
         return _FLOCK.pack(kind, os.SEEK_SET, byte, 1, 0)
     return _FLOCK.pack(byte, 1, 0, kind, os.SEEK_SET)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 from storage.errors import InvalidValue
@@ -19,31 +20,35 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _FOREVER_NS = 30 * 366 * 86_400 * 1_000_000_000
 
 
+@cache
+def _boot_id() -> bytes:
+    try:
+        with open(_BOOT_ID_FILE, "rb") as file:
+            return bytes.fromhex(file.read().strip().replace(b"-", b"").decode("ascii"))
+    except OSError:
+        # macOS names the boot session.
+        with os.popen("sysctl -n kern.bootsessionuuid") as pipe:
+            return bytes.fromhex(pipe.read().strip().replace("-", "") or "00" * 16)
+
+
 class Clock:
-    """The machine's clocks."""
+    """The machine's clocks. Every write batch reads the clocks several times, so a reading is one call of C code.
 
-    __slots__ = ("_boot_id",)
+    Attributes:
+        wall_ns: wall time in nanoseconds since 1970.
+        boot_ns: nanoseconds since boot, counting suspension.
+        boot_id: the id of this boot of the machine, 16 bytes, read once.
+    """
 
-    def __init__(self) -> None:
-        self._boot_id: bytes | None = None
+    __slots__ = ()
+
+    wall_ns: Callable[[], int] = staticmethod(time.time_ns)
+    boot_ns: Callable[[], int] = staticmethod(partial(time.clock_gettime_ns, _BOOT_CLOCK))
+    boot_id: Callable[[], bytes] = staticmethod(_boot_id)
 
     def wall_ms(self) -> int:
         """Wall time in milliseconds since 1970."""
-        return time.time_ns() // 1_000_000
-
-    def wall_ns(self) -> int:
-        """Wall time in nanoseconds since 1970."""
-        return time.time_ns()
-
-    def boot_ns(self) -> int:
-        """Nanoseconds since boot, counting suspension."""
-        return time.clock_gettime_ns(_BOOT_CLOCK)
-
-    def boot_id(self) -> bytes:
-        """The id of this boot of the machine, 16 bytes."""
-        if self._boot_id is None:
-            self._boot_id = _read_boot_id()
-        return self._boot_id
+        return self.wall_ns() // 1_000_000
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -66,14 +71,10 @@ class ManualClock(Clock):
     __slots__ = ("_calls", "boot", "boot_now_ns", "wall_now_ns")
 
     def __init__(self, wall_ms: int = 1_700_000_000_000, boot: bytes = b"manual-boot-0001") -> None:
-        super().__init__()
         self.wall_now_ns = wall_ms * 1_000_000
         self.boot_now_ns = 1_000_000_000
         self.boot = boot
         self._calls: list[tuple[int, float, Callable[[], bool]]] = []
-
-    def wall_ms(self) -> int:
-        return self.wall_now_ns // 1_000_000
 
     def wall_ns(self) -> int:
         return self.wall_now_ns
@@ -119,16 +120,6 @@ def nanoseconds(seconds: Any, what: str) -> int:
     if not isinstance(seconds, int | float) or not seconds >= 0:
         raise InvalidValue(f"{what} is 0 seconds or more, not {seconds}")
     return int(min(seconds, _FOREVER_NS / 1e9) * 1e9)
-
-
-def _read_boot_id() -> bytes:
-    try:
-        with open(_BOOT_ID_FILE, "rb") as file:
-            return bytes.fromhex(file.read().strip().replace(b"-", b"").decode("ascii"))
-    except OSError:
-        # macOS names the boot session.
-        with os.popen("sysctl -n kern.bootsessionuuid") as pipe:
-            return bytes.fromhex(pipe.read().strip().replace("-", "") or "00" * 16)
 
 
 SYSTEM_CLOCK = Clock()

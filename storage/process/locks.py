@@ -10,10 +10,9 @@ A forked child shares the descriptor, which could keep the locks of a dead paren
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from typing import Final
 
-from storage.errors import NotAStore, NotPermitted, StoreInUse, StoreNotFound
+from storage.errors import NotAStore, NotPermitted, StoreInUse
 from storage.process.byte_locks import ByteLocks
 from storage.process.clock import Clock
 from storage.process.liveness import Leases
@@ -31,35 +30,16 @@ class LockFile:
         leases: the leases of processes, which prove who is alive.
     """
 
-    __slots__ = ("_locks", "_path", "_status", "gate", "leases")
+    __slots__ = ("_locks", "gate", "leases")
 
     def __init__(self, path: str, clock: Clock, *, writable: bool) -> None:
-        self._path = path
         self._locks = ByteLocks(path, writable=writable)
-        self._status = os.fstat(self._locks.descriptor)
         self.gate = WriterGate(self._locks, clock)
         self.leases = Leases(self._locks)
 
     def close(self) -> None:
         """Close the file, which drops the gate, the store lock and every lease of this process."""
         self._locks.close()
-
-    def check_in_place(self) -> None:
-        """Check that the open lock file is still the one at its path.
-
-        Writes into removed files would be lost, and commits of newer processes would never be seen there.
-
-        Raises:
-            StoreNotFound: the store was removed, moved or replaced after it was opened.
-        """
-        is_in_place = False
-        with suppress(OSError):
-            is_in_place = os.path.samestat(self._status, os.stat(self._path))
-        if not is_in_place:
-            raise StoreNotFound(
-                f"the store at {os.path.dirname(self._path)} was removed, moved or replaced while it was open",
-                hint="Open the path anew; a store found there now is another store.",
-            )
 
     def share_store(self) -> None:
         """Take the store lock together with other processes.

@@ -7,23 +7,25 @@ whether a process is dead.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from struct import Struct
 from typing import Final
 
-from storage.errors import WriterBusy
+from storage.errors import StoreNotFound, WriterBusy
 from storage.limits import LOCK_NOTE_S
 from storage.process import identity
-from storage.process.byte_locks import ByteLocks
+from storage.process.byte_locks import SET, ByteLocks, flock
 from storage.process.clock import Clock
 
 OnWait = Callable[[str, float], None]
 """Called with the holder of the gate and the seconds waited so far."""
 
 GATE_BYTE: Final = 0
+_LOCK: Final = flock(fcntl.F_WRLCK, GATE_BYTE)
+_UNLOCK: Final = flock(fcntl.F_UNLCK, GATE_BYTE)
 _SIGNATURE_AT: Final = 64
 _SIGNATURE = Struct(">QQ")
 _BACK_OFF_S: Final = (0.002, 0.004, *[0.008] * 12)
@@ -33,10 +35,11 @@ _BACK_OFF_S: Final = (0.002, 0.004, *[0.008] * 12)
 class WriterGate:
     """The gate of one store as one process sees it."""
 
-    __slots__ = ("_clock", "_locks", "_started", "_threads")
+    __slots__ = ("_clock", "_locks", "_started", "_status", "_threads")
 
     def __init__(self, locks: ByteLocks, clock: Clock) -> None:
         self._locks = locks
+        self._status = os.fstat(locks.descriptor)
         self._clock = clock
         self._threads = threading.RLock()
         self._started = -1
@@ -55,7 +58,13 @@ class WriterGate:
             raise WriterBusy(
                 f"another thread of this process held the writer gate for {timeout_s:g} s", hint="Try again."
             )
-        if not self._locks.take_exclusive(GATE_BYTE):
+        is_inside = True
+        try:
+            # As `take_exclusive`, in one call of C code; `_wait` tells a gate in use from an error.
+            fcntl.fcntl(self._locks.descriptor, SET, _LOCK)
+        except OSError:
+            is_inside = False
+        if not is_inside:
             self._wait(timeout_s, on_wait)
         self._sign()
 
@@ -80,11 +89,31 @@ class WriterGate:
         if self._started < 0:
             self._started = identity.started(os.getpid())
         signature = _SIGNATURE.pack(os.getpid(), self._started)
-        # A full disk must not keep the gate from being used: the signature is only a hint. Reading costs less than
-        # writing, so an unchanged signature is left alone.
-        with suppress(OSError):
+        # Reading costs less than writing, so an unchanged signature is left alone.
+        try:
             if os.pread(self._locks.descriptor, _SIGNATURE.size, _SIGNATURE_AT) != signature:
                 os.pwrite(self._locks.descriptor, signature, _SIGNATURE_AT)
+        except OSError:
+            pass  # A full disk must not keep the gate from being used: the signature is only a hint.
+
+    def check_in_place(self) -> None:
+        """Check that the lock file, and so the gate, is still the one at its path.
+
+        Writes into removed files would be lost, and commits of newer processes would never be seen there.
+
+        Raises:
+            StoreNotFound: the store was removed, moved or replaced after it was opened.
+        """
+        path = self._locks.path
+        try:
+            is_in_place = os.path.samestat(self._status, os.stat(path))
+        except OSError:
+            is_in_place = False
+        if not is_in_place:
+            raise StoreNotFound(
+                f"the store at {os.path.dirname(path)} was removed, moved or replaced while it was open",
+                hint="Open the path anew; a store found there now is another store.",
+            )
 
     def leave(self) -> None:
         """Leave the gate if this thread is inside; called after every `enter`, an interrupted one included.
@@ -92,7 +121,7 @@ class WriterGate:
         The thread lock knows its owner, so a lock that an interrupt left taken is released here.
         """
         while self._threads._is_owned():  # type: ignore[attr-defined]
-            self._locks.release(GATE_BYTE)
+            fcntl.fcntl(self._locks.descriptor, SET, _UNLOCK)
             self._threads.release()
 
     def back_off(self, timeout_s: float) -> None:

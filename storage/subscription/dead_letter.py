@@ -54,7 +54,7 @@ def send_letters(
     """Copy exhausted messages to the dead-letter topic and acknowledge the originals; return their number."""
     batch, subscription = opened.view, opened.subscription
     target = subscription.dead_letter_topic or topic_name(topic.full_name, subscription.name)
-    letters = OpenTopic(batch, topics.find_or_create(batch, target).topic_id)
+    letters = OpenTopic.load(batch, topics.find_or_create(batch, target).topic_id)
     name, sent = f"{LETTERS_PREFIX}{subscription.name}"[:NAME_BYTES_MAX], 0
     sequence_ids = SequenceIds(batch, letters.topic_id, name)
     for entry, delivery, messages in exhausted:

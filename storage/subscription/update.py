@@ -85,7 +85,7 @@ def _acknowledge_left_out(opened: OpenSubscription[WriteBatch]) -> None:
         or cursor.pending_cumulative is not None
     ):
         return
-    batch, topic, aborted = opened.view, OpenTopic(opened.view, opened.topic_id), AbortedSet()
+    batch, topic, aborted = opened.view, OpenTopic.load(opened.view, opened.topic_id), AbortedSet()
     max_read = topic.state.max_read
     while cursor.mark_delete < max_read:
         page = log.page(batch, topic.topic_id, cursor.mark_delete, max_read)

@@ -6,29 +6,34 @@ that opens the same topic in the batch, and the batch writes the state when the 
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from storage.disk.view import ReadView
 from storage.topic import state as states
+from storage.topic.state import TopicState
 
 V = TypeVar("V", bound=ReadView, covariant=True)
+W = TypeVar("W", bound=ReadView)
 
 
-class OpenTopic(Generic[V]):
-    """See the module.
+class OpenTopic(NamedTuple, Generic[V]):
+    """See the module. Made by `load`.
 
     Attributes:
         view: the view, or the batch.
         name: for messages; empty where no message names the topic.
     """
 
-    __slots__ = ("name", "state", "topic_id", "view")
+    view: V
+    topic_id: int
+    name: str
+    state: TopicState
 
-    def __init__(self, view: V, topic_id: int, name: str = "") -> None:
-        """Raises:
-        TopicNotFound: the topic was deleted meanwhile.
+    @staticmethod
+    def load(view: W, topic_id: int, name: str = "") -> OpenTopic[W]:
+        """Open the topic of an id.
+
+        Raises:
+            TopicNotFound: the topic was deleted meanwhile.
         """
-        self.view = view
-        self.topic_id = topic_id
-        self.name = name
-        self.state = states.load(view, topic_id)
+        return OpenTopic(view, topic_id, name, states.load(view, topic_id))

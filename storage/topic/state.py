@@ -117,6 +117,13 @@ class TopicState:
         state.max_read = as_position((max_ledger, max_entry))
         return state
 
+    def has_publisher(self, session: int) -> bool:
+        """Whether the last publish was of this session, and no former owner may resume the topic.
+
+        The next publish of the session then changes no record of sessions.
+        """
+        return self.publish_session == session and self.owner_session in (0, session)
+
     @property
     def last_confirmed(self) -> Position:
         """lastConfirmedEntry: the last entry written, markers included; `L:-1` in an empty topic."""

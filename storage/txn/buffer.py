@@ -176,7 +176,7 @@ class TransactionBuffer:
         self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
     ) -> TopicEffect:
         """Write the marker, move maxReadPosition, note an abort in the aborted set, settle sequence ids."""
-        topic, written = OpenTopic(batch, object_id), TopicPart.decode(part)
+        topic, written = OpenTopic.load(batch, object_id), TopicPart.decode(part)
         state, before = topic.state, topic.state.max_read
         batch.delete(OPEN_FIRST, key4(object_id, *written.first, txn))
         state.open_txns -= 1

@@ -70,29 +70,38 @@ def end_owned(batch: WriteBatch, coordinator: Coordinator, lease: int, process: 
 class Reaper:
     """The reaping at the begin of every write batch of a process."""
 
-    __slots__ = ("_coordinator", "_looked_ns", "_process")
+    __slots__ = ("_coordinator", "_due_ns", "_process")
 
     def __init__(self, coordinator: Coordinator, process: Callable[[], ProcessIdentity]) -> None:
         """Args:
         process: gives the identity of this process, called when a transaction is ended.
         """
         self._coordinator = coordinator
-        self._looked_ns: int | None = None
+        self._due_ns = 0
         self._process = process
 
-    def reap_some(self, batch: WriteBatch) -> None:
-        """End a few transactions at the begin of a batch; look for dead owners once a second."""
-        if batch.superblock.reap_policy == ReapPolicy.MANUAL or batch.naming == EVERY:
-            return
-        self._end_overdue(batch, REAP_PER_WRITE_MAX)
+    def reap_some(self, batch: WriteBatch) -> int:
+        """End a few transactions at the begin of a batch; look for dead owners once a second.
+
+        Returns:
+            The store clock from which a batch calls again; before, a batch calls only while a deadline is recorded.
+        """
+        policy = batch.superblock.reap_policy
+        if policy == ReapPolicy.MANUAL or batch.naming == EVERY:
+            return 0
         now_ns = batch.now_ns
-        if batch.superblock.reap_policy == ReapPolicy.OVERDUE:
-            return
-        if self._looked_ns is None or now_ns - self._looked_ns >= REAP_EVERY_NS:
+        is_due = now_ns >= self._due_ns
+        # A batch that calls before the time has found deadlines.
+        if not is_due or batch.count(TXN_DEADLINES):
+            self._end_overdue(batch, REAP_PER_WRITE_MAX)
+        if policy == ReapPolicy.OVERDUE:
+            return 0
+        if is_due:
             if not batch.dry_run:
                 # A dry run is dropped: the next batch has to look again.
-                self._looked_ns = now_ns
+                self._due_ns = now_ns + REAP_EVERY_NS
             self._end_orphaned(batch, REAP_PER_WRITE_MAX)
+        return self._due_ns
 
     def reap(self, batch: WriteBatch, limit: int) -> list[Ended]:
         """End up to `limit`, whatever the policy: `transactions reap`."""
@@ -101,10 +110,7 @@ class Reaper:
 
     def _end_overdue(self, batch: WriteBatch, limit: int) -> list[Ended]:
         ended: list[Ended] = []
-        if not batch.count(TXN_DEADLINES):
-            return ended
-        due = overdue(batch, limit + 1)
-        for txn_id in due:
+        for txn_id in overdue(batch, limit + 1):
             if txn_id != batch.naming and len(ended) < limit:
                 ended.append(self._abort(batch, txn_id, AbortReason.TIMED_OUT))
         return ended

@@ -112,6 +112,10 @@ class MessageId(tuple[int, int, int]):
         return cls(int(match[1]), int(match[2]), -1 if match[3] is None else int(match[3]))
 
 
+as_message_id: Callable[[Iterable[int]], MessageId] = partial(tuple.__new__, MessageId)
+"""Make a message id of three integers, like `as_position`."""
+
+
 class LateMessageId:
     """The id of a message in the buffer of a transaction, known once the buffer is written.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from storage.values.position import MessageId, Position
 
@@ -16,7 +16,7 @@ DUPLICATE: Final = MessageId(-1, -1, -1)
 """The id that `send` returns for a sequence id already stored, as Pulsar does: nothing is stored again."""
 
 
-class StoredEntry:
+class StoredEntry(NamedTuple):
     """The outcome of messages offered as one entry.
 
     Attributes:
@@ -26,15 +26,10 @@ class StoredEntry:
         ids: the sequence ids of the messages stored.
     """
 
-    __slots__ = ("fresh", "ids", "position", "start")
-
-    def __init__(
-        self, start: int, fresh: Sequence[int], position: Position | None, ids: Sequence[int]
-    ) -> None:
-        self.start = start
-        self.fresh = fresh
-        self.position = position
-        self.ids = ids
+    start: int
+    fresh: Sequence[int]
+    position: Position | None
+    ids: Sequence[int]
 
 
 class Shipment:

@@ -133,8 +133,8 @@ def test_waiting_for_a_transaction_ends_with_its_owners_death(path: str, childre
         """
         with Store.open(path) as store:
             say("waiting")
-            seen = store.reports.wait_for_transaction(sys.argv[2], timeout=60)
-            say("ended", seen["state"], seen["reason"])
+            seen = store.reports.wait_for_transaction(sys.argv[2], timeout=60).row
+            say("ended", seen.state.value, seen.reason)
         """,
         txn,
     )

@@ -72,7 +72,7 @@ FORKED = """
                     own.create_producer("t", access_mode="Exclusive")
                 except errors.ProducerBusy:
                     say("busy")
-                say("pid", own.reports.list_producers("t")[0]["pid"])
+                say("pid", own.reports.list_producers("t")[0].pid)
         finally:
             os._exit(0)
     assert os.waitpid(child, 0)[1] == 0

@@ -190,12 +190,16 @@ def deferred_imports() -> int:
 
 
 def modules_of_one_send() -> list[str]:
-    """The modules of the engine whose functions run in one plain `Producer.send`, in order of the first call."""
+    """The modules of the engine whose functions run in one plain `Producer.send`, in order of the first call.
+
+    Of several sends the one with the fewest: once a second a send looks for dead owners too.
+    """
     import tempfile
 
     from storage import Store
 
     seen: dict[str, None] = {}
+    sends: list[list[str]] = []
     prefix = str(ROOT / "storage") + "/"
 
     def note_call(frame: object, event: str, _argument: object) -> None:
@@ -211,12 +215,15 @@ def modules_of_one_send() -> list[str]:
             store.create_topic("orders")
             producer = store.create_producer("orders")
             producer.send(b"warm")
-            sys.setprofile(note_call)
-            try:
-                producer.send(b"hello")
-            finally:
-                sys.setprofile(None)
-    return list(seen)
+            for _ in range(3):
+                seen.clear()
+                sys.setprofile(note_call)
+                try:
+                    producer.send(b"hello")
+                finally:
+                    sys.setprofile(None)
+                sends.append(list(seen))
+    return min(sends, key=len)
 
 
 def main() -> None:

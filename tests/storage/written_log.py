@@ -78,7 +78,7 @@ class WrittenLog:
             self.entries.append(Written(topic_head.load(self.batch, self.topic_id).last_confirmed, txn, 0))
 
     def _append(self, txn: int, count: int) -> None:
-        topic = OpenTopic(self.batch, self.topic_id)
+        topic = OpenTopic.load(self.batch, self.topic_id)
         body = Columns([b"x"] * count).body("p", 0)
         plain = not txn
         position = (

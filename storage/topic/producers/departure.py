@@ -30,12 +30,12 @@ def leave(batch: WriteBatch, departing: ProducerSession) -> None:
     """End a session, connected or waiting, for good, if the session is still recorded."""
     session = sessions.find(batch, departing.topic_id, departing.number)
     if session is not None and session.is_same(departing):
-        remove_session(OpenTopic(batch, departing.topic_id), session, "closed")
+        remove_session(OpenTopic.load(batch, departing.topic_id), session, "closed")
 
 
 def lose(batch: WriteBatch, owner: ProducerSession, transactions: OpenTransactions) -> None:
     """End the last owner, whose lease has expired, together with the owner's open transactions, for good."""
-    topic = OpenTopic(batch, owner.topic_id)
+    topic = OpenTopic.load(batch, owner.topic_id)
     if topic.state.owner_session == owner.number:
         end_former_owner(topic, transactions, 0, "its producer's lease ended, and others wait")
 

@@ -20,6 +20,8 @@ def note_publisher(
 ) -> None:
     """Note which session publishes next, before the message is appended. The topic must be open to that session.
 
+    Without effect, and so not called, for the session that `TopicState.has_publisher` confirms.
+
     Args:
         number: of the session; 0 for a producer that is not connected between sends.
         txn: the transaction of the publish; 0 for none.

@@ -21,7 +21,8 @@ def file(tmp_path: Path) -> Path:
 def test_room_is_made_in_whole_chunks_behind_what_is_used(file: Path) -> None:
     """What is there stays as it is."""
     room = Preallocation(str(file))
-    assert room.spend(10)
+    room.left -= 10
+    assert room.left < 0
     room.provide(1000, 10)
     data = file.read_bytes()
     assert len(data) == 1000 + CHUNK_BYTES
@@ -31,13 +32,15 @@ def test_room_is_made_in_whole_chunks_behind_what_is_used(file: Path) -> None:
 
 
 def test_no_look_is_needed_until_the_room_is_spent(file: Path) -> None:
-    """The caller counts by `spend` alone."""
+    """The caller counts by `left` alone."""
     room = Preallocation(str(file))
-    room.spend(1)
+    room.left -= 1
     room.provide(1000, 1)
     left = CHUNK_BYTES - 1
-    assert not room.spend(left)
-    assert room.spend(1)
+    room.left -= left
+    assert not room.left < 0
+    room.left -= 1
+    assert room.left < 0
     room.close()
 
 
@@ -56,7 +59,8 @@ def test_room_that_is_there_is_not_made_again(file: Path) -> None:
     size = file.stat().st_size
     room.close()
     other = Preallocation(str(file))
-    assert other.spend(5)
+    other.left -= 5
+    assert other.left < 0
     other.provide(1000, 5)
     assert file.stat().st_size == size
     other.close()

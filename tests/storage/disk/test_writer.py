@@ -49,10 +49,11 @@ def test_a_prologue_comes_first(store: Store) -> None:
     writer = store.connection.environment.writer
     kept, seen = writer.prologue, []
 
-    def prologue(batch: WriteBatch) -> None:
+    def prologue(batch: WriteBatch) -> int:
         seen.append(batch.naming)
+        return 0
 
-    writer.prologue = prologue
+    writer.prologue, writer.prologue_due_ns = prologue, 0
     try:
         store.connection.write(lambda batch: seen.append(-1), naming=7)
     finally:

@@ -68,14 +68,14 @@ def test_gate_and_leases_are_bytes_of_their_own(two: tuple[LockFile, LockFile]) 
 def test_a_file_that_was_replaced_is_noticed(lock_path: Path, two: tuple[LockFile, LockFile]) -> None:
     """By its identity, not by its name."""
     first, _ = two
-    first.check_in_place()
+    first.gate.check_in_place()
     (lock_path.parent / "new").write_bytes(b"")
     os.replace(lock_path.parent / "new", lock_path)
     with pytest.raises(StoreNotFound, match="removed, moved or replaced"):
-        first.check_in_place()
+        first.gate.check_in_place()
     lock_path.unlink()
     with pytest.raises(StoreNotFound):
-        first.check_in_place()
+        first.gate.check_in_place()
 
 
 def test_opening_says_what_is_missing_or_forbidden(tmp_path: Path, lock_path: Path) -> None:

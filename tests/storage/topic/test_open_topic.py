@@ -17,9 +17,11 @@ def test_the_state_is_shared_within_a_batch(scratch: Scratch) -> None:
 
     def check(batch: WriteBatch) -> None:
         topic = topics.create(batch, "shared", topics.LedgerLimits())
-        first = OpenTopic(batch, topic.topic_id, topic.name)
+        first = OpenTopic.load(batch, topic.topic_id, topic.name)
         first.state.session_changes += 1
-        assert OpenTopic(batch, topic.topic_id).state is first.state is states.load(batch, topic.topic_id)
+        assert (
+            OpenTopic.load(batch, topic.topic_id).state is first.state is states.load(batch, topic.topic_id)
+        )
 
     scratch.run(check)
 
@@ -29,10 +31,10 @@ def test_a_deleted_topic_cannot_be_opened(scratch: Scratch) -> None:
 
     def check(batch: WriteBatch) -> None:
         topic = topics.create(batch, "gone", topics.LedgerLimits())
-        OpenTopic(batch, topic.topic_id).state.session_changes += 1
+        OpenTopic.load(batch, topic.topic_id).state.session_changes += 1
         topics.delete(batch, topic)
         with pytest.raises(TopicNotFound):
-            OpenTopic(batch, topic.topic_id)
+            OpenTopic.load(batch, topic.topic_id)
 
     scratch.run(check)
 
@@ -41,4 +43,4 @@ def test_over_a_view_each_topic_is_read_anew(store: Store) -> None:
     """A view changes nothing, so that nothing need be shared."""
     with store.connection.view() as view:
         topic_id = topics.get(view, "t").topic_id
-        assert OpenTopic(view, topic_id).state is not OpenTopic(view, topic_id).state
+        assert OpenTopic.load(view, topic_id).state is not OpenTopic.load(view, topic_id).state

@@ -41,7 +41,7 @@ class TestAbortedSet:
             log, known = WrittenLog(scratch.store, batch, limit, wanted), AbortedSet()
             for _ in range(3):
                 after, through = sorted(data.draw(st.sampled_from(log.places())) for _ in range(2))
-                known.load(OpenTopic(batch, log.topic_id), after, through)
+                known.load(OpenTopic.load(batch, log.topic_id), after, through)
                 for entry in log.entries:
                     if after < entry.at <= through and entry.count:
                         assert (entry.txn in known.ids) == (log.state(entry) == "ABORTED")
@@ -56,9 +56,9 @@ class TestAbortedSet:
 
         def check(batch: WriteBatch) -> None:
             log, known = WrittenLog(scratch.store, batch, limit, before), AbortedSet()
-            known.load(OpenTopic(batch, log.topic_id), (0, -1), log.head.last_confirmed)
+            known.load(OpenTopic.load(batch, log.topic_id), (0, -1), log.head.last_confirmed)
             log.go_on(after)
-            known.load(OpenTopic(batch, log.topic_id), (0, -1), log.head.last_confirmed)
+            known.load(OpenTopic.load(batch, log.topic_id), (0, -1), log.head.last_confirmed)
             assert known.ids == {txn for txn, state in log.states.items() if state == "ABORTED"}
 
         scratch.run(check)
@@ -148,6 +148,6 @@ class TestDamage:
                 return
             batch.delete(ABORTED, key2(log.topic_id, 0))
             with pytest.raises(CorruptStore):
-                AbortedSet().load(OpenTopic(batch, log.topic_id), (0, -1), log.head.last_confirmed)
+                AbortedSet().load(OpenTopic.load(batch, log.topic_id), (0, -1), log.head.last_confirmed)
 
         scratch.run(check)

@@ -423,7 +423,7 @@ def raise_epoch_behind_everybodys_back(store: Store) -> None:
 
     def change(batch: WriteBatch) -> None:
         topic = topics.get(batch, "t")
-        opened = OpenTopic(batch, topic.topic_id)
+        opened = OpenTopic.load(batch, topic.topic_id)
         opened.state.epoch += 1
         ownership.grant(opened, None, "fence", store.connection.identity, 0)
         ownership.end(opened, "closed")

@@ -28,7 +28,7 @@ def test_it_grows_by_one_after_the_aborts(scratch: Scratch) -> None:
     """The aborts are told the coming epoch, and happen under the former one."""
 
     def check(batch: WriteBatch) -> None:
-        topic = OpenTopic(batch, topics.create(batch, "epochs", topics.LedgerLimits()).topic_id)
+        topic = OpenTopic.load(batch, topics.create(batch, "epochs", topics.LedgerLimits()).topic_id)
         transactions, changes = Recorder(topic), topic.state.session_changes
         assert raise_epoch(topic, transactions, "loader", 3) == [7, 9]
         assert transactions.asked == [(topic.topic_id, 0, 3, "loader took the topic over, epoch 0", -1)]
