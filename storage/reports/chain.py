@@ -1,9 +1,9 @@
 """The chain of a topic: the committed messages behind each open transaction, counted without a scan.
 
 READ_COMMITTED stops before the first message of the first open transaction, and after the end of that transaction
-before the first message of the next. So the open transactions of a topic, in the order of their first messages, cut the log
-behind maxReadPosition into stretches, one each. The committed messages of a stretch are freed when the transaction of
-the stretch and all transactions before have ended.
+before the first message of the next. So the open transactions of a topic, in the order of their first messages, cut
+the log behind maxReadPosition into stretches, one each. The committed messages of a stretch are freed when the
+transaction of the stretch and all transactions before have ended.
 
 All counts come from running counts: of the topic's entries, of each transaction's runs, of the aborted set. The counts
 equal those of `storage/reports/backlog.py` (invariant 8); a test compares both, and compares with a scan.
