@@ -15,10 +15,10 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TxnctlError
 from storage.limits import FINALIZE_INLINE_MAX, WRITE_BYTES_TARGET
 from storage.table import row as rows, state as states
-from storage.table.visibility import Row, Version
+from storage.table.visibility import StoredRow, Version
 from storage.txn.participant import TableEffect, TableWorkDone
 
-_NOWHERE = Row(None, None)
+_NOWHERE = StoredRow(None, None)
 
 
 class RowWriter:
@@ -32,13 +32,13 @@ class RowWriter:
         self._state = states.find(batch, table_id)
         self.table_id = table_id
 
-    def load(self, key: bytes) -> Row:
+    def load(self, key: bytes) -> StoredRow:
         """The row under a key; both parts None if there is none."""
         stored = self._prefix + key
         payload = self._batch.get(ROWS, stored)
         return _NOWHERE if payload is None else rows.decode(stored, payload)
 
-    def _store(self, key: bytes, before: Row, after: Row) -> None:
+    def _store(self, key: bytes, before: StoredRow, after: StoredRow) -> None:
         """Replace a row, and count the difference."""
         stored = self._prefix + key
         if after.committed is None and after.intent is None:
@@ -61,35 +61,35 @@ class RowWriter:
     def _forget_intent(self, key: bytes, txn: int) -> None:
         self._batch.delete(TXN_KEYS, key2(txn, self.table_id) + key)
 
-    def finalize(self, key: bytes, row: Row, committed: bool) -> Row:
+    def finalize(self, key: bytes, row: StoredRow, committed: bool) -> StoredRow:
         """Make the intent of a decided transaction a version, or remove the intent; return the new row."""
         intent = row.intent
         assert intent is not None, "there is an intent to finalise"
         self._forget_intent(key, intent.txn)
         if committed:
             self._supersede(key, row.committed)
-            after = Row(intent, None)
+            after = StoredRow(intent, None)
         else:
-            after = Row(row.committed, None)
+            after = StoredRow(row.committed, None)
         self._store(key, row, after)
         return after
 
-    def place(self, key: bytes, row: Row, written: Version) -> bool:
+    def place(self, key: bytes, row: StoredRow, written: Version) -> bool:
         """Leave a write intent; whether the transaction had none under this key before."""
         is_new = row.intent is None
         assert is_new or row.intent.txn == written.txn, "at most one intent a key"  # type: ignore[union-attr]
         if is_new:
             self._batch.put(TXN_KEYS, key2(written.txn, self.table_id) + key, b"")
-        self._store(key, row, Row(row.committed, written))
+        self._store(key, row, StoredRow(row.committed, written))
         return is_new
 
-    def write(self, key: bytes, row: Row, written: Version) -> None:
+    def write(self, key: bytes, row: StoredRow, written: Version) -> None:
         """Write a committed version, of a transaction that is decided in this batch."""
         if row.intent is not None:
             assert row.intent.txn == written.txn, "a foreign intent was resolved before"
             self._forget_intent(key, written.txn)
         self._supersede(key, row.committed)
-        self._store(key, row, Row(written, None))
+        self._store(key, row, StoredRow(written, None))
 
     def note_removed(self, *, versions: int = 0, rows: int = 0) -> None:
         """Count superseded versions, and rows of deleted keys, that gc has removed."""
@@ -98,11 +98,11 @@ class RowWriter:
             self._state.rows -= rows
 
 
-def _is_value(row: Row) -> int:
+def _is_value(row: StoredRow) -> int:
     return row.committed is not None and row.committed.value is not None
 
 
-def _is_there(row: Row) -> int:
+def _is_there(row: StoredRow) -> int:
     return row.committed is not None or row.intent is not None
 
 

@@ -14,11 +14,11 @@ from storage.disk.view import ReadView
 from storage.limits import PAGE_BYTES, PAGE_ENTRIES
 from storage.table import row as rows
 from storage.table.key_range import KeyRange
-from storage.table.visibility import Look, Row, StateOf, Version, latest, snapshot
+from storage.table.visibility import Look, StateOf, StoredRow, Version, latest, snapshot
 from storage.txn import record as records
 from storage.txn.options import CheckMode
 
-Pick = Callable[[bytes, Row], Version | None]
+Pick = Callable[[bytes, StoredRow], Version | None]
 """Chooses the visible version of a row, given with its key in the table, a deletion included; None for none."""
 
 
@@ -57,13 +57,13 @@ def at_timestamp(view: ReadView, table_id: int, at: int, me: int, *, pushes: boo
     """
     look_up = state_of(view)
 
-    def pick(key: bytes, row: Row) -> Version | None:
+    def pick(key: bytes, row: StoredRow) -> Version | None:
         version = snapshot(row, at, me, look_up)
         if version is Look.PUSH:
             assert row.intent is not None, "only an intent is pushed"
             if pushes:
                 raise MustPush(row.intent.txn, table_id, key)
-            version = snapshot(Row(row.committed, None), at, me, look_up) if row.committed else None
+            version = snapshot(StoredRow(row.committed, None), at, me, look_up) if row.committed else None
         if version is Look.OLDER:
             return superseded(view, table_id, key, at)
         assert version is None or isinstance(version, Version), "a push and what is older were dealt with"

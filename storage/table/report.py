@@ -16,7 +16,7 @@ from storage.process.locks import LockFile
 from storage.table import catalogue as tables, intent as intents_of, row as rows, state as table_head
 from storage.table.catalogue import TableEntry, check_exists
 from storage.table.state import TableState
-from storage.table.visibility import Row, Version
+from storage.table.visibility import StoredRow, Version
 from storage.txn import record as records
 from storage.txn.liveness import owner_state
 from storage.txn.record import TransactionRecord
@@ -167,7 +167,7 @@ def list_versions(connection: Connection, table: TableEntry, key: bytes) -> list
         check_exists(view, table)
         stored = key1(table.table_id) + key
         payload = view.get(ROWS, stored)
-        row = Row(None, None) if payload is None else rows.decode(stored, payload)
+        row = StoredRow(None, None) if payload is None else rows.decode(stored, payload)
         versions = []
         if row.intent is not None:
             versions.append(_version(row.intent, records.state_of(view, row.intent.txn).value, True))

@@ -19,7 +19,7 @@ from storage.limits import CLOCKS_DISAGREE_NS, GC_LOOK_RECORDS, GC_STEP_BYTES, G
 from storage.table import row as rows
 from storage.table.intent import RowWriter, finalize_keys
 from storage.table.read import state_of
-from storage.table.visibility import COMMITTED, OPEN, Row, StateOf
+from storage.table.visibility import COMMITTED, OPEN, StateOf, StoredRow
 from storage.txn import record as records
 
 
@@ -182,7 +182,7 @@ class Sweep:
             tombstones += deletion
         return intents, versions, tombstones
 
-    def _forecast_row(self, row: Row, look_up: StateOf) -> tuple[bool, bool, bool]:
+    def _forecast_row(self, row: StoredRow, look_up: StateOf) -> tuple[bool, bool, bool]:
         """Whether the intent is finalised, whether the version superseded by this goes, whether the row goes.
 
         Finalising an intent changes nothing for the versions superseded before: their age stays.

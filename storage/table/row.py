@@ -13,7 +13,7 @@ from storage.disk.codec import corrupt, key1
 from storage.disk.schema import ROWS, TXNS, VERSIONS, Database
 from storage.errors import InvalidValue
 from storage.limits import TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
-from storage.table.visibility import Row, Version
+from storage.table.visibility import StoredRow, Version
 
 COMMITTED: Final = 1
 COMMITTED_DELETED: Final = 2
@@ -56,7 +56,7 @@ def check_value(value: object) -> bytes:
     return value
 
 
-def encode(row: Row) -> bytes:
+def encode(row: StoredRow) -> bytes:
     """Encode a row."""
     committed, intent, flags = row.committed, row.intent, 0
     assert committed is not None or intent is not None, "an empty row is not stored"
@@ -72,7 +72,7 @@ def encode(row: Row) -> bytes:
     return data if intent is None else data + _INTENT.pack(intent.version, intent.txn) + (intent.value or b"")
 
 
-def decode(key: bytes, payload: bytes | memoryview) -> Row:
+def decode(key: bytes, payload: bytes | memoryview) -> StoredRow:
     """Decode the row stored under `key` (table and key).
 
     Raises:
@@ -90,7 +90,7 @@ def decode(key: bytes, payload: bytes | memoryview) -> Row:
             intent = Version(
                 version, txn, None if flags & INTENT_DELETED else bytes(payload[at + _INTENT.size :])
             )
-        return Row(committed, intent)
+        return StoredRow(committed, intent)
     except (error, IndexError) as problem:
         raise _damaged(ROWS, key, problem) from None
 

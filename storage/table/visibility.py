@@ -46,7 +46,7 @@ class Version:
     __hash__ = None  # type: ignore[assignment]
 
 
-class Row:
+class StoredRow:
     """The newest finalised version and the write intent of one key; at least one of the two is not None."""
 
     __slots__ = ("committed", "intent")
@@ -66,7 +66,7 @@ class Look(Enum):
     PUSH = "an intent in progress stands in the way"
 
 
-def snapshot(row: Row, at: int, me: int, state_of: StateOf) -> Version | Look | None:
+def snapshot(row: StoredRow, at: int, me: int, state_of: StateOf) -> Version | Look | None:
     """Find the newest version at or below a timestamp, or the reader's own intent.
 
     Args:
@@ -88,7 +88,7 @@ def snapshot(row: Row, at: int, me: int, state_of: StateOf) -> Version | Look | 
     return Look.OLDER
 
 
-def latest(row: Row, check: CheckMode, start: int, state_of: StateOf) -> Version | None:
+def latest(row: StoredRow, check: CheckMode, start: int, state_of: StateOf) -> Version | None:
     """Find the version that a read-committed read returns.
 
     Args:
@@ -100,7 +100,7 @@ def latest(row: Row, check: CheckMode, start: int, state_of: StateOf) -> Version
     return intent if state_of(intent.txn) == COMMITTED else row.committed
 
 
-def newest(row: Row, me: int, state_of: StateOf) -> Version | None:
+def newest(row: StoredRow, me: int, state_of: StateOf) -> Version | None:
     """Find the newest committed version, for the check of a write; the writer's own intent does not count."""
     intent = row.intent
     if intent is not None and intent.txn != me and state_of(intent.txn) == COMMITTED:

@@ -20,7 +20,7 @@ from storage.table.arbiter import Arbiter, survives
 from storage.table.catalogue import TableEntry, check_exists
 from storage.table.conflict import DoomCause
 from storage.table.intent import RowWriter
-from storage.table.visibility import COMMITTED, OPEN, Row, StateOf, Version, newest
+from storage.table.visibility import COMMITTED, OPEN, StateOf, StoredRow, Version, newest
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator, Ended
 from storage.txn.record import TransactionRecord
@@ -58,7 +58,7 @@ class Writing:
         self._arbiter = Arbiter(batch, coordinator, process)
         self._writes = writes
         self._writers: dict[int, RowWriter] = {}
-        self._rows: list[tuple[Write, Row]] = []
+        self._rows: list[tuple[Write, StoredRow]] = []
         self._losers: list[tuple[TransactionRecord, Write]] = []
 
     def judge(self) -> None:
@@ -132,7 +132,7 @@ class Writing:
     def _version(self, write: Write) -> Version:
         return Version(self._record.timestamp, self._record.txn_id, write.value)
 
-    def _own(self, writer: RowWriter, key: bytes, row: Row) -> Row:
+    def _own(self, writer: RowWriter, key: bytes, row: StoredRow) -> StoredRow:
         """The row without a foreign intent: an intent of a decided transaction is finalised on the way."""
         intent = row.intent
         if intent is None or intent.txn == self._record.txn_id:
@@ -161,7 +161,7 @@ class Writing:
                 if table_id == write.table_id and start <= write.key and (end is None or write.key < end):
                     self._refuse(DoomCause(conflicts.READ, write.table, write.key, txn, timestamp))
 
-    def _check_versions(self, write: Write, row: Row, look_up: StateOf) -> None:
+    def _check_versions(self, write: Write, row: StoredRow, look_up: StateOf) -> None:
         version = newest(row, self._record.txn_id, look_up)
         if version is not None and version.version >= self._record.timestamp:
             self._refuse(DoomCause(conflicts.VERSION, write.table, write.key, version.txn, version.version))

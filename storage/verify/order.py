@@ -14,7 +14,7 @@ from storage.disk.schema import CONFLICTS, ROWS, TXNS, VERSIONS
 from storage.disk.view import ReadView
 from storage.table import catalogue as tables, conflict as conflicts, row as rows, state
 from storage.table.catalogue import TableEntry
-from storage.table.visibility import ABORTED, COMMITTED, Row, Version
+from storage.table.visibility import ABORTED, COMMITTED, StoredRow, Version
 from storage.txn import record as records
 from storage.txn.options import TransactionIsolation
 from storage.txn.record import TransactionRecord
@@ -69,7 +69,7 @@ class _Order:
 
     # Versions
 
-    def _check_row(self, table: TableEntry, key: bytes, row: Row, has_older: bool) -> None:
+    def _check_row(self, table: TableEntry, key: bytes, row: StoredRow, has_older: bool) -> None:
         chain = [] if row.committed is None else [row.committed]
         if row.intent is not None:
             self._check_writer(table, key, row.intent)

@@ -16,7 +16,7 @@ from storage import IsolationLevel, Store
 from storage.disk import schema
 from storage.subscription import message_set
 from storage.table import row as rows
-from storage.table.visibility import Row, Version
+from storage.table.visibility import StoredRow, Version
 from storage.topic import entry as entries
 from tests.row_json import row_json
 
@@ -159,11 +159,11 @@ def test_the_table_of_the_first_release_is_read(tmp_path: Path) -> None:
 
 def test_a_row_is_laid_out_as_documented() -> None:
     """Flags, the finalised version, then the intent; built here by hand."""
-    row = Row(Version(7, 3, b"ab"), Version(9, 4, None))
+    row = StoredRow(Version(7, 3, b"ab"), Version(9, 4, None))
     by_hand = struct.pack(">BQQI", 1 | 4 | 8, 7, 3, 2) + b"ab" + struct.pack(">QQ", 9, 4)
     assert rows.encode(row) == by_hand
-    assert rows.encode(Row(Version(7, 3, None), None)) == struct.pack(">BQQI", 1 | 2, 7, 3, 0)
-    assert rows.encode(Row(None, Version(9, 4, b"x"))) == b"\x04" + struct.pack(">QQ", 9, 4) + b"x"
+    assert rows.encode(StoredRow(Version(7, 3, None), None)) == struct.pack(">BQQI", 1 | 2, 7, 3, 0)
+    assert rows.encode(StoredRow(None, Version(9, 4, b"x"))) == b"\x04" + struct.pack(">QQ", 9, 4) + b"x"
     assert rows.encode_old(Version(7, 3, b"ab")) == struct.pack(">BQ", 0, 3) + b"ab"
 
 

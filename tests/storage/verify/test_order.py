@@ -12,7 +12,7 @@ from storage.disk.schema import ROWS
 from storage.disk.view import WriteBatch
 from storage.table import conflict as conflicts, row as rows
 from storage.table.conflict import DoomCause
-from storage.table.visibility import Row, Version
+from storage.table.visibility import StoredRow, Version
 from storage.txn import record as records
 from storage.txn.record import TransactionRecord
 from storage.verify import run
@@ -69,7 +69,7 @@ def test_a_timestamp_of_two_transactions_is_found(contended: Store) -> None:
 
     def change(batch: WriteBatch) -> None:
         version = records.get(batch, SECOND).timestamp
-        batch.put(ROWS, key1(TABLE) + b"c", rows.encode(Row(Version(version, 99, b"x"), None)))
+        batch.put(ROWS, key1(TABLE) + b"c", rows.encode(StoredRow(Version(version, 99, b"x"), None)))
 
     assert broken_by(contended, change) == {12}
 
@@ -80,7 +80,7 @@ def test_a_transaction_with_two_timestamps_is_found(contended: Store) -> None:
     def change(batch: WriteBatch) -> None:
         for number, key in enumerate((b"c", b"a")):
             version = Version(records.get(batch, SECOND).timestamp + number, 99, b"x")
-            batch.put(ROWS, key1(TABLE) + key, rows.encode(Row(version, None)))
+            batch.put(ROWS, key1(TABLE) + key, rows.encode(StoredRow(version, None)))
 
     assert broken_by(contended, change) == {12}
 

@@ -14,7 +14,7 @@ from storage.disk.view import WriteBatch
 from storage.process.clock import ManualClock
 from storage.table import conflict as conflicts, row as rows, state
 from storage.table.state import TableState
-from storage.table.visibility import Row, Version
+from storage.table.visibility import StoredRow, Version
 from storage.txn import record as records
 from tests.storage.damage import broken_by
 
@@ -43,14 +43,14 @@ def written(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def row_of(batch: WriteBatch, key: bytes) -> Row:
+def row_of(batch: WriteBatch, key: bytes) -> StoredRow:
     stored = key1(TABLE) + key
     payload = batch.get(ROWS, stored)
     assert payload is not None
     return rows.decode(stored, payload)
 
 
-def put_row(batch: WriteBatch, key: bytes, row: Row) -> None:
+def put_row(batch: WriteBatch, key: bytes, row: StoredRow) -> None:
     batch.put(ROWS, key1(TABLE) + key, rows.encode(row))
 
 
@@ -71,7 +71,7 @@ def test_an_intent_that_is_older_than_a_version_is_found(written: Store) -> None
     """Invariant 18."""
 
     def change(batch: WriteBatch) -> None:
-        payload = bytearray(rows.encode(Row(Version(9, FIRST, b"1"), Version(10, OPEN, b"3"))))
+        payload = bytearray(rows.encode(StoredRow(Version(9, FIRST, b"1"), Version(10, OPEN, b"3"))))
         payload[1:9] = (11).to_bytes(8, "big")
         batch.put(ROWS, key1(TABLE) + b"b", bytes(payload))
 
@@ -95,7 +95,7 @@ def test_an_intent_at_another_timestamp_is_found(written: Store) -> None:
     def change(batch: WriteBatch) -> None:
         intent = row_of(batch, b"b").intent
         assert intent is not None
-        put_row(batch, b"b", Row(None, Version(intent.version + 1, OPEN, b"3")))
+        put_row(batch, b"b", StoredRow(None, Version(intent.version + 1, OPEN, b"3")))
 
     assert broken_by(written, change) == {18}
 
@@ -105,7 +105,7 @@ def test_a_version_of_a_transaction_that_did_not_commit_is_found(written: Store,
     """No uncommitted value may be returned (invariant 14)."""
 
     def change(batch: WriteBatch) -> None:
-        put_row(batch, b"a", Row(Version(records.get(batch, txn).timestamp, txn, b"x"), None))
+        put_row(batch, b"a", StoredRow(Version(records.get(batch, txn).timestamp, txn, b"x"), None))
 
     assert broken_by(written, change) == {14}
 
@@ -114,7 +114,7 @@ def test_a_version_that_was_never_issued_is_found(written: Store) -> None:
     """Timestamps come from the oracle (invariant 16)."""
 
     def change(batch: WriteBatch) -> None:
-        put_row(batch, b"a", Row(Version(1 << 62, 99, b"x"), None))
+        put_row(batch, b"a", StoredRow(Version(1 << 62, 99, b"x"), None))
 
     assert broken_by(written, change) == {16}
 
