@@ -54,6 +54,9 @@ def _entry(
         return 0  # Dispatch goes by this marker: it has to look at what it passed over before.
     elif entry.count and visible.state(entry) is not TransactionState.ABORTED:
         return 0  # Undecided, or it waits for its key.
+    elif awaited.find(batch, mine.subscription_id, entry.txn) is not None:
+        # Dispatch has not come to the marker: counts must look at this entry.
+        cursor.reached_undecided = True
     if free or not entry.count:
         cursors.acknowledge(
             batch, mine.topic_id, mine.subscription_id, cursor, at, max(entry.count, 1), free or 1

@@ -31,7 +31,8 @@ class Cursor:
         held: messages held behind them.
         passes: raised when more is passed over, so that consumers look which keys that holds.
         reached_undecided: messages of undecided transactions may be acknowledged or pending: by a reader of
-            READ_UNCOMMITTED, before the level changed, or because the subscription began inside their entry.
+            READ_UNCOMMITTED, before the level changed, because the subscription began inside their entry, or by `skip`
+            of an aborted transaction that is still awaited.
         withdrawn: an aborted cumulative acknowledgement reached to here, beyond what was handed out; until dispatch
             has come there, nothing up to it may be acknowledged cumulatively.
     """

@@ -643,6 +643,27 @@ class TestVisibleSet:
         assert receive(consumer) == "next"
         assert store.verify(full=True) == []
 
+    @SKIPPING
+    def test_skipping_an_aborted_message_that_was_passed_over(
+        self, store: Store, attach: Attach, type_: SubscriptionType
+    ) -> None:
+        """Dispatch has not come to the marker: the message counts as acknowledged, and not as aborted too."""
+        other, txn, consumer = store.begin(), store.begin(), attach(type_)
+        send(store, "1")
+        send(store, "open", txn=other)
+        send(store, "aborted", txn=txn)
+        send(store, "2")
+        assert receive(consumer) == "1 2"
+        store.abort(txn)
+        assert classes(store) == {"uncommitted": 1, "abortedAhead": 1, "acknowledgedAhead": 1}
+        assert store.admin.clear_backlog("t", "a")["skipped"] == 0
+        assert classes(store) == {"uncommitted": 1, "acknowledgedAhead": 2}
+        assert store.verify(full=True) == []
+        store.commit(other)
+        assert receive(consumer) == "open"
+        assert classes(store) == {}
+        assert store.verify(full=True) == []
+
     def test_the_last_message(self, store: Store, attach: Attach) -> None:
         """The largest that can be handed out: neither undecided nor held by its key."""
         txn = store.begin()
