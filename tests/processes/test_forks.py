@@ -67,8 +67,8 @@ ANEW = """
         with Store.open(path) as own:
             own.create_producer("t").send(b"2 child")
             say("child", *(message.value.decode()[0] for message in own.reader("t")))
-            assert number in [row["txnId"] for row in own.reports.list_transactions()]
-            assert not own.reports.show_transaction(number)["orphaned"]
+            assert number in [str(row.txn_id) for row in own.reports.list_transactions()]
+            assert not own.reports.show_transaction(number).row.orphaned
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     producer.send(b"3 parent", txn=txn)

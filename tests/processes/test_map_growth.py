@@ -19,13 +19,13 @@ WRITER = (
     SMALL_MAPS
     + """
     with Store.open(path, lock_timeout=60) as store:
-        assert store.reports.store_info()["mapBytes"] == 1 << 20
+        assert store.reports.store_info().map_bytes == 1 << 20
         producer = store.create_producer("t")
         say("ready")
         hear()
         for number in range(30):
             producer.send(b"%s %d " % (sys.argv[2].encode(), number) + b"." * 60_000)
-        assert store.reports.store_info()["mapBytes"] > 1 << 20
+        assert store.reports.store_info().map_bytes > 1 << 20
         say("done")
 """
 )
@@ -109,7 +109,7 @@ OPENS_AND_WRITES = """
     import resource
     resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), resource.RLIM_INFINITY))
     with Store.open(path) as store:
-        say("map", store.reports.store_info()["mapBytes"])
+        say("map", store.reports.store_info().map_bytes)
         producer = store.create_producer("t")
         for number in range(50):
             producer.send(b"%d" % number + b"." * 100_000)
