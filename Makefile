@@ -10,7 +10,7 @@ INSTALLED := $(VENV)/.installed-$(PLACE)
 INSTALLED_SPARK := $(VENV)/.installed-spark-$(PLACE)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(PLACE)
 CLASSES := $(VENV)/spark-classes.jsa
-PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
+PYTHONS := python3 python3.13 python3.12 python3.11 python3.14 python
 WORKERS ?= 2
 # Tests of one group stay on one worker: only one of them has a session of Spark.
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup

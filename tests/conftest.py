@@ -20,7 +20,7 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", lean_java.options())
 
 STARTS_JVM = {"quick", "spark"}
 """Fixtures that start a JVM: the benchmarks in their quick form, and a session of Spark."""
-KILLS = ("tests/examples/", "tests/processes/", "tests/scale/")
+KILLS = ("tests/examples/", "tests/processes/", "tests/scale/", "tests/txnctl/spark/sink/test_adoption.py")
 """Where tests kill, stop and interrupt processes that they have started."""
 
 
