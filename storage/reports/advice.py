@@ -85,7 +85,7 @@ def next_write(priority: str) -> str:
 
 
 def _reap(situation: Situation) -> Advice:
-    """Reap. A commit by id ends no transaction on its way, least of all the one named."""
+    """Advise `transactions reap`: a commit that names the transaction would not reap it first."""
     state = (
         "Its deadline has passed: it can never commit any more."
         if situation.overdue

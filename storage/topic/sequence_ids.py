@@ -1,6 +1,7 @@
 """Sequence ids that a producer name has used on a topic.
 
-Ranges of used ids, each plain (transaction 0: stored plain or committed) or in an open transaction. Invariant 20: a
+Ranges of used ids. A range is plain (transaction 0), that is stored outside a transaction or committed, or belongs to
+an open transaction. Invariant 20: a
 given (producer, sequence id) is stored plain or committed at most once. A range that is committed becomes plain and
 joins its neighbours; a range that is aborted is removed, and the ids are free again.
 """

@@ -1,7 +1,7 @@
 """Reaping: end transactions whose deadline has passed, and attached ones whose owner is proven dead.
 
-There is no daemon: every write batch begins here, and ends a few. A transaction that the batch is made for is never
-reaped: the coordinator compares state and deadline once.
+There is no daemon: every write batch begins here, and ends a few. The transaction that the batch names
+(`WriteBatch.naming`) is never reaped here: the coordinator compares its state and deadline once, in the operation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from storage.txn.coordinator import Coordinator, Ended
 from storage.values.txn_state import AbortReason
 
 EVERY = -1
-"""The `naming` of a batch that reaps by itself."""
+"""The `naming` of a batch that must not be preceded by reaping, because its change reaps or ends transactions."""
 
 
 def overdue(view: ReadView, limit: int = 1 << 62) -> list[int]:

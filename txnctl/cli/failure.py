@@ -1,4 +1,4 @@
-"""How a command that failed ends: one line on standard error, a hint, and an exit code that tells scripts apart.
+"""The end of a failed command: one line on standard error, a hint, and an exit code that scripts can test for.
 
 With `-o json` or `ndjson` the report is one JSON object instead. The format is read from the typed words, since a
 command line that cannot be parsed must be reported in the format asked for.

@@ -1,1 +1,1 @@
-"""Input of commands: bytes of files and pipes, lines, CSV."""
+"""Input of commands: bytes of files and pipes, lines, CSV, lines of JSON read back into rows and messages."""

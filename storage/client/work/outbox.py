@@ -112,7 +112,8 @@ class Outbox:
         """Buffer checked messages.
 
         Args:
-            locate: has a batch stored whose receipt is looked at, or raises the reason why that is impossible.
+            locate: called when a receipt is read before its batch is stored: stores the batch, or raises the
+                reason why that is impossible.
         """
         batches = self._batches
         self._bytes += buffered_bytes(outgoing.sizes)

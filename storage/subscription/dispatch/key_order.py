@@ -10,7 +10,7 @@ behind it go back as if they had not been delivered. There are two ways to know:
   then, and nothing has to move;
 * a different process that does so raises the cursor's generation, and the consumer examines all messages in flight.
 
-An abort blocks no key that was not blocked while its acknowledgements were pending.
+A pending acknowledgement blocks the key of its message already, so an abort blocks no further key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Access modes of PIP-68, and the decision whether a producer may publish to a topic. Pure.
+"""Access modes of PIP-68, and the decision which access a connecting producer gets. Pure.
 
 The decision table is semantics.md section 6; its rows are tried from the top. *Busy*: different producers have the
 topic now. *Fenced*: the producer had the topic, or waited for the topic, and lost it for ever.

@@ -14,7 +14,7 @@ import pytest
 
 from storage import Store
 from storage.errors import AlreadyExists
-from txnctl.output.message_lines import parse
+from txnctl.input.message_lines import parse
 from txnctl.pipelines import export
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ def read_lines(source: Source, take: Take, *, skips: bool) -> None:  # noqa: ARG
 
 def read_ndjson(source: Source, take: Take, *, skips: bool) -> None:
     """A line is an object."""
-    from txnctl.output.message_lines import parse
+    from txnctl.input.message_lines import parse
 
     for block in LineReader(source, _NDJSON_LINE_BYTES_MAX):
         parsed = parse(block.lines, block.first, skip_bad=skips)

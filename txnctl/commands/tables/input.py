@@ -45,7 +45,7 @@ def read_ndjson(source: Source, at_pause: AtPause) -> Iterator[Pair]:
     Raises:
         BadLine
     """
-    from txnctl.output.json_object import Unreadable, read_bytes, read_object
+    from txnctl.input.json_object import Unreadable, read_bytes, read_object
 
     for block in LineReader(source, _NDJSON_LINE_BYTES_MAX):
         for number, line in enumerate(block.lines, block.first):

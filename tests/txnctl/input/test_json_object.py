@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from txnctl.output.json_object import Unreadable, read_bytes, read_object
+from txnctl.input.json_object import Unreadable, read_bytes, read_object
 
 
 def test_an_object_comes_with_whatever_space() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.errors import BadLine
-from txnctl.output.json_object import Unreadable, read_bytes, read_object
+from txnctl.input.json_object import Unreadable, read_bytes, read_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

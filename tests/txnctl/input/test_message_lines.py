@@ -1,4 +1,4 @@
-"""Message lines: `txnctl/output/message_lines.py`."""
+"""Message lines: `txnctl/input/message_lines.py`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from storage.errors import BadLine
 from tests.txnctl.output.output_steps import StoredEntry, entries
-from txnctl.output.message_lines import Parsed, parse
+from txnctl.input.message_lines import Parsed, parse
 from txnctl.output.messages import (
     entry_lines,
 )
