@@ -10,7 +10,7 @@ INSTALLED := $(VENV)/.installed-$(PLACE)
 INSTALLED_SPARK := $(VENV)/.installed-spark-$(PLACE)
 INSTALLED_DEV := $(VENV)/.installed-dev-$(PLACE)
 CLASSES := $(VENV)/spark-classes.jsa
-PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
+PYTHONS := python3 python3.13 python3.12 python3.11 python3.14 python
 WORKERS ?= 2
 # Tests of one group stay on one worker: only one of them has a session of Spark.
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
@@ -27,7 +27,7 @@ PIP_FAILED = { echo; \
 
 .DELETE_ON_ERROR:
 .PHONY: help demo demo-spark check test lint types imports generated pytest format generate hooks bench crash-sweep \
-	serializability takeovers scale clean
+	serializability takeovers scale figures picture clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sort | sed 's/:.*##/|/' | \
@@ -37,7 +37,7 @@ demo: $(INSTALLED)  ## the bank's story: a transfer held open, two isolation lev
 	@$(BIN)/txnctl demo
 
 demo-spark: $(INSTALLED_SPARK)  ## the same on Spark: two streaming queries, and a driver that is killed
-	@$(BIN)/python -m txnctl.bank.spark_story
+	@$(BIN)/python -m txnctl.demo.spark_story
 
 check: lint types imports generated  ## the gate of each commit: no JVM, no kills, a quarter of the examples of models
 	MODEL_DIVISOR=4 $(PYTEST) -m 'not jvm and not kills'
@@ -70,6 +70,12 @@ hooks: $(INSTALLED_DEV)  ## let git run lint, format and the check of generated 
 
 generate: $(INSTALLED)  ## write man pages, completions and docs/CLI.md anew
 	$(BIN)/python -m txnctl.generate
+
+figures: $(INSTALLED_DEV)  ## figures of the code base, beside their bounds: prose, names, types, tests
+	@$(BIN)/python -m tests.project.figures
+
+picture: $(INSTALLED)  ## the picture of the README, drawn anew; needs chromium
+	@$(BIN)/python -m tests.docs.picture docs/images/report.png
 
 bench: $(INSTALLED)  ## the tables of the benchmarks, beside their goals
 	$(BIN)/python -m benchmarks

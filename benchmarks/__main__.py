@@ -14,10 +14,11 @@ from benchmarks.bench import Bench
 from benchmarks.report import Comparison
 from benchmarks.rows import ROWS
 from benchmarks.sizes import FULL, QUICK
+from tests.row_json import row_json
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the rows asked for; the exit code (2: there is no such row, or no disk under the directory)."""
+    """Run the requested rows; return the exit code (2: no such row, or no disk under the directory)."""
     options = _parser().parse_args(arguments)
     unknown = [row for row in options.rows if row not in ROWS]
     if unknown:
@@ -41,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(bench: Bench, rows: list[str], json_file: Path | None) -> int:
-    place = machine.describe(bench.directory)
+    machine_facts = machine.describe(bench.directory)
     started = time.time()
     comparisons: list[Comparison] = []
     for row in rows:
@@ -54,8 +55,8 @@ def _run(bench: Bench, rows: list[str], json_file: Path | None) -> int:
             "sizes": bench.sizes.name,
             "startedAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
             "seconds": time.time() - started,
-            "machine": place,
-            "versions": {**machine.versions(), **bench.versions},
+            "machine": machine_facts,
+            "versions": {**row_json(machine.versions()), **bench.versions},
             "notes": bench.notes,
             "rows": [comparison.document() for comparison in comparisons],
         }

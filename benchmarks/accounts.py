@@ -1,4 +1,4 @@
-"""Ours, tables through the public Python API: accounts that all hold the same, and who moves money among them."""
+"""Tables through the public Python API: accounts of equal balance, and transfers among them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def rows(count: int) -> Iterable[tuple[bytes, bytes]]:
 
 
 def create(directory: Path, count: int) -> None:
-    """A store with one table of `count` accounts, none of them with an intent: a bulk import leaves them to gc."""
+    """Create a store with one table of `count` accounts, and remove the intents of the bulk import by gc."""
     Store.create(directory)
     with Store.open(directory) as store:
         store.create_table(TABLE)
         store.table(TABLE).import_rows(rows(count))
-        store.gc()
+        store.maintenance.collect_garbage()
 
 
 class Transfers:
@@ -65,17 +65,17 @@ class Transfers:
 
 
 class Writes:
-    """`Work`: read one key, write it and commit. Writers have keys of their own: none ever refuses another one."""
+    """`Work`: read one key, write it and commit. Each writer has separate keys, so that writers never conflict."""
 
     def __init__(self, directory: Path, count: int, writers: int, number: int) -> None:
         self._store = Store.open(directory, lock_timeout=60)
         self._table = self._store.table(TABLE)
         self._chance = random.Random(number)
-        self._mine = range(number, count, writers)
+        self._own_accounts = range(number, count, writers)
         self._key = b""
 
     def choose(self, load: None) -> None:  # noqa: ARG002
-        self._key = key(self._chance.choice(self._mine))
+        self._key = key(self._chance.choice(self._own_accounts))
 
     def attempt(self) -> bool:
         try:
@@ -92,7 +92,7 @@ class Writes:
 
 
 class Reads:
-    """`Work`: one transaction of `READS` point reads, at the isolation that the load names."""
+    """`Work`: one transaction of `READS` point reads, at the isolation level of the load."""
 
     READS = 10
 
@@ -111,8 +111,8 @@ class Reads:
     def attempt(self) -> bool:
         try:
             with self._store.transaction(isolation=self._isolation) as txn:
-                for each in self._keys:
-                    assert self._table.get(each, txn=txn) is not None, "all accounts are there"
+                for name in self._keys:
+                    assert self._table.get(name, txn=txn) is not None, "all accounts are there"
         except TxnctlError as error:
             return _must_retry(error)
         return True
@@ -122,7 +122,7 @@ class Reads:
 
 
 def _must_retry(error: TxnctlError) -> bool:
-    """Over a lost conflict the caller begins anew; anything else ends the benchmark."""
+    """Report a lost conflict, which the caller retries; raise any different error, which ends the benchmark."""
     if not error.retryable:
         raise error
     return False

@@ -1,4 +1,4 @@
-"""What a row is given: where to write, how much to measure, and where to leave a note for the reader."""
+"""The context of a row: directory, sizes, and notes for the reader."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.sizes import Sizes
 
 
 class Bench:
-    """One run. `notes` are printed at once and saved: what was left out, and why."""
+    """A run. `notes` are printed at once and saved: skipped rows and contenders, and why."""
 
     def __init__(self, directory: Path, sizes: Sizes) -> None:
         self.directory = directory
@@ -27,6 +27,6 @@ class Bench:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A fresh directory on the measured disk, gone afterwards."""
+        """Make a fresh directory on the measured disk, removed afterwards."""
         with tempfile.TemporaryDirectory(dir=self.directory) as name:
             yield Path(name)

@@ -1,7 +1,7 @@
-"""How time is taken: contenders take turns in short bursts, and the median over all their operations is quoted.
+"""Measurement of time: contenders take turns in short bursts, and the median over all operations is reported.
 
-Whole runs one after the other do not repeat (one disk swung by a factor of twenty between two minutes); turns of a
-few operations do, because whatever slows the machine down slows every contender.
+Whole runs one after the other do not repeat (one disk varied by a factor of twenty between two minutes); turns of a few
+operations do, because a slow phase of the machine slows every contender.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Operation = Callable[[], object]
 
 @dataclass(slots=True)
 class Sample:
-    """What one contender's operations took, each timed alone, in seconds."""
+    """The durations of one contender's operations, in seconds."""
 
     times: list[float] = field(default_factory=list)
 
@@ -31,7 +31,7 @@ class Sample:
         return ordered[min(len(ordered) - 1, (len(ordered) * 99) // 100)]
 
     def figures(self) -> dict[str, float | int]:
-        """What is saved: p10, p50, p90, p99 and how many operations they come from."""
+        """Return the saved figures: p10, p50, p90, p99 and the number of operations."""
         ordered = sorted(self.times)
         last = len(ordered) - 1
         return {
@@ -48,7 +48,7 @@ def interleave(
 ) -> dict[str, Sample]:
     """Run `rounds` turns of `burst` operations for each contender; the first `warmup` turns are not counted.
 
-    Whose turn comes first rotates, so that nobody always runs in the wake of the same neighbour.
+    The order rotates, so that no contender always follows the same neighbour.
     """
     samples = {name: Sample() for name in contenders}
     for turn, order in enumerate(_orders(list(contenders), rounds + warmup)):
@@ -66,7 +66,7 @@ def _orders(names: list[str], turns: int) -> Iterator[list[str]]:
 
 
 def _burst(operation: Operation, count: int) -> list[float]:
-    """One turn. The garbage of the contender before is collected first: nobody pays for a neighbour's."""
+    """Run one turn. Garbage of the previous contender is collected first, outside the measured time."""
     gc.collect()
     times = []
     for _ in range(count):

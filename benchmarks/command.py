@@ -1,4 +1,4 @@
-"""Ours, through the `txnctl` command: how to start it, and what beside a bare Python is compared."""
+"""This store through the `txnctl` command: the start of the command, and the bare Python as its peer."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ BARE_PYTHON = (sys.executable, "-c", "pass")
 
 
 def txnctl() -> tuple[str, ...]:
-    """The console script of this interpreter; where the project is not installed, the module."""
+    """Return the console script of this interpreter; the module where the project is not installed."""
     script = Path(sysconfig.get_path("scripts")) / "txnctl"
     return (str(script),) if script.exists() else (sys.executable, "-m", "txnctl")
 
 
 def environment(store: Path) -> dict[str, str]:
-    """That of this process, but the store to use and no setting of txnctl or Python's own: one of those would have
-    Python compile every module at every start.
+    """Return this process's environment with the store to use, without settings of txnctl or Python: such a setting can
+    make Python compile every module at every start.
 
-    Both sides of a comparison are started with it. The project's directory is on the import path because it need not
-    be installed.
+    Both sides of a comparison use this environment. The project's directory is on the import path because an
+    installation is not required.
     """
     inherited = {
         name: text for name, text in os.environ.items() if not name.startswith(("TXNCTL_", "PYTHON"))
@@ -34,7 +34,7 @@ def environment(store: Path) -> dict[str, str]:
 
 
 def run(command: Sequence[str], variables: dict[str, str]) -> None:
-    """Run to the end, output thrown away. A failure stops the benchmark and shows what the command said."""
+    """Run a command to its end, output discarded. A failure stops the benchmark and shows the command's errors."""
     done = subprocess.run(
         command,
         check=False,

@@ -1,7 +1,7 @@
-"""What every contender can do, ours and theirs: append durably, and take with a durable acknowledgement.
+"""The operations of every contender: append durably, and take with a durable acknowledgement.
 
-`open_queues` and `open_logs` bring together those that a row's targets name. A peer whose program is not installed
-stays out, and the run says so.
+`open_queues` and `open_logs` open the contenders that a row's targets name. A peer whose program is not installed is
+skipped, with a note.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OURS = "ours"
 
 
 class Log(Protocol):
-    """Stores messages; `append` returns when all of them would survive a power cut."""
+    """Stores messages; `append` returns when all messages are durable."""
 
     def append(self, values: Sequence[bytes]) -> None: ...
 
@@ -35,18 +35,18 @@ class Queue(Log, Protocol):
     """A log with one consumer."""
 
     def take(self, count: int) -> int:
-        """Hand over the next `count` messages and remember durably that they are done; how many there were."""
+        """Return the number of messages taken, at most `count`, after recording them durably as done."""
         ...
 
 
 @contextmanager
 def open_logs(row: str, bench: Bench) -> Iterator[dict[str, Log]]:
-    """Ours and every log that the row's targets name, by that name; closed and removed at the end."""
+    """Open this store and every log that the row's targets name, by name; closed and removed at the end."""
     with bench.scratch() as directory, ExitStack() as opened:
         logs: dict[str, Log] = {}
         for name in _names(row):
-            place = directory / name
-            log = _raw_lmdb(name, place) or _queue(name, place, bench)
+            directory_of_log = directory / name
+            log = _raw_lmdb(name, directory_of_log) or _queue(name, directory_of_log, bench)
             if log is not None:
                 logs[name] = opened.enter_context(closing(log))
         yield logs
@@ -54,7 +54,7 @@ def open_logs(row: str, bench: Bench) -> Iterator[dict[str, Log]]:
 
 @contextmanager
 def open_queues(row: str, bench: Bench) -> Iterator[dict[str, Queue]]:
-    """As `open_logs`, for rows whose contenders are consumed from too."""
+    """Open the contenders like `open_logs`, for rows that consume too."""
     with bench.scratch() as directory, ExitStack() as opened:
         queues: dict[str, Queue] = {}
         for name in _names(row):
@@ -68,29 +68,29 @@ def _names(row: str) -> list[str]:
     return [OURS, *dict.fromkeys(target.beside for target in targets_of(row))]
 
 
-def _raw_lmdb(name: str, place: Path) -> Log | None:
+def _raw_lmdb(name: str, directory: Path) -> Log | None:
     if name in (contract.RAW_LMDB, contract.RAW_LMDB_PUTS):
-        return RawLmdb(place, put_each=name == contract.RAW_LMDB_PUTS)
+        return RawLmdb(directory, put_each=name == contract.RAW_LMDB_PUTS)
     return None
 
 
-def _queue(name: str, place: Path, bench: Bench) -> Queue | None:
+def _queue(name: str, directory: Path, bench: Bench) -> Queue | None:
     if name == OURS:
-        return Engine(place)
+        return Engine(directory)
     if name == contract.PLAIN_FILE:
-        return PlainFile(place)
+        return PlainFile(directory)
     if name == contract.SQLITE:
-        database = SqliteWal(place)
+        database = SqliteWal(directory)
         database.warm_up(bench.sizes.sqlite_warmup, value=b"w" * 100)
         return database
     assert name == contract.REDIS, name
-    return _redis(place, bench)
+    return _redis(directory, bench)
 
 
-def _redis(place: Path, bench: Bench) -> Queue | None:
+def _redis(directory: Path, bench: Bench) -> Queue | None:
     server = redis_stream.program()
     if server is None:
         bench.note(f"Redis is left out: {redis_stream.HOW_TO_GET_IT}")
         return None
     bench.versions["redis"] = redis_stream.server_version(server)
-    return redis_stream.RedisStream(server, place)
+    return redis_stream.RedisStream(server, directory)

@@ -1,12 +1,12 @@
-"""The targets of the performance contract: one `Target` a comparison, in the order in which they are printed.
+"""The targets of the performance contract: a `Target` for each comparison, in print order.
 
-Which way a ratio points is part of the target, not of the code that measures it:
+The direction of a ratio is part of the target, not of the code that measures:
 
-- `SPEED`  = the peer's time / our time. 0.75 says "three quarters of the peer's speed"; more is better.
-- `TIME`   = our time / the peer's time. 4.2 says "takes 4.2 times as long"; less is better.
-- `AMOUNT` = a figure that is compared with nothing (bytes a byte, MiB); less is better.
+- `SPEED`  = the peer's time / our time. 0.75 means "three quarters of the peer's speed"; more is better.
+- `TIME`   = our time / the peer's time. 4.2 means "takes 4.2 times as long"; less is better.
+- `AMOUNT` = a figure without a peer (bytes a byte, MiB); less is better.
 
-A target without a goal is context: printed and saved, judged by nobody.
+A target without a goal is context: printed and saved, not judged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.contention import LEVELS
 
 
 class Sense(Enum):
-    """What a ratio means, and so whether more or less of it is better."""
+    """The meaning of a ratio, and so whether more or less is better."""
 
     SPEED = "speed"
     TIME = "time"
@@ -27,9 +27,9 @@ class Sense(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One comparison: what of ours, beside which peer, and the ratio it must reach.
+    """One comparison: our operation, the peer, and the ratio to reach.
 
-    `unit` is that of the two raw figures (for `AMOUNT`: of the figure itself).
+    `unit` is the unit of the two raw figures (for `AMOUNT`: of the figure itself).
     """
 
     row: str
@@ -77,7 +77,7 @@ SPARK_READS = (
     ("offloaded files", 0.8, 1.0),
     ("offloaded files, read_topic", 0.8, 1.0),
 )
-"""What of ours Spark reads, with goal and aim; values alone unless it is said."""
+"""The ways in which Spark reads this store, with goal and aim; values alone unless stated."""
 
 
 def _partitions(count: int) -> str:

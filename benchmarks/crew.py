@@ -1,7 +1,7 @@
-"""Processes that do the same work at the same time, a burst at a time, as often as they are told.
+"""Processes that do the same work at the same time, in bursts.
 
-Each opens its store or database once. Between bursts it waits for word, so that crews of several contenders can take
-turns. All of a burst begin and stop at one instant of the clock that the machine's processes share.
+Each process opens its store or database once, and waits between bursts, so that crews of several contenders can take
+turns. All processes of a burst begin and stop at the same time of the machine's common clock.
 """
 
 from __future__ import annotations
@@ -13,30 +13,45 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from time import perf_counter, sleep
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypedDict
 
 _LEAD_S = 0.03
-"""From the word to the first operation: all processes have heard it by then."""
+"""The delay from the command to the first operation, long enough to reach all processes."""
 
 
 class Work(Protocol):
-    """What one process does; made in it."""
+    """The work of one process; constructed in that process."""
 
     def choose(self, load: Any) -> None:
-        """Get ready for the next operation under a load, whatever the row calls so. Not timed."""
+        """Prepare the next operation under a load, a value of the row. Not timed."""
         ...
 
     def attempt(self) -> bool:
-        """Do it durably; False if it was refused and must be tried again."""
+        """Run the operation durably; return False if it was refused and must be retried."""
         ...
 
     def close(self) -> None: ...
 
 
+class CrewFigures(TypedDict):
+    """The saved figures of a crew's bursts; lists have an item for each burst or process."""
+
+    bursts: int
+    perSecond: list[float]
+    byProcess: list[int]
+    refused: int
+    p50: list[float]
+    p99: list[float]
+
+
 @dataclass(slots=True)
 class Turn:
-    """What one crew did in one burst. `times` has the seconds of each operation, its refusals included, by process;
-    `done` how many were over before the burst was, `refused` how many attempts failed.
+    """One burst of one crew.
+
+    Attributes:
+        done: operations completed within the burst, by process.
+        times: the seconds of each operation, retries included, by process.
+        refused: failed attempts, by process.
     """
 
     seconds: float
@@ -51,7 +66,7 @@ class Turn:
 
 
 def seconds_each(seconds: float, count: int) -> float:
-    """Seconds an operation. None at all counts as half of one, so that a ratio stays a number."""
+    """Seconds for each operation. No operation counts as half an operation, so that a ratio stays a number."""
     return seconds / max(count, 0.5)
 
 
@@ -63,11 +78,11 @@ class Crew:
         self._lines: list[Connection] = []
         self._processes = []
         for number in range(size):
-            here, there = context.Pipe()
-            process = context.Process(target=_serve, args=(make, number, there), daemon=True)
+            own_end, process_end = context.Pipe()
+            process = context.Process(target=_serve, args=(make, number, process_end), daemon=True)
             process.start()
-            there.close()
-            self._lines.append(here)
+            process_end.close()
+            self._lines.append(own_end)
             self._processes.append(process)
         for line in self._lines:
             assert line.recv() == "ready"
@@ -89,7 +104,7 @@ class Crew:
             line.send((start, start + seconds, load))
 
     def collect(self, seconds: float, size: int | None = None) -> Turn:
-        """What became of `begin` with the same arguments."""
+        """Return the results of `begin` with the same arguments."""
         answers = [line.recv() for line in self._lines[:size]]
         done, times, refused = (list(column) for column in zip(*answers, strict=True))
         return Turn(seconds, done, times, refused)
@@ -104,8 +119,8 @@ def _serve(make: Callable[[int], Work], number: int, line: Connection) -> None:
     work = make(number)
     try:
         line.send("ready")
-        while (word := line.recv()) is not None:
-            line.send(_burst(work, *word))
+        while (command := line.recv()) is not None:
+            line.send(_burst(work, *command))
     finally:
         work.close()
 
@@ -133,15 +148,17 @@ def median_each(turns: Sequence[Turn]) -> float:
 
 
 def percentile(turns: Sequence[Turn], number: int, percent: int) -> float:
-    """Of the times of one process over all bursts, in seconds; those of an idle one are as long as the bursts."""
+    """A percentile of the times of one process over all bursts, in seconds; for an idle process the length of the
+    bursts.
+    """
     times = sorted(time for turn in turns for time in turn.times[number])
     if not times:
         return sum(turn.seconds for turn in turns)
     return times[min(len(times) - 1, len(times) * percent // 100)]
 
 
-def figures(turns: Sequence[Turn]) -> dict[str, Any]:
-    """What is saved of a crew's bursts."""
+def figures(turns: Sequence[Turn]) -> CrewFigures:
+    """Return the saved figures of a crew's bursts."""
     processes = range(len(turns[0].done))
     return {
         "bursts": len(turns),

@@ -1,4 +1,4 @@
-"""Ours, through the public Python API."""
+"""This store, through the public Python API."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from storage import EARLIEST, Consumer, IsolationLevel, Position, Store
-from storage.position import Extreme
+from storage.values.position import Extreme
 
 TOPIC = "bench"
 _RECEIVER_QUEUE_SIZE = 10_000
@@ -49,9 +49,9 @@ class Engine:
 
 
 def scan(store: Store, topic: str, level: IsolationLevel, start: Position | Extreme, count: int) -> int:
-    """Read messages from `start` on until there are `count` of them, or no more; how many there were.
+    """Read messages from `start` until there are at least `count`; return their number.
 
-    Whole entries, unpacked and checked, as a consumer in a hurry reads them.
+    Reads whole entries, unpacked and checked, as a fast consumer does.
     """
     total = 0
     with store.reader(topic, start=start, isolation_level=level) as reader:

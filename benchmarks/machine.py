@@ -1,4 +1,4 @@
-"""What the figures were taken on: processor, disk, flush time, versions; and whether that disk is one."""
+"""The measured machine: processor, disk, flush time, versions; and a check that the disk is not memory."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs"})
 
 
 def file_system(path: Path) -> str:
-    """The type of the file system that holds `path`: that of the longest mount point above it."""
+    """Return the type of the file system of `path`: the type of the longest mount point above."""
     real = str(path.resolve())
     best, kind = "", "unknown"
     for line in Path("/proc/self/mounts").read_text().splitlines():
-        _device, mount, found, *_rest = line.split(" ")
+        _device, mount, type_of_mount, *_rest = line.split(" ")
         mount = mount.encode().decode("unicode_escape")
         inside = real == mount or real.startswith(mount.rstrip("/") + "/")
         if inside and len(mount) >= len(best):
-            best, kind = mount, found
+            best, kind = mount, type_of_mount
     return kind
 
 
 def fsync_seconds(directory: Path, count: int = 200) -> float:
-    """The median time of writing 4 KB over a file's start and flushing it: what a durable commit costs at least."""
+    """Return the median time of a write of 4 KB and its flush: the least cost of a durable commit."""
     path = directory / "fsync.probe"
     block = os.urandom(4096)
     times = []
@@ -46,7 +46,7 @@ def fsync_seconds(directory: Path, count: int = 200) -> float:
 
 
 def describe(directory: Path) -> dict[str, object]:
-    """What is saved beside the figures, so that two runs can be told apart."""
+    """Return the facts saved beside the figures, so that two runs can be told apart."""
     return {
         "system": platform.platform(),
         "processor": _processor(),
@@ -59,7 +59,7 @@ def describe(directory: Path) -> dict[str, object]:
 
 
 def versions() -> dict[str, str | None]:
-    """What was measured, in which version; None for what is not installed."""
+    """Return the versions of the measured software; None for software that is not installed."""
     return {
         "python": sys.version.split()[0],
         "sqlite": sqlite3.sqlite_version,

@@ -1,6 +1,6 @@
-"""A store that is filled for reading: made in memory where there is some, then copied to the measured disk.
+"""A filled store for reads: filled in memory where possible, then copied to the measured disk.
 
-Filling takes hundreds of thousands of durable commits, none of which is measured; in memory they cost no flush.
+Filling takes hundreds of thousands of durable commits, which are not measured; in memory a flush costs nothing.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _MEMORY = Path("/dev/shm")
 
 @contextmanager
 def prepared(bench: Bench, fill: Callable[[Store], None]) -> Iterator[Store]:
-    """An open store with one topic, filled."""
+    """Open a filled store with one topic."""
     with bench.scratch() as directory:
-        place = directory / "store"
+        final_path = directory / "store"
         memory = _MEMORY if os.access(_MEMORY, os.W_OK) else directory
         with tempfile.TemporaryDirectory(dir=memory) as name:
-            made = Path(name) / "store"
-            Store.create(made)
-            with Store.open(made) as store:
+            memory_path = Path(name) / "store"
+            Store.create(memory_path)
+            with Store.open(memory_path) as store:
                 store.create_topic(TOPIC)
                 fill(store)
-            shutil.copytree(made, place)
-        with Store.open(place) as store:
+            shutil.copytree(memory_path, final_path)
+        with Store.open(final_path) as store:
             yield store

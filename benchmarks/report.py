@@ -1,12 +1,11 @@
-"""The two renderings of a run: the table that people read, and JSON with every raw figure."""
+"""The two renderings of a run: the table for people, and JSON with every raw figure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from benchmarks.bursts import Sample
 from benchmarks.contract import Sense, Target
@@ -16,12 +15,12 @@ HEADINGS = ("row", "what", "beside", "measured", "goal", "aim", "reached?")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One target with the two figures that were measured for it, in the target's unit."""
+    """A target with its two measured figures, in the target's unit."""
 
     target: Target
     ours: float
     peer: float | None = None
-    details: dict[str, Any] = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def measured(self) -> float:
@@ -31,7 +30,7 @@ class Comparison:
     def reached(self) -> str:
         return self.target.verdict(self.measured)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Mapping[str, object]:
         target = self.target
         return {
             "row": target.row,
@@ -85,6 +84,6 @@ def _figure(number: float) -> str:
     return f"{number:.1f}" if number >= 10 else f"{number:.2f}"
 
 
-def save(path: Path, document: dict[str, Any]) -> None:
+def save(path: Path, document: Mapping[str, object]) -> None:
     """Write the JSON of a run."""
     path.write_text(json.dumps(document, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""How much is measured: `FULL` for figures that count, `QUICK` to see that the harness runs."""
+"""The sizes of a run: `FULL` for figures that count, `QUICK` to see that the harness runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Counts only; what they count is said by their names."""
+    """Counts, named by the counted things."""
 
     name: str
     process_rounds: int

@@ -1,4 +1,4 @@
-"""Where Spark looks: of a module whose name begins with `pyspark_` it takes `DefaultSource` as a data source."""
+"""Entry point for Spark: `DefaultSource` of a module whose name begins with `pyspark_` is a data source."""
 
 from txnctl.spark.data_source import TxnctlDataSource as DefaultSource
 

@@ -1,7 +1,7 @@
-"""A standalone Spark cluster: a master and two workers, processes of their own on addresses of their own.
+"""A standalone Spark cluster: a master and two workers, separate processes on separate addresses.
 
-On the workers `lmdb` cannot be imported: a directory that stands first on their path holds a module of that name which
-says so. What runs there can open no store, whatever the machine has installed.
+On the workers `lmdb` cannot be imported: a directory that is first on their path has a module of that name that raises
+ImportError. So tasks cannot open a store, whatever the machine has installed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from scale.processes import descendants, kill_tree, wait_until
 
@@ -39,8 +38,8 @@ class Cluster:
         self._workers = workers
 
     def executors(self, worker: int) -> list[int]:
-        """The processes on one worker that run tasks: their numbers."""
-        return [each for each in descendants(self._workers[worker].pid) if _is_executor(each)]
+        """Return the pids of a worker's processes that run tasks."""
+        return [pid for pid in descendants(self._workers[worker].pid) if _is_executor(pid)]
 
 
 def _is_executor(pid: int) -> bool:
@@ -52,10 +51,10 @@ def _is_executor(pid: int) -> bool:
 
 @contextmanager
 def running(directory: Path) -> Iterator[Cluster]:
-    """A cluster whose files lie in a directory; all its processes are gone at the end.
+    """Run a cluster with its files in a directory; all processes are killed at the end.
 
     Raises:
-        TimeoutError: it did not come up; its logs are in the directory.
+        TimeoutError: the cluster did not start; the logs are in the directory.
     """
     home = _spark_home(directory)
     port, pages = _free_port(), _free_port()
@@ -65,37 +64,45 @@ def running(directory: Path) -> Iterator[Cluster]:
         started.append(_start(directory, home, "master", MASTER, *master))
         wait_until(lambda: _answers(port), _START_S, "the master answers")
         for number, address in enumerate(WORKERS):
-            place = directory / f"worker-{number}"
-            room = ("--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(place))
-            words = ("worker.Worker", "--host", address, *room, f"spark://{MASTER}:{port}")
-            started.append(_start(directory, home, place.name, address, *words))
+            work_directory = directory / f"worker-{number}"
+            resources = (
+                "--cores",
+                "1",
+                "--memory",
+                "1g",
+                "--webui-port",
+                "0",
+                "--work-dir",
+                str(work_directory),
+            )
+            arguments = ("worker.Worker", "--host", address, *resources, f"spark://{MASTER}:{port}")
+            started.append(_start(directory, home, work_directory.name, address, *arguments))
         wait_until(lambda: _alive(pages) == len(WORKERS), _START_S, "both workers are registered")
         yield Cluster(directory, port, started[1:])
     finally:
-        for each in reversed(started):
-            kill_tree(each.pid)
-            each.wait()
+        for process in reversed(started):
+            kill_tree(process.pid)
+            process.wait()
 
 
 def _spark_home(directory: Path) -> Path:
-    """SPARK_HOME: links to what PySpark brings, so that nothing is written beside it.
+    """Make SPARK_HOME of links to the installed PySpark, so that nothing is written beside the package.
 
-    Its archives of Python code stay out: what runs on the workers imports the packages that are installed, which are
-    compiled.
+    Spark's archives of Python code are left out: workers import the installed packages, which are compiled.
     """
     import pyspark
 
     home = directory / "home"
     home.mkdir()
-    for each in ("bin", "jars", "sbin"):
-        (home / each).symlink_to(Path(pyspark.__file__).parent / each)
+    for name in ("bin", "jars", "sbin"):
+        (home / name).symlink_to(Path(pyspark.__file__).parent / name)
     blocked = directory / "no-lmdb"
     blocked.mkdir()
     (blocked / "lmdb.py").write_text(_NO_LMDB)
     return home
 
 
-def _start(directory: Path, home: Path, name: str, address: str, *words: str) -> subprocess.Popen[bytes]:
+def _start(directory: Path, home: Path, name: str, address: str, *arguments: str) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
         "SPARK_HOME": str(home),
@@ -106,7 +113,7 @@ def _start(directory: Path, home: Path, name: str, address: str, *words: str) ->
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join([str(directory / "no-lmdb"), str(ROOT)]),
     }
-    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{words[0]}", *words[1:]]
+    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]]
     with open(directory / f"{name}.log", "wb") as log:
         return subprocess.Popen(
             command, env=environment, cwd=directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -129,13 +136,13 @@ def _answers(port: int) -> bool:
 
 
 def _alive(pages: int) -> int:
-    """How many workers the master knows, by its page for programs."""
+    """Return the number of registered workers, from the master's JSON page."""
     import json
 
     try:
         with urllib.request.urlopen(f"http://{MASTER}:{pages}/json/", timeout=2) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return int(found["aliveworkers"])
+            status: dict[str, int] = json.load(answer)
+            return int(status["aliveworkers"])
     except (OSError, ValueError):
         time.sleep(0.2)
         return 0

@@ -1,6 +1,6 @@
-"""One driver of the proof: `python -m scale.job` takes what to do as JSON and says what came of it, a line a step.
+"""A driver of the proof: `python -m scale.job REQUEST` runs the steps of a request and prints a line of JSON for each.
 
-It runs on the store's host, as a process that can be killed; its tasks run on the cluster.
+The driver runs on the store's host, as a process that can be killed; its tasks run on the cluster.
 """
 
 from __future__ import annotations
@@ -9,38 +9,38 @@ import json
 import sys
 import time
 from collections.abc import Iterable
-from typing import Any
 
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession, functions as f
 
+from scale.steps import DriverRequest, Step
 from txnctl.spark import read_topic
 
 _SLOW_S = 120.0
 
 
 def main() -> None:
-    """Do the steps, one after the other."""
-    asked = json.loads(sys.argv[1])
-    spark = _session(asked)
-    for step in asked["steps"]:
+    """Run the steps in order."""
+    request = DriverRequest.from_json(sys.argv[1])
+    spark = _session(request)
+    for step in request.steps:
         began = time.monotonic()
-        found = _STEPS[step["do"]](spark, asked, step)
-        print(json.dumps({"do": step["do"], "seconds": time.monotonic() - began, "found": found}), flush=True)
+        result = _STEPS[step.do](spark, request, step)
+        print(json.dumps({"do": step.do, "seconds": time.monotonic() - began, "result": result}), flush=True)
     spark.stop()
 
 
-def _session(asked: dict[str, Any]) -> SparkSession:
-    builder = SparkSession.builder.master(asked["master"]).appName("txnctl scale")
+def _session(request: DriverRequest) -> SparkSession:
+    builder = SparkSession.builder.master(request.master).appName("txnctl scale")
     for name, value in {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.eventLog.compress": "false",
-        "spark.eventLog.dir": asked["events"],
+        "spark.eventLog.dir": request.events,
         "spark.eventLog.enabled": "true",
         "spark.executor.cores": "1",
         "spark.executor.memory": "1g",
-        "spark.local.dir": asked["local"],
+        "spark.local.dir": request.local,
         "spark.speculation": "true",
         "spark.speculation.interval": "100ms",
         "spark.speculation.minTaskRuntime": "500ms",
@@ -57,33 +57,33 @@ def _session(asked: dict[str, Any]) -> SparkSession:
     return spark
 
 
-def _messages(spark: SparkSession, asked: dict[str, Any], step: dict[str, Any]) -> DataFrame:
+def _messages(spark: SparkSession, request: DriverRequest, step: Step) -> DataFrame:
     options = {
-        "path": asked["store"],
-        "topic": step["topic"],
-        "offloadPath": asked["offloaded"],
-        "isolationLevel": step.get("level", "READ_COMMITTED"),
+        "path": request.store,
+        "topic": step.topic,
+        "offloadPath": request.offloaded,
+        "isolationLevel": step.level,
         "minPartitions": "8",
     }
-    if step.get("native"):
+    if step.native:
         return read_topic(spark, **options)
     reader = spark.read.format("txnctl").options(**options)
-    return (reader.schema(step["schema"]) if "schema" in step else reader).load()
+    return (reader if step.schema is None else reader.schema(step.schema)).load()
 
 
-def _read(spark: SparkSession, asked: dict[str, Any], step: dict[str, Any]) -> dict[str, int]:
-    """Counts and checksums of a topic."""
+def _read(spark: SparkSession, request: DriverRequest, step: Step) -> dict[str, int]:
+    """Return counts and checksums of a topic."""
     code = f.crc32("value")
     row = (
-        _messages(spark, asked, step)
+        _messages(spark, request, step)
         .agg(f.count("value").alias("count"), f.sum(code).alias("total"), f.bit_xor(code).alias("parity"))
         .collect()[0]
     )
     return {name: row[name] or 0 for name in ("count", "total", "parity")}
 
 
-def _where(spark: SparkSession, _asked: dict[str, Any], _step: dict[str, Any]) -> list[str]:
-    """On which addresses tasks run, and whether they can import lmdb."""
+def _where(spark: SparkSession, _request: DriverRequest, _step: Step) -> list[str]:
+    """Return the addresses where tasks run, and whether lmdb can be imported there."""
 
     def look(_number: int) -> str:
         import os
@@ -99,20 +99,22 @@ def _where(spark: SparkSession, _asked: dict[str, Any], _step: dict[str, Any]) -
     return sorted(set(spark.sparkContext.parallelize(range(4), 4).map(look).collect()))
 
 
-def _copy(spark: SparkSession, asked: dict[str, Any], step: dict[str, Any]) -> None:
-    """Write a topic into another one; the first try of one task is slow, so that another one is started beside it."""
-    rows = _messages(spark, asked, step).select("key", "value")
-    if step.get("slow"):
-        nothing = spark.sparkContext.parallelize([step["slow"]], 1).mapPartitions(_slow_once)
+def _copy(spark: SparkSession, request: DriverRequest, step: Step) -> None:
+    """Write a topic into a second topic; the first attempt of one task may be slow, so that Spark starts a second
+    attempt.
+    """
+    rows = _messages(spark, request, step).select("key", "value")
+    if step.slow:
+        nothing = spark.sparkContext.parallelize([step.slow], 1).mapPartitions(_slow_once)
         rows = spark.createDataFrame(nothing, "key binary, value binary").unionAll(rows)
     writer = rows.write.format("txnctl").mode("append")
-    writer.option("path", asked["store"]).option("topic", step["to"]).option(
-        "stagingPath", asked["staging"]
-    ).option("writeId", step["writeId"]).save()
+    writer.option("path", request.store).option("topic", step.to).option(
+        "stagingPath", request.staging
+    ).option("writeId", step.write_id).save()
 
 
 def _slow_once(files: Iterable[str]) -> list[tuple[bytes, bytes]]:
-    """No rows, and at the first try no haste; the file says on which address that is."""
+    """Return no rows; the first attempt is slow, and writes its address to the file."""
     import os
     import time
     from pathlib import Path
@@ -125,18 +127,18 @@ def _slow_once(files: Iterable[str]) -> list[tuple[bytes, bytes]]:
     return []
 
 
-def _totals(spark: SparkSession, asked: dict[str, Any], step: dict[str, Any]) -> None:
-    """Write into a table, of each key how many messages it has and the sum of their checksums."""
+def _totals(spark: SparkSession, request: DriverRequest, step: Step) -> None:
+    """Write into a table, for each key, the number of its messages and the sum of their checksums."""
     rows = (
-        _messages(spark, asked, step)
+        _messages(spark, request, step)
         .groupBy("key")
         .agg(f.count("value").alias("messages"), f.sum(f.crc32("value")).alias("total"))
         .select("key", f.concat_ws(" ", "messages", "total").alias("value"))
     )
     writer = rows.write.format("txnctl").mode("append")
-    writer.option("path", asked["store"]).option("table", step["to"]).option(
-        "stagingPath", asked["staging"]
-    ).option("writeId", step["writeId"]).save()
+    writer.option("path", request.store).option("table", step.to).option(
+        "stagingPath", request.staging
+    ).option("writeId", step.write_id).save()
 
 
 _STEPS = {"where": _where, "read": _read, "copy": _copy, "totals": _totals}

@@ -1,10 +1,9 @@
-"""What is produced, and what every reader has to find of it: counts and checksums by isolation level."""
+"""The produced messages, and the counts and checksums that every reader must find, by isolation level."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from typing import Any
 from zlib import crc32
 
 from storage import Store, Transaction
@@ -15,7 +14,7 @@ _NUMBER_BYTES = 12
 
 @dataclass
 class Checksum:
-    """Of messages in any order: how many, the sum of their CRC-32s, and all of these combined by exclusive or."""
+    """Checksum of messages in any order: the number, the sum of their CRC-32s, and the exclusive or of the CRC-32s."""
 
     count: int = 0
     total: int = 0
@@ -23,22 +22,22 @@ class Checksum:
 
     def add(self, values: list[bytes]) -> None:
         self.count += len(values)
-        for each in map(crc32, values):
-            self.total += each
-            self.parity ^= each
+        for checksum in map(crc32, values):
+            self.total += checksum
+            self.parity ^= checksum
 
     def fields(self) -> dict[str, int]:
         return asdict(self)
 
 
 class Produced:
-    """A topic that was filled.
+    """A filled topic.
 
     Attributes:
-        committed, uncommitted: what READ_COMMITTED and READ_UNCOMMITTED have to find.
-        keys: of committed messages. Where a key comes again in every hundredth batch, the aborted ones have some to
-            themselves.
-        open: the transaction that is held open at the end; messages stand in it and behind it.
+        committed, uncommitted: the checksums for READ_COMMITTED and READ_UNCOMMITTED.
+        keys: of committed messages. Some keys appear in aborted messages alone, where a key is used in every hundredth
+            batch.
+        open: the transaction held open at the end, with messages in and behind the transaction.
     """
 
     def __init__(self) -> None:
@@ -47,12 +46,12 @@ class Produced:
         self.keys: set[bytes] = set()
         self.open: Transaction | None = None
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, dict[str, int]]:
         return {"committed": self.committed.fields(), "uncommitted": self.uncommitted.fields()}
 
 
 def produce(store: Store, topic: str, messages: int, batch: int) -> Produced:
-    """Fill a topic: of ten batches one is in a transaction that commits, one in one that aborts."""
+    """Fill a topic: of ten batches one is in a transaction that commits, one in a transaction that aborts."""
     produced = Produced()
     key_count = max(1, messages // 100)
     store.create_topic(topic, ledger_entries_max=max(20, messages // batch // 8))
@@ -84,7 +83,7 @@ def produce(store: Store, topic: str, messages: int, batch: int) -> Produced:
 
 
 def _values(first: int, count: int) -> list[bytes]:
-    """Messages that no other equals: a number and bytes that do not compress."""
+    """Return unique messages: a number, and bytes that do not compress."""
     width = VALUE_BYTES - _NUMBER_BYTES
     noise = os.urandom(count * width)
     return [b"%012d" % (first + index) + noise[index * width : (index + 1) * width] for index in range(count)]

@@ -1,4 +1,4 @@
-"""Processes that this proof starts: found with all that they start themselves, and ended whatever happens."""
+"""Child processes of the proof: found with all descendants, and killed in any case."""
 
 from __future__ import annotations
 
@@ -11,43 +11,44 @@ from pathlib import Path
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes that a process has started, and those that they have, the eldest first."""
+    """Return the descendants of a process, the eldest first."""
     children: dict[int, list[int]] = {}
-    for each in Path("/proc").iterdir():
-        if each.name.isdecimal():
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
             with suppress(OSError):
-                parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
-                children.setdefault(parent, []).append(int(each.name))
-    found, new = [], [pid]
-    while new:
-        new = [child for each in new for child in children.get(each, [])]
-        found += new
-    return found
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(entry.name))
+    pids, unvisited = [], [pid]
+    while unvisited:
+        unvisited = [child for entry in unvisited for child in children.get(entry, [])]
+        pids += unvisited
+    return pids
 
 
 def kill_tree(pid: int) -> int:
-    """Kill a process and all below it, at one stroke: stopped first, so that none acts on the death of another.
+    """Kill a process and all descendants at once: stopped first, so that no process reacts to the death of a second
+    one.
 
     Returns:
-        how many there were.
+        the number of processes.
     """
     tree = [pid, *descendants(pid)]
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for each in tree:
+    for signal_number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid_below in tree:
             with suppress(ProcessLookupError):
-                os.kill(each, number)
+                os.kill(pid_below, signal_number)
         tree = list(dict.fromkeys([*tree, *descendants(pid)]))
     return len(tree)
 
 
-def wait_until(is_so: Callable[[], bool], seconds: float, what: str) -> None:
-    """Look every millisecond until something is so.
+def wait_until(condition: Callable[[], bool], seconds: float, description: str) -> None:
+    """Check a condition every millisecond until it holds.
 
     Raises:
         TimeoutError
     """
     until = time.monotonic() + seconds
-    while not is_so():
+    while not condition():
         if time.monotonic() > until:
-            raise TimeoutError(f"waited {seconds:g} s in vain until {what}")
+            raise TimeoutError(f"waited {seconds:g} s in vain until {description}")
         time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""The proof itself: a store is filled, a cluster reads and writes it, processes are killed, everything is counted."""
+"""The proof: a store is filled, a cluster reads and writes it, processes are killed, every message is counted."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,7 +18,9 @@ from scale import cluster as clusters
 from scale.cluster import ROOT, Cluster
 from scale.messages import Checksum, Produced, produce
 from scale.processes import kill_tree, wait_until
+from scale.steps import DriverRequest, Step
 from storage import IsolationLevel, Store
+from storage.json_form import to_json
 from txnctl.pipelines import offload
 
 _WAIT_S = 600.0
@@ -25,11 +28,11 @@ _SOURCE, _COPY, _SECOND, _TOTALS = "source", "copy", "second", "totals"
 
 
 class Disagreement(Exception):
-    """What was found is not what was produced."""
+    """The actual result differs from the produced messages."""
 
 
 class Proof:
-    """One run, in a directory of its own."""
+    """A run of the proof, in a separate directory."""
 
     def __init__(self, directory: Path, messages: int, batch: int, out: TextIO) -> None:
         self._directory = directory
@@ -40,7 +43,7 @@ class Proof:
         self._checks = 0
 
     def run(self) -> int:
-        """All of it; how many checks held.
+        """Run all parts; return the number of checks.
 
         Raises:
             Disagreement, TimeoutError
@@ -70,31 +73,37 @@ class Proof:
 
     def _offload(self, store: Store) -> None:
         began = time.monotonic()
-        row = offload.run(store, _SOURCE, self._offloaded, is_verified=True, keep_ms=86_400_000)
-        what = f"{row['allLedgers']} ledgers in {row['files']} files, {row['allBytes']:,} bytes, verified"
-        self._say_rate("offloaded", row["messages"], began, what)
+        options = offload.OffloadOptions(self._offloaded, verify=True, retain_ms=86_400_000)
+        report = offload.offload_topic(store, _SOURCE, options)
+        size = f"{report.all_ledgers} ledgers in {report.files} files, {report.all_bytes:,} bytes, verified"
+        self._say_rate("offloaded", report.messages, began, size)
 
     def _read(self, cluster: Cluster, produced: Produced) -> None:
-        """Both levels, through the data source and natively."""
+        """Read at both levels, through the data source and natively."""
         levels = {"READ_COMMITTED": produced.committed, "READ_UNCOMMITTED": produced.uncommitted}
         reads = [
-            {"do": "read", "topic": _SOURCE, "level": level, **way}
+            step
             for level in levels
-            for way in ({}, {"schema": "value binary"}, {"native": True})
+            for step in (
+                Step("read", _SOURCE, level),
+                Step("read", _SOURCE, level, schema="value binary"),
+                Step("read", _SOURCE, level, native=True),
+            )
         ]
-        with self._driver(cluster, [{"do": "where"}, *reads]) as driver:
-            where = next(driver)["found"]
-            self._check("tasks ran", where, [f"{each} without lmdb" for each in clusters.WORKERS])
+        with self._driver(cluster, [Step("where"), *reads]) as driver:
+            self._check(
+                "tasks ran", next(driver).result, [f"{worker} without lmdb" for worker in clusters.WORKERS]
+            )
             for step, answer in zip(reads, driver, strict=True):
-                way = "natively" if step.get("native") else "with the data source"
-                how = f"read {step['level']} {way}" + (", values alone" if "schema" in step else "")
-                self._check(how, answer["found"], levels[str(step["level"])].fields())
-                self._say_rate(how, answer["found"]["count"], time.monotonic() - answer["seconds"])
+                way = "natively" if step.native else "with the data source"
+                name = f"read {step.level} {way}" + ("" if step.schema is None else ", values alone")
+                self._check(name, answer.result, levels[step.level].fields())
+                self._say_rate(name, answer.result["count"], time.monotonic() - answer.seconds)
 
     def _lose_an_executor(self, store: Store, cluster: Cluster, produced: Produced) -> None:
-        """Copy the topic; one task is slow, so that it is started twice, and the other executor is killed."""
+        """Copy the topic; a slow task is started twice, and the executor of further tasks is killed."""
         slow = self._directory / "slow"
-        step = {"do": "copy", "topic": _SOURCE, "to": _COPY, "writeId": "copy-1", "slow": str(slow)}
+        step = Step("copy", _SOURCE, to=_COPY, write_id="copy-1", slow=str(slow))
         with self._driver(cluster, [step]) as driver:
             driver.wait_until(lambda: self._staged() >= 1 and slow.exists(), "a task has staged its file")
             worker = 1 - clusters.WORKERS.index(slow.read_text())
@@ -105,40 +114,43 @@ class Proof:
             )
             answer = next(driver)
         self._say_rate(
-            "copied into another topic", produced.committed.count, time.monotonic() - answer["seconds"]
+            "copied into another topic", produced.committed.count, time.monotonic() - answer.seconds
         )
         self._check("the copy", self._counted(store, _COPY), produced.committed.fields())
         self._check(
-            "tasks were started twice, tasks were lost", [each > 0 for each in self._events()], [True, True]
+            "tasks were started twice, tasks were lost", [count > 0 for count in self._events()], [True, True]
         )
 
     def _lose_the_driver(self, store: Store, cluster: Cluster, produced: Produced) -> None:
-        """Kill the driver and all below it while it adopts; then run the same job again, and once more."""
-        step = {"do": "copy", "topic": _SOURCE, "to": _SECOND, "writeId": "second-1"}
+        """Kill the driver and all descendants during the adoption; then run the same job twice."""
+        step = Step("copy", _SOURCE, to=_SECOND, write_id="second-1")
         with self._driver(cluster, [step], is_killed=True) as driver:
             driver.wait_until(lambda: _uncommitted(store, _SECOND) > 0, "the driver adopts what was staged")
             killed = driver.kill()
             self._say(f"killed the driver while it adopted, with all below it: {killed} processes")
         state = self._counted(store, _SECOND)["count"]
         self._check("visible after the kill: nothing or all", state in (0, produced.committed.count), True)
-        again = [step, step, {"do": "totals", "topic": _SOURCE, "to": _TOTALS, "writeId": "totals-1"}]
+        again = [step, step, Step("totals", _SOURCE, to=_TOTALS, write_id="totals-1")]
         with self._driver(cluster, again) as driver:
             answers = list(driver)
         self._say_rate(
-            "the same write again", produced.committed.count, time.monotonic() - answers[0]["seconds"]
+            "the same write again", produced.committed.count, time.monotonic() - answers[0].seconds
         )
-        self._say_rate("and once more", produced.committed.count, time.monotonic() - answers[1]["seconds"])
+        self._say_rate("and once more", produced.committed.count, time.monotonic() - answers[1].seconds)
         self._check("the second copy", self._counted(store, _SECOND), produced.committed.fields())
-        self._say_rate("totals into a table", len(produced.keys), time.monotonic() - answers[2]["seconds"])
+        self._say_rate("totals into a table", len(produced.keys), time.monotonic() - answers[2].seconds)
         totals = [row.value.split() for row in store.table(_TOTALS).scan()]
         self._check("keys of the table", len(totals), len(produced.keys))
-        found = {"count": sum(int(each[0]) for each in totals), "total": sum(int(each[1]) for each in totals)}
-        wanted = produced.committed.fields()
-        self._check("totals of the table", found, {name: wanted[name] for name in found})
+        sums = {
+            "count": sum(int(count) for count, _ in totals),
+            "total": sum(int(total) for _, total in totals),
+        }
+        expected = produced.committed.fields()
+        self._check("totals of the table", sums, {name: expected[name] for name in sums})
 
     def _finish(self, store: Store) -> None:
-        store.gc()
-        self._check("problems in the store", store.verify(full=True), [])
+        store.maintenance.collect_garbage()
+        self._check("problems in the store", to_json(store.maintenance.verify_store(full=True)), [])
         self._say(f"{self._checks} checks, all of them held, in {time.monotonic() - self._began:.0f} s")
 
     # -- what the steps share
@@ -149,14 +161,18 @@ class Proof:
 
     @contextmanager
     def _driver(
-        self, cluster: Cluster, steps: list[dict[str, Any]], *, is_killed: bool = False
+        self, cluster: Cluster, steps: Sequence[Step], *, is_killed: bool = False
     ) -> Iterator[Driver]:
-        asked = {
-            "master": cluster.url, "store": str(self._directory / "bank.store"), "steps": steps,
-            "offloaded": self._offloaded, "staging": (self._directory / "staging").as_uri(),
-            "events": (self._directory / "events").as_uri(), "local": str(self._directory / "local"),
-        }  # fmt: skip
-        driver = Driver(cluster.home, asked, self._directory / "driver.log")
+        request = DriverRequest(
+            master=cluster.url,
+            store=str(self._directory / "bank.store"),
+            offloaded=self._offloaded,
+            staging=(self._directory / "staging").as_uri(),
+            events=(self._directory / "events").as_uri(),
+            local=str(self._directory / "local"),
+            steps=tuple(steps),
+        )
+        driver = Driver(cluster.home, request, self._directory / "driver.log")
         try:
             yield driver
             if not is_killed:
@@ -168,13 +184,13 @@ class Proof:
         return sum(1 for _ in (self._directory / "staging").glob("**/*.batches"))
 
     def _counted(self, store: Store, topic: str) -> dict[str, int]:
-        found = Checksum()
+        checksum = Checksum()
         for entry in store.reader(topic, isolation_level=IsolationLevel.READ_COMMITTED).entries():
-            found.add([value for value in entry.values if value is not None])
-        return found.fields()
+            checksum.add([value for value in entry.values if value is not None])
+        return checksum.fields()
 
     def _events(self) -> tuple[int, int]:
-        """From Spark's log of events: how many tasks were started beside others, and how many were lost."""
+        """Count in Spark's event log how many tasks were started speculatively, and how many were lost."""
         lines = [
             json.loads(line)
             for file in (self._directory / "events").rglob("*")
@@ -191,25 +207,34 @@ class Proof:
         )
         return beside, lost
 
-    def _check(self, what: str, found: object, wanted: object) -> None:
-        if found != wanted:
-            raise Disagreement(f"{what}: {found}, and not {wanted}")
+    def _check(self, name: str, actual: object, expected: object) -> None:
+        if actual != expected:
+            raise Disagreement(f"{name}: {actual}, and not {expected}")
         self._checks += 1
-        self._say(f"ok: {what}: {found}")
+        self._say(f"ok: {name}: {actual}")
 
-    def _say_rate(self, what: str, count: int, began: float, more: str = "") -> None:
+    def _say_rate(self, name: str, count: int, began: float, more: str = "") -> None:
         seconds = max(time.monotonic() - began, 0.001)
         rest = f": {more}" if more else ""
-        self._say(f"{what}: {count:,} in {seconds:.1f} s, {count / seconds:,.0f} a second{rest}")
+        self._say(f"{name}: {count:,} in {seconds:.1f} s, {count / seconds:,.0f} a second{rest}")
 
     def _say(self, line: str) -> None:
         print(f"{time.monotonic() - self._began:6.1f} s  {line}", file=self._out, flush=True)
 
 
-class Driver:
-    """A driver as a process of its own; iterating gives what its steps found."""
+@dataclass(frozen=True)
+class Answer:
+    """A driver's line about one step; `result` is a count, or a list, by the step."""
 
-    def __init__(self, home: Path, asked: dict[str, Any], log: Path) -> None:
+    do: str
+    seconds: float
+    result: Any
+
+
+class Driver:
+    """A driver in a separate process; iterating yields the results of its steps."""
+
+    def __init__(self, home: Path, request: DriverRequest, log: Path) -> None:
         environment = {
             **os.environ, "SPARK_HOME": str(home), "SPARK_CONF_DIR": str(home), "SPARK_LOCAL_IP": clusters.MASTER,
             "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": str(ROOT),
@@ -217,45 +242,45 @@ class Driver:
         self._log = log
         with open(log, "ab") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "scale.job", json.dumps(asked)], cwd=ROOT, env=environment,
+                [sys.executable, "-m", "scale.job", request.to_json()], cwd=ROOT, env=environment,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
             )  # fmt: skip
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Answer]:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            yield json.loads(line)
+            yield Answer(**json.loads(line))
 
-    def __next__(self) -> dict[str, Any]:
+    def __next__(self) -> Answer:
         for answer in self:
             return answer
         self.finish()
         raise Disagreement("the driver ended without an answer")
 
-    def wait_until(self, is_so: Callable[[], bool], what: str) -> None:
-        """Wait until something is so while it runs.
+    def wait_until(self, condition: Callable[[], bool], description: str) -> None:
+        """Wait for a condition while the driver runs.
 
         Raises:
-            Disagreement: it ended before.
+            Disagreement: the driver ended before.
             TimeoutError
         """
-        wait_until(lambda: is_so() or self._process.poll() is not None, _WAIT_S, what)
+        wait_until(lambda: condition() or self._process.poll() is not None, _WAIT_S, description)
         if self._process.poll() is not None:
             self.finish()
-            raise Disagreement(f"the driver was done before one could see that {what}")
+            raise Disagreement(f"the driver was done before one could see that {description}")
 
     def finish(self) -> None:
-        """Wait for its end.
+        """Wait for the end of the driver.
 
         Raises:
-            Disagreement: it failed.
+            Disagreement: the driver failed.
         """
         if self._process.wait(_WAIT_S):
             tail = "\n".join(self._log.read_text(errors="replace").splitlines()[-25:])
             raise Disagreement(f"the driver ended with {self._process.returncode}:\n{tail}")
 
     def kill(self) -> int:
-        """End it and all below it; how many processes that were."""
+        """Kill the driver and all descendants; return the number of processes."""
         if self._process.poll() is not None:
             return 0
         count = kill_tree(self._process.pid)
@@ -264,6 +289,6 @@ class Driver:
 
 
 def _uncommitted(store: Store, topic: str) -> int:
-    """Messages of open transactions on a topic."""
-    found: int = store.topic_stats(topic)["uncommittedMessages"]
-    return found
+    """Return the number of messages of open transactions on a topic."""
+    messages: int = to_json(store.reports.topic_stats(topic))["uncommittedMessages"]
+    return messages

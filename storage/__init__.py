@@ -2,30 +2,31 @@
 
     from storage import Store, IsolationLevel, SubscriptionType
 
-It knows nothing of the command line. Start reading at `store.py`; docs/ARCHITECTURE.md has the tour. Names are
-imported when they are first asked for, so that a command which only opens a store loads no more than that.
+The engine knows nothing of the command line. Start reading at `store.py`; docs/ARCHITECTURE.md has the tour. A name is
+imported at first use, so that a command loads only the modules it needs.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from storage.consumer import Consumer
+    from storage.client.blocked import Blocked
+    from storage.client.consumer import Consumer
+    from storage.client.producer import Producer
+    from storage.client.reader import Reader
+    from storage.client.table import Row, Table
+    from storage.client.transaction import Transaction
     from storage.errors import TxnctlError
-    from storage.ledger.access import AccessMode
-    from storage.message import Message
-    from storage.message_batch import MessageBatch
-    from storage.open_table import Row, Table
-    from storage.position import EARLIEST, LATEST, LateMessageId, MessageId, Position
-    from storage.producer import Producer
-    from storage.reader import Blocked, Reader
-    from storage.receipt import DUPLICATE, BatchReceipt
     from storage.store import Store
     from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
-    from storage.transaction import Transaction
-    from storage.txn_id import TxnID
-    from storage.txn_options import CheckMode, Priority, TransactionIsolation
-    from storage.txn_state import TransactionState
+    from storage.topic.message import Message
+    from storage.topic.message_batch import MessageBatch
+    from storage.topic.producers.access_mode import AccessMode
+    from storage.txn.options import CheckMode, Priority, TransactionIsolation
+    from storage.values.position import EARLIEST, LATEST, LateMessageId, MessageId, Position
+    from storage.values.receipt import DUPLICATE, BatchReceipt
+    from storage.values.txn_id import TxnID
+    from storage.values.txn_state import TransactionState
 
 __all__ = [
     "DUPLICATE", "EARLIEST", "LATEST", "AccessMode", "BatchReceipt", "Blocked", "CheckMode", "Consumer",
@@ -35,17 +36,34 @@ __all__ = [
 ]  # fmt: skip
 
 _HOMES = {
-    "DUPLICATE": "receipt", "AccessMode": "ledger.access", "EARLIEST": "position", "LATEST": "position",
-    "BatchReceipt": "receipt", "LateMessageId": "position",
-    "Blocked": "reader", "Consumer": "consumer", "IsolationLevel": "subscription.isolation", "Message": "message",
-    "MessageBatch": "message_batch",
-    "MessageId": "position", "OnOpen": "subscription.isolation",
-    "Position": "position", "Producer": "producer", "Reader": "reader", "Store": "store",
-    "SubscriptionType": "subscription.isolation", "Transaction": "transaction", "TransactionState": "txn_state",
-    "TxnID": "txn_id", "TxnctlError": "errors",
-    "CheckMode": "txn_options", "Priority": "txn_options", "TransactionIsolation": "txn_options", "Row": "open_table",
-    "Table": "open_table",
-}  # fmt: skip
+    "DUPLICATE": "values.receipt",
+    "AccessMode": "topic.producers.access_mode",
+    "EARLIEST": "values.position",
+    "LATEST": "values.position",
+    "BatchReceipt": "values.receipt",
+    "LateMessageId": "values.position",
+    "Blocked": "client.blocked",
+    "Consumer": "client.consumer",
+    "IsolationLevel": "subscription.isolation",
+    "Message": "topic.message",
+    "MessageBatch": "topic.message_batch",
+    "MessageId": "values.position",
+    "OnOpen": "subscription.isolation",
+    "Position": "values.position",
+    "Producer": "client.producer",
+    "Reader": "client.reader",
+    "Store": "store",
+    "SubscriptionType": "subscription.isolation",
+    "Transaction": "client.transaction",
+    "TransactionState": "values.txn_state",
+    "TxnID": "values.txn_id",
+    "TxnctlError": "errors",
+    "CheckMode": "txn.options",
+    "Priority": "txn.options",
+    "TransactionIsolation": "txn.options",
+    "Row": "client.table",
+    "Table": "client.table",
+}
 
 
 def __getattr__(name: str) -> Any:

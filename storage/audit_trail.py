@@ -1,26 +1,26 @@
-"""The audit trail: what operators changed, and which transactions expired.
+"""The audit trail: changes by operators, and expired transactions.
 
-A record is part of the store transaction that makes the change, so there is none without the other. Records are
-numbered together. The trail is bounded: each new record removes the oldest of its kind that lies further back than
-its kind is kept, so that a store which reaps often neither grows for ever nor forgets what operators did.
+A record is part of the store transaction that makes the change, so that neither exists without the other. Both kinds
+share one sequence of numbers. The trail is bounded for each kind: a new record removes the oldest of its kind beyond
+the bound, so that frequent expiries neither grow the store nor displace the changes by operators.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import NamedTuple
 
-from storage.codec import key1, pack, unpack
+from storage.disk.codec import key1, pack, unpack
+from storage.disk.schema import AUDIT
+from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
+from storage.json_form import JsonObject, to_json
 from storage.limits import AUDIT_CHANGES_KEPT, AUDIT_EXPIRIES_KEPT, REASON_CHARACTERS_MAX
-from storage.moment import both
-from storage.owner import Owner
-from storage.schema import AUDIT
-from storage.view import ReadView, WriteBatch
+from storage.process.identity import ProcessIdentity
 
 
 class Kind(IntEnum):
-    """What the record is of; its value is added to the number in the key, so that each kind is a range of keys."""
+    """The kind of a record; the value is added to the number in the key, so that each kind is a range of keys."""
 
     CHANGE = 0
     EXPIRY = 1 << 63
@@ -29,11 +29,29 @@ class Kind(IntEnum):
 _KEPT = {Kind.CHANGE: AUDIT_CHANGES_KEPT, Kind.EXPIRY: AUDIT_EXPIRIES_KEPT}
 
 
+class AuditRecord(NamedTuple):
+    """One record.
+
+    Attributes:
+        by: the process that made the change.
+        reason: the operator's reason for a change, or the cause of an expiry.
+        effects: the effects of the change, as the command reported them, in JSON form.
+    """
+
+    number: int
+    changed_at_ms: int
+    by: ProcessIdentity
+    action: str
+    target: str
+    reason: str | None
+    effects: JsonObject
+
+
 def check_reason(reason: str | None) -> None:
-    """That a reason which somebody gives for a change can be kept.
+    """Check an operator's reason for a change.
 
     Raises:
-        InvalidValue: it is too long, or no Unicode text.
+        InvalidValue: the reason is too long, or no Unicode text.
     """
     if reason is None:
         return
@@ -41,38 +59,38 @@ def check_reason(reason: str | None) -> None:
         raise InvalidValue(f"a reason has at most {REASON_CHARACTERS_MAX:,} characters, not {len(reason):,}")
     if reason and not reason.strip(". \u2026"):
         raise InvalidValue(
-            f"{reason!r} is no reason: it only stands for one",
-            hint="Say why, in a few words that will be understood next month: --reason 'hangs since the deploy'.",
+            f"{reason!r} is a placeholder, not a reason",
+            hint="Give a few words that a colleague will understand next month: --reason 'hangs since the deploy'.",
         )
     try:
         reason.encode()
     except UnicodeEncodeError:
-        raise InvalidValue("a reason is text, and this is no valid Unicode") from None
+        raise InvalidValue("a reason must be valid Unicode") from None
 
 
 def record(
     batch: WriteBatch,
-    by: Owner,
+    identity: ProcessIdentity,
     action: str,
     target: str,
     reason: str | None,
-    effects: dict[str, Any],
+    effects: object,
     kind: Kind = Kind.CHANGE,
 ) -> None:
-    """Note a change, within the batch that makes it.
+    """Add the record of a change to the batch that makes the change; for the arguments see `AuditRecord`.
 
     Args:
-        reason: what the operator gave for one; for an expiry, why it expired.
+        effects: a row, stored in its JSON form.
     """
-    batch.head.last_audit += 1
-    fields = [batch.now_ms, by.fields(), action, target, reason, effects]
-    batch.put(AUDIT, key1(kind + batch.head.last_audit), pack(fields))
+    batch.superblock.last_audit += 1
+    fields = [batch.now_ms, identity.fields(), action, target, reason, to_json(effects)]
+    batch.put(AUDIT, key1(kind + batch.superblock.last_audit), pack(fields))
     _forget(batch, kind)
 
 
 def _forget(batch: WriteBatch, kind: Kind) -> None:
-    """Remove the oldest of this kind if it is out of bounds; two, so that a lowered bound is reached some day."""
-    beyond = kind + batch.head.last_audit - _KEPT[kind]
+    """Remove the oldest records beyond the bound of this kind; two at a time, so that a lowered bound is reached."""
+    beyond = kind + batch.superblock.last_audit - _KEPT[kind]
     for _ in range(2):
         oldest = next(batch.keys(AUDIT, start=key1(kind)), None)
         if oldest is None or int.from_bytes(oldest, "big") > beyond:
@@ -81,9 +99,9 @@ def _forget(batch: WriteBatch, kind: Kind) -> None:
 
 
 def reason_of(view: ReadView, at_ms: int, *actions: str) -> str | None:
-    """What was given as the reason of a change, by its moment; None if nothing was, or it is no longer kept."""
+    """The reason of a change, found by its time; None without a reason, or when the record is gone."""
     for _, payload in view.scan_back(AUDIT, b"", key1(Kind.EXPIRY)):
-        changed_ms, _by, action, _target, reason = unpack(payload)[:5]
+        changed_ms, _, action, _, reason = unpack(payload)[:5]
         if changed_ms == at_ms and action in actions:
             return str(reason) if reason is not None else None
         if changed_ms < at_ms:
@@ -96,16 +114,15 @@ def numbers(view: ReadView) -> list[int]:
     return sorted((int.from_bytes(key, "big") & ~Kind.EXPIRY for key in view.keys(AUDIT)), reverse=True)
 
 
-def find(view: ReadView, number: int) -> dict[str, Any] | None:
-    """A record for reports; None if there is none of this number."""
-    if not 0 < number <= view.head.last_audit:
+def find(view: ReadView, number: int) -> AuditRecord | None:
+    """The record of this number; None if it never existed or is gone."""
+    if not 0 < number <= view.superblock.last_audit:
         return None
     for kind in Kind:
         payload = view.get(AUDIT, key1(kind + number))
         if payload is not None:
-            at_ms, by, action, target, reason, effects = unpack(payload)[:6]
-            return {
-                "number": number, **both("changed", at_ms), "by": str(Owner.of(by)), "action": action,
-                "target": target, "reason": reason, "effects": effects,
-            }  # fmt: skip
+            changed_ms, identity, action, target, reason, effects = unpack(payload)[:6]
+            return AuditRecord(
+                number, changed_ms, ProcessIdentity.of(identity), action, target, reason, effects
+            )
     return None

@@ -1,4 +1,4 @@
-"""Every error a caller may meet, in one tree.
+"""The errors of the engine and the command line, in one tree.
 
     TxnctlError
     ├── BadInput (2)          InvalidName · InvalidPosition · InvalidValue · InvalidTxnId · MessageTooLarge · BadLine
@@ -17,7 +17,7 @@
     └── ProgramMissing (11)
 
 A class exists only where a caller would act differently. The message is for people; `code`, `exit_code`,
-`retryable` and `details` are the interface. Numbers in brackets are exit codes.
+`retryable` and `details` are the interface. Numbers in brackets are exit codes; `txnctl/cli/exit_codes.py` lists all.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TxnctlError(Exception):
 
 
 class BadInput(TxnctlError):
-    """What was given cannot be used: a name, a position, a size, a line. Nothing was changed."""
+    """A value of the caller is unusable: a name, a position, a size, a line. Nothing was changed."""
 
     code = "bad-input"
     exit_code = 2
@@ -59,7 +59,7 @@ class InvalidPosition(BadInput):
 
 
 class InvalidValue(BadInput):
-    """A value has the wrong type, is out of its bounds, or is not what the option takes."""
+    """A value has the wrong type, is out of bounds, or is not accepted by the option."""
 
     code = "invalid-value"
 
@@ -77,20 +77,20 @@ class MessageTooLarge(BadInput):
 
 
 class BadLine(BadInput):
-    """A line of the input cannot be read; the message names the line and what is wrong with it."""
+    """A line of the input cannot be read; the message names the line and the fault."""
 
     code = "bad-line"
 
 
 class NotFound(TxnctlError):
-    """What was named does not exist."""
+    """The named object does not exist."""
 
     code = "not-found"
     exit_code = 3
 
 
 class TopicNotFound(NotFound):
-    """There is no topic of that name in this store."""
+    """The store has no topic of that name."""
 
     code = "topic-not-found"
 
@@ -102,13 +102,13 @@ class SubscriptionNotFound(NotFound):
 
 
 class TransactionNotFound(NotFound):
-    """No transaction of that id was ever begun in this store, or its outcome is no longer kept."""
+    """The store never began a transaction of that id, or no longer keeps its outcome."""
 
     code = "transaction-not-found"
 
 
 class MessageNotFound(NotFound):
-    """There is no message at that position: never written, trimmed away, or a transaction marker."""
+    """The position has no message: never written, trimmed away, or a transaction marker."""
 
     code = "message-not-found"
 
@@ -120,13 +120,13 @@ class ConsumerNotFound(NotFound):
 
 
 class SessionNotFound(NotFound):
-    """No producer is connected or waits under that session: it was closed, or never opened in this store."""
+    """The session has no producer: it was closed, or never opened in this store."""
 
     code = "session-not-found"
 
 
 class TableNotFound(NotFound):
-    """There is no table of that name in this store."""
+    """The store has no table of that name."""
 
     code = "table-not-found"
 
@@ -138,20 +138,20 @@ class KeyNotFound(NotFound):
 
 
 class Conflict(TxnctlError):
-    """The state of the store does not allow it now, and trying again unchanged will not help."""
+    """The state of the store does not allow the request, and an unchanged retry will not help."""
 
     code = "conflict"
     exit_code = 4
 
 
 class AlreadyExists(Conflict):
-    """Something of that name is there already; it was left as it is."""
+    """An object of that name exists already and was left unchanged."""
 
     code = "already-exists"
 
 
 class SubscriptionBusy(Conflict):
-    """Consumers attached to the subscription do not allow it: its type or isolation level is fixed meanwhile."""
+    """Consumers are attached to the subscription, which fixes its type and isolation level."""
 
     code = "subscription-busy"
 
@@ -175,7 +175,7 @@ class TransactionTimedOut(Conflict):
 
 
 class TransactionChanged(Conflict):
-    """The transaction is no longer the version that was looked at."""
+    """The transaction has changed since the caller read its version."""
 
     code = "transaction-changed"
 
@@ -187,67 +187,67 @@ class SequenceConflict(Conflict):
 
 
 class NotDeliverable(Conflict):
-    """An acknowledgement covers messages that the subscription cannot be handed yet, or has to be handed again."""
+    """An acknowledgement covers messages not yet deliverable to the subscription, or due for redelivery."""
 
     code = "not-deliverable"
 
 
 class ConsumerEvicted(Conflict):
-    """The consumer was closed, evicted or found dead; what it held went back to the subscription."""
+    """The consumer was closed, evicted or found dead; its messages went back to the subscription."""
 
     code = "consumer-evicted"
 
 
 class ProducerBusy(Conflict):
-    """Other producers are connected to the topic, or wait for it, and do not allow the access mode asked for."""
+    """Connected or waiting producers of the topic do not allow the requested access mode."""
 
     code = "producer-busy"
 
 
 class ProducerFenced(Conflict):
     """The topic was taken over (ExclusiveWithFencing), an operator fenced its producers (`producers fence`,
-    `transactions abort --fence`), it was deleted and created again, or the session ended: this producer can never
-    publish on it again.
+    `transactions abort --fence`), the topic was deleted and created again, or the session ended: this producer can
+    never publish on the topic again.
     """
 
     code = "producer-fenced"
 
 
 class ObjectHeld(Conflict):
-    """Open transactions, consumers or messages hold the object; `--force` ends what holds it first."""
+    """Open transactions, consumers or messages hold the object; `--force` ends the holders first."""
 
     code = "object-held"
 
 
 class NestedTransaction(Conflict):
-    """`transactions run` inside another one."""
+    """`transactions run` was called inside `transactions run`."""
 
     code = "nested-transaction"
 
 
 class LostConflict(TransactionNotOpen):
-    """The transaction met another one over a key and lost: it is aborted. Run all of it again in a new one."""
+    """The transaction lost a conflict over a key and is aborted. Run all its steps again in a new transaction."""
 
     code = "lost-conflict"
     retryable = True
 
 
 class WriteTooOld(Conflict):
-    """The key was read or written by a transaction that began later: this one is aborted. Run all of it again."""
+    """A later transaction has read or written the key: this transaction is aborted. Run all its steps again."""
 
     code = "write-too-old"
     retryable = True
 
 
 class RequestTooOld(Conflict):
-    """The transaction, or the moment asked for, is older than what is kept, or than a message it consumed."""
+    """The transaction or the requested time is older than the versions kept, or than a consumed message."""
 
     code = "request-too-old"
     retryable = True
 
 
 class ConditionFailed(Conflict):
-    """The key does not have the version that was asked for. The transaction stays usable; the key counts as read."""
+    """The key does not have the expected version. The transaction stays usable; the key counts as read."""
 
     code = "condition-failed"
 
@@ -259,7 +259,7 @@ class ReadOnlyTransaction(Conflict):
 
 
 class Busy(TxnctlError):
-    """Somebody else has the store; trying again later may well succeed."""
+    """Another process occupies the store; a later retry may well succeed."""
 
     code = "busy"
     exit_code = 5
@@ -267,13 +267,13 @@ class Busy(TxnctlError):
 
 
 class WriterBusy(Busy):
-    """Another process holds the writer gate; it is named where it can be."""
+    """Another process holds the writer gate; the message names the process if possible."""
 
     code = "writer-busy"
 
 
 class StoreInUse(Busy):
-    """An operation needs the store for itself while other processes have it open, or the other way round."""
+    """An operation needs the store alone while other processes have it open, or the other way round."""
 
     code = "store-in-use"
 
@@ -292,19 +292,19 @@ class StoreInvalid(TxnctlError):
 
 
 class StoreNotFound(StoreInvalid):
-    """There is nothing at the path of the store. Nothing was created."""
+    """The path of the store does not exist. Nothing was created."""
 
     code = "store-not-found"
 
 
 class NotAStore(StoreInvalid):
-    """Something is at the path, but it is not a txnctl store."""
+    """The path exists, but is not a txnctl store."""
 
     code = "not-a-store"
 
 
 class UnknownFormat(StoreInvalid):
-    """The store was written in a format that this release does not know. It was left untouched."""
+    """The store has a format unknown to this release, and was left untouched."""
 
     code = "unknown-format"
 
@@ -316,13 +316,13 @@ class CorruptStore(StoreInvalid):
 
 
 class StoreFull(StoreInvalid):
-    """The disk, a quota or the address space is full. What was acknowledged before is safe."""
+    """The disk, a quota or the address space is full. Acknowledged messages are safe."""
 
     code = "store-full"
 
 
 class StoreUnsafe(StoreInvalid):
-    """The place cannot keep what a store promises: network file system, links, another user's files."""
+    """The directory cannot keep the promises of a store: network file system, links, files of another user."""
 
     code = "store-unsafe"
 
@@ -346,13 +346,13 @@ class PlatformUnsupported(StoreInvalid):
 
 
 class OffloadInvalid(StoreInvalid):
-    """Offloaded ledgers cannot be used: a file is missing or damaged, or they are those of another store."""
+    """Offloaded ledgers are unusable: a file is missing, damaged, or of another store."""
 
     code = "offload-invalid"
 
 
 class WaitTimeout(TxnctlError):
-    """What was waited for did not come in time."""
+    """The awaited event did not happen in time."""
 
     code = "wait-timeout"
     exit_code = 7
@@ -360,43 +360,43 @@ class WaitTimeout(TxnctlError):
 
 
 class Refused(TxnctlError):
-    """A safety check stops it; the message says which flag overrides it."""
+    """A safety check stops the command; the message names the flag that overrides the check."""
 
     code = "refused"
     exit_code = 9
 
 
 class NeedsConfirmation(Refused):
-    """A destructive command without a terminal to ask on needs `--yes`."""
+    """A destructive command without a terminal for the question needs `--yes`."""
 
     code = "needs-confirmation"
 
 
 class OwnerAlive(Refused):
-    """The owner of the transaction is alive and used it within the last minute; `--force` overrides."""
+    """The owner is alive and used the transaction within the last minute; `--force` overrides."""
 
     code = "owner-alive"
 
 
 class OutcomeUnknown(TxnctlError):
-    """The disk failed during the commit itself: it may or may not have happened. Open again and look."""
+    """The disk failed during the commit, whose outcome is unknown. Open the store again and look."""
 
     code = "outcome-unknown"
     exit_code = 10
 
 
 class ProgramMissing(TxnctlError):
-    """A program that this command needs is not installed; the hint says how to get it."""
+    """A program that this command needs is not installed; the hint says how to install the program."""
 
     code = "program-missing"
     exit_code = 11
 
 
 def _tree(root: type[TxnctlError]) -> dict[str, type[TxnctlError]]:
-    found = {root.code: root}
+    classes = {root.code: root}
     for child in root.__subclasses__():
-        found.update(_tree(child))
-    return found
+        classes.update(_tree(child))
+    return classes
 
 
 ALL: dict[str, type[TxnctlError]] = _tree(TxnctlError)

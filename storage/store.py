@@ -1,4 +1,4 @@
-"""A store: open it, and make producers, consumers, readers and transactions from it.
+"""Open a store, and make producers, consumers, readers, tables and transactions from the store.
 
     from storage import Store
 
@@ -6,47 +6,44 @@
         producer = store.create_producer("requests")
         producer.send(b"+100", key="B1")
 
-This module only wires: each method is one call into the module that does the work. A Store may be used by many
-threads; what is made from it, by one thread at a time. Nothing of it survives a fork.
+This module only wires: each method is one call into the module that does the work, which is loaded on use. Any number
+of threads may use one Store; an object made from the store is for one thread at a time. After a fork the child must
+open the store anew.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from storage.clock import SYSTEM_CLOCK, Clock, nanoseconds
-from storage.connection import Connection
+from storage.engine import Engine
 from storage.errors import InvalidValue
-from storage.ledger import topic as topics
-from storage.ledger.access import AccessMode
-from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, SESSION_LEASE_MS, TRANSACTION_TIMEOUT_MS
-from storage.names import named
-from storage.position import EARLIEST, LATEST, Extreme, MessageId, Position, start_of
-from storage.schema import PART_SUBSCRIPTION, PART_TOPIC
+from storage.limits import LOCK_TIMEOUT_S, RECEIVER_QUEUE_SIZE, SESSION_LEASE_MS
+from storage.process.clock import SYSTEM_CLOCK, Clock
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
-from storage.txn_id import TxnID
-from storage.txn_options import CheckMode, Priority, TransactionIsolation, TransactionOptions
+from storage.topic import catalogue as topics
+from storage.topic.producers.access_mode import AccessMode
+from storage.txn.options import CheckMode, Priority, TransactionIsolation, TransactionOptions
+from storage.values.names import named
+from storage.values.position import EARLIEST, LATEST, Extreme, MessageId, Position, start_of
+from storage.values.txn_id import TxnID
 
 if TYPE_CHECKING:
-    from storage.connecting import OnTurn
-    from storage.consumer import Consumer
-    from storage.environment.data_map import OnWait
-    from storage.ledger.topic import Topic
-    from storage.message import Message
-    from storage.open_table import Table
-    from storage.ops.admin import Administration
-    from storage.ops.extents import Extent, Reached
-    from storage.participant import Participant
-    from storage.producer import Producer
-    from storage.reader import Reader
-    from storage.transaction import Transaction
+    from storage.admin.admin import Admin
+    from storage.client.connect_options import OnTurn
+    from storage.client.consumer import Consumer
+    from storage.client.producer import Producer
+    from storage.client.reader import Reader
+    from storage.client.table import Table
+    from storage.client.transaction import Transaction
+    from storage.maintenance.maintenance import Maintenance
+    from storage.maintenance.restore import RestoreResult
+    from storage.process.writer_gate import OnWait
+    from storage.reports.producers import SessionRow
+    from storage.reports.reports import Reports
     from storage.txn.aborted import AbortedSet
-    from storage.txn.coordinator import Coordinator
-    from storage.txn.reaper import Reaper
-    from storage.view import WriteBatch
 
     Start = Position | MessageId | Extreme
     Txn = Transaction | TxnID | str
@@ -55,69 +52,64 @@ if TYPE_CHECKING:
 class Store:
     """An open store. Made by `Store.open`."""
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.connection = engine, engine.connection
         self._aborted_sets: dict[int, AbortedSet] = {}
-        if not connection.read_only and connection.environment.writer.prologue is None:
-            connection.environment.writer.prologue = self.reaper.pass_by
-
-    @cached_property
-    def coordinator(self) -> Coordinator:
-        """The coordinator, with topics, subscriptions and tables as its participants."""
-        from storage.txn.coordinator import Coordinator
-
-        return Coordinator(_participant)
-
-    @cached_property
-    def reaper(self) -> Reaper:
-        """What every write of this process passes."""
-        from storage.txn.reaper import Reaper
-
-        return Reaper(self.coordinator, lambda: self.connection.owner)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, clock: Clock = SYSTEM_CLOCK) -> None:
-        """Create an empty store at `path`, atomically: it is there whole, or not at all.
+        """Create an empty store at `path`, atomically.
 
         Raises:
-            AlreadyExists: something is at the path; it was left as it is.
+            AlreadyExists: the path exists, and is left unchanged.
             StoreUnsafe, NotPermitted, StoreFull
         """
-        from storage import creation
+        from storage.disk import create
 
-        creation.create(os.fspath(path), clock)
+        create.create(os.fspath(path), clock)
 
     @classmethod
     def open(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        read_only: bool = False,
-        lock_timeout: float = LOCK_TIMEOUT_S,
-        on_wait: OnWait | None = None,
-        program: str | None = None,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> Store:
+        cls, path: str | os.PathLike[str], *, read_only: bool = False, lock_timeout: float = LOCK_TIMEOUT_S,
+        on_wait: OnWait | None = None, program: str | None = None, clock: Clock = SYSTEM_CLOCK,
+    ) -> Store:  # fmt: skip
         """Open an existing store.
 
         Args:
-            read_only: never write, not even to end what is overdue.
+            read_only: never write, not even to end overdue transactions.
             lock_timeout: seconds to wait for the writer gate.
             on_wait: called once per wait, after a second, with the holder in words and the seconds waited.
-            program: what others read as the name of this program.
+            program: the name of this program as other processes see it.
 
         Raises:
             StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreUnsafe, NotPermitted, StoreInUse
         """
         return cls(
-            Connection(
-                os.fspath(path), clock, read_only=read_only, lock_timeout_s=lock_timeout, on_wait=on_wait,
-                program=program,
+            Engine.open(
+                path, read_only=read_only, lock_timeout=lock_timeout, on_wait=on_wait, program=program, clock=clock
             )
         )  # fmt: skip
 
+    @classmethod
+    def restore(
+        cls, source: str | os.PathLike[str], destination: str | os.PathLike[str], *,
+        program: str | None = None, progress: Callable[[int, int], None] | None = None,
+        dry_run: bool = False, reason: str | None = None,
+    ) -> RestoreResult:  # fmt: skip
+        """Make a new store from a backup: open transactions are aborted, consumers detached, epochs raised.
+
+        Raises:
+            AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
+        """
+        from storage.maintenance.restore import restore_store
+
+        return restore_store(
+            os.fspath(source), os.fspath(destination), program=program, progress=progress, dry_run=dry_run,
+            reason=reason,
+        )  # fmt: skip
+
     def close(self) -> None:
-        """Close the store. Consumers and transactions still open are left to the next writer, as if we had died."""
+        """Close the store. The next writer ends open consumers and transactions, as after the death of the process."""
         self.connection.close()
 
     def __enter__(self) -> Store:
@@ -126,29 +118,37 @@ class Store:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def end_owned(self, batch: WriteBatch, lease: int) -> None:
-        """Within a batch, end the transactions of an owner that is found dead."""
-        from storage.txn import reaper
-
-        reaper.end_owned(batch, self.coordinator, lease, self.connection.owner)
-
     @property
     def path(self) -> str:
         return self.connection.path
 
     @property
     def identity(self) -> str:
-        """Which store it is, and which incarnation: restoring a backup makes another."""
-        from storage.ops import inspection
+        """The id and incarnation of the store: restoring a backup makes another incarnation."""
+        from storage.reports.store_info import identity
 
-        return inspection.identity(self.connection)
+        return identity(self.connection)
 
-    @property
-    def admin(self) -> Administration:
-        """What operators do: delete, seek, skip, evict and the like."""
-        from storage.ops.admin import Administration
+    @cached_property
+    def reports(self) -> Reports:
+        """Read-only answers, each from one view."""
+        from storage.reports.reports import Reports
 
-        return Administration(self)
+        return Reports(self.engine)
+
+    @cached_property
+    def admin(self) -> Admin:
+        """Audited changes by operators: delete, seek, skip, evict, abort and the like."""
+        from storage.admin.admin import Admin
+
+        return Admin(self.engine)
+
+    @cached_property
+    def maintenance(self) -> Maintenance:
+        """Verification, backup, compaction and garbage collection."""
+        from storage.maintenance.maintenance import Maintenance
+
+        return Maintenance(self.engine)
 
     # Topics
 
@@ -162,17 +162,13 @@ class Store:
             return topics.find(view, name) is not None
 
     def create_topic(
-        self,
-        name: str,
-        *,
-        ledger_entries_max: int | None = None,
-        ledger_bytes_max: int | None = None,
+        self, name: str, *, ledger_entries_max: int | None = None, ledger_bytes_max: int | None = None,
         ledger_age_max_ms: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Create an empty topic.
 
         Args:
-            ledger_entries_max, ledger_bytes_max, ledger_age_max_ms: when its ledger rolls over.
+            ledger_entries_max, ledger_bytes_max, ledger_age_max_ms: when the open ledger rolls over.
 
         Raises:
             AlreadyExists, InvalidName, InvalidValue
@@ -180,213 +176,143 @@ class Store:
         limits = topics.LedgerLimits(ledger_entries_max, ledger_bytes_max, ledger_age_max_ms)
         self.connection.write(lambda batch: topics.create(batch, name, limits))
 
-    def _topic(self, name: str) -> Topic:
-        with self.connection.view() as view:
-            return topics.get(view, name)
-
     # Producing and reading
 
     def create_producer(
-        self,
-        topic: str,
-        *,
-        producer_name: str | None = None,
-        access_mode: AccessMode | str | None = None,
-        timeout: float | None = None,
-        txn: Txn | None = None,
-        topic_epoch: int | None = None,
-        resume: str | None = None,
-        connected: bool = True,
-        create_topic: bool = False,
+        self, topic: str, *, producer_name: str | None = None, access_mode: AccessMode | str | None = None,
+        timeout: float | None = None, txn: Txn | None = None, topic_epoch: int | None = None,
+        resume: str | None = None, connected: bool = True, create_topic: bool = False,
         on_wait: OnTurn | None = None,
-    ) -> Producer:
-        """A producer, connected to a topic until it is closed or this process dies, however.
+    ) -> Producer:  # fmt: skip
+        """Connect a producer to a topic, until the producer is closed or this process dies.
 
         Args:
-            producer_name: names the sequence ids that are deduplicated; a name that no other ever had if None.
+            producer_name: the name under which sequence ids are deduplicated; a new unique name if None.
             access_mode: Shared if None (PIP-68).
             timeout: seconds that WaitForExclusive waits for its turn; None waits for ever.
-            txn: an open transaction that becoming the owner spares, since this producer goes on with it.
-            topic_epoch: the epoch it had when it was connected before: it must be the topic's still.
-            resume: token of the session by which it was connected before; it goes on under that one's epoch if nobody
-                took the topic over and nobody else has produced.
-            connected: if False, Shared only, it is connected during each send and not in between.
+            txn: an open transaction that is not fenced when the producer becomes the owner, but goes on with it.
+            topic_epoch: the epoch of the previous connection, which must still be the epoch of the topic.
+            resume: the session token of the previous connection. Its epoch is resumed unless another producer owned
+                the topic or produced in between.
+            connected: False, for Shared only, connects during each send instead.
             create_topic: create the topic if it is missing.
-            on_wait: told once who is before it, if it has to wait.
+            on_wait: called once with the producers before this one, if the producer has to wait.
 
         Raises:
             TopicNotFound, InvalidName, InvalidValue
-            ProducerBusy: others are connected or wait, or one bears the name.
-            ProducerFenced: the epoch or session it brings is over.
+            ProducerBusy: a producer is connected, waits, or has this name.
+            ProducerFenced: the epoch or session is over.
             WaitTimeout
         """
-        from storage import connecting, producing
+        from storage.client import connect_options as connecting, create_producer as producing
 
-        ask = connecting.Ask(
-            topic, access_mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=txn, timeout=timeout,
-            create_topic=create_topic, on_wait=on_wait,
-        )  # fmt: skip
+        mode = connecting.access_mode_of(access_mode, AccessMode.SHARED)
+        request = connecting.access_request(mode, producer_name, topic_epoch, resume, txn)
+        waiting = connecting.WaitOptions(timeout, on_wait)
+        options = connecting.ConnectOptions(topic, request, waiting, create_topic=create_topic)
         create = producing.create if connected else producing.create_passing
-        return create(self.connection, self.coordinator, ask)
+        return create(self.connection, self.engine.coordinator, options)
 
     def session_producer(self, topic: str, session: str) -> Producer:
-        """A producer that publishes through a session which somebody else holds: `open_session`, `producers lead`.
+        """Make a producer that publishes through a session of `open_session` or `producers lead`.
 
         Raises:
             TopicNotFound, InvalidValue, SessionNotFound, ProducerFenced
         """
-        from storage import producing
+        from storage.client import create_producer as producing
 
-        return producing.borrow(self.connection, self.coordinator, topic, session)
+        return producing.borrow(self.connection, self.engine.coordinator, topic, session)
 
     def open_session(
-        self,
-        topic: str,
-        *,
-        lease: float = SESSION_LEASE_MS / 1000,
-        access_mode: AccessMode | str | None = None,
-        producer_name: str | None = None,
-        timeout: float | None = None,
-        txn: Txn | None = None,
-        topic_epoch: int | None = None,
-        resume: str | None = None,
-        create_topic: bool = False,
-        on_wait: OnTurn | None = None,
-    ) -> dict[str, Any]:
-        """Connect a producer by a lease, for one shell command after the other; its row, with the token as `session`.
+        self, topic: str, *, lease: float = SESSION_LEASE_MS / 1000,
+        access_mode: AccessMode | str | None = None, producer_name: str | None = None,
+        timeout: float | None = None, txn: Txn | None = None, topic_epoch: int | None = None,
+        resume: str | None = None, create_topic: bool = False, on_wait: OnTurn | None = None,
+    ) -> SessionRow:  # fmt: skip
+        """Connect a producer by a lease instead of a process, and return its row, with the token as `session`.
 
         Args:
-            lease: seconds that it lives without being used.
-            access_mode: Exclusive if None; the rest as `create_producer`.
-
-        Raises:
-            as `create_producer`
+            lease: seconds that the session lives without being used.
+            access_mode: Exclusive if None. The rest, and the errors, as `create_producer`.
         """
-        from storage import connecting
-        from storage.ops import producers
+        from storage.client import connect, connect_options as connecting
+        from storage.reports import producers
 
-        ask = connecting.Ask(
-            topic, access_mode, name=producer_name, epoch=topic_epoch, resume=resume, spare=txn, lease=lease,
-            timeout=timeout, create_topic=create_topic, on_wait=on_wait,
-        )  # fmt: skip
-        return producers.granted(self, *connecting.connect(self.connection, self.coordinator, ask))
-
-    def close_session(
-        self, session: str, *, dry_run: bool = False, reason: str | None = None
-    ) -> dict[str, Any]:
-        """End a session: its topic is free, and who waits for it is next.
-
-        Raises:
-            InvalidValue, SessionNotFound
-        """
-        from storage.ops import producers
-
-        return producers.close_session(self, session, dry_run, reason)
-
-    def show_session(self, session: str) -> dict[str, Any]:
-        """The row of one session.
-
-        Raises:
-            InvalidValue, SessionNotFound
-        """
-        from storage.ops import producers
-
-        return producers.show_session(self, session)
-
-    def producer_rows(self, topic: str | None = None) -> list[dict[str, Any]]:
-        """The producers that are connected to a topic or wait for it, or to any."""
-        from storage.ops import producers
-
-        return producers.rows(self.connection, topic)
-
-    def producer_history(self, topic: str, limit: int = 100) -> list[dict[str, Any]]:
-        """Who owned a topic, the newest first."""
-        from storage.ops import producers
-
-        return producers.history(self.connection, topic, limit)
-
-    def show_producers(self, topic: str) -> dict[str, Any]:
-        """Why a producer can or cannot connect to a topic: epoch, owner, publishers, who waits, and the history."""
-        from storage.ops import producers
-
-        return producers.show(self.connection, topic)
+        mode = connecting.access_mode_of(access_mode, AccessMode.EXCLUSIVE)
+        request = connecting.access_request(mode, producer_name, topic_epoch, resume, txn)
+        waiting = connecting.WaitOptions(timeout, on_wait)
+        options = connecting.ConnectOptions(topic, request, waiting, create_topic=create_topic, lease=lease)
+        return producers.granted(
+            self.engine, *connect.connect(self.connection, self.engine.coordinator, options)
+        )
 
     def reader(
-        self,
-        topic: str,
-        *,
-        start: Start = EARLIEST,
+        self, topic: str, *, start: Start = EARLIEST,
         isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
-    ) -> Reader:
-        """A reader of a topic from `start` on; it leaves nothing behind.
+    ) -> Reader:  # fmt: skip
+        """Make a reader of a topic from `start` on. A reader leaves nothing in the store.
 
         Raises:
             TopicNotFound, InvalidName
         """
-        from storage.reader import Reader
+        from storage.client.reader import Reader
         from storage.txn.aborted import AbortedSet
 
-        found = self._topic(topic)
-        # What readers know of aborted transactions is committed and stays true: they share it.
-        aborted = self._aborted_sets.setdefault(found.topic_id, AbortedSet())
+        with self.connection.view() as view:
+            entry = topics.get(view, topic)
+        # An aborted transaction stays aborted, so that all readers of a topic share one set.
+        aborted = self._aborted_sets.setdefault(entry.topic_id, AbortedSet())
         level = named(IsolationLevel, isolation_level, "isolation level") or IsolationLevel.READ_COMMITTED
-        return Reader(self.connection, found, start_of(start), level, aborted)
+        return Reader(self.connection, entry, start_of(start), level, aborted)
 
     def subscribe(
-        self,
-        topic: str,
-        subscription_name: str,
-        *,
-        subscription_type: SubscriptionType | None = None,
-        subscription_isolation_level: IsolationLevel | None = None,
-        on_open: OnOpen | str | None = None,
-        initial_position: Start = LATEST,
-        consumer_name: str | None = None,
-        receiver_queue_size: int = RECEIVER_QUEUE_SIZE,
-        dead_letter_topic: str | None = None,
+        self, topic: str, subscription_name: str, *, subscription_type: SubscriptionType | None = None,
+        subscription_isolation_level: IsolationLevel | None = None, on_open: OnOpen | str | None = None,
+        initial_position: Start = LATEST, consumer_name: str | None = None,
+        receiver_queue_size: int = RECEIVER_QUEUE_SIZE, dead_letter_topic: str | None = None,
         max_redeliver_count: int | None = None,
-    ) -> Consumer:
-        """Attach a consumer to a subscription, which is created if it is missing.
+    ) -> Consumer:  # fmt: skip
+        """Attach a consumer to a subscription, which is created if missing.
 
-        What is not named is taken from the subscription; a new one is Exclusive and READ_COMMITTED, and stops at open
-        transactions.
+        None means as the subscription has it; a new subscription is Exclusive, READ_COMMITTED, and blocks.
 
         Args:
-            on_open: `block` or `skip`: whether READ_COMMITTED stops at an open transaction, or, on Shared and
-                Key_Shared, delivers what is committed behind it.
-            initial_position: where a new subscription begins.
-            receiver_queue_size: messages handed out in one store transaction, at the most.
+            on_open: `block` or `skip`: whether READ_COMMITTED stops at an open transaction or, on Shared and
+                Key_Shared, delivers committed messages behind it.
+            initial_position: the start of a new subscription.
+            receiver_queue_size: most messages delivered in one store transaction.
             max_redeliver_count: redeliveries after which a message goes to the dead-letter topic; never if None.
 
         Raises:
             TopicNotFound, InvalidName
             InvalidValue: skip with another type or level.
-            SubscriptionBusy: consumers attached ask for another type, level or on-open, or it is Exclusive.
+            SubscriptionBusy: attached consumers have another type, level or on-open, or the type is Exclusive.
         """
-        from storage import consuming
-        from storage.consumer import Consumer
+        from storage.client.attachment import Attachment
+        from storage.client.consumer import Consumer
+        from storage.subscription import attach
+        from storage.subscription.isolation import SubscriptionMode
 
         if receiver_queue_size < 1:
             raise InvalidValue(f"a receiver queue holds at least 1 message, not {receiver_queue_size}")
-        ask = consuming.Ask(
-            topic, subscription_name, type_=subscription_type, level=subscription_isolation_level,
-            on_open=on_open, start=initial_position, dead_letter_topic=dead_letter_topic,
-            max_redeliver_count=max_redeliver_count,
-        )  # fmt: skip
-        attached = consuming.attach(self.connection, self.coordinator, ask, consumer_name)
-        return Consumer(self.connection, self.coordinator, *attached, receiver_queue_size)
+        mode = SubscriptionMode(subscription_type, subscription_isolation_level, on_open)
+        dead_letters = attach.DeadLetterPolicy(dead_letter_topic, max_redeliver_count)
+        options = attach.SubscribeOptions(topic, subscription_name, mode, initial_position, dead_letters)
+        connection, coordinator = self.connection, self.engine.coordinator
+        attached = attach.attach(connection, coordinator, options, consumer_name)
+        return Consumer(Attachment(connection, coordinator, *attached), receiver_queue_size)
 
     # Tables
 
     def tables(self) -> list[str]:
         """The names of all tables, in order."""
-        from storage.table import table as tables
+        from storage.table import catalogue as tables
 
         with self.connection.view() as view:
             return [table.name for table in tables.every(view)]
 
     def has_table(self, name: str) -> bool:
-        from storage.table import table as tables
+        from storage.table import catalogue as tables
 
         with self.connection.view() as view:
             return tables.find(view, name) is not None
@@ -397,511 +323,77 @@ class Store:
         Raises:
             AlreadyExists, InvalidName
         """
-        from storage.table import table as tables
+        from storage.table import catalogue as tables
 
         self.connection.write(lambda batch: tables.create(batch, name))
 
     def table(self, name: str) -> Table:
-        """A table to read and write.
+        """Open a table to read and write.
 
         Raises:
             TableNotFound, InvalidName
         """
-        from storage.open_table import Table
-        from storage.table import table as tables
+        from storage.client.table import Table
 
-        with self.connection.view() as view:
-            return Table(self.connection, lambda: self.coordinator, tables.get(view, name))
-
-    def table_rows(self) -> list[dict[str, Any]]:
-        """Every table: counts."""
-        from storage.ops import tables
-
-        return tables.table_rows(self.connection)
-
-    def intents(self, table: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
-        """Write intents of one table, or of all: who holds which keys."""
-        from storage.ops import tables
-
-        return tables.intents(self.connection, table, _limit(limit))
-
-    def conflicts(self, limit: int | None = None, table: str | None = None) -> list[dict[str, Any]]:
-        """Recent conflicts between transactions over tables, the newest first: winner, loser, key."""
-        from storage.table import conflict
-
-        with self.connection.view() as view:
-            return conflict.rows(view, _limit(limit), table)
+        return Table.open(self.engine, name)
 
     # Transactions
 
     def transaction(
-        self,
-        *,
-        timeout: float | None = None,
-        labels: dict[str, str] | None = None,
+        self, *, timeout: float | None = None, labels: dict[str, str] | None = None,
         isolation: TransactionIsolation | str = TransactionIsolation.SERIALIZABLE,
-        check: CheckMode | str | None = None,
-        priority: Priority | str = Priority.MEDIUM,
-    ) -> Transaction:
+        check: CheckMode | str | None = None, priority: Priority | str = Priority.MEDIUM,
+    ) -> Transaction:  # fmt: skip
         """Begin a transaction attached to this process: when it dies, the next writer aborts the transaction.
 
         Args:
-            timeout: seconds until its deadline; 10 minutes if None, 24 hours at most.
-            isolation: a read-committed one only reads tables, and disturbs nobody.
-            check: what a read-committed one does on a write intent; minimal if None.
-            priority: who survives when two transactions meet over a key.
+            timeout: seconds until the deadline; 10 minutes if None, 24 hours at most.
+            isolation: read-committed only reads tables, and never conflicts.
+            check: the handling of write intents by read-committed; minimal if None.
+            priority: decides which of two transactions in conflict over a key is aborted.
 
         Raises:
             InvalidValue, InvalidName
         """
-        from storage.lazy_transaction import Begun
-        from storage.transaction import Transaction
+        from storage.client.transaction import Transaction
+        from storage.client.work.beginning import BeginRequest
+        from storage.txn.begin import timeout_ms_of
 
-        begun = Begun(_timeout_ms(timeout), labels, TransactionOptions(isolation, check, priority))
-        return Transaction.begin(self.connection, self.coordinator, begun)
+        options = TransactionOptions(isolation, check, priority)
+        request = BeginRequest(timeout_ms_of(timeout), labels, options)
+        return Transaction.begin(self.connection, self.engine.coordinator, request)
 
-    def begin(
-        self,
-        *,
-        timeout: float | None = None,
-        labels: dict[str, str] | None = None,
+    def begin_transaction(
+        self, *, timeout: float | None = None, labels: dict[str, str] | None = None,
         isolation: TransactionIsolation | str = TransactionIsolation.SERIALIZABLE,
-        check: CheckMode | str | None = None,
-        priority: Priority | str = Priority.MEDIUM,
-    ) -> TxnID:
-        """Begin a detached transaction, which its deadline alone rules: for one shell command after the other.
+        check: CheckMode | str | None = None, priority: Priority | str = Priority.MEDIUM,
+    ) -> TxnID:  # fmt: skip
+        """Begin a detached transaction, which only the deadline ends: for a series of shell commands.
 
-        Args and raises:
-            as `transaction`
+        Args and raises as `transaction`.
         """
-        timeout_ms, options = _timeout_ms(timeout), TransactionOptions(isolation, check, priority)
-        owner = self.connection.owner
-        return self.connection.write(
-            lambda batch: self.coordinator.begin(batch, owner, 0, timeout_ms, labels, options)
-        ).id
+        from storage.txn.begin import NewTransaction, timeout_ms_of
+
+        new = NewTransaction(timeout_ms_of(timeout), labels, TransactionOptions(isolation, check, priority))
+        coordinator, process = self.engine.coordinator, self.connection.identity
+        return self.connection.write(lambda batch: coordinator.begin(batch, process, 0, new)).id
 
     def use_transaction(self, txn: Txn) -> None:
-        """See that a transaction is open and its deadline not passed, before anything is done in it.
+        """Check that a transaction is open and its deadline not passed, before work in the transaction.
 
         Raises:
             TransactionNotFound, TransactionNotOpen, TransactionTimedOut
         """
-        from storage import transaction
+        from storage.client import transaction
 
-        transaction.use(self.connection, self.coordinator, txn)
+        transaction.use(self.connection, self.engine.coordinator, txn)
 
-    def commit(self, txn: Txn) -> bool:
-        """Commit a transaction; False if it was committed before.
+    def commit_transaction(self, txn: Txn) -> bool:
+        """Commit a transaction; return False if the transaction was committed before.
 
         Raises:
             TransactionNotFound, TransactionNotOpen, TransactionTimedOut, LostConflict, RequestTooOld
         """
-        from storage import transaction
+        from storage.client import transaction
 
-        return transaction.commit(self.connection, self.coordinator, txn)
-
-    def abort(
-        self,
-        txn: Txn,
-        *,
-        reason: str | None = None,
-        if_version: int | None = None,
-        force: bool = False,
-        dry_run: bool = False,
-        fence: bool = False,
-    ) -> dict[str, Any]:
-        """Abort a transaction, one of somebody else too; what that changed.
-
-        Args:
-            if_version: only if it is still at this version.
-            force: also if its owner is alive and used it within the last minute.
-            dry_run: change nothing, and say what would change.
-            fence: end the sessions of the producers of its messages as well, so that they must connect anew.
-
-        Raises:
-            TransactionNotFound, TransactionNotOpen, TransactionChanged, OwnerAlive
-        """
-        from storage.ops import abort
-        from storage.transaction import txn_number
-
-        return abort.run(self, txn_number(txn), reason, if_version, force, dry_run, fence)
-
-    def transactions(
-        self, *, ended: bool = False, topic: str | None = None, limit: int | None = None
-    ) -> list[dict[str, Any]]:
-        """The open transactions, oldest first; with `ended` the others, newest first."""
-        from storage.ops import transactions
-
-        return transactions.rows(self, ended=ended, topic=topic, limit=_limit(limit))
-
-    def show_transaction(self, txn: Txn) -> dict[str, Any]:
-        """All that is known of a transaction.
-
-        Raises:
-            TransactionNotFound
-        """
-        from storage.ops import transactions
-        from storage.transaction import txn_number
-
-        return transactions.show(self, txn_number(txn))
-
-    def explain_transaction(self, txn: Txn) -> dict[str, Any]:
-        """As `show_transaction`, with the evidence that its owner lives, whom it blocks, and what to do about it.
-
-        Raises:
-            TransactionNotFound
-        """
-        from storage.ops import explain
-        from storage.transaction import txn_number
-
-        return explain.run(self, txn_number(txn))
-
-    def blocked(self, topic: str | None = None) -> list[dict[str, Any]]:
-        """The open transactions of a topic, or of all, in the order in which they hold it, with what each frees.
-
-        Raises:
-            TopicNotFound
-        """
-        from storage.ops import timeline
-
-        return timeline.chains(self.connection, topic)
-
-    def slow_transactions(self, over: float = 60.0) -> list[dict[str, Any]]:
-        """Transactions open for longer than `over` seconds, the oldest first, with what each holds back."""
-        from storage.clock import nanoseconds
-        from storage.ops import attention
-
-        return attention.slow(self, nanoseconds(over, "an age") // 1_000_000)
-
-    def orphans(self) -> list[dict[str, Any]]:
-        """Open transactions whose process is proven dead, with what each holds back."""
-        from storage.ops import attention
-
-        return attention.orphans(self)
-
-    def transaction_history(
-        self,
-        *,
-        topic: str | None = None,
-        reason: str | None = None,
-        since_ms: int | None = None,
-        limit: int | None = None,
-    ) -> list[dict[str, Any]]:
-        """Transactions that have ended, the one that ended last first.
-
-        Args:
-            reason: only those aborted for it: asked, timed-out, owner-dead and so on.
-            since_ms: only those that ended then or later.
-
-        Raises:
-            TopicNotFound, InvalidValue
-        """
-        from storage.names import named
-        from storage.ops import transactions
-        from storage.txn_state import AbortReason
-
-        wanted = named(AbortReason, reason, "reason")
-        return transactions.history(self, topic=topic, reason=wanted, since_ms=since_ms, limit=_limit(limit))
-
-    def wait_transaction(self, txn: Txn, timeout: float | None = None) -> dict[str, Any]:
-        """Wait until a transaction has ended; as `show_transaction`.
-
-        Raises:
-            TransactionNotFound, WaitTimeout
-        """
-        from storage.ops import transactions
-        from storage.transaction import txn_number
-
-        return transactions.wait(self, txn_number(txn), timeout)
-
-    def reap(
-        self, limit: int = 1000, *, dry_run: bool = False, reason: str | None = None
-    ) -> list[dict[str, Any]]:
-        """End overdue and orphaned transactions now; what was ended."""
-        from storage.ops import transactions
-
-        return transactions.reap(self, limit, dry_run, reason)
-
-    # Reports: each is made by the module of storage/ops that it names
-
-    def topic_rows(self) -> list[dict[str, Any]]:
-        """Every topic: positions and counts."""
-        from storage.ops import stats
-
-        return stats.topic_rows(self.connection)
-
-    def topic_stats(self, topic: str) -> dict[str, Any]:
-        """What `txnctl topics stats` shows, from one view; names as Pulsar's where it has the same thing."""
-        from storage.ops import stats
-
-        return stats.topic(self.connection, topic)
-
-    def topic_stats_internal(self, topic: str) -> dict[str, Any]:
-        """Ledgers, cursors and segments of the aborted set of a topic."""
-        from storage.ops import stats
-
-        return stats.internal(self.connection, topic)
-
-    def timeline(self, topic: str) -> dict[str, Any]:
-        """The model of a topic's positions: ledgers, open transactions and what they hold back, cursors.
-
-        Raises:
-            TopicNotFound
-        """
-        from storage.ops import timeline
-
-        return timeline.topic(self.connection, topic)
-
-    def timelines(self) -> list[dict[str, Any]]:
-        """The models of all topics, from one view."""
-        from storage.ops import timeline
-
-        return timeline.every(self.connection)
-
-    def subscription_stats(self, topic: str, subscription: str) -> dict[str, Any]:
-        """One subscription of `topic_stats`."""
-        from storage.ops import stats
-
-        return stats.subscription(self.connection, topic, subscription)
-
-    def subscription_rows(self, topic: str | None = None) -> list[dict[str, Any]]:
-        """The subscriptions of one topic, or of all."""
-        from storage.ops import stats
-
-        return stats.subscription_rows(self.connection, topic)
-
-    def log(self, topic: str, start: Start = EARLIEST, limit: int | None = None) -> Iterator[dict[str, Any]]:
-        """Every entry of a topic from `start` on, transaction markers too."""
-        from storage.ops import browse
-
-        return browse.log(self.connection, topic, start, _limit(limit))
-
-    def last_message_id(
-        self,
-        topic: str,
-        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
-        *,
-        subscription: str | None = None,
-    ) -> MessageId | None:
-        """The largest message visible at a level, or to a subscription at its own; or None."""
-        from storage.ops import browse
-
-        return browse.last_message_id(self.connection, topic, isolation_level, subscription)
-
-    def peek(self, topic: str, subscription: str, count: int = 1) -> list[Message]:
-        """The next messages that a subscription may be handed, without handing them out."""
-        from storage.ops import browse
-
-        return browse.peek(self.connection, topic, subscription, count)
-
-    def position_at(self, topic: str, time_ms: int) -> Position:
-        """The first entry published at or after a moment, for a start or a seek by time."""
-        from storage.ops import browse
-
-        return browse.position_at(self.connection, topic, time_ms)
-
-    def extents(self, topics: Sequence[str] | None = None) -> list[Extent]:
-        """How far these topics reach, or all, at one moment: to read them in parallel.
-
-        Raises:
-            TopicNotFound, InvalidName
-        """
-        from storage.ops import extents
-
-        return extents.of(self.connection, topics)
-
-    def reach(
-        self,
-        topic: str,
-        after: Position,
-        through: Position,
-        *,
-        max_messages: int | None = None,
-        max_bytes: int | None = None,
-    ) -> Reached:
-        """How far one gets after a position, up to another, with so much at the most: whole entries, at least one.
-
-        Raises:
-            TopicNotFound, InvalidName
-        """
-        from storage.ops import extents
-
-        return extents.reach(self.connection, topic, after, through, max_messages, max_bytes)
-
-    def messages_between(
-        self,
-        topic: str,
-        after: Position,
-        through: Position,
-        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
-    ) -> int:
-        """How many messages a reader is handed after a position, up to another: what it is behind by.
-
-        Raises:
-            TopicNotFound, InvalidName
-        """
-        from storage.ops import extents
-
-        return extents.messages_between(self.connection, topic, after, through, isolation_level)
-
-    def audit(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """What operators changed, the newest first."""
-        from storage.ops import audit
-
-        return audit.rows(self.connection, _limit(limit))
-
-    def overview(self) -> dict[str, Any]:
-        """All that `txnctl status`, `doctor` and `check` look at, from one view, with what is wrong as `findings`."""
-        from storage.ops import overview
-
-        return overview.run(self)
-
-    def report(self, topics: Sequence[str] | None = None) -> dict[str, Any]:
-        """All that `txnctl report` shows, of the whole store or of some topics, from one view; no values, no keys.
-
-        Raises:
-            TopicNotFound, InvalidName
-        """
-        from storage.ops import report
-
-        return report.run(self, topics)
-
-    def info(self) -> dict[str, Any]:
-        """What the store is: format, identity, sizes, counts."""
-        from storage.ops import inspection
-
-        return inspection.info(self.connection)
-
-    def locks(self) -> list[dict[str, Any]]:
-        """Who holds the writer gate, leases, and the store open."""
-        from storage.ops import inspection
-
-        return inspection.locks(self.connection)
-
-    def readers(self) -> list[dict[str, Any]]:
-        """LMDB's reader table."""
-        from storage.ops import inspection
-
-        return inspection.readers(self.connection)
-
-    def space(self) -> list[dict[str, Any]]:
-        """Where the space goes, by database."""
-        from storage.ops import inspection
-
-        return inspection.space(self.connection)
-
-    def backup(
-        self, destination: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None
-    ) -> dict[str, Any]:
-        """A compacted copy at `destination`, from one view, while others go on writing.
-
-        Args:
-            progress: told bytes written and bytes of the whole file.
-
-        Raises:
-            AlreadyExists, StoreFull, StoreInvalid
-        """
-        from storage.ops import backup
-
-        return backup.backup(self, os.fspath(destination), progress)
-
-    @classmethod
-    def restore(
-        cls,
-        source: str | os.PathLike[str],
-        destination: str | os.PathLike[str],
-        *,
-        program: str | None = None,
-        progress: Callable[[int, int], None] | None = None,
-        dry_run: bool = False,
-        reason: str | None = None,
-    ) -> dict[str, Any]:
-        """A new store from a backup: open transactions are aborted, consumers detached, epochs raised.
-
-        Raises:
-            AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
-        """
-        from storage.ops import backup
-
-        open_store = partial(cls.open, program=program)
-        return backup.restore(
-            os.fspath(source), os.fspath(destination), open_store, progress, dry_run, reason
-        )
-
-    def compact(
-        self,
-        *,
-        progress: Callable[[int, int], None] | None = None,
-        dry_run: bool = False,
-        reason: str | None = None,
-    ) -> dict[str, Any]:
-        """Rewrite the data file without its free pages. Nobody else may have the store open.
-
-        Raises:
-            StoreInUse, StoreFull
-        """
-        from storage.ops import backup
-
-        return backup.compact(self, progress, dry_run, reason)
-
-    def gc(
-        self, *, trust_clock: bool = False, dry_run: bool = False, reason: str | None = None
-    ) -> dict[str, Any]:
-        """Free reader slots of dead processes, what was deleted with topics and tables, and versions out of the window.
-
-        Args:
-            trust_clock: remove old versions although the wall clock was moved: it was looked at and is right.
-        """
-        from storage.ops import backup
-
-        return backup.collect(self, trust_clock, dry_run, reason)
-
-    def verify(
-        self,
-        *,
-        full: bool = True,
-        progress: Callable[[str, int], None] | None = None,
-        checked: Callable[[int], None] | None = None,
-    ) -> list[dict[str, Any]]:
-        """Check the invariants of the store; the problems found, none if it is sound.
-
-        Args:
-            progress: told what is being checked, and how many records of it more are done.
-            checked: told at the end the number of each invariant (docs/SEMANTICS.md) that was checked.
-        """
-        from storage.ops import verify
-
-        return verify.run(self.connection, self.table, full=full, progress=progress, checked=checked)
-
-
-def _limit(rows: int | None) -> int | None:
-    """How many rows at the most; None for all, as is more than there can be.
-
-    Raises:
-        InvalidValue
-    """
-    if rows is not None and rows < 0:
-        raise InvalidValue(f"a number of rows is 0 or more, not {rows}")
-    return None if rows is None or rows >= 1 << 62 else rows
-
-
-def _timeout_ms(seconds: float | None) -> int:
-    if seconds is None:
-        return TRANSACTION_TIMEOUT_MS
-    return nanoseconds(seconds, "a transaction's timeout") // 1_000_000
-
-
-@cache
-def _participant(kind: int) -> Participant:
-    """What takes part in transactions, by the kind of its parts; few commands meet all three."""
-    if kind == PART_TOPIC:
-        from storage.txn.buffer import TransactionBuffer
-
-        return TransactionBuffer()
-    if kind == PART_SUBSCRIPTION:
-        from storage.subscription.pending_ack import PendingAcks
-
-        return PendingAcks()
-    from storage.table.intent import TableIntents
-
-    return TableIntents()
+        return transaction.commit(self.connection, self.engine.coordinator, txn)

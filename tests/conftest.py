@@ -22,7 +22,7 @@ STARTS_JVM = {"quick", "spark"}
 """Fixtures that start a JVM: the benchmarks in their quick form, and a session of Spark."""
 KILLS = {"children", "start"}
 """Fixtures that start processes for a test to kill, stop or interrupt."""
-KILLING = ("tests/examples/", "tests/processes/", "tests/scale/", "tests/spark/test_adoption.py")
+KILLING = ("tests/examples/", "tests/processes/", "tests/scale/", "tests/txnctl/spark/sink/test_adoption.py")
 """Where all tests do that."""
 
 

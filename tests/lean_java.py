@@ -25,7 +25,7 @@ def options() -> str:
 
 def write_archive() -> None:
     """Run what jobs consist of, and keep the classes that it took."""
-    from txnctl.spark.worker_python import worker_python
+    from txnctl.spark.runtime.worker_python import worker_python
 
     os.environ["JDK_JAVA_OPTIONS"] = _FLAGS
     with tempfile.TemporaryDirectory(dir=ARCHIVE.parent) as place:

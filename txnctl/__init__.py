@@ -1,7 +1,7 @@
 """txnctl: durable topics with transactions and isolation levels per subscription, from the command line.
 
-The Python interface is the package `storage`; its public names are here too, loaded when first used, so that
-starting the command line pays for none of them.
+The Python interface is the package `storage`; the public names are here too, loaded on first use, so that the start of
+the command line pays for none.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """Where the process starts: the console script and `python -m txnctl`.
 
-Start-up is part of the product (docs/CLI.md is read at three in the morning, by scripts in a loop), so three
-things happen here that a library must not do to its caller:
+Start-up is part of the product (scripts run txnctl in loops), so three things happen here that a library must not do:
 
-- the garbage collector waits until all modules are loaded, as what they make lives as long as the process; then
-  it looks for cycles seldom, since messages hold none: a short command never meets it, a long one hardly;
-- `inspect` and `platform`, a fifth of click's own start-up, are loaded when something first looks into them, which
-  is mostly never: click needs the one for help texts and imports `uuid`, which asks the other for the system's name;
-- the process ends with `os._exit` once everything is flushed and closed. Taking the interpreter apart costs
-  more than half of what starting it does, and frees what the kernel frees anyway.
+- the garbage collector waits until all modules are loaded, as module objects live as long as the process; then
+  collections are seldom, since messages hold no cycles: a short command never meets a collection;
+- `inspect` and `platform`, a fifth of click's own start-up, are loaded on the first access to an attribute, mostly
+  never: click needs `inspect` for help texts and imports `uuid`, which asks `platform` for the system's name;
+- the process ends with `os._exit` once everything is flushed and closed. Finalising the interpreter costs more than
+  half of the start, and frees memory that the kernel frees anyway.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ _GC_THRESHOLD = 50_000
 
 
 class _LoadedOnUse(type(sys)):  # type: ignore[misc]
-    """A module that is imported when an attribute of it is first asked for.
+    """A module that is imported on the first access to an attribute.
 
-    `importlib.util.LazyLoader` would load it as soon as the next `import` statement sees it (Python 3.11).
+    `importlib.util.LazyLoader` would load the module at the next `import` statement (Python 3.11).
     """
 
     def __getattr__(self, attribute: str) -> object:
@@ -54,7 +53,7 @@ def run() -> NoReturn:
     try:
         _open_standard_streams()
         _load_on_use()
-        from txnctl.cli import main
+        from txnctl.cli.main import main
 
         gc.freeze()
         gc.set_threshold(_GC_THRESHOLD)
@@ -66,7 +65,7 @@ def run() -> NoReturn:
 
 
 def _open_standard_streams() -> None:
-    """Put /dev/null where a standard descriptor is closed: else the store's file would be number 1, or 2."""
+    """Put /dev/null where a standard descriptor is closed: otherwise the store's file would get number 1 or 2."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -75,7 +74,7 @@ def _open_standard_streams() -> None:
 
 
 def _leave(status: int) -> NoReturn:
-    """End the process without taking the interpreter apart, unless somebody waits for its end."""
+    """End the process without finalising the interpreter, unless threads or exit handlers need the end."""
     threading = sys.modules.get("threading")
     others_run = threading is not None and threading.active_count() > 1
     atexit = sys.modules.get("atexit")

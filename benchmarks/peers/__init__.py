@@ -1,1 +1,1 @@
-"""What ours is compared with: one module a peer, each doing the job as its own users would."""
+"""The peers: a module for each, doing the job as its own users would."""

@@ -1,4 +1,4 @@
-"""A plain file, flushed after each batch; its consumer keeps an offset in a file of its own, flushed too."""
+"""A plain file, flushed after each batch; its consumer stores an offset in a second file, flushed too."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Raw LMDB with default durability: each commit is flushed, data and meta page.
 
-A batch is one record by default, as many bytes as ours stores with nothing packed: the floor under any engine on LMDB.
-`put_each` stores a record a message instead, which is what one would write without knowing better.
+A batch is one record by default, with as many bytes as this store writes but without packing: the floor for any engine
+on LMDB. `put_each` stores a record for each message instead, the straightforward design.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A Redis stream on a server of our own, every reply after a flush of the append-only file (`appendfsync always`).
+"""A Redis stream on a private server, every reply after a flush of the append-only file (`appendfsync always`).
 
-A batch is one pipeline inside MULTI/EXEC: as ours, it becomes durable as one commit. Without the frame the server
-flushes every time its 16 KB input buffer has been worked off, and is slower still.
+A batch is one pipeline inside MULTI/EXEC, and becomes durable as one commit. Without MULTI/EXEC the server flushes
+after each 16 KB of its input buffer, and is slower still.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ENTRY = re.compile(rb"\$\d+\r\n(\d+-\d+)\r\n\*2\r\n\$1\r\nv\r\n\$\d+\r\n([^\r]*
 
 
 def program() -> str | None:
-    """Where the server is, if it is installed."""
+    """Return the path of the server, if installed."""
     return shutil.which("redis-server")
 
 
@@ -31,7 +31,7 @@ def server_version(redis_server: str) -> str:
 
 
 class RedisStream:
-    """A `Queue`: XADD, XREADGROUP + XACK. Owns its server, which ends with it."""
+    """A `Queue`: XADD, XREADGROUP + XACK. Starts and stops its own server."""
 
     def __init__(self, redis_server: str, directory: Path) -> None:
         directory.mkdir()
@@ -67,8 +67,10 @@ class RedisStream:
 
 
 class _Connection:
-    """Pipelines of commands. Replies are not parsed one by one, which would cost more in Python than in the server:
-    a PING closes each pipeline, and all bytes before its answer are the replies. Values must not hold line ends.
+    """Pipelines of commands.
+
+    Replies are not parsed one by one, which would cost more in Python than in the server: a PING closes each pipeline,
+    and all bytes before the reply of PING are the replies. Values must not contain line ends.
     """
 
     def __init__(self, port: int) -> None:
@@ -76,7 +78,7 @@ class _Connection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def call(self, commands: Sequence[tuple[bytes, ...]]) -> bytes:
-        """Send all commands in one write; their replies as they came. `ConnectionError` if one of them is an error."""
+        """Send all commands in one write, and return the raw replies. `ConnectionError` if a reply is an error."""
         self._socket.sendall(b"".join(_packed(command) for command in (*commands, (b"PING",))))
         replies = bytearray()
         while not replies.endswith(b"+PONG\r\n"):

@@ -14,7 +14,7 @@ _BUSY_S = 60.0
 
 
 def connect(directory: Path) -> sqlite3.Connection:
-    """A connection that waits for others as SQLite's own busy handler does."""
+    """Open a connection that waits for locks with SQLite's own busy handler."""
     database = sqlite3.connect(directory / "accounts.db", isolation_level=None, timeout=_BUSY_S)
     database.execute("pragma journal_mode = wal")
     database.execute("pragma synchronous = full")
@@ -39,8 +39,8 @@ def create(directory: Path, rows: Iterable[tuple[bytes, bytes]], warmup: Sequenc
     database.close()
 
 
-class Transfers:
-    """`Work`: as ours, 2 select, 2 update and commit."""
+class SqliteTransfers:
+    """`Work`: 2 select, 2 update and commit, like the transfer of this store."""
 
     def __init__(self, directory: Path, count: int, number: int) -> None:
         self._database = connect(directory)
@@ -72,7 +72,7 @@ class Transfers:
 
 
 class VersionedRows:
-    """Rows by key and version: what one writes on SQLite to read, or write, what was committed by a version."""
+    """Rows by key and version: the usual schema on SQLite for reads as of a version."""
 
     def __init__(self, directory: Path, rows: Iterable[tuple[bytes, bytes]]) -> None:
         directory.mkdir()

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.peers.sqlite_wal import SqliteWal
 
 _BUSY_S = 600.0
-"""Longer than anything that is measured: nobody gives up."""
+"""Longer than any measurement: no process gives up."""
 
 
 class Inserts:

@@ -13,7 +13,7 @@ HOW_TO_GET_IT = "the sqlite3 program is not on PATH (on Debian: apt install sqli
 
 
 def program() -> str | None:
-    """Where the program is, if it is installed."""
+    """Return the path of the program, if installed."""
     return shutil.which("sqlite3")
 
 
@@ -24,7 +24,7 @@ def shell_version(sqlite3: str) -> str:
 
 
 def import_command(sqlite3: str, database: Path, lines: Path) -> list[str]:
-    """Creates the table and adds a row a line, in one durable commit."""
+    """Return a command that creates the table and inserts a row for each line, in one durable commit."""
     return [
         sqlite3,
         "-cmd", "pragma synchronous = full",
@@ -36,5 +36,5 @@ def import_command(sqlite3: str, database: Path, lines: Path) -> list[str]:
 
 
 def json_command(sqlite3: str, database: Path) -> list[str]:
-    """Prints every row with its number: the least that a consumer of a log needs."""
+    """Return a command that prints every row with its number: the least that a consumer of a log needs."""
     return [sqlite3, "-json", "-readonly", str(database), "select rowid as id, value from log order by rowid"]

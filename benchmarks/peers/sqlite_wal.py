@@ -14,7 +14,7 @@ _SCHEMA = """
 
 
 class SqliteWal:
-    """A `Queue`. `warm_up` it before measuring: a fresh WAL grows the file, a recycled one does not."""
+    """A `Queue`. Call `warm_up` before measuring: a fresh WAL grows the file, a recycled WAL does not."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir()
@@ -24,7 +24,7 @@ class SqliteWal:
         self._database.executescript(_SCHEMA)
 
     def warm_up(self, plan: Sequence[tuple[int, int]], value: bytes) -> None:
-        """`plan` lists (messages a commit, commits). What was appended counts as consumed."""
+        """Append and consume in advance; `plan` lists (messages a commit, commits)."""
         for count, commits in plan:
             for _ in range(commits):
                 self.append([value] * count)

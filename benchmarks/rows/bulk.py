@@ -19,7 +19,7 @@ from storage import Store
 
 
 def produce_lines(bench: Bench) -> Iterator[Comparison]:
-    """P4. Each turn fills a topic, or a database, of its own."""
+    """P4. Each turn fills a new topic, or a new database."""
     sqlite3 = _sqlite3("P4", bench)
     if sqlite3 is None:
         return

@@ -1,4 +1,4 @@
-"""C1: take a thousand messages and remember durably that they are done."""
+"""C1: take a thousand messages and acknowledge them durably."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _WARMUP = 1
 
 
 def consume_and_acknowledge(bench: Bench) -> Iterator[Comparison]:
-    """C1. What is timed are ten batches with ten acknowledgements: ours is handed that many messages at once, in a
-    commit that a median over single batches would not show. Every queue is filled first with what will be taken.
+    """C1. The timed operation is ten batches with ten acknowledgements: this store delivers that many messages at once,
+    in a commit that a median over single batches would not show. Every queue is filled first.
     """
     rounds = bench.sizes.consume_rounds
     payload = Payload(_COUNT)

@@ -1,4 +1,4 @@
-"""D1: what a payload byte costs on disk."""
+"""D1: bytes on disk for each byte of payload."""
 
 from __future__ import annotations
 
@@ -34,5 +34,9 @@ def bytes_per_payload_byte(bench: Bench) -> Iterator[Comparison]:
 
 
 def _allocated(directory: Path) -> int:
-    files = (Path(place) / name for place, _directories, names in os.walk(directory) for name in names)
+    files = (
+        Path(directory_path) / name
+        for directory_path, _directories, names in os.walk(directory)
+        for name in names
+    )
     return sum(file.stat().st_blocks * 512 for file in files)

@@ -1,4 +1,4 @@
-"""C3: how long after a commit in one process the line appears in another that follows."""
+"""C3: the delay from a commit in one process to the printed line in a process that follows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from storage import Store
 
 _WARMUP = 5
 
-# The producer tells when each send returned, on the clock that all processes of the machine share. The pauses are
-# uneven, so that they cannot keep step with a follower that polls.
+# The producer prints when each send returned, on the machine's common clock. The pauses are uneven, so that a
+# follower that polls cannot keep step.
 _PRODUCER = f"""
 import random, sys, time
 from storage import Store
@@ -58,5 +58,5 @@ def _latencies(store: Path, count: int) -> list[float]:
             arrivals = [monotonic() for _line in follower.stdout]
             commits = [float(line) for line in producer.stdout]
     assert len(arrivals) == len(commits) == count, f"{len(commits)} commits, {len(arrivals)} lines"
-    # A line may be seen before `send` has returned to its caller: that is no delay at all.
+    # A line may appear before `send` has returned: count no delay.
     return [max(0.0, arrival - commit) for arrival, commit in zip(arrivals, commits, strict=True)]

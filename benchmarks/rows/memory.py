@@ -1,4 +1,4 @@
-"""D2: what a long scan leaves in a process's own memory."""
+"""D2: the memory of a process after a long scan."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from benchmarks.report import Comparison
 _BATCH = 1000
 _MESSAGE_BYTES = 1024
 
-# RssAnon, not VmRSS: LMDB's mapped pages are the kernel's to take back, and would make this read like the file.
-# The peak is that of samples taken while a batch is decoded and held, every 64 batches.
+# RssAnon, not VmRSS: VmRSS includes LMDB's mapped pages, which the kernel can take back.
+# The peak is the largest sample, taken every 64 batches while a decoded batch is in memory.
 _SCAN = f"""
 import json, sys
 from storage import EARLIEST, Store
@@ -39,7 +39,7 @@ print(json.dumps({{"importedBytes": imported, "peakBytes": peak, "scannedBytes":
 
 
 def scan_memory(bench: Bench) -> Iterator[Comparison]:
-    """D2. In a process of its own; judged is the peak above what was there after the import."""
+    """D2. In a separate process; the judged figure is the peak above the memory after the import."""
     [target] = targets_of("D2")
     payload = Payload(_BATCH, _MESSAGE_BYTES)
     batches = max(1, bench.sizes.memory_scan_bytes // (_BATCH * _MESSAGE_BYTES))

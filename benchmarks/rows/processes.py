@@ -1,4 +1,4 @@
-"""T2: many processes that commit at the same time: together, one beside the other, and at the slow end."""
+"""T2: many processes that commit at the same time: total rate, fairness, and slowest process."""
 
 from __future__ import annotations
 
@@ -40,30 +40,34 @@ def commits_of_eight(bench: Bench) -> Iterator[Comparison]:
     together, fairness, slow_end = targets_of("T2")
     size, seconds = bench.sizes.processes_max, bench.sizes.fairness_seconds
     alone: list[Turn] = []
-    ours: list[Turn] = []
-    theirs: list[Turn] = []
+    own_turns: list[Turn] = []
+    peer_turns: list[Turn] = []
     with bench.scratch() as directory:
-        place, other = directory / "store", directory / "sqlite"
-        Store.create(place)
-        with Store.open(place) as store:
+        directory_of_store, directory_of_peer = directory / "store", directory / "sqlite"
+        Store.create(directory_of_store)
+        with Store.open(directory_of_store) as store:
             store.create_topic(TOPIC)
-        sqlite_log.create(other, bench.sizes.sqlite_warmup)
+        sqlite_log.create(directory_of_peer, bench.sizes.sqlite_warmup)
         with (
-            Crew(partial(Sends, place), size) as mine,
-            Crew(partial(sqlite_log.Inserts, other), size) as peer,
+            Crew(partial(Sends, directory_of_store), size) as own_crew,
+            Crew(partial(sqlite_log.Inserts, directory_of_peer), size) as peer_crew,
         ):
             for _ in range(bench.sizes.crew_rounds):
-                alone.append(mine.burst(seconds, size=1))
-                ours.append(mine.burst(seconds))
-                theirs.append(peer.burst(seconds))
-    details = {"ours": crew.figures(ours), "alone": crew.figures(alone), "sqlite": crew.figures(theirs)}
-    yield Comparison(together, crew.median_each(ours), crew.median_each(alone), details)
-    counts = crew.figures(ours)["byProcess"]
-    whole = seconds * len(ours)
+                alone.append(own_crew.burst(seconds, size=1))
+                own_turns.append(own_crew.burst(seconds))
+                peer_turns.append(peer_crew.burst(seconds))
+    details = {
+        "ours": crew.figures(own_turns),
+        "alone": crew.figures(alone),
+        "sqlite": crew.figures(peer_turns),
+    }
+    yield Comparison(together, crew.median_each(own_turns), crew.median_each(alone), details)
+    counts = crew.figures(own_turns)["byProcess"]
+    whole = seconds * len(own_turns)
     yield Comparison(
         fairness, crew.seconds_each(whole, min(counts)), crew.seconds_each(whole, max(counts)), details
     )
-    yield Comparison(slow_end, _worst_p99(ours), _worst_p99(theirs), details)
+    yield Comparison(slow_end, _worst_p99(own_turns), _worst_p99(peer_turns), details)
 
 
 def _worst_p99(turns: list[Turn]) -> float:

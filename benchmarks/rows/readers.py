@@ -1,4 +1,4 @@
-"""K3: a reader among writers that hammer the keys it reads, at read-committed and serializable."""
+"""K3: a reader whose keys are written by several writers, at read-committed and serializable."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class _Scene:
 
 
 def reads_beside_writers(bench: Bench) -> Iterator[Comparison]:
-    """K3. Writers never meet one another, so that every abort is the reader's doing. A read is one get of ten in a
-    transaction of its own.
+    """K3. Writers never conflict with each other, so that every abort is caused by the reader. A read is a transaction
+    of ten gets.
     """
     size = min(_WRITERS, bench.sizes.processes_max)
     scenes = {name: _Scene() for name in ("alone", "alone, strict", "beside", "beside, strict", "writers")}
     with bench.scratch() as directory:
-        place = directory / "store"
-        accounts.create(place, _KEYS)
+        store = directory / "store"
+        accounts.create(store, _KEYS)
         with (
-            Crew(partial(accounts.Reads, place, _KEYS), 1) as readers,
-            Crew(partial(accounts.Writes, place, _KEYS, size), size) as writers,
+            Crew(partial(accounts.Reads, store, _KEYS), 1) as readers,
+            Crew(partial(accounts.Writes, store, _KEYS, size), size) as writers,
         ):
             for _ in range(bench.sizes.crew_rounds):
                 _play(bench, scenes, readers, writers)

@@ -1,4 +1,4 @@
-"""I3: what one open transaction costs those who are handed what is committed behind it."""
+"""I3: the cost of one open transaction for the delivery of committed messages behind it."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _TIMEOUT_S = 24 * 3600.0
 
 _KEYS = [b"%d" % number for number in range(_COUNT)]
 _KEYS_OPEN = 10
-"""Of a thousand keys, those that the open transaction carries: one message in a hundred waits for it."""
+"""The keys, of a thousand, in the open transaction: one message in a hundred waits for the transaction."""
 
 _BEHIND_ROUNDS_SHARE = 10
-"""On Key_Shared each message is looked at for its key: a tenth of the batches stands behind the open one there."""
+"""Key_Shared checks the key of each message, so a tenth of the batches stands behind the open transaction there."""
 
 
 def delivery_with_one_open(bench: Bench) -> Iterator[Comparison]:
     """I3. Receive and acknowledge ten batches, in topics whose first message is in a transaction that stays open.
 
-    Before the clock runs a million messages behind it are delivered and acknowledged. The peers are the same
-    subscriptions of topics in which nothing is open. READ_COMMITTED that blocks has no figure: it is handed nothing.
+    Before the clock runs, a million messages behind the transaction are delivered and acknowledged. The peers are the
+    same subscriptions of topics without open transactions. Blocking READ_COMMITTED has no figure: nothing is delivered.
     """
     skip, uncommitted, keys = targets_of("I3")
     with ExitStack() as opened:
@@ -74,7 +74,7 @@ def _fill(store: Store, is_open: bool, has_keys: bool, behind: int, rounds: int)
             producer.send_batch(
                 payload.batch()[:_KEYS_OPEN],
                 keys=_KEYS[:_KEYS_OPEN] if has_keys else None,
-                txn=store.begin(timeout=_TIMEOUT_S),
+                txn=store.begin_transaction(timeout=_TIMEOUT_S),
             )
         for _ in range(behind + rounds * _BATCHES):
             producer.send_batch(list(payload.batch()), keys=_KEYS if has_keys else None)
@@ -85,13 +85,13 @@ def _attach(store: Store, mode: dict[str, object]) -> Consumer:
 
 
 def _take(consumer: Consumer) -> Operation:
-    """As many messages as ten batches have without those that wait, a thousand at a time, each acknowledged."""
+    """Receive and acknowledge the messages of ten batches, without the waiting ones, a thousand at a time."""
 
     def take() -> None:
         left = _BATCHES * (_COUNT - _KEYS_OPEN)
         while left:
             messages = consumer.receive_batch(min(_COUNT, left), timeout=0)
-            assert messages.values, f"{left} more messages were to come"
+            assert messages.values, f"{left} messages missing"
             consumer.acknowledge(messages)
             left -= len(messages)
 

@@ -1,6 +1,7 @@
-"""X1, X2: Spark reads topics and writes one, beside Spark reading and writing the same rows as Parquet of its own.
+"""X1, X2: Spark reads topics and writes a topic, beside Spark reading and writing the same rows as Parquet.
 
-All in one session of one JVM, each contender in as many tasks as the target says. Nothing else here imports PySpark.
+All contenders run in one session of one JVM, each in as many tasks as the target says. No other module here imports
+PySpark.
 """
 
 from __future__ import annotations
@@ -73,11 +74,11 @@ def writes(bench: Bench) -> Iterator[Comparison]:
 @contextmanager
 def _session(row: str, bench: Bench) -> Iterator[SparkSession | None]:
     """The session that our own jobs use; None, with a note, where Java or PySpark is missing."""
-    from txnctl.spark import requirements
-    from txnctl.spark.session import spark_session
+    from txnctl.spark.runtime import requirements
+    from txnctl.spark.runtime.session import spark_session
 
     try:
-        requirements.check()
+        requirements.require_all()
     except ProgramMissing as error:
         bench.note(f"{row} is left out: {error.message}. {error.hint}")
         yield None
@@ -96,38 +97,40 @@ def _compared(
     row: str, bench: Bench, measured: dict[int, dict[str, Sample]], names: list[str]
 ) -> Iterator[Comparison]:
     """The comparisons of a row, in the order of its targets: for each count of partitions all names."""
-    wanted = [(count, name) for count in PARTITIONS for name in names]
-    for target, (count, name) in zip(targets_of(row), wanted, strict=True):
+    loads = [(count, name) for count in PARTITIONS for name in names]
+    for target, (count, name) in zip(targets_of(row), loads, strict=True):
         samples = measured[min(count, bench.sizes.spark_partitions_max)]
         yield compare(target, samples[name], samples[SPARK_PARQUET])
 
 
 def _readable(spark: SparkSession, directory: Path, messages: int) -> dict[str, Frame]:
-    """What X1 reads, by the names in `SPARK_READS`: the same rows in each place."""
+    """Return the reads of X1 by the names in `SPARK_READS`: the same rows from each source."""
     from txnctl.pipelines import offload
     from txnctl.spark import read_topic
 
     store, offloaded, parquet = directory / "store", directory / "offloaded", directory / "parquet"
     _fill(store, messages)
     with Store.open(store, read_only=True) as opened:
-        offload.run(opened, TOPIC, str(offloaded), is_verified=False, keep_ms=0)
+        offload.offload_topic(
+            opened, TOPIC, offload.OffloadOptions(str(offloaded), verify=False, retain_ms=0)
+        )
     _from_store(spark, store, None).write.parquet(str(parquet))
-    place = str(offloaded)
+    uri = str(offloaded)
     return {
         "the store": lambda: _from_store(spark, store, "value binary"),
         "the store, all columns": lambda: _from_store(spark, store, None),
-        "offloaded files": lambda: _from_store(spark, store, "value binary", offloadPath=place),
+        "offloaded files": lambda: _from_store(spark, store, "value binary", offloadPath=uri),
         "offloaded files, read_topic": lambda: read_topic(
-            spark, path=str(store), topic=TOPIC, offloadPath=place
+            spark, path=str(store), topic=TOPIC, offloadPath=uri
         ),
         SPARK_PARQUET: lambda: spark.read.parquet(str(parquet)),
     }
 
 
-def _fill(place: Path, messages: int) -> None:
+def _fill(uri: Path, messages: int) -> None:
     payload = Payload(_BATCH)
-    Store.create(place)
-    with Store.open(place) as store:
+    Store.create(uri)
+    with Store.open(uri) as store:
         store.create_topic(TOPIC)
         with store.create_producer(TOPIC) as producer:
             for start in range(0, messages, _BATCH):
@@ -151,20 +154,20 @@ def _sum(frame: Frame, partitions: int, messages: int) -> Operation:
     return add_up
 
 
-def _topic_write(spark: SparkSession, values: Path, place: Path, partitions: int) -> Operation:
+def _topic_write(spark: SparkSession, values: Path, uri: Path, partitions: int) -> Operation:
     def write() -> None:
-        shutil.rmtree(place, ignore_errors=True)
-        Store.create(place)
-        with Store.open(place) as store:
+        shutil.rmtree(uri, ignore_errors=True)
+        Store.create(uri)
+        with Store.open(uri) as store:
             store.create_topic(TOPIC)
         rows = spark.read.parquet(str(values)).coalesce(partitions)
-        rows.write.format("txnctl").mode("append").options(path=str(place), topic=TOPIC).save()
+        rows.write.format("txnctl").mode("append").options(path=str(uri), topic=TOPIC).save()
 
     return write
 
 
-def _parquet_write(spark: SparkSession, values: Path, place: Path, partitions: int) -> Operation:
+def _parquet_write(spark: SparkSession, values: Path, uri: Path, partitions: int) -> Operation:
     def write() -> None:
-        spark.read.parquet(str(values)).coalesce(partitions).write.mode("overwrite").parquet(str(place))
+        spark.read.parquet(str(values)).coalesce(partitions).write.mode("overwrite").parquet(str(uri))
 
     return write

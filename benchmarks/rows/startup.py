@@ -1,4 +1,4 @@
-"""S1, S2, S3: whole processes, each beside a bare Python that starts in turn with it."""
+"""S1, S2, S3: whole processes, in turns with a bare Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""K1: reading a table at read-committed where every tenth key has a write intent; and scans and writes, unjudged."""
+"""K1: reads of a table at read-committed where every tenth key has a write intent; and scans and writes, unjudged."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def point_reads(bench: Bench) -> Iterator[Comparison]:
             closing(VersionedRows(directory / "sqlite", accounts.rows(count))) as database,
         ):
             table = store.table(accounts.TABLE)
-            holder = store.begin(timeout=3600)
+            holder = store.begin_transaction(timeout=3600)
             tenth = [
                 (key, value) for number, (key, value) in enumerate(accounts.rows(count)) if number % 10 == 0
             ]
             table.import_rows(tenth, txn=holder)
             samples = _samples(bench, table, raw, database)
-            store.abort(holder)
+            store.admin.transactions.abort_transaction(holder)
     yield compare(by_lmdb, samples["ours"], samples["lmdb"])
     yield compare(by_sqlite, samples["ours"], samples["sqlite"])
     yield compare(scans, samples["our scan"], samples["sqlite scan"])
@@ -70,14 +70,14 @@ def _samples(bench: Bench, table: Table, raw: RawRows, database: VersionedRows) 
     count, rounds = bench.sizes.table_keys, bench.sizes.commit_rounds
     chance = random.Random(count)
     keys = [[accounts.key(chance.randrange(count)) for _ in range(_READS)] for _ in range(50)]
-    wanted = min(_SCAN_ROWS, count)
+    scanned_rows = min(_SCAN_ROWS, count)
     free = cycle([accounts.key(number) for number in range(count) if number % 10])
 
     def scan() -> None:
-        assert sum(1 for _ in table.scan(limit=wanted)) == wanted, "all accounts are there"
+        assert sum(1 for _ in table.scan(limit=scanned_rows)) == scanned_rows, "all accounts are there"
 
     def scan_sqlite() -> None:
-        assert database.scan(wanted) == wanted, "all accounts are there"
+        assert database.scan(scanned_rows) == scanned_rows, "all accounts are there"
 
     reads = {
         "ours": _gets(table.get, keys),

@@ -1,4 +1,4 @@
-"""T1, T3: what a transaction costs over topics, and whether its end costs more the more it has written."""
+"""T1, T3: the cost of a transaction over topics, and of its end by the size of the transaction."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _SMALL_COMMITS = 5
 
 
 def thirty_messages(bench: Bench) -> Iterator[Comparison]:
-    """T1. Our transaction keeps what it sends and is one durable commit, as the first peer is; the second one commits
-    each step, as ours does where others use the transaction by its number.
+    """T1. Our transaction buffers its sends and is one durable commit, like the first peer; the second peer commits
+    each step, like a transaction of ours that is used by its number.
     """
     bench.note("T1 measures one end a durable commit: nothing in the API ends ten or a hundred in one")
     once, each_step = targets_of("T1")
@@ -59,7 +59,7 @@ def _transaction(store: Store, payload: Payload) -> Operation:
 
 
 def commit_of_many_keys(bench: Bench) -> Iterator[Comparison]:
-    """T3. All intents are written before the clock runs: it is the end alone that is timed."""
+    """T3. All intents are written before the clock runs: the end alone is timed."""
     [target] = targets_of("T3")
     many, one = Sample(), Sample()
     with bench.scratch() as directory:

@@ -24,9 +24,10 @@ from worker import ACCOUNTS, BOOKINGS, REQUESTS, SUBSCRIPTION, settlement_accoun
 
 from storage import Store
 from storage.errors import TxnctlError
-from txnctl.bank.csv_file import read_bank_csv
-from txnctl.bank.generator import generate
-from txnctl.bank.transaction import BankTransaction
+from storage.json_form import to_json
+from txnctl.demo.csv_file import read_bank_csv
+from txnctl.demo.generator import generate
+from txnctl.demo.transaction import BankTransaction
 
 WORKER = Path(__file__).with_name("worker.py")
 WORKERS = 2
@@ -118,9 +119,9 @@ def audit(store: Store, lines: list[BankTransaction]) -> Iterator[tuple[bool, st
     yield agrees, f"{len(bookings):,} bookings, one for each request, with the balance that the data say"
     accounts = {row.key: int(row.value) for row in store.table(ACCOUNTS).scan()}
     yield accounts == expected_accounts(lines), f"{len(accounts):,} accounts, which agree with the data"
-    left = store.subscription_stats(REQUESTS, SUBSCRIPTION)["msgBacklog"]
+    left = to_json(store.reports.subscription_stats(REQUESTS, SUBSCRIPTION))["msgBacklog"]
     yield left == 0, f"{left:,} requests left"
-    problems = store.verify()
+    problems = to_json(store.maintenance.verify_store())
     yield not problems, f"{len(problems):,} problems found in the store"
 
 
@@ -143,7 +144,7 @@ def main() -> int:
         print(f"{len(lines):,} requests, {WORKERS} workers", flush=True)
         settle(asked.store, len(lines), asked.kills, Random(asked.seed))
         with Store.open(asked.store) as store:
-            print(f"conflicts lost, and run again: {len(store.conflicts()):,}")
+            print(f"conflicts lost, and run again: {len(to_json(store.reports.list_conflicts())):,}")
             checks = list(audit(store, lines))
     except TxnctlError as error:
         print(f"error: {error.message}", file=sys.stderr)

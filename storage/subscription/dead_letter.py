@@ -1,33 +1,34 @@
-"""The dead-letter topic: where a message goes that was redelivered too often.
+"""The dead-letter topic: the topic of messages that were redelivered too often.
 
-The copy and the acknowledgement are one store transaction. The topic comes into being with its first letter.
+The copy and the acknowledgement are one store transaction. The topic is created with the first letter.
 """
 
 from __future__ import annotations
 
+from storage.disk.view import WriteBatch
 from storage.errors import InvalidName, InvalidValue
-from storage.ledger import managed_ledger, sequence_ids, topic as topics, topic_head
-from storage.ledger.entry import MESSAGES, Columns, Entry
-from storage.ledger.topic import LedgerLimits, Topic
 from storage.limits import NAME_BYTES_MAX, REDELIVERIES_MAX
-from storage.names import LETTERS_PREFIX, full_topic_name
-from storage.position import Position
-from storage.subscription import cursor as cursors, delivery as deliveries, message_set
-from storage.subscription.cursor import Cursor
+from storage.subscription import message_set
 from storage.subscription.delivery import Delivery
+from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
-from storage.view import WriteBatch
+from storage.topic import catalogue as topics, log
+from storage.topic.catalogue import Topic
+from storage.topic.entry import MESSAGES, Columns, Entry
+from storage.topic.open_topic import OpenTopic
+from storage.topic.sequence_ids import SequenceIds
+from storage.values.names import LETTERS_PREFIX, full_topic_name
 
 
 def topic_name(topic: str, subscription: str) -> str:
-    """Pulsar's name for it."""
+    """Pulsar's name for the dead-letter topic of a subscription."""
     return f"{topic}-{subscription}-DLQ"
 
 
 def check_policy(
     topic: Topic, subscription: str, dead_letter_topic: str | None, max_redeliver_count: int | None
 ) -> None:
-    """That letters could be sent.
+    """Check that letters could be sent.
 
     Raises:
         InvalidName: the topic's name, or the one made from topic and subscription, is none.
@@ -47,43 +48,34 @@ def check_policy(
             ) from None
 
 
-def send(
-    batch: WriteBatch,
-    topic: Topic,
-    subscription: Subscription,
-    cursor: Cursor,
-    worn_out: list[tuple[Entry, Delivery, int]],
+def send_letters(
+    opened: OpenSubscription[WriteBatch], topic: Topic, exhausted: list[tuple[Entry, Delivery, int]]
 ) -> int:
-    """Copy these messages and acknowledge them; how many. The caller advances and saves the cursor."""
+    """Copy exhausted messages to the dead-letter topic and acknowledge the originals; return their number."""
+    batch, subscription = opened.view, opened.subscription
     target = subscription.dead_letter_topic or topic_name(topic.full_name, subscription.name)
-    letters = topics.find(batch, target) or topics.create(batch, target, LedgerLimits())
-    head = topic_head.load(batch, letters.topic_id)
-    sent = 0
-    for entry, delivery, messages in worn_out:
+    letters = OpenTopic.load(batch, topics.find_or_create(batch, target).topic_id)
+    name, sent = f"{LETTERS_PREFIX}{subscription.name}"[:NAME_BYTES_MAX], 0
+    sequence_ids = SequenceIds(batch, letters.topic_id, name)
+    for entry, delivery, messages in exhausted:
         columns = _letters(entry, message_set.indexes(messages), topic, subscription)
-        count, name = len(columns.values), f"{LETTERS_PREFIX}{subscription.name}"[:NAME_BYTES_MAX]
-        first = sequence_ids.assign(batch, letters.topic_id, name, count, 0)
-        body = columns.body(name, first)
-        managed_ledger.append(batch, letters.topic_id, head, MESSAGES, count, 0, head.epoch, body)
+        body = columns.body(name, sequence_ids.assign(columns.count, 0))
+        log.append(letters, MESSAGES, columns.count, 0, body)
         delivery.take(messages)
-        deliveries.save(batch, subscription.subscription_id, cursor, delivery)
-        cursors.acknowledge(
-            batch, topic.topic_id, subscription.subscription_id, cursor, delivery.at, delivery.count, messages
-        )
-        sent += count
-    topic_head.save(batch, letters.topic_id, head)
+        opened.deliveries.put(delivery)
+        opened.acks.acknowledge(delivery.at, delivery.count, messages)
+        sent += columns.count
     return sent
 
 
 def _letters(entry: Entry, indexes: list[int], topic: Topic, subscription: Subscription) -> Columns:
-    """The copies, with properties that say where they come from."""
+    """Make the copies, with properties that name the origin."""
     columns = Columns(entry.values, entry.keys, entry.properties, entry.event_times).pick(indexes)
-    origin = Position(entry.ledger_id, entry.entry_id)
     properties = []
-    for place, index in enumerate(indexes):
-        mine = dict((columns.properties[place] if columns.properties else None) or {})
-        mine["REAL_TOPIC"], mine["REAL_SUBSCRIPTION"] = topic.full_name, subscription.name
-        mine["ORIGIN_MESSAGE_ID"] = str(entry.message_id(index)) if entry.count > 1 else str(origin)
-        properties.append(mine)
+    for number, index in enumerate(indexes):
+        pairs = dict((columns.properties[number] if columns.properties else None) or {})
+        pairs["REAL_TOPIC"], pairs["REAL_SUBSCRIPTION"] = topic.full_name, subscription.name
+        pairs["ORIGIN_MESSAGE_ID"] = str(entry.message_id(index) if entry.count > 1 else entry.position)
+        properties.append(pairs)
     columns.properties = properties
     return columns

@@ -1,45 +1,49 @@
-"""What has become of the messages of an entry that a subscription has handed out or held back (DELIVERIES).
+"""Deliveries: the state of an entry's messages that a subscription has delivered or held back (DELIVERIES).
 
 Each message that is not acknowledged and at or before the cursor's read position is in exactly one part:
 
     holder > 0     in flight at that consumer
-    holder = 0     nobody's: to be handed out (again), not before `due_ns`; `times` says how often it was
-    holder = -1    its acknowledgement is pending in a transaction: it goes to nobody
+    holder = 0     free: to be delivered (again), not before `due_ns`; `times` counts the deliveries so far
+    holder = -1    acknowledged in an open transaction: pending, and delivered to no consumer
 
-`withdrawn` marks what an abort took back from a consumer: a cumulative acknowledgement may not pass over it until it
-was handed out again.
+`recalled` marks messages that an abort took back from a consumer: a cumulative acknowledgement may not pass over such
+a message before it was delivered again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Generic, TypeVar
 
-from storage.codec import key1, key3, key_through, pack, unpack
-from storage.schema import DELIVERIES
+from storage.disk.codec import U64X2, key1, key3, key_through, pack, unpack
+from storage.disk.schema import DELIVERIES
+from storage.disk.view import ReadView, WriteBatch
 from storage.subscription import message_set
 from storage.subscription.cursor import Cursor
-from storage.view import ReadView, WriteBatch
+from storage.values.position import Position, as_position
 
 NOBODY = 0
 PENDING = -1
 
+V = TypeVar("V", bound=ReadView, covariant=True)
 
-class Part:
-    """Messages of one entry that share their fate."""
 
-    __slots__ = ("due_ns", "holder", "messages", "times", "withdrawn")
+class DeliveryPart:
+    """Messages of one entry that share one state."""
+
+    __slots__ = ("due_ns", "holder", "messages", "recalled", "times")
 
     def __init__(
-        self, messages: int, holder: int, times: int, due_ns: int = 0, withdrawn: bool = False
+        self, messages: int, holder: int, times: int, due_ns: int = 0, recalled: bool = False
     ) -> None:
         self.messages = messages
         self.holder = holder
         self.times = times
         self.due_ns = due_ns
-        self.withdrawn = withdrawn
+        self.recalled = recalled
 
     def fate(self) -> tuple[int, int, int, bool]:
-        return (self.holder, self.times, self.due_ns, self.withdrawn)
+        return (self.holder, self.times, self.due_ns, self.recalled)
 
 
 class Delivery:
@@ -48,7 +52,7 @@ class Delivery:
     __slots__ = ("at", "count", "parts", "was_released")
 
     def __init__(
-        self, at: tuple[int, int], count: int, parts: list[Part], was_released: bool = False
+        self, at: Position, count: int, parts: list[DeliveryPart], was_released: bool = False
     ) -> None:
         self.at = at
         self.count = count
@@ -57,9 +61,9 @@ class Delivery:
 
     @classmethod
     def decode(cls, key: bytes, payload: memoryview) -> Delivery:
-        at = (int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:], "big"))
+        at = as_position(U64X2.unpack(key[8:]))
         count, packed = unpack(payload)
-        parts = [Part(message_set.decode(each[0], count), *each[1:]) for each in packed]
+        parts = [DeliveryPart(message_set.decode(fields[0], count), *fields[1:]) for fields in packed]
         delivery = cls(at, count, parts)
         delivery.was_released = delivery.is_released
         return delivery
@@ -69,14 +73,14 @@ class Delivery:
         return any(part.holder == NOBODY for part in self.parts)
 
     def known(self) -> int:
-        """Messages that are in some part."""
+        """The messages that are in some part."""
         known = 0
         for part in self.parts:
             known |= part.messages
         return known
 
     def of(self, holder: int) -> int:
-        """Messages that a holder has."""
+        """The messages that a holder has."""
         held = 0
         for part in self.parts:
             if part.holder == holder:
@@ -84,27 +88,27 @@ class Delivery:
         return held
 
     def in_flight(self) -> int:
-        """Messages that some consumer has."""
+        """The messages that some consumer has."""
         held = 0
         for part in self.parts:
             if part.holder > 0:
                 held |= part.messages
         return held
 
-    def take(self, messages: int) -> list[Part]:
-        """Cut messages out of their parts; what was cut, as parts of the fates they had."""
+    def take(self, messages: int) -> list[DeliveryPart]:
+        """Cut messages out of their parts; return the cut messages as parts with unchanged states."""
         cut, kept = [], []
         for part in self.parts:
             common = part.messages & messages
             if common:
-                cut.append(Part(common, *part.fate()))
+                cut.append(DeliveryPart(common, *part.fate()))
             if part.messages != common:
-                kept.append(Part(part.messages & ~common, *part.fate()))
+                kept.append(DeliveryPart(part.messages & ~common, *part.fate()))
         self.parts = kept
         return cut
 
-    def give(self, part: Part) -> None:
-        """Add a part, joined with one of the same fate."""
+    def give(self, part: DeliveryPart) -> None:
+        """Add a part, joined with a part of the same state."""
         assert part.messages & self.known() == 0, "a message is in one part"
         for known in self.parts:
             if known.fate() == part.fate():
@@ -113,118 +117,114 @@ class Delivery:
         self.parts.append(part)
 
 
-def find(view: ReadView, subscription_id: int, at: tuple[int, int]) -> Delivery | None:
-    """What became of the messages of an entry, or None if nothing did."""
+def find(view: ReadView, subscription_id: int, at: Position) -> Delivery | None:
+    """Find the delivery of an entry, or None."""
     key = key3(subscription_id, *at)
     payload = view.get(DELIVERIES, key)
     return None if payload is None else Delivery.decode(key, payload)
 
 
-def every(view: ReadView, subscription_id: int, start: tuple[int, int] | None = None) -> Iterator[Delivery]:
-    """The deliveries of a subscription, in position order."""
+def every(view: ReadView, subscription_id: int, start: Position | None = None) -> Iterator[Delivery]:
+    """Yield the deliveries of a subscription, in position order."""
     first = None if start is None else key3(subscription_id, start[0], max(start[1], 0))
     for key, payload in view.scan(DELIVERIES, key1(subscription_id), first):
         yield Delivery.decode(key, payload)
 
 
-def save(batch: WriteBatch, subscription_id: int, cursor: Cursor, delivery: Delivery) -> None:
-    """Write the delivery, or remove it when nothing is left, and keep the cursor's count of released entries."""
-    key = key3(subscription_id, *delivery.at)
-    if delivery.parts:
-        packed = [
-            [message_set.encode(part.messages, delivery.count), *part.fate()] for part in delivery.parts
-        ]
-        batch.put(DELIVERIES, key, pack([delivery.count, packed]))
-    else:
-        batch.delete(DELIVERIES, key)
-    cursor.released += delivery.is_released - delivery.was_released
-    delivery.was_released = delivery.is_released
-    assert cursor.released >= 0, "released entries are counted"
+class Deliveries(Generic[V]):
+    """The deliveries of one subscription. The cursor counts the entries with free messages."""
+
+    __slots__ = ("_cursor", "_subscription_id", "_view")
+
+    def __init__(self, view: V, subscription_id: int, cursor: Cursor) -> None:
+        self._view = view
+        self._subscription_id = subscription_id
+        self._cursor = cursor
+
+    def find(self, at: Position) -> Delivery | None:
+        """Find the delivery of an entry, or None."""
+        key = key3(self._subscription_id, *at)
+        payload = self._view.get(DELIVERIES, key)
+        return None if payload is None else Delivery.decode(key, payload)
+
+    def scan(self, start: Position | None = None) -> Iterator[Delivery]:
+        """Yield the deliveries in position order."""
+        return every(self._view, self._subscription_id, start)
+
+    def put(self: Deliveries[WriteBatch], delivery: Delivery) -> None:
+        """Write a delivery, or remove a delivery without parts, and keep the cursor's count of released entries."""
+        key = key3(self._subscription_id, *delivery.at)
+        if delivery.parts:
+            packed = [
+                [message_set.encode(part.messages, delivery.count), *part.fate()] for part in delivery.parts
+            ]
+            self._view.put(DELIVERIES, key, pack([delivery.count, packed]))
+        else:
+            self._view.delete(DELIVERIES, key)
+        self._cursor.released += delivery.is_released - delivery.was_released
+        delivery.was_released = delivery.is_released
+        assert self._cursor.released >= 0, "released entries are counted"
+
+    def settle(self: Deliveries[WriteBatch], at: Position, messages: int, consumer_id: int = NOBODY) -> None:
+        """Forget messages of an entry, acknowledged by a consumer or by an operator (NOBODY)."""
+        delivery = self.find(at)
+        if delivery is not None:
+            cut = delivery.take(messages)
+            if cut:
+                self.note_taken(cut, consumer_id)
+                self.put(delivery)
+
+    def note_taken(self, parts: list[DeliveryPart], consumer_id: int) -> None:
+        """Raise the generation, so that queues drop messages that a different process has taken from a consumer."""
+        if any(part.holder > 0 and part.holder != consumer_id for part in parts):
+            self._cursor.generation += 1
+
+    def settle_through(self: Deliveries[WriteBatch], through: Position, consumer_id: int = NOBODY) -> None:
+        """Forget all messages up to an entry, acknowledged by a consumer or by an operator (NOBODY)."""
+        for delivery in self.scan():
+            if delivery.at > through:
+                break
+            self._cursor.released -= delivery.is_released
+            self.note_taken(delivery.parts, consumer_id)
+        sid = self._subscription_id
+        self._view.delete_prefix(DELIVERIES, key1(sid), stop=key_through(sid, through))
+
+    def release(self: Deliveries[WriteBatch], consumer_id: int, untouched: dict[Position, int]) -> int:
+        """Free all messages of a consumer that is gone; return the number.
+
+        Args:
+            untouched: by entry, the messages that the consumer never gave to its application: such messages count as
+                not delivered.
+        """
+        released = 0
+        for delivery in list(self.scan()):
+            held = delivery.of(consumer_id)
+            if not held:
+                continue
+            released += held.bit_count()
+            _free(delivery, held, untouched.get(delivery.at, 0))
+            self.put(delivery)
+        return released
+
+    def give_back(self: Deliveries[WriteBatch], consumer_id: int, untouched: dict[Position, int]) -> None:
+        """Free messages that a consumer never gave to its application, as if they had not been delivered.
+
+        Args:
+            untouched: the messages, by entry; only the messages in flight at the consumer are freed.
+        """
+        for at, messages in untouched.items():
+            delivery = self.find(at)
+            if delivery is not None:
+                held = delivery.of(consumer_id) & messages
+                _free(delivery, held, held)
+                self.put(delivery)
 
 
-def settle(
-    batch: WriteBatch,
-    subscription_id: int,
-    cursor: Cursor,
-    at: tuple[int, int],
-    messages: int,
-    by: int = NOBODY,
-) -> None:
-    """These messages are acknowledged, by consumer `by` or from outside: they are nobody's business any more."""
-    delivery = find(batch, subscription_id, at)
-    if delivery is not None:
-        cut = delivery.take(messages)
-        if cut:
-            note_taken(cursor, cut, by)
-            save(batch, subscription_id, cursor, delivery)
-
-
-def note_taken(cursor: Cursor, parts: list[Part], by: int) -> None:
-    """A consumer that loses what it was handed, by another's doing, must not give it to its application."""
-    if any(part.holder > 0 and part.holder != by for part in parts):
-        cursor.generation += 1
-
-
-def settle_through(
-    batch: WriteBatch, subscription_id: int, cursor: Cursor, through: tuple[int, int], by: int = NOBODY
-) -> None:
-    """Everything up to and including an entry is acknowledged, by consumer `by` or from outside."""
-    for found in every(batch, subscription_id):
-        if found.at > through:
-            break
-        cursor.released -= found.is_released
-        note_taken(cursor, found.parts, by)
-    batch.delete_prefix(DELIVERIES, key1(subscription_id), stop=key_through(subscription_id, through))
-
-
-def release(
-    batch: WriteBatch,
-    subscription_id: int,
-    cursor: Cursor,
-    consumer_id: int,
-    untouched: dict[tuple[int, int], int],
-) -> int:
-    """A consumer is gone: what it held is to be handed out again; how many messages.
-
-    Args:
-        untouched: by entry, the messages that it never gave to its application: they count as not handed out.
-    """
-    released = 0
-    for found in list(every(batch, subscription_id)):
-        held = found.of(consumer_id)
-        if not held:
-            continue
-        released += held.bit_count()
-        _give_up(found, held, untouched.get(found.at, 0))
-        save(batch, subscription_id, cursor, found)
-    return released
-
-
-def give_back(
-    batch: WriteBatch,
-    subscription_id: int,
-    cursor: Cursor,
-    consumer_id: int,
-    untouched: dict[tuple[int, int], int],
-) -> None:
-    """What a consumer was handed and never gave to its application is nobody's, as if it had not been handed out.
-
-    Args:
-        untouched: the messages, by entry; of those the ones that are in flight there.
-    """
-    for at, messages in untouched.items():
-        found = find(batch, subscription_id, at)
-        if found is not None:
-            held = found.of(consumer_id) & messages
-            _give_up(found, held, held)
-            save(batch, subscription_id, cursor, found)
-
-
-def _give_up(found: Delivery, held: int, untouched: int) -> None:
-    """A consumer's messages are nobody's now; those untouched count as not handed out."""
-    for part in found.take(held):
+def _free(delivery: Delivery, held: int, untouched: int) -> None:
+    """Free a consumer's messages; untouched messages count as not delivered."""
+    for part in delivery.take(held):
         spare = part.messages & untouched
         if spare:
-            found.give(Part(spare, NOBODY, part.times - 1, withdrawn=part.withdrawn))
+            delivery.give(DeliveryPart(spare, NOBODY, part.times - 1, recalled=part.recalled))
         if part.messages != spare:
-            found.give(Part(part.messages & ~spare, NOBODY, part.times))
+            delivery.give(DeliveryPart(part.messages & ~spare, NOBODY, part.times))

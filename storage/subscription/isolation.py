@@ -1,4 +1,4 @@
-"""READ_COMMITTED and READ_UNCOMMITTED: how far a subscription reads, and what it leaves out (PIP-298). Pure.
+"""READ_COMMITTED and READ_UNCOMMITTED: the bound of a subscription, and the messages left out (PIP-298). Pure.
 
     level              bound                 left out
     READ_COMMITTED     maxReadPosition       messages of aborted transactions
@@ -15,7 +15,9 @@ from collections.abc import Container
 from enum import Enum
 
 from storage.errors import InvalidValue
-from storage.ledger.entry import MESSAGES
+from storage.topic.entry import MESSAGES
+from storage.values.names import named
+from storage.values.position import Position
 
 
 class IsolationLevel(Enum):
@@ -26,14 +28,14 @@ class IsolationLevel(Enum):
 
 
 class OnOpen(Enum):
-    """What an open transaction does to a READ_COMMITTED subscription: hold up all behind it, or only its own."""
+    """The effect of an open transaction on READ_COMMITTED: block all later messages, or skip only its own."""
 
     BLOCK = "block"
     SKIP = "skip"
 
 
 class SubscriptionType(Enum):
-    """How the consumers of a subscription share its messages."""
+    """The rule by which the consumers of a subscription share the messages."""
 
     EXCLUSIVE = "Exclusive"
     FAILOVER = "Failover"
@@ -46,19 +48,38 @@ class SubscriptionType(Enum):
         return self in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER)
 
 
+class SubscriptionMode:
+    """Type, isolation level and on-open that are asked of a subscription; None leaves a value as it is.
+
+    Each is given as the constant, or by name.
+
+    Raises:
+        InvalidValue: no such constant.
+    """
+
+    __slots__ = ("level", "on_open", "type")
+
+    def __init__(
+        self,
+        type_: SubscriptionType | str | None = None,
+        level: IsolationLevel | str | None = None,
+        on_open: OnOpen | str | None = None,
+    ) -> None:
+        self.type = named(SubscriptionType, type_, "subscription type")
+        self.level = named(IsolationLevel, level, "isolation level")
+        self.on_open = named(OnOpen, on_open, "on-open")
+
+
 def bound(
-    level: IsolationLevel,
-    max_read: tuple[int, int],
-    last_confirmed: tuple[int, int],
-    on_open: OnOpen = OnOpen.BLOCK,
-) -> tuple[int, int]:
-    """The last position that a reader of this level may be handed."""
+    level: IsolationLevel, max_read: Position, last_confirmed: Position, on_open: OnOpen = OnOpen.BLOCK
+) -> Position:
+    """The last position that a reader of this level may read."""
     reads_on = level is IsolationLevel.READ_UNCOMMITTED or on_open is OnOpen.SKIP
     return last_confirmed if reads_on else max_read
 
 
 def check_on_open(type_: SubscriptionType, level: IsolationLevel, on_open: OnOpen) -> None:
-    """That a subscription of this type and level may skip what is open.
+    """Check that a subscription of this type and level may skip open transactions.
 
     Raises:
         InvalidValue: Exclusive and Failover deliver in order of position; READ_UNCOMMITTED waits for nothing.
@@ -78,7 +99,7 @@ def check_on_open(type_: SubscriptionType, level: IsolationLevel, on_open: OnOpe
 
 
 def delivers(level: IsolationLevel, kind: int, txn: int, aborted: Container[int]) -> bool:
-    """Whether an entry at or below the bound is handed out at this level.
+    """Whether an entry at or below the bound is delivered at this level.
 
     Args:
         kind, txn: of the entry's header.

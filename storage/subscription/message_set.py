@@ -1,7 +1,7 @@
 """Sets of the messages of one entry, by batch index. Pure.
 
-In memory a set is an integer whose bit i stands for message i; on disk it is the same, big-endian, and empty bytes
-stand for all messages of the entry, whatever their number.
+In memory a set is an integer whose bit i stands for message i; on disk the same integer, big-endian. Empty bytes stand
+for all messages of the entry, regardless of the number.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ ALL = b""
 
 
 def everything(count: int) -> int:
-    """All messages of an entry that has `count`."""
+    """The set of all messages of an entry that has `count` messages."""
     return (1 << count) - 1
 
 
 def encode(messages: int, count: int) -> bytes:
-    r"""The set as bytes; ALL where it is the whole entry.
+    r"""Encode a set as bytes; ALL for the whole entry.
 
     >>> encode(0b111, 3), encode(0b101, 3)
     (b'', b'\x05')
@@ -32,12 +32,12 @@ def encode(messages: int, count: int) -> bytes:
 
 
 def decode(data: bytes | memoryview, count: int) -> int:
-    """The set of an entry that has `count` messages."""
+    """Decode a set of an entry that has `count` messages."""
     return int.from_bytes(data, "big") if data else everything(count)
 
 
 def through(index: int) -> int:
-    """Messages 0 to index."""
+    """The set of messages 0 to index."""
     return (1 << (index + 1)) - 1
 
 
@@ -63,6 +63,6 @@ def indexes(messages: int) -> list[int]:
     >>> indexes(0b101101)
     [0, 2, 3, 5]
     """
-    # Digits are looked at as fast as the machine can; shifting an integer of a thousand bits copies it each time.
+    # Digits are examined at the machine's speed; each shift of an integer of a thousand bits would copy the integer.
     digits = f"{messages:b}".encode()[::-1].translate(_AS_NUMBERS)
     return list(compress(range(len(digits)), digits))

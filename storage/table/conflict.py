@@ -1,29 +1,28 @@
-"""Conflicts between transactions: recorded with the loser, and in a ring for operators; the errors they give."""
+"""Conflicts between transactions: recorded with the loser, and in a ring for operators; the errors of losers."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from storage.codec import key1, pack, unpack
+from storage.disk.codec import key1, pack, unpack
+from storage.disk.schema import CONFLICTS
+from storage.disk.view import ReadView, WriteBatch
 from storage.errors import LostConflict, RequestTooOld, WriteTooOld
 from storage.limits import CONFLICTS_MAX
-from storage.moment import both
-from storage.schema import CONFLICTS
 from storage.txn.record import TransactionRecord
-from storage.txn_id import TxnID
-from storage.view import ReadView, WriteBatch
+from storage.values.txn_id import TxnID
 
 PUSH, HELD, READ, VERSION, TOO_OLD = "push", "held", "read", "version", "too-old"
-"""What a transaction lost to: another one that wanted a key it held, or that held a key it wanted; a later read, a
-later version, the bounds of time."""
+"""Kinds of conflicts that a transaction loses: against a winner that wanted the loser's key, against a winner that held
+a key the loser wanted, against a later read, against a later version, against the bounds of time."""
 
 
-class Conflict:
-    """Why a transaction is doomed.
+class DoomCause:
+    """The conflict that dooms a transaction.
 
     Attributes:
-        winner, winner_version: the other transaction and its timestamp; 0 where it is not known.
-        table, key: over which; empty if over none.
+        winner, winner_version: the winning transaction and its timestamp; 0 where unknown.
+        table, key: the key of the conflict; empty if the conflict is over no key.
     """
 
     __slots__ = ("key", "kind", "table", "winner", "winner_version")
@@ -49,46 +48,66 @@ def _winner_text(txn: int, version: int) -> str:
     return f"the transaction of timestamp {version}" if version else "a later transaction"
 
 
-def note(batch: WriteBatch, loser: TransactionRecord, conflict: Conflict) -> None:
+def note(batch: WriteBatch, loser: TransactionRecord, conflict: DoomCause) -> None:
     """Remember a conflict for `tables history`; the oldest makes room."""
-    head = batch.head
-    head.last_conflict += 1
-    fields = [batch.now_ms, *conflict.fields(), loser.least, loser.timestamp]
-    batch.put(CONFLICTS, key1(head.last_conflict), pack(fields))
-    if head.last_conflict > CONFLICTS_MAX:
-        batch.delete(CONFLICTS, key1(head.last_conflict - CONFLICTS_MAX))
+    superblock = batch.superblock
+    superblock.last_conflict += 1
+    fields = [batch.now_ms, *conflict.fields(), loser.txn_id, loser.timestamp]
+    batch.put(CONFLICTS, key1(superblock.last_conflict), pack(fields))
+    if superblock.last_conflict > CONFLICTS_MAX:
+        batch.delete(CONFLICTS, key1(superblock.last_conflict - CONFLICTS_MAX))
 
 
-def rows(view: ReadView, limit: int | None = None, table: str | None = None) -> list[dict[str, Any]]:
+class ConflictRow(NamedTuple):
+    """A recorded conflict: the winner where known, and the loser."""
+
+    number: int
+    happened_at_ms: int
+    kind: str
+    table: str | None
+    key: bytes | None
+    winner: TxnID | None
+    winner_version_ns: int | None
+    loser: TxnID
+    loser_version_ns: int
+
+
+class Doom(NamedTuple):
+    """The conflict that a transaction lost."""
+
+    kind: str
+    winner: TxnID | None
+    winner_version_ns: int | None
+    table: str | None
+    key: bytes | None
+
+
+def list_conflicts(view: ReadView, limit: int | None = None, table: str | None = None) -> list[ConflictRow]:
     """Recent conflicts, the newest first."""
-    found: list[dict[str, Any]] = []
-    for key, payload in view.scan_back(CONFLICTS, b"", key1(view.head.last_conflict + 1)):
+    rows: list[ConflictRow] = []
+    for key, payload in view.scan_back(CONFLICTS, b"", key1(view.superblock.last_conflict + 1)):
         at_ms, kind, winner, winner_version, name, table_key, loser, loser_version = unpack(payload)[:8]
         if table not in (None, name):
             continue
-        if limit is not None and len(found) >= limit:
+        if limit is not None and len(rows) >= limit:
             break
-        found.append({
-            "number": int.from_bytes(key, "big"), **both("happened", at_ms), "kind": kind, "table": name or None,
-            "key": table_key or None, "winner": str(TxnID(winner)) if winner else None,
-            "winnerVersion": str(winner_version) if winner_version else None,
-            "loser": str(TxnID(loser)), "loserVersion": str(loser_version),
-        })  # fmt: skip
-    return found
+        rows.append(ConflictRow(
+            number=int.from_bytes(key, "big"), happened_at_ms=at_ms, kind=kind, table=name or None,
+            key=table_key or None, winner=TxnID(winner) if winner else None,
+            winner_version_ns=winner_version or None, loser=TxnID(loser), loser_version_ns=loser_version,
+        ))  # fmt: skip
+    return rows
 
 
-def described(record: TransactionRecord) -> dict[str, Any] | None:
-    """What doomed a transaction, for reports."""
+def doom_of(record: TransactionRecord) -> Doom | None:
+    """The conflict that a transaction lost, or None."""
     if not record.conflict:
         return None
     kind, winner, version, table, key = record.conflict
-    return {
-        "kind": kind, "winner": str(TxnID(winner)) if winner else None,
-        "winnerVersion": str(version) if version else None, "table": table or None, "key": key or None,
-    }  # fmt: skip
+    return Doom(kind, TxnID(winner) if winner else None, version or None, table or None, key or None)
 
 
-def _details(record: TransactionRecord, conflict: Conflict) -> dict[str, Any]:
+def _details(record: TransactionRecord, conflict: DoomCause) -> dict[str, Any]:
     return {
         "transaction": str(record.id), "state": "ABORTED", "table": conflict.table,
         "key": _shown_key(conflict.key), "winner": str(TxnID(conflict.winner)) if conflict.winner else None,
@@ -97,9 +116,9 @@ def _details(record: TransactionRecord, conflict: Conflict) -> dict[str, Any]:
 
 
 def lost(
-    view: ReadView, record: TransactionRecord, conflict: Conflict, holder: TransactionRecord
+    view: ReadView, record: TransactionRecord, conflict: DoomCause, holder: TransactionRecord
 ) -> LostConflict:
-    """The error of a transaction that has just met a key which another one holds and keeps."""
+    """The error of a transaction that wanted a key which a stronger transaction holds."""
     labels = " ".join([f"{name}={value}" for name, value in holder.labels.items()])
     idle_s = max(0, view.now_ns - holder.used_ns) // 1_000_000_000
     who = (
@@ -114,8 +133,8 @@ def lost(
     )
 
 
-def write_too_old(record: TransactionRecord, conflict: Conflict) -> WriteTooOld:
-    """The error for a write that would change what others rely on."""
+def write_too_old(record: TransactionRecord, conflict: DoomCause) -> WriteTooOld:
+    """The error for a write under a key that a later transaction has read or written."""
     what = "was read by" if conflict.kind == READ else "was written by"
     return WriteTooOld(
         f"key {_shown_key(conflict.key)} of table {conflict.table} {what} "
@@ -127,7 +146,7 @@ def write_too_old(record: TransactionRecord, conflict: Conflict) -> WriteTooOld:
 
 
 def too_old(record: TransactionRecord, why: str, hint: str) -> RequestTooOld:
-    """The error for a transaction that is behind what is kept, or behind what it consumed."""
+    """The error for a transaction older than the kept versions, or older than a message that it consumed."""
     return RequestTooOld(
         f"transaction {record.id} {why}: it is aborted",
         hint=hint,

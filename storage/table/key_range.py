@@ -23,9 +23,9 @@ class KeyRange:
         Raises:
             InvalidValue
         """
-        for each in (prefix, start, end):
-            if each is not None and type(each) is not bytes:
-                raise InvalidValue(f"a bound of keys is bytes, not {type(each).__name__}")
+        for bound in (prefix, start, end):
+            if bound is not None and type(bound) is not bytes:
+                raise InvalidValue(f"a bound of keys is bytes, not {type(bound).__name__}")
         low = max(_within_keys(prefix), _within_keys(start or b""))
         high = after_prefix(_within_keys(prefix))
         if end is not None:
@@ -38,13 +38,13 @@ class KeyRange:
         return self.end is not None and self.start >= self.end
 
     def after(self, key: bytes) -> KeyRange:
-        """What is left of the range when it has been read up to and including a key."""
+        """The rest of the range after reading up to and including a key."""
         if self.reverse:
             return KeyRange(self.start, key, True)
         return KeyRange(key + b"\0", self.end, False)
 
     def without(self, rest: KeyRange | None) -> KeyRange:
-        """What has been read of the range when `rest` of it is left; all of it if None."""
+        """The part of the range that was read when `rest` is left; the whole range if None."""
         if rest is None:
             return self
         if self.reverse:
@@ -56,9 +56,8 @@ class KeyRange:
 
 
 def _within_keys(bound: bytes) -> bytes:
-    """A bound that parts the possible keys as this one does, and is hardly longer than they are.
-
-    A key as long as keys can be that begins a longer bound lies below it; so does nothing else that its end would tell.
+    """Truncate an over-long bound. Keys have at most 400 bytes, so comparing them with the first 400 bytes of the bound
+    plus a zero byte gives the same order.
     """
     if len(bound) <= TABLE_KEY_BYTES_MAX:
         return bound
@@ -66,6 +65,6 @@ def _within_keys(bound: bytes) -> bytes:
 
 
 def after_prefix(prefix: bytes) -> bytes | None:
-    """The first key after all that begin with `prefix`; None if there is none (`ff ff`)."""
+    """The first key after all keys that begin with `prefix`; None if there is none (`ff ff`)."""
     short = prefix.rstrip(b"\xff")
     return short[:-1] + bytes((short[-1] + 1,)) if short else None

@@ -1,18 +1,18 @@
-"""Push: two transactions meet over a key, and one of the two is aborted. Pure.
+"""Push: decide which of two transactions that meet over a key is aborted. Pure.
 
-The lower priority loses; if equal, the older timestamp. Nobody ever waits (K2-3SI).
+The lower priority loses; if equal, the older timestamp. No transaction ever waits (K2-3SI).
 """
 
 from __future__ import annotations
 
-from storage.txn_options import Priority
+from storage.txn.options import Priority
 
-RANKS = {each.value: rank for rank, each in enumerate(Priority)}
+RANKS = {priority.value: rank for rank, priority in enumerate(Priority)}
 """The higher the priority, the lower the number."""
 
 
 def wins(priority: str, timestamp: int, other_priority: str, other_timestamp: int) -> bool:
-    """Whether the first of two transactions survives. Both see the same outcome, whoever of them asks."""
+    """Whether the first of two transactions survives. Asked from either side, the outcome is the same."""
     assert timestamp != other_timestamp, "no timestamp is issued twice"
     rank, other_rank = RANKS[priority], RANKS[other_priority]
     return rank < other_rank if rank != other_rank else timestamp > other_timestamp

@@ -1,8 +1,8 @@
-"""How far back a table can be read, and removing what is older.
+"""Retention: the window of versions that can be read, and the removal of older versions.
 
-gc keeps every committed version in the window and the newest committed one at or before its start; intents never
-count (invariant 22: it changes no answer that is still allowed). It goes by wall time, and removes nothing while the
-wall clock and the boot clock disagree by more than a minute.
+gc keeps every committed version in the window and the newest committed version at or before the start of the window;
+intents never count (invariant 22: gc changes no answer that is still allowed). The window goes by wall time, and gc
+removes nothing as long as the wall clock and the boot clock disagree by more than a minute.
 """
 
 from __future__ import annotations
@@ -12,63 +12,63 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Literal
 
-from storage.codec import U64, U64X2, key1
+from storage.disk.codec import U64, U64X2, key1
+from storage.disk.schema import ROWS, TABLE_PURGES, TXN_KEYS, VERSIONS
+from storage.disk.view import ReadView, WriteBatch
 from storage.limits import CLOCKS_DISAGREE_NS, GC_LOOK_RECORDS, GC_STEP_BYTES, GC_STEP_RECORDS
-from storage.schema import ROWS, TABLE_PURGES, TXN_KEYS, VERSIONS
 from storage.table import row as rows
 from storage.table.intent import RowWriter, finalize_keys
-from storage.table.reading import state_of
-from storage.table.visibility import COMMITTED, OPEN, Row, StateOf
+from storage.table.read import state_of
+from storage.table.visibility import COMMITTED, OPEN, StateOf, StoredRow
 from storage.txn import record as records
-from storage.view import ReadView, WriteBatch
 
 
 def clocks_agree(view: ReadView) -> bool:
-    """Whether wall clock and boot clock have gone on together since they were last found to agree."""
+    """Whether wall clock and boot clock have advanced equally since their last agreement."""
     offset_ns = view.clock.wall_ns() - view.now_ns
-    same_boot = view.head.boot_id == view.clock.boot_id()
-    return same_boot and abs(offset_ns - view.head.wall_offset_ns) <= CLOCKS_DISAGREE_NS
+    same_boot = view.superblock.boot_id == view.clock.boot_id()
+    return same_boot and abs(offset_ns - view.superblock.wall_offset_ns) <= CLOCKS_DISAGREE_NS
 
 
 def window_start(view: ReadView, *, trust_clock: bool = False) -> int:
-    """The oldest timestamp that may be read at; what gc has removed is never in the window again.
+    """The oldest timestamp that can be read; versions that gc has removed are never in the window again.
 
     Args:
-        trust_clock: as it is once an operator has said that the wall clock is right.
+        trust_clock: assume that an operator has confirmed the wall clock.
     """
     if not (trust_clock or clocks_agree(view)):
-        return view.head.collected_timestamp
-    start = view.clock.wall_ns() - view.head.table_retention_ms * 1_000_000
-    return max(start, view.head.collected_timestamp)
+        return view.superblock.collected_timestamp
+    start = view.clock.wall_ns() - view.superblock.table_retention_ms * 1_000_000
+    return max(start, view.superblock.collected_timestamp)
 
 
 def trust_clocks(batch: WriteBatch) -> None:
-    """Take the wall clock as it is now: an operator has looked at it."""
-    batch.head.wall_offset_ns = batch.clock.wall_ns() - batch.now_ns
-    batch.head.changes += 1
+    """Accept the present wall clock, which an operator has confirmed."""
+    batch.superblock.wall_offset_ns = batch.clock.wall_ns() - batch.now_ns
+    batch.superblock.changes += 1
 
 
 def find_decided(view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
-    """Intents of decided transactions, from a key of TXN_KEYS on: their keys there, and where to go on looking."""
-    found: list[bytes] = []
+    """Find intents of decided transactions, from a key of TXN_KEYS on: their keys there, and the key to go on from."""
+    decided: list[bytes] = []
     at, size = after or b"\0", 0
     for _ in range(GC_LOOK_RECORDS):
         record = view.first(TXN_KEYS, b"", at)
         if record is None:
-            return found, None
+            return decided, None
         txn = U64.unpack(record[0][:8])[0]
         if records.state_code(view, txn) != OPEN:
             for stored in view.keys(TXN_KEYS, key1(txn), start=at):
-                found.append(stored)
+                decided.append(stored)
                 size += len(view.get(ROWS, stored[8:]) or b"")
-                if len(found) >= GC_STEP_RECORDS or size >= GC_STEP_BYTES:
-                    return found, stored + b"\0"
+                if len(decided) >= GC_STEP_RECORDS or size >= GC_STEP_BYTES:
+                    return decided, stored + b"\0"
         at = key1(txn + 1)
-    return found, at
+    return decided, at
 
 
 def finalize(batch: WriteBatch, keys: list[bytes]) -> int:
-    """Finalise what was found, and was not by others since; how many."""
+    """Finalise intents that `find_decided` returned and that are still stored; return the number."""
     done = 0
     for (txn, table_id), group in groupby(keys, key=lambda stored: U64X2.unpack(stored[:16])):
         left = [stored[16:] for stored in group if batch.has(TXN_KEYS, stored)]
@@ -79,46 +79,44 @@ def finalize(batch: WriteBatch, keys: list[bytes]) -> int:
 
 
 def _collect_to(batch: WriteBatch, start: int) -> None:
-    """Versions before `start` may be gone from now on; small corrections of the wall clock are taken over."""
-    batch.head.collected_timestamp = max(batch.head.collected_timestamp, start)
+    """Move the start of the window: earlier versions may go from now on. Accept small changes of the wall clock."""
+    batch.superblock.collected_timestamp = max(batch.superblock.collected_timestamp, start)
     if clocks_agree(batch):
         trust_clocks(batch)
 
 
 def _note_removed(batch: WriteBatch, keys: list[bytes], what: Literal["versions", "rows"]) -> int:
-    """Count removed versions, or rows, in the heads of their tables; how many."""
+    """Count removed versions, or rows, in the states of their tables; return the number."""
     for table_id, count in Counter(U64.unpack(key[:8])[0] for key in keys).items():
-        writer = RowWriter(batch, table_id)
-        writer.note_removed(**{what: count})
-        writer.finish()
+        RowWriter(batch, table_id).note_removed(**{what: count})
     return len(keys)
 
 
 class Sweep:
-    """One pass of gc over versions and deleted keys, in steps of a bounded size.
+    """A pass of gc over versions and deleted keys, in steps of a bounded size.
 
-    Looking for what can go takes views; removing it takes batches, which look again.
+    Removable records are found in views; batches remove them, after a second check.
     """
 
     def __init__(self, start: int) -> None:
         self.start = start
 
     def find_versions(self, view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
-        """Superseded versions that nobody may read any more, and where to go on looking."""
-        found: list[bytes] = []
+        """Find superseded versions that no reader may see any more, and the key to go on from."""
+        removable: list[bytes] = []
         current = b""
         for seen, (key, goes) in enumerate(self._superseded(view, after)):
             if seen >= GC_LOOK_RECORDS and key[:-8] != current:
-                return found, key
+                return removable, key
             current = key[:-8]
             if goes:
-                found.append(key)
-            if len(found) >= GC_STEP_RECORDS:
-                return found, current
-        return found, None
+                removable.append(key)
+            if len(removable) >= GC_STEP_RECORDS:
+                return removable, current
+        return removable, None
 
     def _superseded(self, view: ReadView, after: bytes) -> Iterator[tuple[bytes, bool]]:
-        """The keys of superseded versions, from the newest one of a row on, and whether each may go."""
+        """Yield the keys of superseded versions, from the newest of a row on, and whether each is removable."""
         current, covered = b"", False
         for key in view.keys(VERSIONS, start=after or b"\0"):
             if key[:-8] != current:
@@ -128,7 +126,7 @@ class Sweep:
             covered = covered or rows.version_of(key) <= self.start
 
     def _row_covers(self, view: ReadView, key: bytes) -> bool:
-        """Whether the finalised version of the row is at or before the start itself."""
+        """Whether the finalised version of the row is itself at or before the start."""
         table_id = U64.unpack(key[:8])[0]
         stored = key1(table_id) + rows.key_of(key)
         payload = view.get(ROWS, stored)
@@ -136,20 +134,20 @@ class Sweep:
         return committed is not None and committed.version <= self.start
 
     def remove_versions(self, batch: WriteBatch, keys: list[bytes]) -> int:
-        """Remove what was found, as a version that could go then can go now; how many."""
+        """Remove versions that were found: a removable version stays removable. Return the number."""
         _collect_to(batch, self.start)
         gone = [key for key in keys if batch.delete(VERSIONS, key)]
         return _note_removed(batch, gone, "versions")
 
     def find_tombstones(self, view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]:
-        """Rows that say only that a key was deleted before the window, and where to go on looking."""
-        found: list[bytes] = []
+        """Find rows of keys that were deleted before the window, and the key to go on from."""
+        removable: list[bytes] = []
         for seen, (key, payload) in enumerate(view.scan(ROWS, start=after or b"\0")):
-            if seen >= GC_LOOK_RECORDS or len(found) >= GC_STEP_RECORDS:
-                return found, key
+            if seen >= GC_LOOK_RECORDS or len(removable) >= GC_STEP_RECORDS:
+                return removable, key
             if self._is_done(view, key, payload):
-                found.append(key)
-        return found, None
+                removable.append(key)
+        return removable, None
 
     def _is_done(self, view: ReadView, key: bytes, payload: memoryview | None) -> bool:
         if payload is None or payload[0] != rows.COMMITTED | rows.COMMITTED_DELETED:
@@ -161,33 +159,33 @@ class Sweep:
         return committed.version <= self.start and not has_older
 
     def remove_tombstones(self, batch: WriteBatch, keys: list[bytes]) -> int:
-        """Remove what was found and is still so; how many."""
+        """Remove rows that were found and are still removable; return the number."""
         _collect_to(batch, self.start)
         gone = [
             key for key in keys if self._is_done(batch, key, batch.get(ROWS, key)) and batch.delete(ROWS, key)
         ]
         return _note_removed(batch, gone, "rows")
 
-    # What it will come to
+    # Forecast
 
-    def forecast(self, view: ReadView) -> dict[str, int]:
-        """What finalising and this pass would do to the rows of one view: counts by their names in reports."""
+    def forecast(self, view: ReadView) -> tuple[int, int, int]:
+        """Count the intents, versions and tombstones that finalising and this sweep would remove from one view."""
         gone = {key[:8] for key in view.keys(TABLE_PURGES)}
         versions = sum(goes for key, goes in self._superseded(view, b"") if key[:8] not in gone)
         intents = tombstones = 0
         look_up = state_of(view)
         for key, payload in view.scan(ROWS):
             if payload[0] == rows.COMMITTED or key[:8] in gone:
-                continue  # a value and nothing else stays
+                continue  # a row of one value stays
             finalized, superseded, deletion = self._forecast_row(rows.decode(key, payload), look_up)
             intents, versions = intents + finalized, versions + superseded
             tombstones += deletion
-        return {"intentsFinalized": intents, "versionsRemoved": versions, "tombstonesRemoved": tombstones}
+        return intents, versions, tombstones
 
-    def _forecast_row(self, row: Row, look_up: StateOf) -> tuple[bool, bool, bool]:
-        """Whether its intent is finalised, whether the version that this supersedes goes, whether the row does.
+    def _forecast_row(self, row: StoredRow, look_up: StateOf) -> tuple[bool, bool, bool]:
+        """Whether the intent is finalised, whether the version superseded by this goes, whether the row goes.
 
-        That an intent is finalised changes nothing for the versions that were superseded before: they are as old.
+        Finalising an intent changes nothing for the versions superseded before: their age stays.
         """
         newest, intent = row.committed, row.intent
         if intent is not None:

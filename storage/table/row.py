@@ -1,4 +1,4 @@
-"""The bytes of rows and versions, and keys that sort as the keys of the table do.
+"""The bytes of rows and versions, and stored keys that sort in the order of the table's keys.
 
 A row: u8 flags; if it has a finalised version: u64 version, u64 transaction, u32 length, value; if it has an intent:
 u64 version, u64 transaction, value to the end. A superseded version: u8 deleted, u64 transaction, value.
@@ -9,11 +9,11 @@ from __future__ import annotations
 from struct import Struct, error
 from typing import Final
 
-from storage.codec import corrupt, key1
+from storage.disk.codec import corrupt, key1
+from storage.disk.schema import ROWS, TXNS, VERSIONS, Database
 from storage.errors import InvalidValue
 from storage.limits import TABLE_KEY_BYTES_MAX, TABLE_VALUE_BYTES_MAX
-from storage.schema import ROWS, TXNS, VERSIONS, Database
-from storage.table.visibility import Row, Version
+from storage.table.visibility import StoredRow, Version
 
 COMMITTED: Final = 1
 COMMITTED_DELETED: Final = 2
@@ -25,11 +25,11 @@ _INTENT = Struct(">QQ")
 _OLD = Struct(">BQ")
 _U64_MAX = (1 << 64) - 1
 VALUE_AT: Final = _COMMITTED.size
-"""Where the finalised value begins in the payload of a row."""
+"""The offset in the payload of a row at which the finalised value begins."""
 
 
 def check_key(key: object) -> bytes:
-    """`key`, if it may be the key of a row.
+    """Return `key`, checked as the key of a row.
 
     Raises:
         InvalidValue
@@ -42,7 +42,7 @@ def check_key(key: object) -> bytes:
 
 
 def check_value(value: object) -> bytes:
-    """`value`, if it may be a value.
+    """Return `value`, checked as the value of a row.
 
     Raises:
         InvalidValue
@@ -56,8 +56,8 @@ def check_value(value: object) -> bytes:
     return value
 
 
-def encode(row: Row) -> bytes:
-    """The payload of a row."""
+def encode(row: StoredRow) -> bytes:
+    """Encode a row."""
     committed, intent, flags = row.committed, row.intent, 0
     assert committed is not None or intent is not None, "an empty row is not stored"
     if intent is not None:
@@ -72,8 +72,8 @@ def encode(row: Row) -> bytes:
     return data if intent is None else data + _INTENT.pack(intent.version, intent.txn) + (intent.value or b"")
 
 
-def decode(key: bytes, payload: bytes | memoryview) -> Row:
-    """The row stored under `key` (table and key).
+def decode(key: bytes, payload: bytes | memoryview) -> StoredRow:
+    """Decode the row stored under `key` (table and key).
 
     Raises:
         CorruptStore
@@ -90,13 +90,13 @@ def decode(key: bytes, payload: bytes | memoryview) -> Row:
             intent = Version(
                 version, txn, None if flags & INTENT_DELETED else bytes(payload[at + _INTENT.size :])
             )
-        return Row(committed, intent)
+        return StoredRow(committed, intent)
     except (error, IndexError) as problem:
         raise _damaged(ROWS, key, problem) from None
 
 
 def holder_of(payload: bytes) -> tuple[Database, bytes] | None:
-    """Where the record of the transaction is whose intent a row has (K2's transaction record holder)."""
+    """Database and key of the record of the transaction whose intent a row has (K2's transaction record holder)."""
     if not payload[0] & INTENT:
         return None
     at = intent_at(payload)
@@ -104,7 +104,7 @@ def holder_of(payload: bytes) -> tuple[Database, bytes] | None:
 
 
 def intent_at(payload: bytes) -> int:
-    """Where the intent begins in the payload of a row, and the finalised value ends."""
+    """The offset in the payload of a row at which the finalised value ends and the intent begins."""
     return VALUE_AT + int.from_bytes(payload[17:VALUE_AT], "big") if payload[0] & COMMITTED else 1
 
 
@@ -124,12 +124,12 @@ def intent_value(payload: bytes, at: int) -> bytes | None:
 
 
 def encode_old(version: Version) -> bytes:
-    """The payload of a superseded version; its number is in its key."""
+    """Encode a superseded version; the version number is in the key."""
     return _OLD.pack(version.value is None, version.txn) + (version.value or b"")
 
 
 def decode_old(key: bytes, payload: memoryview) -> Version:
-    """The superseded version stored under `key`.
+    """Decode the superseded version stored under `key`.
 
     Raises:
         CorruptStore
@@ -146,10 +146,10 @@ def _damaged(database: Database, key: bytes, problem: Exception) -> Exception:
 
 
 def grouped(key: bytes) -> bytes:
-    """The key in groups of 8, each with a byte that says how much of it is key: sorts as keys do, none begins another.
+    """Write a key in groups of 8 bytes, each followed by the number of key bytes in the group.
 
-    `abc` is `61 62 63 00 00 00 00 00` and 3; `abcdefgh` is these 8 and 9, then a group of none. A group that another
-    follows has 9.
+    Grouped keys sort in the order of the keys, and none is a prefix of a second. `abc` is `61 62 63 00 00 00 00 00` and
+    3; `abcdefgh` is 8 bytes and 9, then an empty group. The number is 9 in each group but the last.
     """
     full, rest = divmod(len(key), 8)
     if not full:
@@ -160,19 +160,19 @@ def grouped(key: bytes) -> bytes:
 
 
 def ungrouped(data: bytes) -> bytes:
-    """The key that `grouped` made this of."""
+    """The inverse of `grouped`."""
     parts = [data[at : at + 8] for at in range(0, len(data) - 9, 9)]
     parts.append(data[len(data) - 9 : len(data) - 9 + data[-1]])
     return b"".join(parts)
 
 
 def old_prefix(table_id: int, key: bytes) -> bytes:
-    """The beginning of the keys of all superseded versions of a key."""
+    """The prefix of the stored keys of all superseded versions of a key."""
     return key1(table_id) + grouped(key)
 
 
 def old_key(table_id: int, key: bytes, version: int) -> bytes:
-    """The key of a superseded version: of one key the newest comes first."""
+    """The stored key of a superseded version: of one table key the newest version comes first."""
     return old_prefix(table_id, key) + key1(_U64_MAX - version)
 
 

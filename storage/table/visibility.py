@@ -1,8 +1,8 @@
-"""Which version of a key a reader sees. Pure.
+"""Visibility: the version of a key that a reader sees. Pure.
 
-A row has its newest finalised version and at most one write intent, which is newer (invariant 18); what was superseded
-is looked up elsewhere. An intent of a committed transaction counts as a version, one of an aborted transaction as
-nothing, and one that is in progress is never shown (invariant 14) but to its own transaction.
+A row has its newest finalised version and at most one write intent, which is newer (invariant 18); superseded versions
+are stored elsewhere. An intent of a committed transaction counts as a version, an intent of an aborted transaction is
+ignored, and an intent in progress is visible only to its own transaction (invariant 14).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from storage.txn_options import CheckMode
-from storage.txn_state import STATE_CODES, TransactionState
+from storage.txn.options import CheckMode
+from storage.values.txn_state import STATE_CODES, TransactionState
 
 OPEN, COMMITTED, ABORTED = (
-    STATE_CODES.index(each)
-    for each in (TransactionState.OPEN, TransactionState.COMMITTED, TransactionState.ABORTED)
+    STATE_CODES.index(state)
+    for state in (TransactionState.OPEN, TransactionState.COMMITTED, TransactionState.ABORTED)
 )
 
 StateOf = Callable[[int], int]
@@ -23,7 +23,7 @@ StateOf = Callable[[int], int]
 
 
 class Version:
-    """A value under a key: its version (the timestamp of the transaction that wrote it), that one's number, the bytes.
+    """A value of a key: version (the timestamp of the writing transaction), the transaction's number, and the bytes.
 
     The value is None where the key was deleted.
     """
@@ -46,8 +46,8 @@ class Version:
     __hash__ = None  # type: ignore[assignment]
 
 
-class Row:
-    """What stands under one key. At least one of the two is there."""
+class StoredRow:
+    """The newest finalised version and the write intent of one key; at least one of the two is not None."""
 
     __slots__ = ("committed", "intent")
 
@@ -60,18 +60,18 @@ class Row:
 
 
 class Look(Enum):
-    """What a snapshot read finds where the answer is not in the row itself."""
+    """The result of a snapshot read where the version is not in the row itself."""
 
     OLDER = "among the superseded versions"
     PUSH = "an intent in progress stands in the way"
 
 
-def snapshot(row: Row, at: int, me: int, state_of: StateOf) -> Version | Look | None:
-    """The newest version at or below a timestamp, or the reader's own intent.
+def snapshot(row: StoredRow, at: int, me: int, state_of: StateOf) -> Version | Look | None:
+    """Find the newest version at or below a timestamp, or the reader's own intent.
 
     Args:
         at: the reader's timestamp.
-        me: the reader's transaction; 0 if it has written no intents.
+        me: the reader's transaction; 0 if the reader has written no intents.
     """
     intent = row.intent
     if intent is not None and intent.version <= at:
@@ -88,8 +88,8 @@ def snapshot(row: Row, at: int, me: int, state_of: StateOf) -> Version | Look | 
     return Look.OLDER
 
 
-def latest(row: Row, check: CheckMode, start: int, state_of: StateOf) -> Version | None:
-    """The version that a read-committed read returns.
+def latest(row: StoredRow, check: CheckMode, start: int, state_of: StateOf) -> Version | None:
+    """Find the version that a read-committed read returns.
 
     Args:
         start: the last timestamp issued when the reader began.
@@ -100,8 +100,8 @@ def latest(row: Row, check: CheckMode, start: int, state_of: StateOf) -> Version
     return intent if state_of(intent.txn) == COMMITTED else row.committed
 
 
-def newest(row: Row, me: int, state_of: StateOf) -> Version | None:
-    """The newest committed version, for a writer to be compared with; its own intent is none."""
+def newest(row: StoredRow, me: int, state_of: StateOf) -> Version | None:
+    """Find the newest committed version, for the check of a write; the writer's own intent does not count."""
     intent = row.intent
     if intent is not None and intent.txn != me and state_of(intent.txn) == COMMITTED:
         return intent

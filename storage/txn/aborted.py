@@ -1,19 +1,22 @@
 """The aborted set of a topic, in segments (PIP-196's snapshot segments).
 
 A segment's range runs from the lowest first to the highest last message position of its transactions, so that a
-reader of a range loads only the segments that its range touches. All but the last segment are sealed.
+reader of a range loads only the segments that its range touches. Every segment but the last is sealed.
 """
 
 from __future__ import annotations
 
 from struct import Struct, unpack
+from typing import NamedTuple
 
-from storage.codec import corrupt, key1, key2
-from storage.ledger.topic_head import TopicHead
+from storage.disk.codec import corrupt, key1, key2
+from storage.disk.schema import ABORTED
+from storage.disk.view import ReadView, WriteBatch
 from storage.limits import ABORTED_SEGMENT_TRANSACTIONS_MAX
-from storage.schema import ABORTED
+from storage.topic.open_topic import OpenTopic
+from storage.topic.state import TopicState
 from storage.txn import runs
-from storage.view import ReadView, WriteBatch
+from storage.values.position import Position
 
 # Range (first ledger and entry, last ledger and entry), transactions, messages; then a row per transaction.
 _RANGE = Struct(">QQQQQQ")
@@ -23,9 +26,10 @@ _ROW = Struct(">QQQQQQ")
 Row = tuple[int, int, int, int, int, int]
 
 
-def add(batch: WriteBatch, topic_id: int, head: TopicHead, row: Row) -> None:
-    """A transaction with messages on the topic was aborted. The caller saves `head`."""
-    key = key2(topic_id, head.aborted_segment)
+def add(topic: OpenTopic[WriteBatch], row: Row) -> None:
+    """Add an aborted transaction with messages on the topic."""
+    batch, state = topic.view, topic.state
+    key = key2(topic.topic_id, state.aborted_segment)
     payload = batch.get(ABORTED, key)
     txn, first, last, messages = row[0], row[1:3], row[3:5], row[5]
     count, rows = 0, b""
@@ -35,16 +39,16 @@ def add(batch: WriteBatch, topic_id: int, head: TopicHead, row: Row) -> None:
         rows = bytes(payload[_RANGE.size :])
     assert txn > 0, "a transaction has an id"
     batch.put(ABORTED, key, _RANGE.pack(*first, *last, count + 1, messages) + rows + _ROW.pack(*row))
-    head.aborted_txns += 1
-    head.aborted_messages += row[5]
+    state.aborted_txns += 1
+    state.aborted_messages += row[5]
     if count + 1 >= ABORTED_SEGMENT_TRANSACTIONS_MAX:
-        head.aborted_segment += 1
+        state.aborted_segment += 1
 
 
 class AbortedSet:
-    """The ids of aborted transactions that a reader needs, kept between its pages.
+    """The ids of aborted transactions that a reader needs, remembered between pages.
 
-    `load` before reading a range; then `txn in aborted_set.ids` is right for every decided transaction in it.
+    Load a range before reading the range; then `txn in aborted_set.ids` is right for every decided transaction in it.
     """
 
     __slots__ = ("_apart", "_known_through", "_rows_of_open", "ids")
@@ -52,39 +56,32 @@ class AbortedSet:
     def __init__(self) -> None:
         self.ids: set[int] = set()
         self._apart: dict[int, tuple[int, ...]] = {}
-        """Sealed segments that no range has touched yet, with their bounds."""
+        """Sealed segments outside all ranges loaded so far, with their bounds."""
         self._known_through = 0
         """Every segment below this number is sealed, and loaded or in `_apart`."""
         self._rows_of_open = (-1, 0)
 
-    def load(
-        self, view: ReadView, topic_id: int, head: TopicHead, after: tuple[int, int], through: tuple[int, int]
-    ) -> None:
+    def load(self, topic: OpenTopic[ReadView], after: Position, through: Position) -> None:
         """Load the segments that touch (after, through]."""
-        if not head.aborted_txns:
+        if not topic.state.aborted_txns:
             return
         for segment, bounds in list(self._apart.items()) if self._apart else ():
             if bounds[:2] <= through and bounds[2:4] > after:
-                self._load_segment(view, topic_id, head, segment, after, through)
-        for segment in range(self._known_through, head.aborted_segment + 1):
-            self._load_segment(view, topic_id, head, segment, after, through)
-        self._known_through = head.aborted_segment
+                self._load_segment(topic, segment, after, through)
+        for segment in range(self._known_through, topic.state.aborted_segment + 1):
+            self._load_segment(topic, segment, after, through)
+        self._known_through = topic.state.aborted_segment
 
     def _load_segment(
-        self,
-        view: ReadView,
-        topic_id: int,
-        head: TopicHead,
-        segment: int,
-        after: tuple[int, int],
-        through: tuple[int, int],
+        self, topic: OpenTopic[ReadView], segment: int, after: Position, through: Position
     ) -> None:
-        payload = view.get(ABORTED, key2(topic_id, segment))
-        is_sealed = segment < head.aborted_segment
+        state, key = topic.state, key2(topic.topic_id, segment)
+        payload = topic.view.get(ABORTED, key)
+        is_sealed = segment < state.aborted_segment
         if payload is None:
             # A record whose key is damaged is not found, and an aborted message must not pass for a committed one.
-            if is_sealed or head.aborted_txns > head.aborted_segment * ABORTED_SEGMENT_TRANSACTIONS_MAX:
-                raise corrupt(ABORTED, key2(topic_id, segment), "it is not there")
+            if is_sealed or state.aborted_txns > state.aborted_segment * ABORTED_SEGMENT_TRANSACTIONS_MAX:
+                raise corrupt(ABORTED, key, "it is not there")
             return
         bounds = _RANGE.unpack_from(payload)
         if bounds[:2] > through or bounds[2:4] <= after:
@@ -100,22 +97,26 @@ class AbortedSet:
             self._rows_of_open = (segment, bounds[4])
 
 
-def segments(view: ReadView, topic_id: int) -> list[dict[str, int | str]]:
-    """The segments of a topic for reports: range, transactions, messages, bytes."""
-    found: list[dict[str, int | str]] = []
+class AbortedSegment(NamedTuple):
+    """A segment of the aborted set: range of positions, transactions, messages, bytes."""
+
+    segment: int
+    first_position: Position
+    last_position: Position
+    transactions: int
+    messages: int
+    bytes: int
+
+
+def segments(view: ReadView, topic_id: int) -> list[AbortedSegment]:
+    """The segments of a topic for reports."""
+    rows = []
     for key, payload in view.scan(ABORTED, key1(topic_id)):
         bounds = _RANGE.unpack_from(payload)
-        found.append(
-            {
-                "segment": int.from_bytes(key[8:], "big"),
-                "firstPosition": f"{bounds[0]}:{bounds[1]}",
-                "lastPosition": f"{bounds[2]}:{bounds[3]}",
-                "transactions": bounds[4],
-                "messages": bounds[5],
-                "bytes": len(payload),
-            }
-        )
-    return found
+        first, last = Position(bounds[0], bounds[1]), Position(bounds[2], bounds[3])
+        number = int.from_bytes(key[8:], "big")
+        rows.append(AbortedSegment(number, first, last, bounds[4], bounds[5], len(payload)))
+    return rows
 
 
 def rows(view: ReadView, topic_id: int) -> list[Row]:
@@ -126,14 +127,14 @@ def rows(view: ReadView, topic_id: int) -> list[Row]:
 
 
 def messages_between(
-    view: ReadView, topic_id: int, head: TopicHead, after: tuple[int, int], through: tuple[int, int]
+    view: ReadView, topic_id: int, state: TopicState, after: Position, through: Position
 ) -> int:
-    """Messages of aborted transactions in (after, through], without a scan of the log.
+    """Count the messages of aborted transactions in (after, through], without a scan of the log.
 
-    A segment within the range counts by its sum, a transaction within it by its own; one that lies across an end of
-    the range is counted by its runs.
+    A segment within the range counts by the segment's sum, a transaction within the range by the transaction's sum; a
+    transaction across an end of the range is counted by its runs.
     """
-    if not head.aborted_txns or through <= after:
+    if not state.aborted_txns or through <= after:
         return 0
     total = 0
     for _, payload in view.scan(ABORTED, key1(topic_id)):
@@ -149,6 +150,6 @@ def messages_between(
             if row[1:3] > after and row[3:5] <= through:
                 total += row[5]
             else:
-                total += runs.messages_through(view, topic_id, row[0], min(row[3:5], through))
+                total += runs.messages_through(view, topic_id, row[0], min(Position(*row[3:5]), through))
                 total -= runs.messages_through(view, topic_id, row[0], after)
     return total

@@ -1,47 +1,85 @@
 """The coordinator: begin, use, commit, abort.
 
-Invariants: 6, a transaction is decided for all it touched in one store transaction; 16, a decided state never
-changes; 17, one that is doomed never commits. Commit and abort always name the transaction, so a delayed one can
-never hit the next. It meets topics and subscriptions as participants only.
+Invariants: 6, a transaction is decided for everything it touched in one store transaction; 16, a decided state never
+changes; 17, a doomed transaction never commits. Commit and abort always name the transaction, so a delayed request can
+never hit the next one. The coordinator knows topics, subscriptions and tables as participants only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from storage import audit_trail, faults
-from storage.codec import key1, key2
+from storage.disk.codec import key1, key2
+from storage.disk.schema import (
+    LEASE_TXNS,
+    PART_SUBSCRIPTION,
+    PART_TABLE,
+    PART_TOPIC,
+    TXN_DEADLINES,
+    TXN_PARTS,
+)
+from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TxnctlError
-from storage.owner import Owner
-from storage.schema import LEASE_TXNS, PART_SUBSCRIPTION, PART_TABLE, PART_TOPIC, TXN_DEADLINES, TXN_PARTS
-from storage.txn import record as records, refusals
-from storage.txn.beginning import Started, check_begin, new_record
+from storage.process.identity import ProcessIdentity
+from storage.txn import errors, record as records
+from storage.txn.begin import NewTransaction, check_begin, new_record
+from storage.txn.options import TransactionIsolation
 from storage.txn.record import TransactionRecord
-from storage.txn_options import SERIALIZABLE, TransactionIsolation, TransactionOptions
-from storage.txn_state import STATE_CODES, AbortReason, TransactionState, Verdict, judge_end
-from storage.view import ReadView, WriteBatch
+from storage.values.txn_state import STATE_CODES, AbortReason, TransactionState, Verdict, judge_end
 
 if TYPE_CHECKING:
-    from storage.participant import Participant
+    from storage.txn.participant import Effect, PartDone, Participant
 
 _EXPIRIES = (AbortReason.TIMED_OUT, AbortReason.OWNER_DEAD)
 _OPEN = STATE_CODES.index(TransactionState.OPEN)
 
 
 class Ended:
-    """What ending a transaction did."""
+    """The result of ending a transaction.
+
+    Attributes:
+        already: whether the transaction had ended so before.
+    """
 
     __slots__ = ("already", "effects", "record")
 
-    def __init__(self, record: TransactionRecord, effects: list[dict[str, Any]], already: bool) -> None:
+    def __init__(self, record: TransactionRecord, effects: list[Effect], already: bool) -> None:
         self.record = record
         self.effects = effects
         self.already = already
 
 
+class _Decision:
+    """The end of a transaction: state, the process that ends it, and for an abort the reason."""
+
+    __slots__ = ("by", "reason", "state", "text")
+
+    def __init__(
+        self,
+        state: TransactionState,
+        process: ProcessIdentity,
+        reason: AbortReason | None = None,
+        text: str | None = None,
+    ) -> None:
+        self.state = state
+        self.by = process
+        self.reason = reason
+        self.text = text
+
+
+class Expired(NamedTuple):
+    """An expired transaction, as the audit trail stores it."""
+
+    owner: ProcessIdentity
+    labels: dict[str, str]
+    messages_discarded: int
+    acknowledgements_released: int
+
+
 class Coordinator:
-    """See the module. Every method takes the write batch of the store transaction it is part of."""
+    """See the module. Every method takes the write batch of the store transaction that it is part of."""
 
     def __init__(self, participant: Callable[[int], Participant]) -> None:
         self._participant = participant
@@ -49,51 +87,45 @@ class Coordinator:
     def begin(
         self,
         batch: WriteBatch,
-        owner: Owner,
+        owner: ProcessIdentity,
         lease: int,
-        timeout_ms: int,
-        labels: dict[str, str] | None = None,
-        options: TransactionOptions = SERIALIZABLE,
-        started: Started | None = None,
+        options: NewTransaction,
         ends_here: bool = False,
     ) -> TransactionRecord:
-        """A new open transaction.
+        """Begin a transaction.
 
         Args:
-            lease: of the process it is attached to; 0 makes it detached.
-            timeout_ms: until its deadline, 24 hours at most.
-            started: when it began, if that was before this batch; its timestamp is issued now if it is 0.
-            ends_here: it ends within this batch: its record is written then, and nobody need find it by deadline.
+            lease: of the process that the transaction is attached to; 0 makes the transaction detached.
+            ends_here: the transaction ends within this batch: the end writes the record, and no index by deadline or
+                owner is needed.
 
         Raises:
             InvalidValue, InvalidName: a timeout or label out of bounds.
         """
-        check_begin(timeout_ms, labels)
-        if started is None:
-            started = Started(batch.timestamp(), batch.now_ms, batch.now_ns)
-        record = new_record(batch, owner, lease, timeout_ms, labels or {}, options, started)
+        check_begin(options.timeout_ms, options.labels)
+        record = new_record(batch, owner, lease, options)
         if not ends_here:
-            records.save(batch, record)
-            batch.put(TXN_DEADLINES, key2(record.deadline_ns, record.least), b"")
+            records.add(batch, record)
+            batch.put(TXN_DEADLINES, key2(record.deadline_ns, record.txn_id), b"")
         if lease and not ends_here:
-            batch.put(LEASE_TXNS, key2(lease, record.least), b"")
+            batch.put(LEASE_TXNS, key2(lease, record.txn_id), b"")
         return record
 
-    def use(self, batch: WriteBatch, least: int, by: Owner) -> TransactionRecord:
-        """The record of an open transaction that is about to produce or acknowledge; the caller saves it.
+    def use(self, batch: WriteBatch, txn_id: int, process: ProcessIdentity) -> TransactionRecord:
+        """Open the record of an open transaction that is about to produce or acknowledge, and note the use.
 
         Raises:
             TransactionNotFound, TransactionNotOpen
-            TransactionTimedOut: its deadline has passed; the abort is durable before this is reported.
+            TransactionTimedOut: the deadline has passed; the abort is durable before the error is raised.
         """
-        record = records.get(batch, least)
+        record = records.open_record(batch, txn_id)
         if record.isolation == TransactionIsolation.READ_COMMITTED.value:
-            raise refusals.read_only(str(record.id))
+            raise errors.read_only(str(record.id))
         if record.state_code != _OPEN:
-            raise refusals.not_open(record, "used")
+            raise errors.not_open(record, "used")
         if record.is_overdue(batch.now_ns):
-            self._end(batch, record, TransactionState.ABORTED, AbortReason.TIMED_OUT, None, by)
-            raise batch.refuse(refusals.timed_out(record))
+            self._end(batch, record, _Decision(TransactionState.ABORTED, process, AbortReason.TIMED_OUT))
+            raise batch.refuse(errors.timed_out(record))
         record.version += 1
         record.used_ns, record.used_ms = batch.now_ns, batch.now_ms
         return record
@@ -101,45 +133,46 @@ class Coordinator:
     def commit(
         self,
         batch: WriteBatch,
-        least: int,
-        by: Owner,
+        txn_id: int,
+        process: ProcessIdentity,
         prepare: Callable[[TransactionRecord], None] | None = None,
         record: TransactionRecord | None = None,
     ) -> Ended:
-        """Make all of a transaction visible at one instant. Repeating it succeeds.
+        """Make all work of a transaction visible at one instant. Repeating a commit succeeds.
 
         Args:
-            prepare: does the last of its work within the same batch, once it is certain that it may commit.
-            record: its record, if it was begun in this very batch.
+            prepare: does the last work of the transaction within the same batch, once the commit is certain.
+            record: the record, if the transaction was begun in this very batch.
 
         Raises:
             TransactionNotFound, TransactionNotOpen (it was aborted), TransactionTimedOut
-            ProducerFenced: it holds messages of an epoch that is over; the abort is durable before this is reported.
+            ProducerFenced: the transaction has messages of an epoch that is over; the abort is durable before the
+                error is raised.
         """
         if record is None:
-            record = records.get(batch, least)
+            record = records.get(batch, txn_id)
         verdict = judge_end(record.state, TransactionState.COMMITTED, batch.now_ns, record.deadline_ns)
         if verdict is Verdict.ALREADY_SO:
             return Ended(record, [], already=True)
         if verdict is Verdict.CONFLICT:
-            raise refusals.not_open(record, "committed")
+            raise errors.not_open(record, "committed")
         if verdict is Verdict.TOO_LATE:
-            self._end(batch, record, TransactionState.ABORTED, AbortReason.TIMED_OUT, None, by)
-            raise batch.refuse(refusals.timed_out(record))
-        refusal = self._refusal(batch, least)
+            self._end(batch, record, _Decision(TransactionState.ABORTED, process, AbortReason.TIMED_OUT))
+            raise batch.refuse(errors.timed_out(record))
+        refusal = self._refusal(batch, txn_id)
         if refusal is not None:
-            self._end(batch, record, TransactionState.ABORTED, AbortReason.FENCED, refusal.message, by)
+            self.fence(batch, record, process, refusal.message)
             raise batch.refuse(refusal)
         if prepare is not None:
             prepare(record)
-        return self._end(batch, record, TransactionState.COMMITTED, None, None, by)
+        return self._end(batch, record, _Decision(TransactionState.COMMITTED, process))
 
-    def _refusal(self, view: ReadView, least: int) -> TxnctlError | None:
-        """Why the transaction must not be committed, as the first of its participants says."""
-        for key, part in view.scan(TXN_PARTS, key1(least)):
-            found = self._participant(key[8]).refusal(view, least, int.from_bytes(key[9:17], "big"), part)
-            if found is not None:
-                return found
+    def _refusal(self, view: ReadView, txn_id: int) -> TxnctlError | None:
+        """The error of the first participant that forbids the commit."""
+        for key, part in view.scan(TXN_PARTS, key1(txn_id)):
+            error = self._participant(key[8]).refusal(view, txn_id, int.from_bytes(key[9:17], "big"), part)
+            if error is not None:
+                return error
         return None
 
     def doom(
@@ -147,98 +180,104 @@ class Coordinator:
         batch: WriteBatch,
         record: TransactionRecord,
         reason: AbortReason,
-        by: Owner,
+        process: ProcessIdentity,
         conflict: list[Any],
     ) -> None:
-        """Abort an open transaction over a conflict, which its record keeps. A doomed one never commits."""
+        """Abort an open transaction over a conflict, and keep the conflict in the record. Such a one never commits."""
         record.conflict = conflict
-        self._end(batch, record, TransactionState.ABORTED, reason, None, by)
+        self._end(batch, record, _Decision(TransactionState.ABORTED, process, reason))
 
-    def fence(self, batch: WriteBatch, record: TransactionRecord, by: Owner, text: str) -> None:
+    def fence(
+        self, batch: WriteBatch, record: TransactionRecord, process: ProcessIdentity, text: str
+    ) -> None:
         """Abort an open transaction because a producer that sends in it is fenced."""
-        self._end(batch, record, TransactionState.ABORTED, AbortReason.FENCED, text, by)
+        self._end(batch, record, _Decision(TransactionState.ABORTED, process, AbortReason.FENCED, text))
 
     def abort(
         self,
         batch: WriteBatch,
-        least: int,
-        by: Owner,
+        txn_id: int,
+        process: ProcessIdentity,
         reason: AbortReason = AbortReason.ASKED,
         text: str | None = None,
-        if_version: int | None = None,
     ) -> Ended:
-        """Drop all of a transaction. Repeating it succeeds, at whatever version it was looked at before it ended.
+        """Drop all work of a transaction. Repeating an abort succeeds.
 
         Raises:
-            TransactionNotFound, TransactionNotOpen (it was committed), TransactionChanged
+            TransactionNotFound, TransactionNotOpen (it was committed)
         """
-        record = records.get(batch, least)
+        record = records.get(batch, txn_id)
         verdict = judge_end(record.state, TransactionState.ABORTED, batch.now_ns, record.deadline_ns)
         if verdict is Verdict.ALREADY_SO:
-            if if_version is not None and if_version > record.version:
-                raise refusals.changed(record, if_version)
             return Ended(record, [], already=True)
         if verdict is Verdict.CONFLICT:
-            raise refusals.not_open(record, "aborted")
-        if if_version is not None and if_version != record.version:
-            raise refusals.changed(record, if_version)
-        return self._end(batch, record, TransactionState.ABORTED, reason, text, by)
+            raise errors.not_open(record, "aborted")
+        return self._end(batch, record, _Decision(TransactionState.ABORTED, process, reason, text))
 
-    def _end(
-        self,
-        batch: WriteBatch,
-        record: TransactionRecord,
-        state: TransactionState,
-        reason: AbortReason | None,
-        text: str | None,
-        by: Owner,
-    ) -> Ended:
-        """The decision: every part, then the record, in this store transaction."""
+    def check_version(self, view: ReadView, txn_id: int, version: int) -> None:
+        """Check that a transaction to be aborted is still at the version that an operator has looked at.
+
+        An aborted transaction passes at every version up to its last, so that repeating an abort succeeds.
+
+        Raises:
+            TransactionNotFound, TransactionChanged
+        """
+        record = records.get(view, txn_id)
+        is_aborted = record.state is TransactionState.ABORTED
+        if version > record.version if is_aborted else version != record.version:
+            raise errors.changed(record, version)
+
+    def _end(self, batch: WriteBatch, record: TransactionRecord, decision: _Decision) -> Ended:
+        """Decide a transaction in this store transaction: every part, then the record."""
         assert record.state_code == _OPEN, "only an open transaction is decided"
         faults.reach("txn.before_parts")
         effects = []
-        for key, part in list(batch.scan(TXN_PARTS, key1(record.least))):
+        for key, part in list(batch.scan(TXN_PARTS, key1(record.txn_id))):
             participant = self._participant(key[8])
-            object_id = int.from_bytes(key[9:17], "big")
-            effects.append(
-                participant.decide(batch, record.least, object_id, part, state is TransactionState.COMMITTED)
+            object_id, committed = (
+                int.from_bytes(key[9:17], "big"),
+                decision.state is TransactionState.COMMITTED,
             )
+            effects.append(participant.decide(batch, record.txn_id, object_id, part, committed))
             faults.reach("txn.between_parts")
-        batch.delete(TXN_DEADLINES, key2(record.deadline_ns, record.least))
+        batch.delete(TXN_DEADLINES, key2(record.deadline_ns, record.txn_id))
         if record.lease:
-            batch.delete(LEASE_TXNS, key2(record.lease, record.least))
-        record.state_code = STATE_CODES.index(state)
+            batch.delete(LEASE_TXNS, key2(record.lease, record.txn_id))
+        record.state_code = STATE_CODES.index(decision.state)
         record.version += 1
         record.ended_ms, record.ended_timestamp = batch.now_ms, batch.timestamp()
-        record.reason_code = reason.value if reason else None
-        record.reason_text, record.ended_by_fields = text, by.fields()
+        record.reason_code = decision.reason.value if decision.reason else None
+        record.reason_text, record.ended_by_fields = decision.text, decision.by.fields()
         records.save(batch, record)
-        if reason in _EXPIRIES:
-            _note_expiry(batch, record, by)
+        if decision.reason in _EXPIRIES:
+            _note_expiry(batch, record, decision.by)
         faults.reach("txn.before_record")
         return Ended(record, effects, already=False)
 
-    def parts(self, view: ReadView, least: int) -> list[dict[str, Any]]:
-        """What a transaction touched, for reports."""
+    def parts(self, view: ReadView, txn_id: int) -> list[PartDone]:
+        """Describe everything that a transaction touched, for reports."""
         return [
-            self._participant(key[8]).describe(view, least, int.from_bytes(key[9:17], "big"), part)
-            for key, part in view.scan(TXN_PARTS, key1(least))
+            self._participant(key[8]).describe(view, txn_id, int.from_bytes(key[9:17], "big"), part)
+            for key, part in view.scan(TXN_PARTS, key1(txn_id))
         ]
 
 
-def _note_expiry(batch: WriteBatch, record: TransactionRecord, by: Owner) -> None:
-    """Nobody asked for it: who was it that found it, whose was it, and what was dropped?"""
-    effects = {
-        "owner": str(record.owner), "labels": record.labels, "messagesDiscarded": record.messages,
-        "acknowledgementsReleased": record.acknowledgements,
-    }  # fmt: skip
+def _note_expiry(batch: WriteBatch, record: TransactionRecord, process: ProcessIdentity) -> None:
+    """Record an abort that no user asked for: finder, owner, and the work that was dropped."""
+    effects = Expired(record.owner, record.labels, record.messages, record.acknowledgements)
     audit_trail.record(
-        batch, by, "transaction expired", str(record.id), record.reason_code, effects, audit_trail.Kind.EXPIRY
+        batch,
+        process,
+        "transaction expired",
+        str(record.id),
+        record.reason_code,
+        effects,
+        audit_trail.Kind.EXPIRY,
     )
 
 
-def touches(view: ReadView, least: int, kind: int) -> list[int]:
+def touches(view: ReadView, txn_id: int, kind: int) -> list[int]:
     """Ids of the topics (PART_TOPIC), subscriptions (PART_SUBSCRIPTION) or tables that a transaction touched."""
     assert kind in (PART_TOPIC, PART_SUBSCRIPTION, PART_TABLE)
-    prefix = key1(least) + bytes((kind,))
+    prefix = key1(txn_id) + bytes((kind,))
     return [int.from_bytes(key[9:17], "big") for key in view.keys(TXN_PARTS, prefix)]

@@ -1,52 +1,52 @@
-"""Ending what nobody will end: overdue transactions, and attached ones whose owner is proven dead.
+"""Reaping: end transactions whose deadline has passed, and attached ones whose owner is proven dead.
 
-There is no daemon: every write batch passes here first and ends a few. A transaction that the
-caller names is never reaped on the way: its state and deadline are compared once, by the coordinator.
+There is no daemon: every write batch begins here, and ends a few. A transaction that the batch is made for is never
+reaped: the coordinator compares state and deadline once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from storage.codec import U64X2, key1
-from storage.lease import LockFile
+from storage.disk.codec import U64X2, key1
+from storage.disk.schema import LEASE_TXNS, LEASES, TXN_DEADLINES
+from storage.disk.superblock import ReapPolicy
+from storage.disk.view import ReadView, WriteBatch
 from storage.limits import REAP_EVERY_NS, REAP_PER_WRITE_MAX
-from storage.owner import Owner
-from storage.schema import LEASE_TXNS, LEASES, TXN_DEADLINES
-from storage.store_head import ReapPolicy
+from storage.process.identity import ProcessIdentity
+from storage.process.locks import LockFile
 from storage.txn.coordinator import Coordinator, Ended
-from storage.txn_state import AbortReason
-from storage.view import ReadView, WriteBatch
+from storage.values.txn_state import AbortReason
 
 EVERY = -1
-"""What a batch names that reaps by itself."""
+"""The `naming` of a batch that reaps by itself."""
 
 
 def overdue(view: ReadView, limit: int = 1 << 62) -> list[int]:
     """Open transactions whose deadline has passed, the longest ago first."""
-    found: list[int] = []
+    passed: list[int] = []
     now_ns = view.now_ns
     for key in view.keys(TXN_DEADLINES):
-        deadline_ns, least = U64X2.unpack(key)
-        if deadline_ns > now_ns or len(found) >= limit:
+        deadline_ns, txn_id = U64X2.unpack(key)
+        if deadline_ns > now_ns or len(passed) >= limit:
             break
-        found.append(least)
-    return found
+        passed.append(txn_id)
+    return passed
 
 
 def orphaned(view: ReadView, lock_file: LockFile) -> list[int]:
-    """Open transactions that are attached to a process which no longer lives."""
-    found: list[int] = []
+    """Open transactions that are attached to a dead process."""
+    ownerless: list[int] = []
     for key in view.keys(LEASES):
         lease = int.from_bytes(key, "big")
-        if not lock_file.is_held(lease):
-            found.extend(int.from_bytes(owned[8:], "big") for owned in view.keys(LEASE_TXNS, key))
-    return found
+        if not lock_file.leases.is_held(lease):
+            ownerless.extend(int.from_bytes(owned[8:], "big") for owned in view.keys(LEASE_TXNS, key))
+    return ownerless
 
 
 def is_due(view: ReadView, lock_file: LockFile) -> bool:
-    """Whether there is an open transaction that the store's policy has a writer end on its way: for who waits."""
-    policy = view.head.reap_policy
+    """Whether the next writer would reap a transaction, by the store's policy; asked by waiting producers."""
+    policy = view.superblock.reap_policy
     if policy == ReapPolicy.MANUAL:
         return False
     return bool(overdue(view, 1) or (policy == ReapPolicy.ALL and orphaned(view, lock_file)))
@@ -59,67 +59,73 @@ def next_deadline_ns(view: ReadView) -> int | None:
     return None
 
 
-def end_owned(batch: WriteBatch, coordinator: Coordinator, lease: int, by: Owner) -> None:
-    """The owner of a lease is found dead: end its transactions before anything it held is given to others."""
+def end_owned(batch: WriteBatch, coordinator: Coordinator, lease: int, process: ProcessIdentity) -> None:
+    """End the transactions of a dead owner of a lease, before anything the owner held is given away."""
     for key in list(batch.keys(LEASE_TXNS, key1(lease))):
-        least = int.from_bytes(key[8:], "big")
-        if least != batch.naming:
-            coordinator.abort(batch, least, by, AbortReason.OWNER_DEAD)
+        txn_id = int.from_bytes(key[8:], "big")
+        if txn_id != batch.naming:
+            coordinator.abort(batch, txn_id, process, AbortReason.OWNER_DEAD)
 
 
 class Reaper:
-    """What a process does on its way in every write batch."""
+    """The reaping at the begin of every write batch of a process."""
 
-    __slots__ = ("_by", "_coordinator", "_looked_ns")
+    __slots__ = ("_coordinator", "_due_ns", "_process")
 
-    def __init__(self, coordinator: Coordinator, by: Callable[[], Owner]) -> None:
+    def __init__(self, coordinator: Coordinator, process: Callable[[], ProcessIdentity]) -> None:
         """Args:
-        by: this process, asked for when something is ended.
+        process: gives the identity of this process, called when a transaction is ended.
         """
         self._coordinator = coordinator
-        self._looked_ns: int | None = None
-        self._by = by
+        self._due_ns = 0
+        self._process = process
 
-    def pass_by(self, batch: WriteBatch) -> None:
-        """End a few, within the batch of whoever comes by; looks for dead owners once a second."""
-        if batch.head.reap_policy == ReapPolicy.MANUAL or batch.naming == EVERY:
-            return
-        self._end_overdue(batch, REAP_PER_WRITE_MAX)
+    def reap_some(self, batch: WriteBatch) -> int:
+        """End a few transactions at the begin of a batch; look for dead owners once a second.
+
+        Returns:
+            The store clock from which a batch calls again; before, a batch calls only while a deadline is recorded.
+        """
+        policy = batch.superblock.reap_policy
+        if policy == ReapPolicy.MANUAL or batch.naming == EVERY:
+            return 0
         now_ns = batch.now_ns
-        if batch.head.reap_policy == ReapPolicy.OVERDUE:
-            return
-        if self._looked_ns is None or now_ns - self._looked_ns >= REAP_EVERY_NS:
+        is_due = now_ns >= self._due_ns
+        # A batch that calls before the time has found deadlines.
+        if not is_due or batch.count(TXN_DEADLINES):
+            self._end_overdue(batch, REAP_PER_WRITE_MAX)
+        if policy == ReapPolicy.OVERDUE:
+            return 0
+        if is_due:
             if not batch.dry_run:
-                # What a dry run ends is there again: the next batch, which may be the real one, has to look itself.
-                self._looked_ns = now_ns
+                # A dry run is dropped: the next batch has to look again.
+                self._due_ns = now_ns + REAP_EVERY_NS
             self._end_orphaned(batch, REAP_PER_WRITE_MAX)
+        return self._due_ns
 
-    def run(self, batch: WriteBatch, limit: int) -> list[Ended]:
+    def reap(self, batch: WriteBatch, limit: int) -> list[Ended]:
         """End up to `limit`, whatever the policy: `transactions reap`."""
         ended = self._end_overdue(batch, limit)
         return ended + self._end_orphaned(batch, limit - len(ended))
 
     def _end_overdue(self, batch: WriteBatch, limit: int) -> list[Ended]:
         ended: list[Ended] = []
-        if not batch.count(TXN_DEADLINES):
-            return ended
-        due = overdue(batch, limit + 1)
-        for least in due:
-            if least != batch.naming and len(ended) < limit:
-                ended.append(self._abort(batch, least, AbortReason.TIMED_OUT))
+        for txn_id in overdue(batch, limit + 1):
+            if txn_id != batch.naming and len(ended) < limit:
+                ended.append(self._abort(batch, txn_id, AbortReason.TIMED_OUT))
         return ended
 
     def _end_orphaned(self, batch: WriteBatch, limit: int) -> list[Ended]:
         ended: list[Ended] = []
         for key in list(batch.keys(LEASES)):
-            if batch.lock_file.is_held(int.from_bytes(key, "big")):
+            if batch.lock_file.leases.is_held(int.from_bytes(key, "big")):
                 continue
             owned = [int.from_bytes(name[8:], "big") for name in batch.keys(LEASE_TXNS, key)]
-            due = [least for least in owned if least != batch.naming][: limit - len(ended)]
-            ended += [self._abort(batch, least, AbortReason.OWNER_DEAD) for least in due]
+            due = [txn_id for txn_id in owned if txn_id != batch.naming][: limit - len(ended)]
+            ended += [self._abort(batch, txn_id, AbortReason.OWNER_DEAD) for txn_id in due]
             if not owned:
                 batch.delete(LEASES, key)
         return ended
 
-    def _abort(self, batch: WriteBatch, least: int, reason: AbortReason) -> Ended:
-        return self._coordinator.abort(batch, least, self._by(), reason)
+    def _abort(self, batch: WriteBatch, txn_id: int, reason: AbortReason) -> Ended:
+        return self._coordinator.abort(batch, txn_id, self._process(), reason)

@@ -1,16 +1,17 @@
-"""The record of a transaction: state, deadline, owner, and how it ended."""
+"""The record of a transaction: state, deadline, owner, and end."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from storage.codec import key1, pack, unpack
+from storage.disk.codec import key1, pack, unpack
+from storage.disk.schema import TXNS
+from storage.disk.view import ReadView, WriteBatch
 from storage.errors import TransactionNotFound
-from storage.owner import Owner
-from storage.schema import TXNS
-from storage.txn_id import TxnID
-from storage.txn_state import STATE_CODES, AbortReason, TransactionState
-from storage.view import ReadView, WriteBatch
+from storage.process.identity import ProcessIdentity
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import STATE_CODES, AbortReason, TransactionState
 
 _FIELDS = (
     "state_code", "version", "timestamp", "begun_ms", "deadline_ns", "timeout_ms", "lease", "owner_fields", "labels",
@@ -24,20 +25,20 @@ class TransactionRecord:
     """One transaction.
 
     Attributes:
-        version: grows with every use, so that an operator ends the one that was looked at.
-        timestamp: of the oracle, given at begin; the version of all that it writes into tables.
+        version: grows with every use, so that an operator ends exactly the transaction that was looked at.
+        timestamp: of the oracle, given at begin; the version of every row that the transaction writes.
         deadline_ns: on the store clock.
-        lease: of the process it is attached to; 0 for a detached one, which its deadline alone rules.
+        lease: of the process that the transaction is attached to; 0 for a detached one, which only a deadline ends.
         used_ns, used_ms: last use, on the store clock and by the wall.
-        uses_tables: whether it has read or written a table.
-        consumed: timestamp of the newest message that it acknowledged; 0 for none.
-        written: keys that its commit wrote without intents: table, how many, the first of them.
-        conflict: kind, winner, winner's version, table name, key: what doomed it, or None.
+        uses_tables: whether the transaction has read or written a table.
+        consumed: timestamp of the newest acknowledged message; 0 for none.
+        written: keys that the commit wrote without intents: table, number of keys, the first keys.
+        conflict: the conflict that doomed the transaction (kind, winner, winner's version, table name, key), or None.
     """
 
-    __slots__ = (*_FIELDS, "least")
+    __slots__ = (*_FIELDS, "txn_id")
 
-    least: int
+    txn_id: int
     state_code: int
     version: int
     timestamp: int
@@ -67,89 +68,117 @@ class TransactionRecord:
 
     @property
     def id(self) -> TxnID:
-        return TxnID(self.least)
+        return TxnID(self.txn_id)
 
     @property
     def state(self) -> TransactionState:
         return STATE_CODES[self.state_code]
 
     @property
-    def owner(self) -> Owner:
-        return Owner.of(self.owner_fields)
+    def owner(self) -> ProcessIdentity:
+        return ProcessIdentity.of(self.owner_fields)
 
     @property
-    def ended_by(self) -> Owner | None:
-        return Owner.of(self.ended_by_fields) if self.ended_by_fields else None
+    def ended_by(self) -> ProcessIdentity | None:
+        return ProcessIdentity.of(self.ended_by_fields) if self.ended_by_fields else None
 
     @property
     def reason(self) -> AbortReason | None:
         return AbortReason(self.reason_code) if self.reason_code else None
 
     def idle_ms(self, now_ns: int) -> int:
-        """Since its last use."""
+        """Milliseconds since the last use."""
         return max(0, (now_ns - self.used_ns) // 1_000_000)
 
     def left_ms(self, now_ns: int) -> int:
-        """Until its deadline; negative after it."""
+        """Milliseconds until the deadline; negative after the deadline."""
         return (self.deadline_ns - now_ns) // 1_000_000
 
     def is_overdue(self, now_ns: int) -> bool:
-        """Whether its deadline has passed."""
+        """Whether the deadline has passed."""
         return now_ns >= self.deadline_ns
 
     def encode(self) -> bytes:
         return pack([getattr(self, name) for name in _FIELDS])
 
-
-def find(view: ReadView, least: int) -> TransactionRecord | None:
-    """The record of a transaction, or None."""
-    payload = view.get(TXNS, key1(least))
-    if payload is None:
-        return None
-    record = TransactionRecord()
-    record.least = least
-    for name, value in zip(_FIELDS, unpack(payload), strict=False):
-        setattr(record, name, value)
-    return record
+    @classmethod
+    def decode(cls, txn_id: int, payload: memoryview) -> TransactionRecord:
+        record = cls()
+        record.txn_id = txn_id
+        for name, value in zip(_FIELDS, unpack(payload), strict=False):
+            setattr(record, name, value)
+        return record
 
 
-def get(view: ReadView, least: int) -> TransactionRecord:
-    """The transaction's record.
+def find(view: ReadView, txn_id: int) -> TransactionRecord | None:
+    """Find the record of a transaction, to be read only; None if there is none."""
+    opened: TransactionRecord | None = view.opened(TXNS, key1(txn_id))
+    if opened is not None:
+        return opened
+    payload = view.get(TXNS, key1(txn_id))
+    return None if payload is None else TransactionRecord.decode(txn_id, payload)
+
+
+def get(view: ReadView, txn_id: int) -> TransactionRecord:
+    """Find the record of a transaction, to be read only.
 
     Raises:
         TransactionNotFound
     """
-    record = find(view, least)
+    record = find(view, txn_id)
     if record is None:
-        raise TransactionNotFound(
-            f"there is no transaction {TxnID(least)}",
-            hint="`txnctl transactions list` shows the open ones, with --ended the others.",
-            transaction=str(TxnID(least)),
-        )
+        raise _not_found(txn_id)
     return record
+
+
+def open_record(batch: WriteBatch, txn_id: int) -> TransactionRecord:
+    """Open the record of a transaction: the batch writes its changes.
+
+    Raises:
+        TransactionNotFound
+    """
+    record = batch.open(TXNS, key1(txn_id), partial(TransactionRecord.decode, txn_id))
+    if record is None:
+        raise _not_found(txn_id)
+    return record
+
+
+def _not_found(txn_id: int) -> TransactionNotFound:
+    return TransactionNotFound(
+        f"there is no transaction {TxnID(txn_id)}",
+        hint="`txnctl transactions list` shows the open ones, with --ended the others.",
+        transaction=str(TxnID(txn_id)),
+    )
+
+
+def add(batch: WriteBatch, record: TransactionRecord) -> None:
+    """Open the record of a new transaction: the batch writes it."""
+    batch.add(TXNS, key1(record.txn_id), record)
 
 
 def save(batch: WriteBatch, record: TransactionRecord) -> None:
-    """Write the record of a transaction."""
-    batch.put(TXNS, key1(record.least), record.encode())
+    """Write the record of a transaction now, and close it: the rest of the batch reads the state from the store."""
+    batch.put_record(TXNS, key1(record.txn_id), record)
 
 
-def state_of(view: ReadView, least: int) -> TransactionState:
-    """The state of a transaction that some message names."""
-    return get(view, least).state
+def state_of(view: ReadView, txn_id: int) -> TransactionState:
+    """The state of a transaction that a message names."""
+    return STATE_CODES[state_code(view, txn_id)]
 
 
-def state_code(view: ReadView, least: int) -> int:
-    """The number of a transaction's state: the first field of its record, read without unpacking the rest.
+def state_code(view: ReadView, txn_id: int) -> int:
+    """The number of a transaction's state: the first field of the record, read without unpacking the rest.
+
+    No change of state waits in an open record: `save` writes it at once.
 
     Raises:
         TransactionNotFound
     """
-    payload = view.get(TXNS, key1(least))
-    return get(view, least).state_code if payload is None else packed_state_code(payload)
+    payload = view.get(TXNS, key1(txn_id))
+    return get(view, txn_id).state_code if payload is None else packed_state_code(payload)
 
 
 def packed_state_code(payload: bytes | memoryview) -> int:
-    """The number of the state in the bytes of a record."""
-    # An array of 16 elements and more begins with a byte of its own and its length in two; a small integer is one byte.
+    """Read the number of the state from the bytes of a record."""
+    # An array of 16 and more elements begins with one byte of type and two of length; a small integer is one byte.
     return payload[3]

@@ -1,7 +1,7 @@
-"""Where a transaction's entries are on a topic: runs of neighbouring entries, with running counts.
+"""Runs: the entries of a transaction on a topic, as runs of neighbouring entries with running counts.
 
-They answer "how many messages of this transaction lie at or below a position" with one look-up, so that what is
-blocked is counted exactly without a scan, also where a transaction lies on both sides of a cursor.
+Runs answer "how many messages of this transaction lie at or below a position" with one look-up, so that blocked
+messages are counted exactly without a scan, also where a transaction lies on both sides of a cursor.
 """
 
 from __future__ import annotations
@@ -9,53 +9,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from storage.codec import U64X2, key2, key4
-from storage.ledger import managed_ledger
-from storage.ledger.entry import Entry
-from storage.position import Position
-from storage.schema import TXN_RUNS
-from storage.view import ReadView, WriteBatch
+from storage.disk.codec import U64X2, key2, key4
+from storage.disk.schema import TXN_RUNS
+from storage.disk.view import ReadView, WriteBatch
+from storage.topic import log
+from storage.topic.entry import Entry
+from storage.values.position import Position
 
 
-def extend(
-    batch: WriteBatch,
-    topic_id: int,
-    txn: int,
-    run: tuple[int, int],
-    last: tuple[int, int],
-    position: Position,
-    total: int,
-) -> tuple[int, int]:
-    """An entry was appended; the start of the run that it belongs to.
+def write_run(batch: WriteBatch, topic_id: int, txn: int, start: Position, end: tuple[int, int]) -> None:
+    """Write the latest run of a transaction.
 
     Args:
-        run: where the transaction's latest run begins.
-        last: the transaction's entry before this one.
-        total: messages of the transaction on this topic, this entry included.
+        end: the last entry id of the run, and the transaction's messages on the topic up to that entry.
     """
-    if last != (position.ledger_id, position.entry_id - 1):
-        run = (position.ledger_id, position.entry_id)
-    batch.put(TXN_RUNS, key4(topic_id, txn, *run), U64X2.pack(position.entry_id, total))
-    return run
+    batch.put(TXN_RUNS, key4(topic_id, txn, *start), U64X2.pack(*end))
 
 
-def messages_through(view: ReadView, topic_id: int, txn: int, position: tuple[int, int]) -> int:
-    """How many of the transaction's messages on a topic lie at or below a position."""
+def messages_through(view: ReadView, topic_id: int, txn: int, position: Position) -> int:
+    """Count the transaction's messages on a topic at or below a position."""
     if position[1] < 0:
-        position = managed_ledger.previous_position(view, topic_id, (position[0], 0))
+        position = log.previous_position(view, topic_id, Position(position[0], 0))
         if position[1] < 0:
             return 0
-    found = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, *position))
-    if found is None:
+    record = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, *position))
+    if record is None:
         return 0
-    key, payload = found
+    key, payload = record
     last_entry, total = U64X2.unpack(payload)
     ledger_id = int.from_bytes(key[16:24], "big")
     if position[0] > ledger_id or position[1] >= last_entry:
         return int(total)
-    # Inside a run every entry is the transaction's: the topic's running counts tell the rest.
-    end = managed_ledger.read(view, topic_id, (ledger_id, last_entry))
-    here = managed_ledger.read(view, topic_id, position)
+    # Inside a run every entry is the transaction's: the topic's running counts give the rest.
+    end = log.read(view, topic_id, Position(ledger_id, last_entry))
+    here = log.read(view, topic_id, position)
     assert end is not None and here is not None, "the entries of a run exist"
     return int(total - (end.messages_through - here.messages_through))
 
@@ -64,45 +51,43 @@ def ranges(
     view: ReadView, topic_id: int, txn: int, limit: int | None = None
 ) -> list[tuple[Position, Position]]:
     """First and last position of every run, or of the first ones, in order."""
-    found = []
+    bounds = []
     for key, payload in islice(view.scan(TXN_RUNS, key2(topic_id, txn)), limit):
         ledger_id, first = int.from_bytes(key[16:24], "big"), int.from_bytes(key[24:], "big")
-        found.append((Position(ledger_id, first), Position(ledger_id, U64X2.unpack(payload)[0])))
-    return found
+        bounds.append((Position(ledger_id, first), Position(ledger_id, U64X2.unpack(payload)[0])))
+    return bounds
 
 
-def ends(view: ReadView, topic_id: int, txn: int, limit: int) -> list[tuple[tuple[int, int], int]]:
-    """Where the first runs end, and how many messages each has, in order."""
-    found, before = [], 0
+def ends(view: ReadView, topic_id: int, txn: int, limit: int) -> list[tuple[Position, int]]:
+    """The last position and the number of messages of the first runs, in order."""
+    last_ones, before = [], 0
     for key, payload in islice(view.scan(TXN_RUNS, key2(topic_id, txn)), limit):
         last, total = U64X2.unpack(payload)
-        found.append(((int.from_bytes(key[16:24], "big"), last), total - before))
+        last_ones.append((Position(int.from_bytes(key[16:24], "big"), last), total - before))
         before = total
-    return found
+    return last_ones
 
 
 def end_of_run(view: ReadView, topic_id: int, txn: int, position: Position) -> Position:
     """The last entry of the run in which an entry of the transaction stands."""
-    found = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, *position))
-    return position if found is None else Position(position.ledger_id, U64X2.unpack(found[1])[0])
+    record = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, *position))
+    return position if record is None else Position(position.ledger_id, U64X2.unpack(record[1])[0])
 
 
 def start_of_run(view: ReadView, topic_id: int, txn: int, position: Position) -> Position:
     """The first entry of the run in which an entry of the transaction stands."""
-    found = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, *position))
-    return position if found is None else Position(position.ledger_id, int.from_bytes(found[0][24:], "big"))
+    record = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, *position))
+    return position if record is None else Position(position.ledger_id, int.from_bytes(record[0][24:], "big"))
 
 
-def entries(
-    view: ReadView, topic_id: int, txn: int, after: tuple[int, int], through: tuple[int, int]
-) -> Iterator[Entry]:
-    """The transaction's entries on a topic after one position and up to another, in order."""
+def entries(view: ReadView, topic_id: int, txn: int, after: Position, through: Position) -> Iterator[Entry]:
+    """Yield the transaction's entries on a topic after one position and up to a second, in order."""
     before = view.last(TXN_RUNS, key2(topic_id, txn), key4(topic_id, txn, after[0], max(after[1], 0)))
     start = before[0] if before is not None else None
     for key, payload in view.scan(TXN_RUNS, key2(topic_id, txn), start):
         ledger_id, first = int.from_bytes(key[16:24], "big"), int.from_bytes(key[24:], "big")
         if (ledger_id, first) > through:
             return
-        begin = max((ledger_id, first - 1), after)
-        end = min((ledger_id, U64X2.unpack(payload)[0]), through)
-        yield from managed_ledger.scan(view, topic_id, begin, end)
+        begin = max(Position(ledger_id, first - 1), after)
+        end = min(Position(ledger_id, U64X2.unpack(payload)[0]), through)
+        yield from log.scan(view, topic_id, begin, end)

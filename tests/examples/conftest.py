@@ -20,7 +20,7 @@ def path(tmp_path: Path) -> Iterator[str]:
     Store.create(place)
     yield place
     with Store.open(place) as store:
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []
 
 
 @pytest.fixture

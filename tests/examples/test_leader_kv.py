@@ -145,13 +145,13 @@ def test_what_a_predecessor_left_in_an_open_transaction_neither_shows_nor_hides_
     """Becoming the leader aborts it, so that reading at READ_COMMITTED reaches the end of the log at once."""
     with store.create_producer("map", access_mode="Exclusive", create_topic=True) as before:
         before.send(b"green", key="colour")
-        open_one = store.begin()
+        open_one = store.begin_transaction()
         before.send(b"never", key="colour", txn=open_one)
         before.send(b"round", key="shape")
     anna = start("anna")
     leads(anna, "anna", epoch=1, keys=2)
     with pytest.raises(TransactionNotOpen, match="fenced"):
-        store.commit(open_one)
+        store.commit_transaction(open_one)
     assert show(anna) == {"colour": ("green", "epoch 0"), "shape": ("round", "epoch 0")}
 
 

@@ -16,7 +16,8 @@ import pytest
 from storage import Store
 from storage.errors import AlreadyExists, StoreNotFound, TxnctlError
 from tests.processes.child import PATIENCE_S, ROOT, Child
-from txnctl.bank.generator import generate
+from tests.row_json import row_json
+from txnctl.demo.generator import generate
 
 EXAMPLE = str(ROOT / "examples" / "settlement")
 WORKER = str(ROOT / "examples" / "settlement" / "worker.py")
@@ -41,7 +42,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield place
     if Path(place).exists():
         with Store.open(place) as store:
-            assert store.verify(full=True) == []
+            assert store.maintenance.verify_store(full=True) == []
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def test_two_workers_that_are_killed_settle_everything_once(start: Start, path: 
         assert sorted(bookings(store, len(data))) == sorted(
             (str(line.account_id), line.trans_id, line.balance) for line in data
         )
-        stats = store.subscription_stats("requests", "settlement")
+        stats = row_json(store.reports.subscription_stats("requests", "settlement"))
         assert (stats["msgBacklog"], stats["pending"]) == (0, 0)
 
 
@@ -134,14 +135,14 @@ def test_what_a_killed_worker_left_undone_is_done_by_the_next(
 
 def test_a_worker_that_loses_a_conflict_wins_it_with_a_higher_priority(start: Start, bank: Store, path: str):
     """It loses to one of high priority that is before it; its second try has the same, is younger, and goes on."""
-    rival = bank.begin(priority="high")
+    rival = bank.begin_transaction(priority="high")
     bank.table("accounts").put(b"bank:AB", b"7", txn=rival)
     ask(bank, "1", 1, 500)
     ask(bank, "1", 2, -100, "AB")
     start(WORKER, path)
     assert bookings(bank, 2) == [("1", 1, 500), ("1", 2, 400)]
     assert balances(bank) == {"1": 400, "bank:AB": 100}
-    second, first = bank.conflicts()
+    second, first = row_json(bank.reports.list_conflicts())
     assert (first["kind"], first["winner"], first["key"]) == ("held", str(rival), b"bank:AB")
     assert (second["kind"], second["loser"], second["key"]) == ("push", str(rival), b"bank:AB")
 

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
-from storage.clock import ManualClock
 from storage.errors import LostConflict
+from storage.process.clock import ManualClock
 
 
 def build(path: Path) -> None:
@@ -27,14 +27,18 @@ def build(path: Path) -> None:
             properties=[{"p": "q"}, None, None],
             event_times=[5, None, 6],
         )
-        committed, aborted, opened = store.begin(), store.begin(), store.begin(labels={"job": "x"})
+        committed, aborted, opened = (
+            store.begin_transaction(),
+            store.begin_transaction(),
+            store.begin_transaction(labels={"job": "x"}),
+        )
         named.send(b"committed", txn=committed)
         named.send(b"aborted", txn=aborted)
         named.send(b"open", txn=opened)
-        store.commit(committed)
-        store.abort(aborted, reason="golden")
-        store.admin.create_subscription("orders", "E", initial_position=EARLIEST)
-        store.admin.create_subscription(
+        store.commit_transaction(committed)
+        store.admin.transactions.abort_transaction(aborted, reason="golden")
+        store.admin.subscriptions.create_subscription("orders", "E", initial_position=EARLIEST)
+        store.admin.subscriptions.create_subscription(
             "orders",
             "D",
             initial_position=EARLIEST,
@@ -60,14 +64,14 @@ def build(path: Path) -> None:
         accounts.put(b"B1", b"100")
         accounts.put(b"B1", b"90")
         accounts.delete(b"B2")
-        holder, loser = store.begin(), store.begin(priority="low")
+        holder, loser = store.begin_transaction(), store.begin_transaction(priority="low")
         accounts.put(b"B3", b"held", txn=holder)
         with suppress(LostConflict):
             accounts.get(b"B3", txn=loser)
         store.create_table("dropped")
-        store.admin.delete_table("dropped")
+        store.admin.tables.delete_table("dropped")
         store.create_topic("parcels")
-        parcels, late = store.create_producer("parcels", producer_name="belt"), store.begin()
+        parcels, late = store.create_producer("parcels", producer_name="belt"), store.begin_transaction()
         parcels.send(b"open", key="k", txn=late)
         parcels.send_batch([b"waits", b"goes"], keys=["k", "l"])
         with store.subscribe(

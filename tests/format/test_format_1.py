@@ -12,11 +12,13 @@ from pathlib import Path
 import lmdb
 import msgpack
 
-from storage import IsolationLevel, Store, schema
-from storage.ledger import entry as entries
+from storage import IsolationLevel, Store
+from storage.disk import schema
 from storage.subscription import message_set
 from storage.table import row as rows
-from storage.table.visibility import Row, Version
+from storage.table.visibility import StoredRow, Version
+from storage.topic import entry as entries
+from tests.row_json import row_json
 
 HERE = Path(__file__).parent
 
@@ -88,7 +90,7 @@ def test_every_named_database_of_the_schema_is_in_the_file(tmp_path: Path) -> No
 def test_this_release_reads_the_store_of_the_first_one(tmp_path: Path) -> None:
     """Messages, levels, cursors and the open transaction are what was put in."""
     with opened(tmp_path) as store:
-        assert store.verify() == []
+        assert store.maintenance.verify_store() == []
         committed = [(str(m.message_id), m.value) for m in store.reader("orders")]
         assert committed == [
             ("1:0", b"plain"), ("1:1:0", b"a"), ("1:1:1", None), ("1:1:2", b"\xff"), ("1:2", b"committed"),
@@ -97,12 +99,15 @@ def test_this_release_reads_the_store_of_the_first_one(tmp_path: Path) -> None:
         assert [m.value for m in everything][4:] == [b"committed", b"aborted", b"open"]
         keyed = store.reader("orders").read_batch(2)[1]
         assert (keyed.key, keyed.properties, keyed.event_time, keyed.sequence_id) == (b"k", {"p": "q"}, 5, 8)
-        stats = store.topic_stats("orders")
+        stats = row_json(store.reports.topic_stats("orders"))
         assert (stats["maxReadPosition"], stats["ongoingTxnCount"], stats["abortedTxnCount"]) == ("1:3", 1, 1)
-        (second,) = store.producer_rows("accounts")
+        (second,) = row_json(store.reports.list_producers("accounts"))
         assert (second["producerName"], second["epoch"], second["leaseMs"]) == ("second", 1, 3_600_000)
-        assert [row["producerName"] for row in store.producer_history("accounts")] == ["second", "first"]
-        (left,) = store.producer_rows("left")
+        assert [row["producerName"] for row in row_json(store.reports.ownership_history("accounts"))] == [
+            "second",
+            "first",
+        ]
+        (left,) = row_json(store.reports.list_producers("left"))
         assert (left["producerName"], left["accessMode"], left["epoch"]) == ("dead", "WaitForExclusive", 0)
         assert left["state"] == "rebooted"
         e, d = stats["subscriptions"]["E"], stats["subscriptions"]["D"]
@@ -113,27 +118,27 @@ def test_this_release_reads_the_store_of_the_first_one(tmp_path: Path) -> None:
 def test_the_store_of_the_first_release_can_be_written(tmp_path: Path) -> None:
     """Its open transaction ends, and what was pending in it is acknowledged."""
     with opened(tmp_path) as store:
-        row = next(each for each in store.transactions() if each["labels"])
+        row = next(each for each in row_json(store.reports.list_transactions()) if each["labels"])
         assert row["labels"] == {"job": "x"}
-        store.commit(row["txnId"])
+        store.commit_transaction(row["txnId"])
         assert [m.value for m in store.reader("orders")][-1] == b"open"
         assert (
             store.create_producer("orders", producer_name="loader").send(b"again", sequence_id=7).entry_id
             == -1
         )
-        assert store.verify() == []
+        assert store.maintenance.verify_store() == []
 
 
 def test_what_the_first_release_passed_over_is_delivered(tmp_path: Path) -> None:
     """A subscription that skips what is open holds a message for its key, and has it when the transaction ends."""
     with opened(tmp_path) as store:
-        mine = store.subscription_stats("parcels", "K")
+        mine = row_json(store.reports.subscription_stats("parcels", "K"))
         (holder,) = mine["heldBy"]
         assert (mine["onOpen"], mine["blocked"], mine["visible"], holder["blocked"]) == ("skip", 1, 0, 1)
-        store.commit(holder["txnId"])
+        store.commit_transaction(holder["txnId"])
         with store.subscribe("parcels", "K") as consumer:
             assert consumer.receive_batch(9, timeout=0).values == [b"open", b"waits"]
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []
 
 
 def test_the_table_of_the_first_release_is_read(tmp_path: Path) -> None:
@@ -142,23 +147,23 @@ def test_the_table_of_the_first_release_is_read(tmp_path: Path) -> None:
         assert store.tables() == ["accounts"]
         accounts = store.table("accounts")
         assert [(row.key, row.value) for row in accounts.scan()] == [(b"B1", b"90")]
-        assert [each["value"] for each in accounts.versions(b"B1")] == [b"90", b"100"]
-        assert [each["deleted"] for each in accounts.versions(b"B2")] == [True]
-        ((key, state),) = [(each["key"], each["state"]) for each in accounts.intents()]
+        assert [each["value"] for each in row_json(accounts.versions(b"B1"))] == [b"90", b"100"]
+        assert [each["deleted"] for each in row_json(accounts.versions(b"B2"))] == [True]
+        ((key, state),) = [(each["key"], each["state"]) for each in row_json(accounts.intents())]
         assert (key, state) == (b"B3", "OPEN")
         ((kind, winner, loser),) = [
-            (each["kind"], each["winner"], each["loser"]) for each in store.conflicts()
+            (each["kind"], each["winner"], each["loser"]) for each in row_json(store.reports.list_conflicts())
         ]
         assert (kind, winner, loser) == ("push", "0:7", "0:8")
 
 
 def test_a_row_is_laid_out_as_documented() -> None:
     """Flags, the finalised version, then the intent; built here by hand."""
-    row = Row(Version(7, 3, b"ab"), Version(9, 4, None))
+    row = StoredRow(Version(7, 3, b"ab"), Version(9, 4, None))
     by_hand = struct.pack(">BQQI", 1 | 4 | 8, 7, 3, 2) + b"ab" + struct.pack(">QQ", 9, 4)
     assert rows.encode(row) == by_hand
-    assert rows.encode(Row(Version(7, 3, None), None)) == struct.pack(">BQQI", 1 | 2, 7, 3, 0)
-    assert rows.encode(Row(None, Version(9, 4, b"x"))) == b"\x04" + struct.pack(">QQ", 9, 4) + b"x"
+    assert rows.encode(StoredRow(Version(7, 3, None), None)) == struct.pack(">BQQI", 1 | 2, 7, 3, 0)
+    assert rows.encode(StoredRow(None, Version(9, 4, b"x"))) == b"\x04" + struct.pack(">QQ", 9, 4) + b"x"
     assert rows.encode_old(Version(7, 3, b"ab")) == struct.pack(">BQ", 0, 3) + b"ab"
 
 

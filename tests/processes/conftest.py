@@ -18,7 +18,7 @@ def empty(tmp_path: Path) -> Iterator[str]:
     Store.create(place)
     yield place
     with Store.open(place) as store:
-        problems = store.verify(full=True)
+        problems = store.maintenance.verify_store(full=True)
     assert problems == []
 
 

@@ -25,6 +25,7 @@ from storage.errors import (
 )
 from tests.processes.journal import Journal
 from tests.processes.parent import has_let_go, say
+from tests.row_json import row_json
 
 TOPIC, SIDE = "throne", "side"
 MODES = ["Shared"] * 3 + ["Exclusive"] * 3 + ["WaitForExclusive"] * 8 + ["ExclusiveWithFencing"]
@@ -109,7 +110,9 @@ class Contender:
 
     def by_lease(self, handle: Store, mode: str, spared: Transaction | None) -> None:
         """A session as shell commands have it: published through by one handle after the other, and it may expire."""
-        row = handle.open_session(TOPIC, lease=self.chance.choice([0.02, 0.1, 5]), **self.ask(mode, spared))
+        row = row_json(
+            handle.open_session(TOPIC, lease=self.chance.choice([0.02, 0.1, 5]), **self.ask(mode, spared))
+        )
         epoch = -1 if row["epoch"] is None else row["epoch"]
         self.connected(mode, row["sessionId"], epoch, spared)
         for _ in range(self.chance.randint(1, 3)):
@@ -123,7 +126,7 @@ class Contender:
                 return
             self.pause(0.05)
         try:
-            handle.close_session(row["session"])
+            handle.admin.producers.close_session(row["session"])
         except LOST:
             self.note("lost lease", mode=mode)
 

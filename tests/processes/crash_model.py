@@ -15,6 +15,7 @@ from storage import IsolationLevel, Store, TransactionState
 from storage.errors import TopicNotFound
 from tests.processes.crash_workload import BOOKS, DOOMED, GRAVE, SUBSCRIPTIONS, THRONE, TOPICS
 from tests.processes.journal import Line
+from tests.row_json import row_json
 
 COMMITTED = TransactionState.COMMITTED.value
 ABORTED = TransactionState.ABORTED.value
@@ -25,11 +26,13 @@ class Found:
     """What stands in the store: each topic at both levels, transactions with state and reason, who owned the throne."""
 
     def __init__(self, store: Store) -> None:
-        txns = store.transactions() + store.transactions(ended=True)
+        txns = row_json(store.reports.list_transactions()) + row_json(
+            store.reports.list_transactions(ended=True)
+        )
         self.states: dict[str, str] = {row["txnId"]: row["state"] for row in txns}
         self.fenced = {row["txnId"] for row in txns if row["reason"] == "fenced"}
         self.owners = (
-            {row["topicEpoch"]: row["sessionId"] for row in store.producer_history(THRONE)}
+            {row["topicEpoch"]: row["sessionId"] for row in row_json(store.reports.ownership_history(THRONE))}
             if store.has_topic(THRONE)
             else {}
         )
@@ -338,7 +341,7 @@ class Model:
                     assert value in mine.done | mine.maybe, (
                         f"{name} was never handed {value}, or lost it (19)"
                     )
-            stats: dict[str, Any] = store.subscription_stats(topic, name)
+            stats: dict[str, Any] = row_json(store.reports.subscription_stats(topic, name))
             left = {word: stats[word] for word in ("visible", "blocked", "pending", "unackedMessages")}
             assert not any(left.values()), (name, left)
             assert stats["consumers"] == []
@@ -356,9 +359,14 @@ def check_others(lines: list[Line], path: str) -> None:
         assert os.path.exists(place) or not must, f"{name} was acknowledged and is lost (15)"
         if os.path.exists(place):
             with Store.open(place, read_only=True) as store:
-                assert store.verify(full=True) == []
+                assert store.maintenance.verify_store(full=True) == []
                 assert (store.topics() == []) is (name == "spare")
-                assert name != "restored" or store.transactions() == store.producer_rows() == []
+                assert (
+                    name != "restored"
+                    or row_json(store.reports.list_transactions())
+                    == row_json(store.reports.list_producers())
+                    == []
+                )
 
 
 def _epoch(shown: int | None) -> int:

@@ -26,13 +26,14 @@ from storage import (
     TxnID,
     faults,
 )
-from storage.consumer import Consumer
+from storage.client.consumer import Consumer
 from storage.errors import ProducerFenced
-from storage.ledger import topic
-from storage.message import Message
-from storage.table import retention, table
+from storage.table import catalogue as tables, retention
+from storage.topic import catalogue as topics
+from storage.topic.message import Message
 from tests.processes.journal import Journal
 from tests.processes.parent import say
+from tests.row_json import row_json
 
 ROUNDS_MAX = 12
 """A point that so many rounds do not reach often enough is not reached at all."""
@@ -84,10 +85,10 @@ class Workload:
         for name, entries in TOPICS.items():
             if not self.store.has_topic(name):
                 self.store.create_topic(name, ledger_entries_max=entries)
-        has = {row["subscription"] for row in self.store.subscription_rows()}
+        has = {row["subscription"] for row in row_json(self.store.reports.list_subscriptions())}
         for name, (of, type_, level) in SUBSCRIPTIONS.items():
             if name not in has:
-                self.store.admin.create_subscription(
+                self.store.admin.subscriptions.create_subscription(
                     of, name, subscription_type=type_, subscription_isolation_level=level,
                     on_open="skip" if name in SKIPPING else None, initial_position=EARLIEST,
                     dead_letter_topic=GRAVE if name == "workers" else None,
@@ -96,7 +97,7 @@ class Workload:
         if not self.store.has_table(BOOKS):
             self.store.create_table(BOOKS)
         if self.store.has_table(SCRAP):
-            self.store.admin.delete_table(SCRAP, force=True)
+            self.store.admin.tables.delete_table(SCRAP, force=True)
         self.commit_detached()
         self.send_again()
         self.come_back()
@@ -109,7 +110,7 @@ class Workload:
         for line in self.journal.of("did", "begin"):
             if line["detached"] and line["txn"] not in ended:
                 with self.journal.attempt("commit", txn=line["txn"]):
-                    self.store.commit(line["txn"])
+                    self.store.commit_transaction(line["txn"])
 
     def send_again(self) -> None:
         """The last messages of the named producer, under the same sequence ids."""
@@ -150,11 +151,15 @@ class Workload:
 
     def own(self, mode: str, spares: str | None = None, leased: bool = False) -> Producer:
         """Take the throne; the open transactions with messages on it are doomed, but for the one that is spared."""
-        before = self.store.topic_stats(THRONE)["topicEpoch"]
-        dooms = [row["txnId"] for row in self.store.transactions(topic=THRONE) if row["txnId"] != spares]
+        before = row_json(self.store.reports.topic_stats(THRONE))["topicEpoch"]
+        dooms = [
+            row["txnId"]
+            for row in row_json(self.store.reports.list_transactions(topic=THRONE))
+            if row["txnId"] != spares
+        ]
         with self.journal.attempt("own", before=before, dooms=dooms, leased=leased) as owned:
             if leased:
-                row = self.store.open_session(THRONE, access_mode=mode, lease=3600)
+                row = row_json(self.store.open_session(THRONE, access_mode=mode, lease=3600))
                 owner = self.store.session_producer(THRONE, row["session"])
             else:
                 owner = self.store.create_producer(THRONE, access_mode=mode, txn=spares)
@@ -165,7 +170,7 @@ class Workload:
         """Leave the throne."""
         assert owner.session is not None
         with self.journal.attempt("abdicate", epoch=owner.topic_epoch):
-            self.store.close_session(owner.session)
+            self.store.admin.producers.close_session(owner.session)
 
     def send_as(self, owner: Producer, count: int, txn: str | None = None) -> None:
         """Send fresh values under the epoch of a producer."""
@@ -180,7 +185,7 @@ class Workload:
     def be_refused(self, fenced: Producer) -> None:
         """Who was taken over can publish no more; a transaction that it tries to go on with is aborted."""
         with self.journal.attempt("enlist") as enlisted:
-            txn = enlisted.result["txn"] = str(self.store.begin(timeout=3600))
+            txn = enlisted.result["txn"] = str(self.store.begin_transaction(timeout=3600))
         for within in (None, txn):
             with self.journal.attempt("refuse", txn=within):
                 try:
@@ -193,14 +198,14 @@ class Workload:
         """Three owners, each taken over by the next, and a Shared producer after them."""
         first = self.own("Exclusive")
         self.send_as(first, 1)
-        doomed, spared = (str(self.store.begin(timeout=3600)) for _ in range(2))
+        doomed, spared = (str(self.store.begin_transaction(timeout=3600)) for _ in range(2))
         self.send_as(first, 2, doomed)
         self.send_as(first, 1, spared)
         second = self.own("ExclusiveWithFencing", spares=spared)
         self.be_refused(first)
         self.send_as(second, 1, spared)
         with self.journal.attempt("commit", txn=spared):
-            self.store.commit(spared)
+            self.store.commit_transaction(spared)
         third = self.own("ExclusiveWithFencing", leased=True)
         self.be_refused(second)
         self.send_as(third, 2)
@@ -228,7 +233,7 @@ class Workload:
     def begin_detached(self) -> TxnID:
         """A transaction that any later run commits."""
         with self.journal.attempt("begin", detached=True) as begun:
-            txn = self.store.begin(timeout=3600)
+            txn = self.store.begin_transaction(timeout=3600)
             begun.result["txn"] = str(txn)
         return txn
 
@@ -271,17 +276,19 @@ class Workload:
         was = self.attach("watch").subscription_isolation_level
         self.consumers.pop("watch").close()
         level = next(each for each in IsolationLevel if each is not was)
-        self.store.admin.update_subscription("audit", "watch", subscription_isolation_level=level)
+        self.store.admin.subscriptions.update_subscription(
+            "audit", "watch", subscription_isolation_level=level
+        )
 
     def rewind(self) -> None:
         """Consume `rewound`, and seek back to the beginning."""
         self.acknowledge("rewound", self.receive("rewound", 5))
         with self.journal.attempt("seek", subscription="rewound"):
-            self.store.admin.seek("audit", "rewound", EARLIEST)
+            self.store.admin.subscriptions.seek_subscription("audit", "rewound", EARLIEST)
 
     def delete_doomed(self) -> None:
         with self.journal.attempt("delete", topic=DOOMED):
-            self.store.admin.delete_topic(DOOMED, force=True)
+            self.store.admin.topics.delete_topic(DOOMED, force=True)
 
     def doom(self) -> None:
         """A topic comes and goes, with a subscription and entries for several steps of the purge."""
@@ -362,7 +369,7 @@ class Workload:
         scrap = self.store.table(SCRAP)
         for number in range(4):
             scrap.put(b"%d" % (number % 3), b"")
-        self.store.admin.delete_table(SCRAP)
+        self.store.admin.tables.delete_table(SCRAP)
 
     def keep_books(self) -> None:
         """All that is done with tables."""
@@ -376,15 +383,15 @@ class Workload:
         for decision in ("commit", "abort"):
             self.crowd(decision)
         self.transfer()
-        self.store.gc()
+        self.store.maintenance.collect_garbage()
         self.scrap()
 
     def make_others(self) -> None:
         """Other stores come and go beside this one: an empty one, a backup of this one, and one restored from it."""
         makers = {
             "spare": Store.create,
-            "backup": self.store.backup,
-            "restored": lambda place: Store.restore(self.path + ".backup", place),
+            "backup": self.store.maintenance.backup_store,
+            "restored": lambda place: row_json(Store.restore(self.path + ".backup", place)),
         }
         trash = self.path + ".trash"
         for name, make in makers.items():
@@ -429,7 +436,7 @@ class Workload:
         self.doom()
         self.keep_books()
         self.make_others()
-        self.store.compact()
+        self.store.maintenance.compact_store()
 
     def work(self) -> None:
         """`workers`: every other message is poison, given back until it goes to the grave."""
@@ -441,17 +448,21 @@ class Workload:
     def drain(self) -> None:
         """Consume whatever is left, on every subscription, and leave nothing attached or open."""
         known = {line["txn"] for line in self.journal.of("did", "begin")}
-        for row in self.store.transactions():
+        for row in row_json(self.store.reports.list_transactions()):
             assert row["txnId"] not in known, "those of the journal were committed, or died with their owner"
-            self.store.abort(row["txnId"], force=True)
+            self.store.admin.transactions.abort_transaction(row["txnId"], force=True)
         for name in SUBSCRIPTIONS:
             while found := self.receive(name, 100):
                 self.acknowledge(name, found)
             self.consumers.pop(name).close()
-        self.store.reap()
-        self.store.gc()
-        assert self.store.intents() == []
-        assert not [row for row in self.store.transactions() if row["state"] == TransactionState.OPEN.value]
+        self.store.admin.transactions.reap_transactions()
+        self.store.maintenance.collect_garbage()
+        assert row_json(self.store.reports.list_intents()) == []
+        assert not [
+            row
+            for row in row_json(self.store.reports.list_transactions())
+            if row["state"] == TransactionState.OPEN.value
+        ]
         self.store.close()
 
 
@@ -474,8 +485,8 @@ def _kill_at(point: str, nth: int) -> None:
 
 def main(path: str, journal: str, mode: str, point: str = "", nth: str = "0") -> None:
     """See the module."""
-    topic.PURGE_STEP = 2
-    table.GC_STEP_RECORDS = 2
+    topics.PURGE_STEP = 2
+    tables.GC_STEP_RECORDS = 2
     retention.GC_STEP_RECORDS = 20
     if point:
         _kill_at(point, int(nth))

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
-from storage.clock import ManualClock
 from storage.errors import TxnctlError
+from storage.process.clock import ManualClock
 from tests.processes.parent import say
+from tests.row_json import row_json
 
 TOPICS = ("letters", "numbers")
 
@@ -26,24 +27,28 @@ def build(path: str) -> None:
     with Store.open(path, clock=ManualClock()) as store:
         for name in TOPICS:
             store.create_topic(name, ledger_entries_max=25)
-            store.admin.create_subscription(
+            store.admin.subscriptions.create_subscription(
                 name, "s", subscription_type=SubscriptionType.SHARED, initial_position=EARLIEST
             )
-            store.admin.create_subscription(name, "e", initial_position=EARLIEST)
+            store.admin.subscriptions.create_subscription(name, "e", initial_position=EARLIEST)
         letters, numbers = (store.create_producer(name, producer_name="p") for name in TOPICS)
-        open_txn, acknowledging = None, store.begin()
+        open_txn, acknowledging = None, store.begin_transaction()
         for number in range(60):
             letters.send(b"letter %d " % number + b"x" * (number * 53 % 2000), key=f"k{number % 5}")
             numbers.send_batch(
                 [b"number %d.%d" % (number, index) for index in range(4)], properties=[{"n": str(number)}] * 4
             )
             if number % 10 == 3:
-                txn = store.begin()
+                txn = store.begin_transaction()
                 letters.send(b"in a transaction", txn=txn)
                 numbers.send_batch([b"in a transaction", b"in it too"], txn=txn)
-                (store.commit if number % 20 == 3 else store.abort)(txn)
+                (
+                    store.commit_transaction
+                    if number % 20 == 3
+                    else store.admin.transactions.abort_transaction
+                )(txn)
             if number == 45:
-                open_txn = store.begin()
+                open_txn = store.begin_transaction()
                 numbers.send(b"open", txn=open_txn)
         letters.send(b"large" * 4000)
         for name in TOPICS:
@@ -54,20 +59,25 @@ def build(path: str) -> None:
             with store.subscribe(name, "e") as consumer:
                 consumer.acknowledge_cumulative(consumer.receive_batch(12)[-1])
     with Store.open(path) as store:
-        store.compact()  # so that every byte of the file is in use
+        store.maintenance.compact_store()  # so that every byte of the file is in use
 
 
 def questions(store: Store) -> dict[str, Callable[[], Any]]:
     """Everything that can be read, by name."""
     asked: dict[str, Callable[[], Any]] = {
         "topics": store.topics,
-        "transactions": lambda: store.transactions(ended=True) + store.transactions(),
-        "subscriptions": store.subscription_rows,
+        "transactions": lambda: (
+            row_json(store.reports.list_transactions(ended=True))
+            + row_json(store.reports.list_transactions())
+        ),
+        "subscriptions": store.reports.list_subscriptions,
     }
     for topic in TOPICS:
-        asked[f"stats of {topic}"] = lambda topic=topic: store.topic_stats(topic)
-        asked[f"log of {topic}"] = lambda topic=topic: list(store.log(topic))
-        asked[f"peek at {topic}"] = lambda topic=topic: [repr(each) for each in store.peek(topic, "s", 500)]
+        asked[f"stats of {topic}"] = lambda topic=topic: row_json(store.reports.topic_stats(topic))
+        asked[f"log of {topic}"] = lambda topic=topic: list(row_json(store.reports.topic_log(topic)))
+        asked[f"peek at {topic}"] = lambda topic=topic: [
+            repr(each) for each in store.reports.peek_messages(topic, "s", 500)
+        ]
         for level in IsolationLevel:
             asked[f"{topic} {level.value}"] = lambda topic=topic, level=level: [
                 (
@@ -97,8 +107,8 @@ def answers(path: str) -> dict[str, Any]:
             except TxnctlError as error:
                 found[name] = error
         try:
-            problems = store.verify(full=True)
-            found["verify"] = problems[0]["message"] if problems else None
+            problems = store.maintenance.verify_store(full=True)
+            found["verify"] = problems[0].message if problems else None
         except TxnctlError as error:
             found["verify"] = error.message
     return found

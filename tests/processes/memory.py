@@ -35,4 +35,4 @@ def store_in_memory() -> Iterator[str]:
         Store.create(place)
         yield place
         with Store.open(place) as store:
-            assert store.verify(full=True) == []
+            assert store.maintenance.verify_store(full=True) == []

@@ -44,7 +44,7 @@ class Worker:
         if self._chance.random() < 0.5:
             return self._store.transaction(priority=priority)
         # Nobody proves its owner dead: the deadline gives back what a kill leaves.
-        return self._store.begin(priority=priority, timeout=2)
+        return self._store.begin_transaction(priority=priority, timeout=2)
 
     def _settle(self, found: list[Message]) -> None:
         txn = self._begin()
@@ -52,7 +52,7 @@ class Worker:
             for message in found:
                 self._apply(message, txn)
             self._consumer.acknowledge(found, txn=txn)
-            self._store.commit(txn)
+            self._store.commit_transaction(txn)
         except TxnctlError as error:
             if not error.retryable and not isinstance(error, TransactionNotOpen):
                 raise

@@ -20,7 +20,11 @@ def take(store: Store, table: str, verb: str, *words: str) -> str:
     accounts = store.table(table)
     if verb == "begin":
         isolation, check, priority = words
-        return str(store.begin(isolation=isolation, check=check if check != "-" else None, priority=priority))
+        return str(
+            store.begin_transaction(
+                isolation=isolation, check=check if check != "-" else None, priority=priority
+            )
+        )
     txn, *words = words
     if verb == "get":
         value = accounts.get(words[0].encode(), txn=txn)
@@ -30,7 +34,7 @@ def take(store: Store, table: str, verb: str, *words: str) -> str:
     if verb == "put":
         accounts.put(words[0].encode(), words[1].encode(), txn=txn)
     else:
-        {"commit": store.commit, "abort": store.abort}[verb](txn)
+        {"commit": store.commit_transaction, "abort": store.admin.transactions.abort_transaction}[verb](txn)
     return "ok"
 
 

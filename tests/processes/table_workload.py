@@ -20,11 +20,12 @@ from hashlib import md5
 from pathlib import Path
 
 from storage import CheckMode, Store, Table, Transaction, TxnID
-from storage.clock import Clock
+from storage.client.table import Row
 from storage.errors import ConditionFailed, TxnctlError
-from storage.open_table import Row
+from storage.process.clock import Clock
 from tests.processes.parent import has_let_go, say
 from tests.processes.table_log import UNKNOWN, Log, decode, encode
+from tests.row_json import row_json
 from tests.storage.table.history import Get, Operation, Put, Scan
 from tests.storage.table.recency import CommittedRead
 
@@ -100,7 +101,7 @@ class Worker:
         elif chance < 0.16:
             self._put_plainly()
         elif chance < 0.161:
-            self._store.gc()
+            self._store.maintenance.collect_garbage()
         elif chance < 0.163:
             # As if by somebody who tidies up: what was read is forgotten under everybody.
             (Path(self._store.path) / "reads.cache").unlink(missing_ok=True)
@@ -124,8 +125,8 @@ class Worker:
             txn = self._store.transaction(priority=priority, timeout=60)
             self._running.append(Running(txn, txn.timestamp, began, steps, []))
             return
-        number = self._store.begin(priority=priority, timeout=self._chance.choice([2, 60]))
-        version = int(self._store.show_transaction(number)["timestamp"])
+        number = self._store.begin_transaction(priority=priority, timeout=self._chance.choice([2, 60]))
+        version = int(row_json(self._store.reports.show_transaction(number))["timestamp"])
         self._running.append(Running(number, version, began, steps, []))
 
     def _go_on(self, running: Running) -> None:
@@ -162,12 +163,12 @@ class Worker:
             if isinstance(running.txn, Transaction):
                 running.txn.commit()
             else:
-                self._store.commit(running.txn)
+                self._store.commit_transaction(running.txn)
             self._log.answer(running.asked, running.version)
         self._running.remove(running)
 
     def _abort_detached(self, running: Running) -> Callable[[], object]:
-        return lambda: self._store.abort(running.txn)
+        return lambda: row_json(self._store.admin.transactions.abort_transaction(running.txn))
 
     def _leave(self, running: Running) -> None:
         """For any other worker, or for nobody."""

@@ -8,6 +8,7 @@ from typing import Any
 from storage import IsolationLevel, Store, TransactionState
 from tests.processes.contender import SIDE, TOPIC
 from tests.processes.journal import Line
+from tests.row_json import row_json
 
 COMMITTED = TransactionState.COMMITTED.value
 
@@ -43,9 +44,13 @@ class Fight:
         self.stored = list(store.reader(TOPIC, isolation_level=everything))
         self.visible = [_text(message.value) for message in store.reader(TOPIC)]
         self.side = [_text(message.value) for message in store.reader(SIDE)]
-        self.markers = [row for row in store.log(TOPIC) if row["kind"] in ("commit", "abort")]
-        self.states = {row["txnId"]: row["state"] for row in store.transactions(ended=True)}
-        assert store.transactions() == [], "nothing is left open"
+        self.markers = [
+            row for row in row_json(store.reports.topic_log(TOPIC)) if row["kind"] in ("commit", "abort")
+        ]
+        self.states = {
+            row["txnId"]: row["state"] for row in row_json(store.reports.list_transactions(ended=True))
+        }
+        assert row_json(store.reports.list_transactions()) == [], "nothing is left open"
 
     def check(self) -> None:
         """Everything that can be told."""

@@ -9,6 +9,7 @@ import pytest
 from storage import EARLIEST, MessageId, Store, SubscriptionType
 from storage.errors import ConsumerEvicted, SubscriptionBusy
 from tests.processes.child import Child, Children
+from tests.row_json import row_json
 
 SOON_S = 5.0
 """A waiting consumer is given a dead one's messages within about a second; the machine may be busy."""
@@ -53,7 +54,9 @@ VALUES = [str(number) for number in range(20)]
 def fill(path: str, type_: SubscriptionType) -> None:
     """Twenty messages of four keys on topic `t`, and a subscription `s` before them."""
     with Store.open(path) as store:
-        store.admin.create_subscription("t", "s", subscription_type=type_, initial_position=EARLIEST)
+        store.admin.subscriptions.create_subscription(
+            "t", "s", subscription_type=type_, initial_position=EARLIEST
+        )
         producer = store.create_producer("t")
         for value in VALUES:
             producer.send(value.encode(), key=f"k{int(value) % 4}")
@@ -110,9 +113,9 @@ def test_a_killed_consumers_messages_are_free_for_the_next_command_at_once(
         found = next_one.receive_batch(100, timeout=0)
         assert [(message.value or b"").decode() for message in found] == VALUES
         assert {message.redelivery_count for message in found} == {1}
-        assert [each["consumerName"] for each in store.subscription_stats("t", "s")["consumers"]] == [
-            "consumer-2"
-        ]
+        assert [
+            each["consumerName"] for each in row_json(store.reports.subscription_stats("t", "s"))["consumers"]
+        ] == ["consumer-2"]
 
 
 @pytest.mark.parametrize("type_", list(SubscriptionType))
@@ -130,7 +133,7 @@ def test_what_a_killed_consumer_had_pending_comes_first_again(
         with store.subscribe("t", "s") as next_one:
             found = [(message.value or b"").decode() for message in next_one.receive_batch(100, timeout=0)]
             assert found == [*VALUES, "20"]
-            assert store.transactions() == []
+            assert row_json(store.reports.list_transactions()) == []
 
 
 def test_what_a_waiting_failover_consumer_takes_over_comes_in_order_with_what_was_pending(
@@ -168,18 +171,18 @@ def test_a_stopped_consumer_keeps_its_messages_until_it_is_evicted(path: str, ch
     stopped.stop()
     with Store.open(path) as store, store.subscribe("t", "s") as other:
         assert other.receive_batch(100, timeout=1.2) == []
-        names = store.subscription_stats("t", "s")["consumers"]
+        names = row_json(store.reports.subscription_stats("t", "s"))["consumers"]
         assert [(each["consumerName"], each["state"]) for each in names] == [
             ("consumer-1", "stopped"),
             ("consumer-2", "alive"),
         ]
-        store.admin.evict("t", "s", "consumer-1")
+        store.admin.subscriptions.evict_consumers("t", "s", "consumer-1")
         assert [(m.value or b"").decode() for m in other.receive_batch(100, timeout=0)] == VALUES
         stopped.resume()
         stopped.say("acknowledge")
         assert "evicted" in stopped.expect("evicted")
-        assert store.subscription_stats("t", "s")["unackedMessages"] == len(VALUES)
-        store.admin.evict("t", "s", "consumer-2")
+        assert row_json(store.reports.subscription_stats("t", "s"))["unackedMessages"] == len(VALUES)
+        store.admin.subscriptions.evict_consumers("t", "s", "consumer-2")
         with pytest.raises(ConsumerEvicted):
             other.receive_batch(1, timeout=0)
 
@@ -224,7 +227,7 @@ def test_an_operator_moves_a_key_to_another_consumer_in_its_order(path: str, chi
     second.say("one")
     assert not second.has_spoken(within=0.3), "everything is in flight at the first"
     with Store.open(path) as store:
-        store.admin.negative_acknowledge("t", "s", [MessageId(1, 0)], delay=0)
+        store.admin.acknowledgements.negative_acknowledge_messages("t", "s", [MessageId(1, 0)], delay=0)
     assert second.expect("received") == "0"
     assert receive(first) == OTHER_KEYS
     second.say("acknowledge")
@@ -238,19 +241,19 @@ def test_an_abort_by_another_process_gives_a_key_back_in_its_order(path: str, ch
     first.say("one")
     assert first.expect("received") == "0"
     with Store.open(path) as store:
-        txn = store.begin()
-        store.admin.acknowledge("t", "s", [MessageId(1, 0)], txn=txn)
+        txn = store.begin_transaction()
+        store.admin.acknowledgements.acknowledge_messages("t", "s", [MessageId(1, 0)], txn=txn)
         assert receive(first) == OTHER_KEYS
         second.say("receive")
         assert not second.has_spoken(within=0.7), "the key is held"
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         assert second.expect("received").split() == KEY_0
 
 
 def test_a_dead_letter_policy_counts_the_consumers_that_a_message_kills(path: str, children: Children):
     """A message in flight at two consumers that died goes to the dead-letter topic instead of to a third."""
     with Store.open(path) as store:
-        store.admin.create_subscription(
+        store.admin.subscriptions.create_subscription(
             "t", "s", subscription_type=SubscriptionType.SHARED, initial_position=EARLIEST,
             dead_letter_topic="grave", max_redeliver_count=1,
         )  # fmt: skip
@@ -262,4 +265,4 @@ def test_a_dead_letter_policy_counts_the_consumers_that_a_message_kills(path: st
     with Store.open(path) as store, store.subscribe("t", "s") as third:
         assert third.receive_batch(1, timeout=0) == []
         assert [message.value for message in store.reader("grave")] == [b"poison"]
-        assert store.subscription_stats("t", "s")["msgBacklog"] == 0
+        assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 0

@@ -10,6 +10,7 @@ import pytest
 from storage import Store
 from storage.errors import StoreInUse, StoreNotFound, TransactionNotOpen
 from tests.processes.child import Child, Children
+from tests.row_json import row_json
 
 COPIER = """
     def pause(done, total):
@@ -25,10 +26,10 @@ COPIER = """
     else:
         with Store.open(path) as store:
             if sys.argv[2] == "backup":
-                store.backup(path + "2", progress=pause)
+                store.maintenance.backup_store(path + "2", progress=pause)
             else:
-                store.compact(progress=pause)
-                assert store.verify(full=True) == []
+                store.maintenance.compact_store(progress=pause)
+                assert store.maintenance.verify_store(full=True) == []
     say("done")
 """
 
@@ -68,7 +69,7 @@ def copier(children: Children, way: str) -> Child:
 
 def values(path: str) -> list[int]:
     with Store.open(path, read_only=True) as store:
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []
         return [int(message.value or b"") for message in store.reader("t")]
 
 
@@ -134,7 +135,7 @@ def test_compacting_wants_the_store_alone(path: str, children: Children):
     writer = children.run(WRITER)
     writer.expect("writing")
     with Store.open(path) as store, pytest.raises(StoreInUse, match=f"process {writer.pid} "):
-        store.compact()
+        store.maintenance.compact_store()
     writer.say("enough")
     written = int(writer.expect("wrote"))
     writer.succeed()
@@ -157,17 +158,17 @@ def test_compacting_wants_the_store_alone(path: str, children: Children):
 
 def test_handles_of_the_process_that_compacts_go_on(store: Store, path: str):
     """Reader, consumer and transaction of the same process outlive the change of the file; others see their work."""
-    store.admin.create_subscription("t", "s")
+    store.admin.subscriptions.create_subscription("t", "s")
     producer, reader = store.create_producer("t"), store.reader("t")
     producer.send(b"1")
     with store.subscribe("t", "s") as consumer, store.transaction() as txn:
         found = consumer.receive(timeout=0)
         assert found.value == b"1"
-        store.compact()
+        store.maintenance.compact_store()
         producer.send(b"2", txn=txn)
         consumer.acknowledge(found, txn=txn)
     assert [(message.value or b"") for message in reader] == [b"1", b"2"]
-    assert store.subscription_stats("t", "s")["msgBacklog"] == 1
+    assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 1
     assert values(path) == [1, 2]
 
 
@@ -177,14 +178,20 @@ def test_a_restored_store_has_none_of_the_living_transactions(path: str, childre
     txn = owner.expect("began")
     Store.restore(path, tmp_path / "new")
     with Store.open(tmp_path / "new") as restored:
-        assert restored.transactions() == []
-        assert restored.show_transaction(txn)["reason"] == "incarnation"
+        assert row_json(restored.reports.list_transactions()) == []
+        assert row_json(restored.reports.show_transaction(txn))["reason"] == "incarnation"
         with pytest.raises(TransactionNotOpen):
-            restored.commit(txn)
-        assert restored.verify(full=True) == []
+            restored.commit_transaction(txn)
+        assert restored.maintenance.verify_store(full=True) == []
         with Store.open(path) as original:
-            assert original.info()["storeId"] == restored.info()["storeId"]
-            assert original.info()["incarnation"] < restored.info()["incarnation"]
+            assert (
+                row_json(original.reports.store_info())["storeId"]
+                == row_json(restored.reports.store_info())["storeId"]
+            )
+            assert (
+                row_json(original.reports.store_info())["incarnation"]
+                < row_json(restored.reports.store_info())["incarnation"]
+            )
     owner.say("commit")
     owner.expect("committed")
     with Store.open(path) as original:

@@ -18,6 +18,7 @@ from storage import Store, faults
 from tests.processes.child import Child, Children
 from tests.processes.crash_model import Found, Model, check_others
 from tests.processes.journal import Line, read
+from tests.row_json import row_json
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "0"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
@@ -75,8 +76,10 @@ class Sweep:
         with Store.open(self.path, read_only=self._checks % 2 == 0) as store:
             if not store.connection.read_only:
                 store.connection.write(lambda _: None)
-                assert [row for row in store.transactions() if row["attached"]] == [], "orphans are reaped"
-            assert store.verify(full=True) == []
+                assert [
+                    row for row in row_json(store.reports.list_transactions()) if row["attached"]
+                ] == [], "orphans are reaped"
+            assert store.maintenance.verify_store(full=True) == []
             found = Found(store)
         found.check_levels()
         if self._last is not None:
@@ -88,10 +91,10 @@ class Sweep:
     def _check_orphans(self) -> None:
         """Before anybody writes, what was attached to the dead process shows as orphaned, or dead."""
         with Store.open(self.path, read_only=True) as store:
-            for row in store.transactions():
+            for row in row_json(store.reports.list_transactions()):
                 assert row["orphaned"] is row["attached"], row
                 assert row["ownerState"] == ("dead" if row["attached"] else "detached")
-            for row in store.producer_rows():
+            for row in row_json(store.reports.list_producers()):
                 assert (row["state"], row["isOwner"]) == (
                     ("leased", True) if row["leaseMs"] else ("dead", False)
                 )

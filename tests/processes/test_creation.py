@@ -30,7 +30,7 @@ def place(path: str) -> Path:
 def check_whole(place: Path) -> None:
     """That an empty, sound, usable store is at `place`, and what its modes are."""
     with Store.open(place) as store:
-        assert store.topics() == [] and store.verify(full=True) == []
+        assert store.topics() == [] and store.maintenance.verify_store(full=True) == []
         store.create_topic("t")
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     assert {each.name for each in place.iterdir()} == {"data.mdb", "lock.mdb", "store.lock"}
@@ -149,7 +149,7 @@ def test_modes_do_not_depend_on_the_umask(place: Path, children: Children, umask
             store.create_topic("x")
             os.unlink(path + "2/lock.mdb")
         with Store.open(path + "2") as store:
-            store.admin.delete_topic("x")
+            store.admin.topics.delete_topic("x")
         """,
         oct(umask),
     )
@@ -186,7 +186,7 @@ def test_a_killed_creation_in_an_empty_directory_leaves_all_or_nothing(
         with pytest.raises(AlreadyExists):
             Store.create(place)
         with Store.open(place) as store:
-            assert store.verify(full=True) == []
+            assert store.maintenance.verify_store(full=True) == []
         return
     assert "store.lock" in {each.name for each in place.iterdir()}
     with pytest.raises(NotAStore):

@@ -91,7 +91,7 @@ def test_a_truncated_file_is_refused(sample: str, children: Children, which: int
     assert data.read_bytes() == whole[:size]
     data.write_bytes(whole)
     with Store.open(sample) as store:
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []
 
 
 @pytest.mark.parametrize("name", ["data.mdb", "lock.mdb", "store.lock"])
@@ -111,7 +111,7 @@ def test_files_with_foreign_content_are_refused_or_do_no_harm(sample: str, name:
         assert name == "lock.mdb", "LMDB may refuse its own lock file"
         return
     with store:
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []
         store.create_producer("letters").send(b"x")
 
 
@@ -127,7 +127,7 @@ def test_a_page_beyond_the_last_one_is_damage(sample: str, read_only: bool, page
     data.write_bytes(whole)
     with suppress(StoreInvalid), Store.open(sample, read_only=read_only) as store:
         for topic in store.topics():
-            store.topic_stats(topic)
+            store.reports.topic_stats(topic)
             list(store.reader(topic))
             if not read_only:
                 store.create_producer(topic).send(b"x")

@@ -7,6 +7,7 @@ import signal
 
 from storage import Store
 from tests.processes.child import Child, Children
+from tests.row_json import row_json
 
 FORKED = """
     store = Store.open(path)
@@ -26,12 +27,12 @@ FORKED = """
         yield "abort", txn.abort
         yield "begin", store.transaction
         yield "topics", store.topics
-        yield "stats", lambda: store.topic_stats("t")
-        yield "info", store.info
-        yield "space", store.space
-        yield "readers", store.readers
-        yield "locks", store.locks
-        yield "verify", store.verify
+        yield "stats", lambda: store.reports.topic_stats("t")
+        yield "info", store.reports.store_info
+        yield "space", store.reports.list_databases
+        yield "readers", store.reports.list_readers
+        yield "locks", store.reports.list_locks
+        yield "verify", store.maintenance.verify_store
 
     child = os.fork()
     if child == 0:
@@ -66,8 +67,8 @@ ANEW = """
         with Store.open(path) as own:
             own.create_producer("t").send(b"2 child")
             say("child", *(message.value.decode()[0] for message in own.reader("t")))
-            assert number in [row["txnId"] for row in own.transactions()]
-            assert not own.show_transaction(number)["orphaned"]
+            assert number in [str(row.txn_id) for row in own.reports.list_transactions()]
+            assert not own.reports.show_transaction(number).row.orphaned
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     producer.send(b"3 parent", txn=txn)
@@ -135,8 +136,8 @@ def test_a_forked_child_can_use_nothing_of_its_parents_store(path: str, children
     parent.succeed()
     with Store.open(path) as store:
         assert [message.value for message in store.reader("t")] == [b"of the parent"] * 2
-        assert store.subscription_stats("t", "s")["msgBacklog"] == 1
-        assert store.transactions() == []
+        assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 1
+        assert row_json(store.reports.list_transactions()) == []
 
 
 def test_a_forked_child_may_open_the_store_anew(path: str, children: Children):
@@ -162,10 +163,14 @@ def test_a_forked_child_keeps_neither_gate_nor_lease_of_a_dead_parent(path: str,
         parent.kill()
         os.kill(int(forked), 0)
         with Store.open(path, lock_timeout=1) as store:
-            assert store.show_transaction(txn)["orphaned"] is True
+            assert row_json(store.reports.show_transaction(txn))["orphaned"] is True
             store.create_producer("t").send(b"of the next writer")
-            assert store.show_transaction(txn)["reason"] == "owner-dead"
-            others = [row for row in store.locks() if row["lock"] != "store" and row["pid"] != os.getpid()]
+            assert row_json(store.reports.show_transaction(txn))["reason"] == "owner-dead"
+            others = [
+                row
+                for row in row_json(store.reports.list_locks())
+                if row["lock"] != "store" and row["pid"] != os.getpid()
+            ]
             assert {row["state"] for row in others} <= {"dead"}
         os.kill(int(forked), 0)
     finally:

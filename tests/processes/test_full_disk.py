@@ -43,7 +43,7 @@ SENDS = (
             allow(None)
             assert send(b"%d after" % room), "with room it goes on"
         assert [message.value for message in store.reader("t")] == sent
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []
         say("full", full)
         say("sent", len(sent))
 """
@@ -55,7 +55,7 @@ EVERYTHING = (
     def attempts(store, consumer, txn):
         yield "send", lambda: store.create_producer("t").send(b"x" * 50_000)
         yield "batch", lambda: store.create_producer("t").send_batch([b"x" * 50_000] * 400)
-        yield "begin", lambda: [store.begin() for _ in range(300)]
+        yield "begin", lambda: [store.begin_transaction() for _ in range(300)]
         yield "create", lambda: [store.create_topic(f"many-{number}") for number in range(300)]
         yield "subscribe", lambda: [store.subscribe("t", f"s{number}") for number in range(300)]
         yield "receive", lambda: [consumer.receive(timeout=0) for _ in range(3_000)]
@@ -78,7 +78,7 @@ EVERYTHING = (
             else:
                 say("room", name)
             allow(None)
-            assert store.verify(full=True) == [], name
+            assert store.maintenance.verify_store(full=True) == [], name
         txn.commit()
         store.create_producer("t").send(b"last")
         say("done")
@@ -157,7 +157,7 @@ def test_creating_a_store_on_a_full_disk_leaves_nothing_behind(path: str, childr
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         Store.create(other)
         with Store.open(other) as store:
-            say("created", store.verify(full=True))
+            say("created", store.maintenance.verify_store(full=True))
         """,
         room,
     )

@@ -36,7 +36,7 @@ WAITS = {
     "transactions wait": """
         with Store.open(path) as store:
             say("waits")
-            store.wait_transaction("0:1", timeout=60)
+            store.reports.wait_for_transaction("0:1", timeout=60)
     """,
     "transaction": """
         with Store.open(path) as store:
@@ -71,7 +71,7 @@ def test_who_waits_in_a_store_that_goes_away_is_told(
     other = path + "-aside"
     shutil.copytree(path, other)
     with Store.open(path) as store:
-        assert str(store.begin()) == "0:1"
+        assert str(store.begin_transaction()) == "0:1"
     waiting = children.run(WAITS[waits])
     waiting.expect("waits")
     fate(path)

@@ -72,4 +72,4 @@ def test_a_process_that_is_interrupted_again_and_again_goes_on(path: str, childr
         assert numbers
         assert [stored.count(number) for number in numbers] == [1] * len(numbers)
         assert stored[-2] == b"last"
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from storage import IsolationLevel, Store
 from tests.processes.child import Children
+from tests.row_json import row_json
 
 PATIENCE_S = 30
 """For a machine that is busy with other things: how soon it comes is not what is tested."""
@@ -39,7 +40,7 @@ BUSY = """
         thread.start()
     for thread in threads:
         thread.join()
-    assert store.verify() == []
+    assert store.maintenance.verify_store() == []
     store.close()
 """
 
@@ -94,7 +95,7 @@ def test_threads_and_the_watch_do_not_get_in_each_others_way(path: str, children
     children.run(BUSY).succeed(4 * PATIENCE_S)
     with Store.open(path, read_only=True) as store:
         found = [(message.value or b"").decode().split() for message in store.reader("t")]
-        entries = [row for row in store.log("t") if row["messages"]]
+        entries = [row for row in row_json(store.reports.topic_log("t")) if row["messages"]]
     for name in ("one", "two"):
         assert [int(number) for each, number in found if each == name] == list(range(400))
     assert 2 < len(entries) < 400, "written now and then, neither all at the end nor one by one"
@@ -115,6 +116,6 @@ def test_what_is_kept_keeps_no_process_alive(path: str, children: Children):
         left.say(how)
         left.succeed(PATIENCE_S)
     with Store.open(path) as store:
-        store.reap()
+        store.admin.transactions.reap_transactions()
         assert list(store.reader("t")) == []
-        assert [row["state"] for row in store.transactions()] == []
+        assert [row["state"] for row in row_json(store.reports.list_transactions())] == []

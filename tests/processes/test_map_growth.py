@@ -11,7 +11,7 @@ from storage.errors import StoreClosed, StoreFull
 from tests.processes.child import Children
 
 SMALL_MAPS = """
-    from storage.environment import data_file
+    from storage.disk import data_file
     data_file.MAP_BYTES_WANTED = data_file.MAP_BYTES_FALLBACK = data_file.MAP_BYTES_SPARE = 1 << 20
 """
 
@@ -19,13 +19,13 @@ WRITER = (
     SMALL_MAPS
     + """
     with Store.open(path, lock_timeout=60) as store:
-        assert store.info()["mapBytes"] == 1 << 20
+        assert store.reports.store_info().map_bytes == 1 << 20
         producer = store.create_producer("t")
         say("ready")
         hear()
         for number in range(30):
             producer.send(b"%s %d " % (sys.argv[2].encode(), number) + b"." * 60_000)
-        assert store.info()["mapBytes"] > 1 << 20
+        assert store.reports.store_info().map_bytes > 1 << 20
         say("done")
 """
 )
@@ -76,7 +76,7 @@ GROWS_TOO_FAR = (
         allow(None)
         producer.send(b"x" * 2_000_000)
         assert sum(1 for _ in store.reader("t")) == stored + 1
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []
         say("works", stored + 1)
 """
 )
@@ -91,7 +91,7 @@ FOLLOWS_TOO_FAR = (
         allow(2 << 20)
         say("ready")
         hear()
-        for attempt in (reader.has_message_available, store.topics, lambda: store.topic_stats("t")):
+        for attempt in (reader.has_message_available, store.topics, lambda: store.reports.topic_stats("t")):
             try:
                 attempt()
             except (errors.StoreFull, errors.StoreClosed) as error:
@@ -109,11 +109,11 @@ OPENS_AND_WRITES = """
     import resource
     resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), resource.RLIM_INFINITY))
     with Store.open(path) as store:
-        say("map", store.info()["mapBytes"])
+        say("map", store.reports.store_info().map_bytes)
         producer = store.create_producer("t")
         for number in range(50):
             producer.send(b"%d" % number + b"." * 100_000)
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []
         say("count", len(list(store.reader("t"))))
 """
 

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from storage import Store, TransactionState, TxnID
-from storage.codec import key1, pack, unpack
+from storage.disk.codec import key1, pack, unpack
+from storage.disk.schema import LEASES, TXNS
+from storage.disk.view import WriteBatch
 from storage.errors import OwnerAlive, TransactionNotOpen
-from storage.owner import started
-from storage.schema import LEASES, TXNS
+from storage.process.identity import started
 from storage.txn import record as records
-from storage.view import WriteBatch
 from tests.processes.child import Child, Children
+from tests.row_json import row_json
 
 OWNER = """
     with Store.open(path) as store:
@@ -42,7 +43,7 @@ PARENT_OF_A_SLEEPER = """
 """
 
 OWNER_OF_ANOTHER_BOOT = """
-    from storage.clock import ManualClock
+    from storage.process.clock import ManualClock
     store = Store.open(path, clock=ManualClock(boot=b"another-boot-001"))
     txn = store.transaction()
     store.create_producer("t").send(b"before the reboot", txn=txn)
@@ -58,7 +59,7 @@ def begin(child: Child) -> str:
 def row(path: str, txn: str) -> dict[str, Any]:
     """The transaction as somebody sees it who never writes."""
     with Store.open(path, read_only=True) as store:
-        return store.show_transaction(TxnID.parse(txn))
+        return row_json(store.reports.show_transaction(TxnID.parse(txn)))
 
 
 def check_is_dead(path: str, txn: str, owner_state: str = "dead") -> None:
@@ -66,15 +67,17 @@ def check_is_dead(path: str, txn: str, owner_state: str = "dead") -> None:
     seen = row(path, txn)
     assert (seen["state"], seen["ownerState"], seen["orphaned"]) == ("OPEN", owner_state, True)
     with Store.open(path) as store:
-        assert store.show_transaction(txn)["state"] == "OPEN", "opening alone ends nothing"
+        assert row_json(store.reports.show_transaction(txn))["state"] == "OPEN", "opening alone ends nothing"
         store.create_producer("t", connected=False).send(b"of the next writer")
-        seen = store.show_transaction(txn)
+        seen = row_json(store.reports.show_transaction(txn))
         assert (seen["state"], seen["reason"]) == (TransactionState.ABORTED.value, "owner-dead")
         assert [message.value for message in store.reader("t")] == [b"of the next writer"]
         with pytest.raises(TransactionNotOpen, match="owner-dead"):
-            store.commit(txn)
-        store.reap()
-        assert [held for held in store.locks() if held["lock"].startswith("lease")] == []
+            store.commit_transaction(txn)
+        store.admin.transactions.reap_transactions()
+        assert [
+            held for held in row_json(store.reports.list_locks()) if held["lock"].startswith("lease")
+        ] == []
 
 
 def test_a_transaction_whose_owner_was_killed_is_aborted_by_the_next_writer(path: str, children: Children):
@@ -105,10 +108,10 @@ def test_a_writer_that_was_busy_all_the_time_aborts_an_orphan_within_a_second_or
     producer.send(b"1")
     owner.kill()
     until = time.monotonic() + 10
-    while store.show_transaction(txn)["state"] == "OPEN":
+    while row_json(store.reports.show_transaction(txn))["state"] == "OPEN":
         assert time.monotonic() < until, "ten seconds of writing did not end the orphan"
         producer.send(b"again")
-    assert store.show_transaction(txn)["reason"] == "owner-dead"
+    assert row_json(store.reports.show_transaction(txn))["reason"] == "owner-dead"
 
 
 def test_whoever_names_an_orphan_is_not_told_of_a_reaping_but_decides_it(path: str, children: Children):
@@ -117,8 +120,8 @@ def test_whoever_names_an_orphan_is_not_told_of_a_reaping_but_decides_it(path: s
     txn = begin(owner)
     owner.kill()
     with Store.open(path) as store:
-        assert store.commit(txn) is True
-        assert store.show_transaction(txn)["state"] == "COMMITTED"
+        assert store.commit_transaction(txn) is True
+        assert row_json(store.reports.show_transaction(txn))["state"] == "COMMITTED"
         assert [message.value for message in store.reader("t")] == [b"of the owner"]
 
 
@@ -130,8 +133,8 @@ def test_waiting_for_a_transaction_ends_with_its_owners_death(path: str, childre
         """
         with Store.open(path) as store:
             say("waiting")
-            seen = store.wait_transaction(sys.argv[2], timeout=60)
-            say("ended", seen["state"], seen["reason"])
+            seen = store.reports.wait_for_transaction(sys.argv[2], timeout=60).row
+            say("ended", seen.state.value, seen.reason)
         """,
         txn,
     )
@@ -148,17 +151,17 @@ def test_a_stopped_owner_counts_as_alive(path: str, children: Children):
     owner.stop()
     with Store.open(path) as store:
         store.create_producer("t", connected=False).send(b"of another writer")
-        assert store.reap() == []
-        seen = store.show_transaction(txn)
+        assert row_json(store.admin.transactions.reap_transactions()) == []
+        seen = row_json(store.reports.show_transaction(txn))
         assert (seen["state"], seen["ownerState"], seen["orphaned"]) == ("OPEN", "stopped", False)
         with pytest.raises(OwnerAlive):
-            store.abort(txn)
-        leases = [held for held in store.locks() if held["lock"].startswith("lease")]
+            store.admin.transactions.abort_transaction(txn)
+        leases = [held for held in row_json(store.reports.list_locks()) if held["lock"].startswith("lease")]
         assert [(held["pid"], held["state"]) for held in leases] == [(owner.pid, "stopped")]
         owner.resume()
         owner.say("commit")
         owner.expect("committed")
-        assert store.show_transaction(txn)["state"] == "COMMITTED"
+        assert row_json(store.reports.show_transaction(txn))["state"] == "COMMITTED"
 
 
 def test_a_killed_stopped_owner_is_dead(path: str, children: Children):
@@ -230,7 +233,11 @@ def test_leases_are_never_reused_and_each_process_has_one_of_its_own(path: str, 
     for owner in owners:
         begin(owner)
     with Store.open(path, read_only=True) as store:
-        held = {row["lock"]: row["pid"] for row in store.locks() if row["lock"].startswith("lease")}
+        held = {
+            row["lock"]: row["pid"]
+            for row in row_json(store.reports.list_locks())
+            if row["lock"].startswith("lease")
+        }
     assert set(held.values()) == {owner.pid for owner in owners}
     assert set(held) == {"lease 1", "lease 2"}
     for owner in owners:
@@ -238,7 +245,11 @@ def test_leases_are_never_reused_and_each_process_has_one_of_its_own(path: str, 
     third = children.run(OWNER)
     begin(third)
     with Store.open(path, read_only=True) as store:
-        alive = [row for row in store.locks() if row["lock"].startswith("lease") and row["state"] == "alive"]
+        alive = [
+            row
+            for row in row_json(store.reports.list_locks())
+            if row["lock"].startswith("lease") and row["state"] == "alive"
+        ]
     assert [(row["lock"], row["pid"]) for row in alive] == [("lease 3", third.pid)]
 
 
@@ -257,7 +268,7 @@ def test_two_handles_of_one_process_have_a_lease_each(path: str):
         mine, others = one.transaction(), other.transaction().id
         other.close()
         one.create_producer("t").send(b"x")
-        one.reap()
-        assert one.show_transaction(others)["reason"] == "owner-dead"
+        one.admin.transactions.reap_transactions()
+        assert row_json(one.reports.show_transaction(others))["reason"] == "owner-dead"
         assert mine.state is TransactionState.OPEN
         mine.commit()

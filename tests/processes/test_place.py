@@ -12,11 +12,12 @@ from typing import Any
 import lmdb
 import pytest
 
-from storage import Store, place
-from storage.codec import pack, unpack
+from storage import Store
+from storage.disk import directory as place
+from storage.disk.codec import pack, unpack
+from storage.disk.schema import FORMAT_NUMBER, STORE
+from storage.disk.view import WriteBatch
 from storage.errors import CorruptStore, NotAStore, StoreInvalid, StoreNotFound, StoreUnsafe, UnknownFormat
-from storage.schema import FORMAT_NUMBER, STORE
-from storage.view import WriteBatch
 
 FILES = ("data.mdb", "lock.mdb", "store.lock")
 
@@ -281,8 +282,8 @@ def test_root_leaves_the_store_of_a_user_to_the_user(spare: str):
         assert os.stat(os.path.join(spare, "lock.mdb")).st_uid == owner
     with Store.open(spare) as store:
         store.create_producer("t").send(b"of root")
-        store.compact()
-        store.backup(spare + ".backup")
+        store.maintenance.compact_store()
+        store.maintenance.backup_store(spare + ".backup")
     assert {name: os.stat(os.path.join(spare, name)).st_uid for name in os.listdir(spare)} == dict.fromkeys(
         FILES, owner
     )

@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from storage import Store
-from storage.codec import key1, pack
+from storage.disk.codec import key1, pack
+from storage.disk.schema import LEASES
+from storage.disk.view import WriteBatch
 from storage.errors import ProducerBusy, ProducerFenced
-from storage.ledger import session as sessions, topic as topics
-from storage.owner import started
-from storage.schema import LEASES
-from storage.view import WriteBatch
+from storage.process.identity import started
+from storage.topic import catalogue as topics
+from storage.topic.producers import session as sessions
 from tests.processes.child import Child, Children
+from tests.row_json import row_json
 
 OWNER = """
     store = Store.open(path)
@@ -56,8 +58,8 @@ FORKED = """
                 lambda: owner.send(b"of the child"),
                 owner.close,
                 lambda: store.create_producer("t"),
-                lambda: store.close_session(owner.session),
-                store.producer_rows,
+                lambda: store.admin.producers.close_session(owner.session),
+                lambda: store.reports.list_producers(),
             ):
                 try:
                     attempt()
@@ -70,7 +72,7 @@ FORKED = """
                     own.create_producer("t", access_mode="Exclusive")
                 except errors.ProducerBusy:
                     say("busy")
-                say("pid", own.producer_rows("t")[0]["pid"])
+                say("pid", own.reports.list_producers("t")[0].pid)
         finally:
             os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
@@ -97,7 +99,7 @@ ORPHANED_CHILD = """
 """
 
 OWNER_OF_ANOTHER_BOOT = """
-    from storage.clock import ManualClock
+    from storage.process.clock import ManualClock
     store = Store.open(path, clock=ManualClock(boot=b"another-boot-001"))
     owner = store.create_producer("t", access_mode="Exclusive")
     owner.send(b"before the reboot")
@@ -125,15 +127,17 @@ def own(child: Child) -> tuple[int, str]:
 def rows(store: Store) -> list[tuple[Any, ...]]:
     return [
         (row["producerName"], row["pid"], row["state"], row["isOwner"], row["place"])
-        for row in store.producer_rows("t")
+        for row in row_json(store.reports.list_producers("t"))
     ]
 
 
 def wait_until_queued(store: Store, names: list[str]) -> None:
     """Until those wait, in that order."""
     until = time.monotonic() + 30
-    while [row["producerName"] for row in store.producer_rows("t") if row["isWaiting"]] != names:
-        assert time.monotonic() < until, store.producer_rows("t")
+    while [
+        row["producerName"] for row in row_json(store.reports.list_producers("t")) if row["isWaiting"]
+    ] != names:
+        assert time.monotonic() < until, row_json(store.reports.list_producers("t"))
         time.sleep(0.01)
 
 
@@ -159,7 +163,7 @@ class TestDeath:
         owner.kill()
         assert rows(store) == [("owner", owner.pid, "dead", False, None)]
         check_is_free(store, 1)
-        assert store.producer_history("t")[1]["endedBy"] == "dead"
+        assert row_json(store.reports.ownership_history("t"))[1]["endedBy"] == "dead"
 
     def test_exit(self, store: Store, contend: Callable[..., Child]) -> None:
         """An end without a close is a death as well."""
@@ -183,7 +187,7 @@ class TestDeath:
         owner = children.run(OWNER_OF_ANOTHER_BOOT)
         _, token = own(owner)
         owner.kill()
-        (row,) = store.producer_rows("t")
+        (row,) = row_json(store.reports.list_producers("t"))
         assert (row["state"], row["isOwner"]) == ("rebooted", False)
         with store.create_producer("t", access_mode="Exclusive", resume=token) as again:
             assert again.topic_epoch == 0
@@ -203,7 +207,7 @@ class TestDeath:
         txn = owner.expect("began")
         owner.kill()
         check_is_free(store, 1)
-        assert store.show_transaction(txn)["state"] == "ABORTED"
+        assert row_json(store.reports.show_transaction(txn))["state"] == "ABORTED"
         assert [message.value for message in store.reader("t")] == [b"of the next owner"]
 
     def test_the_dead_owner_comes_back(self, store: Store, contend: Callable[..., Child]) -> None:
@@ -424,7 +428,7 @@ class TestQueue:
         wait_until_queued(store, ["w"])
         waiter.interrupt()
         waiter.expect("withdrawn")
-        assert [row["isWaiting"] for row in store.producer_rows("t")] == [False]
+        assert [row["isWaiting"] for row in row_json(store.reports.list_producers("t"))] == [False]
         owner.close()
         check_is_free(store, 1)
         waiter.say()
@@ -436,8 +440,12 @@ class TestQueue:
         contend("WaitForExclusive", "w")
         wait_until_queued(store, ["w"])
         until = time.monotonic() + 30
-        while any(row["commit"] is not None for row in store.readers() if row["pid"] != os.getpid()):
-            assert time.monotonic() < until, store.readers()
+        while any(
+            row["commit"] is not None
+            for row in row_json(store.reports.list_readers())
+            if row["pid"] != os.getpid()
+        ):
+            assert time.monotonic() < until, row_json(store.reports.list_readers())
             time.sleep(0.003)
         owner.send(b"x")
 
@@ -452,7 +460,7 @@ class TestQueue:
             else:
                 winners.append(line)
         assert len(winners) == 1
-        assert [row["isOwner"] for row in store.producer_rows("t")] == [True]
+        assert [row["isOwner"] for row in row_json(store.reports.list_producers("t"))] == [True]
 
 
 def test_a_token_does_not_outlive_the_process_that_leads(store: Store, contend: Callable[..., Child]):

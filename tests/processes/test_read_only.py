@@ -10,6 +10,7 @@ import pytest
 from storage import EARLIEST, IsolationLevel, Position, Store
 from storage.errors import StoreInvalid, WriterBusy
 from tests.processes.child import Children
+from tests.row_json import row_json
 
 HOLDER = """
     with Store.open(path) as store:
@@ -22,7 +23,7 @@ ORPHANS = """
     txn = store.transaction()
     store.create_producer("t").send(b"of an orphan", txn=txn)
     store.subscribe("t", "s").receive_batch(2, timeout=0)
-    say("began", txn.id, store.begin(timeout=0.001))
+    say("began", txn.id, store.begin_transaction(timeout=0.001))
 """
 
 
@@ -36,24 +37,24 @@ def contents(path: str) -> dict[str, tuple[bytes, int]]:
 def look_at_everything(store: Store) -> int:
     """Every report and every reading there is; how many messages."""
     for report in (
-        store.topics, store.topic_rows, store.transactions, store.audit, store.info, store.locks, store.readers,
-        store.space, store.subscription_rows, store.verify,
+        store.topics, store.reports.list_topics, store.reports.list_transactions, store.reports.list_audit_records, store.reports.store_info, store.reports.list_locks, store.reports.list_readers,
+        store.reports.list_databases, store.reports.list_subscriptions, store.maintenance.verify_store,
     ):  # fmt: skip
         report()
-    store.transactions(ended=True)
-    store.topic_stats("t")
-    store.topic_stats_internal("t")
-    store.subscription_stats("t", "s")
-    store.peek("t", "s", 5)
-    store.last_message_id("t")
-    store.position_at("t", 0)
+    store.reports.list_transactions(ended=True)
+    store.reports.topic_stats("t")
+    store.reports.topic_stats_internal("t")
+    store.reports.subscription_stats("t", "s")
+    store.reports.peek_messages("t", "s", 5)
+    store.reports.last_message_id("t")
+    store.reports.position_at("t", 0)
     count = 0
     for level in IsolationLevel:
         reader = store.reader("t", start=EARLIEST, isolation_level=level)
         count += len(list(reader))
         assert not reader.has_message_available()
         reader.blocked_by()
-    return count + len(list(store.log("t", Position(1, 0))))
+    return count + len(list(row_json(store.reports.topic_log("t", Position(1, 0)))))
 
 
 def test_reading_leaves_every_byte_as_it_was_and_needs_no_gate(path: str, children: Children):
@@ -62,7 +63,7 @@ def test_reading_leaves_every_byte_as_it_was_and_needs_no_gate(path: str, childr
         producer = store.create_producer("t")
         for number in range(5):
             producer.send(b"%d" % number)
-        store.admin.create_subscription("t", "s", initial_position=EARLIEST)
+        store.admin.subscriptions.create_subscription("t", "s", initial_position=EARLIEST)
     child = children.run(ORPHANS)
     orphan, overdue = child.expect("began").split()
     child.succeed()
@@ -71,7 +72,10 @@ def test_reading_leaves_every_byte_as_it_was_and_needs_no_gate(path: str, childr
     before = contents(path)
     with Store.open(path, read_only=True, lock_timeout=0) as store:
         assert look_at_everything(store) == 5 + 6 + 6
-        states = {row["txnId"]: (row["overdue"], row["orphaned"]) for row in store.transactions()}
+        states = {
+            row["txnId"]: (row["overdue"], row["orphaned"])
+            for row in row_json(store.reports.list_transactions())
+        }
         assert states == {orphan: (False, True), overdue: (True, False)}
     assert contents(path) == before
     holder.say("leave")
@@ -81,8 +85,8 @@ def test_reading_leaves_every_byte_as_it_was_and_needs_no_gate(path: str, childr
 def test_a_read_only_store_refuses_every_change(path: str):
     """Each is an error in words, and not a byte is written."""
     with Store.open(path) as store:
-        store.admin.create_subscription("t", "s", initial_position=EARLIEST)
-        txn = store.begin()
+        store.admin.subscriptions.create_subscription("t", "s", initial_position=EARLIEST)
+        txn = store.begin_transaction()
     before = contents(path)
     with Store.open(path, read_only=True) as store:
         for change in (
@@ -91,12 +95,12 @@ def test_a_read_only_store_refuses_every_change(path: str):
             lambda: store.create_producer("u", create_topic=True),
             lambda: store.subscribe("t", "s"),
             store.transaction,
-            store.begin,
-            lambda: store.commit(txn),
-            lambda: store.abort(txn),
-            store.reap,
-            lambda: store.admin.delete_topic("t"),
-            lambda: store.admin.seek("t", "s", EARLIEST),
+            store.begin_transaction,
+            lambda: store.commit_transaction(txn),
+            lambda: row_json(store.admin.transactions.abort_transaction(txn)),
+            store.admin.transactions.reap_transactions,
+            lambda: row_json(store.admin.topics.delete_topic("t")),
+            lambda: row_json(store.admin.subscriptions.seek_subscription("t", "s", EARLIEST)),
         ):
             with pytest.raises(StoreInvalid, match="reading only"):
                 change()

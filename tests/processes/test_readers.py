@@ -9,12 +9,13 @@ import pytest
 from storage import Store
 from storage.errors import ReadersFull
 from tests.processes.child import Child, Children
+from tests.row_json import row_json
 
 SLOTS = 6
 
 VIEWS = """
     from contextlib import ExitStack
-    from storage.environment import data_file
+    from storage.disk import data_file
     data_file.READERS_MAX = int(sys.argv[2])
     with Store.open(path, read_only=True) as store, ExitStack() as views:
         try:
@@ -39,13 +40,21 @@ def small_table(path: str) -> None:
 def test_places_in_use_are_those_in_use_now(path: str, children: Children) -> None:
     """LMDB's own figure is how many there ever were at once; who has left is not among them."""
     with Store.open(path, read_only=True) as store:
-        assert store.info()["readersInUse"] == 0
+        assert row_json(store.reports.store_info())["readersInUse"] == 0
         reader = children.run(VIEWS, "512", "3")
         reader.expect("holding")
-        assert store.info()["readersInUse"] == store.overview()["store"]["readersInUse"] == 3
+        assert (
+            row_json(store.reports.store_info())["readersInUse"]
+            == row_json(store.reports.store_overview())["store"]["readersInUse"]
+            == 3
+        )
         reader.say()
         reader.expect("left")
-        assert store.info()["readersInUse"] == store.overview()["readers"]["inUse"] == 0
+        assert (
+            row_json(store.reports.store_info())["readersInUse"]
+            == row_json(store.reports.store_overview())["readers"]["inUse"]
+            == 0
+        )
 
 
 def hold_views(children: Children, views: int) -> Child:
@@ -61,18 +70,18 @@ def test_a_killed_reader_is_gone_from_the_table_when_somebody_opens_for_writing(
     """Its slot no longer keeps old pages from being used again."""
     reader = hold_views(children, 1)
     with Store.open(path, read_only=True) as store:
-        rows = [row for row in store.readers() if row["pid"] == reader.pid]
+        rows = [row for row in row_json(store.reports.list_readers()) if row["pid"] == reader.pid]
         assert [row["state"] for row in rows] == ["reading"]
     reader.kill()
     with Store.open(path) as store:
-        assert [row for row in store.readers() if row["pid"] == reader.pid] == []
+        assert [row for row in row_json(store.reports.list_readers()) if row["pid"] == reader.pid] == []
         producer = store.create_producer("t")
         for _ in range(20):
             producer.send(b"x" * 1000)
-        used = store.info()["usedBytes"]
+        used = row_json(store.reports.store_info())["usedBytes"]
         for _ in range(200):
             producer.send(b"")
-        assert store.info()["usedBytes"] - used < 200 * 2048
+        assert row_json(store.reports.store_info())["usedBytes"] - used < 200 * 2048
 
 
 @pytest.mark.usefixtures("small_table")
@@ -97,7 +106,7 @@ def test_dead_readers_do_not_fill_the_table(path: str, children: Children):
     """Every slot belongs to killed processes: a process that has the store open frees them when it wants one."""
     survivor = children.run(
         """
-        from storage.environment import data_file
+        from storage.disk import data_file
         data_file.READERS_MAX = int(sys.argv[2])
         with Store.open(path, read_only=True) as store:
             say("open")

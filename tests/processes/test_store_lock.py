@@ -7,10 +7,11 @@ import os
 import pytest
 
 from storage import Store
-from storage.clock import SYSTEM_CLOCK
 from storage.errors import StoreInUse
-from storage.lease import FILE_NAME, LockFile
+from storage.process.clock import SYSTEM_CLOCK
+from storage.process.locks import FILE_NAME, LockFile
 from tests.processes.child import Children
+from tests.row_json import row_json
 
 OPEN = """
     with Store.open(path, read_only=sys.argv[2] == "read") as store:
@@ -21,8 +22,8 @@ OPEN = """
 """
 
 ALONE = """
-    from storage.clock import SYSTEM_CLOCK
-    from storage.lease import FILE_NAME, LockFile
+    from storage.process.clock import SYSTEM_CLOCK
+    from storage.process.locks import FILE_NAME, LockFile
     lock = LockFile(os.path.join(path, FILE_NAME), SYSTEM_CLOCK, writable=True)
     say("alone" if lock.own_store() else "refused")
     hear()
@@ -45,10 +46,14 @@ def test_many_share_the_store_and_nobody_has_it_alone_meanwhile(path: str, child
     for child in sharing:
         child.expect("open")
     with Store.open(path, read_only=True) as store:
-        who = {row["pid"]: row["state"] for row in store.locks() if row["lock"] == "store"}
+        who = {
+            row["pid"]: row["state"] for row in row_json(store.reports.list_locks()) if row["lock"] == "store"
+        }
         assert who == {child.pid: "open" for child in sharing}
         sharing[0].stop()
-        who = {row["pid"]: row["state"] for row in store.locks() if row["lock"] == "store"}
+        who = {
+            row["pid"]: row["state"] for row in row_json(store.reports.list_locks()) if row["lock"] == "store"
+        }
         assert who[sharing[0].pid] == "stopped"
         sharing[0].resume()
     for child in sharing:

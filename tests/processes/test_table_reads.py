@@ -30,8 +30,8 @@ READERS = """
             everything(table, txn=abandoned)
         for detached in sys.argv[3:]:
             everything(table, txn=detached)
-        everything(table, at=int(table.versions(b"k1")[0]["version"]))
-        table.stats(), table.versions(b"held"), table.intents(), store.tables(), store.conflicts()
+        everything(table, at=table.versions(b"k1")[0].version_ns)
+        table.stats(), table.versions(b"held"), table.intents(), store.tables(), store.reports.list_conflicts()
         say("read")
         hear()
 """
@@ -44,16 +44,21 @@ def prepared(path: str) -> list[str]:
         store.create_table("accounts")
         table = store.table("accounts")
         table.import_rows((b"k%d" % number, b"v") for number in range(FINALIZE_INLINE_MAX + 1))
-        for group, end in ((b"", store.commit), (b"gone", store.abort), (b"held", None)):
-            with_intents = store.begin(timeout=3600)
+        for group, end in (
+            (b"", store.commit_transaction),
+            (b"gone", store.admin.transactions.abort_transaction),
+            (b"held", None),
+        ):
+            with_intents = store.begin_transaction(timeout=3600)
             for number in range(FINALIZE_INLINE_MAX + 1):
                 table.put(group + b"k%d" % number, b"w", txn=with_intents)
             if end is not None:
                 end(with_intents)
-        assert table.get(b"k1", txn=store.begin()) == b"w"
-        store.begin(timeout=0.001)
+        assert table.get(b"k1", txn=store.begin_transaction()) == b"w"
+        store.begin_transaction(timeout=0.001)
         return [
-            str(store.begin(isolation="read-committed", check=each)) for each in ("minimal", "full", "none")
+            str(store.begin_transaction(isolation="read-committed", check=each))
+            for each in ("minimal", "full", "none")
         ]
 
 

@@ -22,6 +22,7 @@ from tests.processes.memory import directory_in_memory
 from tests.processes.table_judge import Judge, committed_versions
 from tests.processes.table_log import finished
 from tests.processes.table_workload import ALL_KEYS, TABLE, Life
+from tests.row_json import row_json
 
 TRANSACTIONS = int(os.environ.get("TRANSACTIONS", "3000"))
 SEED = int(os.environ.get("SEED", "1"))
@@ -103,10 +104,10 @@ def directory() -> Iterator[Path]:
 def judge(run: Run) -> Judge:
     """End what is open, finalise, and take in what is there."""
     with Store.open(run.path, clock=Life(run.life)) as store:
-        for row in store.transactions():
-            store.abort(row["txnId"], force=True)
-        store.gc()
-        assert store.verify(full=True) == []
+        for row in row_json(store.reports.list_transactions()):
+            store.admin.transactions.abort_transaction(row["txnId"], force=True)
+        store.maintenance.collect_garbage()
+        assert store.maintenance.verify_store(full=True) == []
         versions = committed_versions(store, TABLE, ALL_KEYS)
         shown = {row.key.decode(): row.value.decode() for row in store.table(TABLE).scan()}
         newest = {key: of_key[max(of_key)] for key, of_key in versions.items() if of_key}
@@ -120,7 +121,7 @@ def test_what_several_processes_did_is_serializable(directory: Path, children: C
     Store.create(run.path)
     with Store.open(run.path, clock=Life(run.life)) as store:
         store.create_table(TABLE)
-        store.admin.set_table_retention(7 * 86_400_000)
+        store.admin.settings.set_table_retention(7 * 86_400_000)
     began = time.monotonic()
     run.start()
     for until in range(TRANSACTIONS_BETWEEN, TRANSACTIONS, TRANSACTIONS_BETWEEN):

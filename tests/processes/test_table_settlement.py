@@ -14,6 +14,7 @@ from storage import EARLIEST, Store, SubscriptionType
 from tests.processes.child import PATIENCE_S, Child, Children
 from tests.processes.memory import store_in_memory
 from tests.processes.table_settlement import REQUESTS, RESULTS, SUBSCRIPTION, TABLE
+from tests.row_json import row_json
 
 COUNT, ACCOUNTS, WORKERS, KILLS = 150, 4, 3, 8
 
@@ -26,7 +27,7 @@ def path() -> Iterator[str]:
             store.create_table(TABLE)
             for topic in (REQUESTS, RESULTS):
                 store.create_topic(topic, ledger_entries_max=20)
-            store.admin.create_subscription(
+            store.admin.subscriptions.create_subscription(
                 REQUESTS, SUBSCRIPTION, subscription_type=SubscriptionType.SHARED, initial_position=EARLIEST
             )
         yield place
@@ -65,7 +66,7 @@ def test_every_request_is_applied_once_however_many_workers_are_killed(path: str
         while len(settled(store)) < COUNT:
             assert time.monotonic() < until, "the requests are not settled"
             assert all(worker.is_running for worker in workers), [each.complaint() for each in workers]
-            store.reap()
+            store.admin.transactions.reap_transactions()
             time.sleep(0.05)
         for worker in workers:
             worker.say("enough")
@@ -83,7 +84,7 @@ def test_every_request_is_applied_once_however_many_workers_are_killed(path: str
             assert int(table.get(account) or b"") == sum(amount for amount, _ in booked)
             assert can_follow(booked), f"{account} has no order in which its balances come about: {booked}"
         assert {row.key[8:] for row in table.scan(prefix=b"applied ")} == set(amounts)
-        stats = store.subscription_stats(REQUESTS, SUBSCRIPTION)
+        stats = row_json(store.reports.subscription_stats(REQUESTS, SUBSCRIPTION))
         assert (stats["msgBacklog"], stats["pending"]) == (0, 0)
 
 

@@ -9,6 +9,7 @@ import pytest
 from storage import Store
 from storage.errors import LostConflict, WriteTooOld
 from tests.processes.child import Child, Children
+from tests.row_json import row_json
 
 BANK, EACH = 8, 100
 
@@ -22,7 +23,7 @@ TRANSFERS = """
             first, second = (b"%d" % n for n in chance.sample(range(8), 2))
             detached = chance.random() < 0.4
             priority = chance.choice(["low", "medium", "high"])
-            txn = store.begin(priority=priority) if detached else store.transaction(priority=priority)
+            txn = store.begin_transaction(priority=priority) if detached else store.transaction(priority=priority)
             try:
                 if chance.random() < 0.2:
                     assert sum(int(row.value) for row in accounts.scan(txn=txn)) == 800
@@ -31,7 +32,7 @@ TRANSFERS = """
                 if not detached and chance.random() < 0.3:
                     txn.flush()
                 accounts.put(second, b"%d" % (b + 1), txn=txn)
-                store.commit(txn)
+                store.commit_transaction(txn)
                 say("done")
             except Conflict:
                 say("lost")
@@ -79,7 +80,7 @@ def total(store: Store) -> int:
 
 def test_a_read_in_one_process_refuses_an_older_write_in_another(bank: Store, children: Children) -> None:
     """Also when the reader's process has died: what it was shown, it was shown."""
-    old = bank.begin()
+    old = bank.begin_transaction()
     reader = children.run(READER)
     assert reader.expect("read").split()[0] == "100"
     reader.kill()
@@ -107,8 +108,8 @@ def test_the_intents_of_a_killed_process_are_nothing(bank: Store, children: Chil
     writer.kill()
     bank.table("accounts").put(b"0", b"6")
     assert bank.table("accounts").get(b"0") == b"6"
-    bank.reap()
-    assert bank.show_transaction(txn)["state"] == "ABORTED"
+    bank.admin.transactions.reap_transactions()
+    assert row_json(bank.reports.show_transaction(txn))["state"] == "ABORTED"
     assert list(bank.reader("t")) == []
 
 
@@ -116,14 +117,14 @@ def test_a_process_learns_that_it_lost(bank: Store, children: Children) -> None:
     """A newer transaction pushes its intent; its commit fails, with winner and key."""
     writer = children.run(WRITER)
     txn = writer.expect("wrote")
-    newer = bank.begin()
+    newer = bank.begin_transaction()
     assert bank.table("accounts").get(b"0", txn=newer) == b"100"
-    assert bank.show_transaction(txn)["conflict"]["winner"] == str(newer)
+    assert row_json(bank.reports.show_transaction(txn))["conflict"]["winner"] == str(newer)
     writer.say()
     assert writer.line() is None
     assert "LostConflict" in writer.complaint()
     with pytest.raises(LostConflict):
-        bank.commit(txn)
+        bank.commit_transaction(txn)
 
 
 @pytest.mark.parametrize("kills", [0, 6])
@@ -151,8 +152,8 @@ def test_money_is_neither_made_nor_lost(bank: Store, children: Children, kills: 
                 child.kill()
                 running.remove(child)
                 running.append(started())
-    bank.reap()
+    bank.admin.transactions.reap_transactions()
     assert total(bank) == BANK * EACH
-    bank.gc()
+    bank.maintenance.collect_garbage()
     assert total(bank) == BANK * EACH
-    assert bank.table("accounts").stats()["intents"] == len(bank.intents())
+    assert row_json(bank.table("accounts").stats())["intents"] == len(row_json(bank.reports.list_intents()))

@@ -18,6 +18,7 @@ from tests.processes.child import Child, Children
 from tests.processes.contender import SIDE, TOPIC
 from tests.processes.journal import Line, read
 from tests.processes.takeover_log import Fight
+from tests.row_json import row_json
 
 TAKEOVERS = int(os.environ.get("TAKEOVERS", "0"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
@@ -57,7 +58,7 @@ class Arena:
             self.keep_history(store)
             if max(self.history, default=-1) > last:
                 last, since = max(self.history), time.monotonic()
-            assert time.monotonic() - since < PATIENCE_S, store.show_producers(TOPIC)
+            assert time.monotonic() - since < PATIENCE_S, row_json(store.reports.show_producers(TOPIC))
 
     def strike(self, store: Store) -> None:
         """Kill one, stop one, let those go on that are stopped, or be the operator who fences the topic."""
@@ -77,7 +78,7 @@ class Arena:
             self._stopped.add(name)
             self.stops += 1
         elif fate < 0.54:
-            store.admin.fence_producers(TOPIC)
+            store.admin.producers.fence_producers(TOPIC)
             self.fences += 1
 
     def resume(self) -> None:
@@ -88,7 +89,7 @@ class Arena:
 
     def keep_history(self, store: Store) -> None:
         """The store keeps the last thousand owners: we keep them all, and see that none changes."""
-        for row in store.producer_history(TOPIC, limit=1000):
+        for row in row_json(store.reports.ownership_history(TOPIC, limit=1000)):
             known = self.history.get(row["topicEpoch"], row)
             assert [known[field] for field in GRANT] == [row[field] for field in GRANT], (
                 "a grant never changes"
@@ -127,7 +128,7 @@ def test_no_message_of_a_fenced_producer_is_ever_seen(
     with Store.open(path, lock_timeout=120) as store:
         arena.run(store, TAKEOVERS or SHORT)
         arena.let_go()
-        store.reap()
+        store.admin.transactions.reap_transactions()
         arena.keep_history(store)
         fight = Fight(store, arena.lines(), arena.history)
         fight.check()

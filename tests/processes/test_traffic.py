@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from storage import IsolationLevel, MessageId, Store, TransactionState
-from storage.message import Message
+from storage.topic.message import Message
 from tests.processes import traffic
 from tests.processes.child import Child, Children
 from tests.processes.journal import Line, read
 from tests.processes.traffic import SOURCE, SUBSCRIPTIONS, TARGET
+from tests.row_json import row_json
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "0"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
@@ -121,7 +122,7 @@ def check_subsequence(some: list[Message], every: list[Message]) -> None:
 
 def check_dense(store: Store, topic: str) -> None:
     """Entries count from 0 in each ledger, and ledgers from 1 (5)."""
-    positions = [MessageId.parse(row["position"])[:2] for row in store.log(topic)]
+    positions = [MessageId.parse(row["position"])[:2] for row in row_json(store.reports.topic_log(topic))]
     assert positions[0] == (1, 0)
     for (ledger, entry), following in pairwise(positions):
         assert following in ((ledger, entry + 1), (ledger + 1, 0))
@@ -140,7 +141,7 @@ def check_sent(journals: dict[str, list[Line]], topic: str, stored: list[Message
 
 def check_decided(journals: dict[str, list[Line]], store: Store) -> set[str]:
     """Acknowledged commits are commits, and nothing is left open (16); the committed transactions."""
-    states = {row["txnId"]: row["state"] for row in store.transactions(ended=True)}
+    states = {row["txnId"]: row["state"] for row in row_json(store.reports.list_transactions(ended=True))}
     committed = {txn for txn, state in states.items() if state == TransactionState.COMMITTED.value}
     tried = set()
     for lines in journals.values():
@@ -225,7 +226,7 @@ def test_what_many_processes_saw_of_one_store_agrees_with_the_invariants(
                 assert seen.first_receipts() == requests, "a Failover subscription is in order (4)"
             if name == "keyed":
                 check_key_order(seen, visible[SOURCE])
-            assert store.subscription_stats(SOURCE, name)["msgBacklog"] == 0
+            assert row_json(store.reports.subscription_stats(SOURCE, name))["msgBacklog"] == 0
         check_effects(visible[TARGET], requests)
-        assert store.transactions() == []
+        assert row_json(store.reports.list_transactions()) == []
         assert len(requests) > 20, "there was traffic to speak of"

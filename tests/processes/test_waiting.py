@@ -8,6 +8,7 @@ import pytest
 
 from storage import EARLIEST, Store, SubscriptionType
 from tests.processes.child import Children
+from tests.row_json import row_json
 
 FOLLOWER = """
     with Store.open(path, read_only=sys.argv[2] == "read only") as store:
@@ -55,13 +56,13 @@ def test_a_read_committed_follower_is_woken_by_the_commit_of_what_blocked_it(
     dirty = children.run(FOLLOWER, "read only", "READ_UNCOMMITTED")
     follower.expect("waiting")
     dirty.expect("waiting")
-    producer, txn = store.create_producer("t"), store.begin()
+    producer, txn = store.create_producer("t"), store.begin_transaction()
     producer.send(b"held", txn=txn)
     for value in (b"behind", b"behind too"):
         producer.send(value)
     assert [dirty.expect("read") for _ in range(3)] == ["held", "behind", "behind too"]
     assert not follower.has_spoken(within=0.2)
-    store.commit(txn)
+    store.commit_transaction(txn)
     assert [follower.expect("read") for _ in range(3)] == ["held", "behind", "behind too"]
 
 
@@ -69,17 +70,17 @@ def test_a_read_committed_follower_is_woken_by_the_abort_of_what_blocked_it(stor
     """An aborted message never comes; what waited behind it does."""
     follower = children.run(FOLLOWER, "read only", "READ_COMMITTED")
     follower.expect("waiting")
-    producer, txn = store.create_producer("t"), store.begin()
+    producer, txn = store.create_producer("t"), store.begin_transaction()
     producer.send(b"dropped", txn=txn)
     for value in (b"1", b"2", b"3"):
         producer.send(value)
-    store.abort(txn, force=True)
+    store.admin.transactions.abort_transaction(txn, force=True)
     assert [follower.expect("read") for _ in range(3)] == ["1", "2", "3"]
 
 
 def test_a_waiting_consumer_is_woken_by_the_commit_of_another_process(store: Store, children: Children):
     """Messages sent while it waits are received and acknowledged one by one."""
-    store.admin.create_subscription("t", "s", initial_position=EARLIEST)
+    store.admin.subscriptions.create_subscription("t", "s", initial_position=EARLIEST)
     consumer = children.run(CONSUMER)
     consumer.expect("waiting")
     producer = store.create_producer("t")
@@ -88,14 +89,14 @@ def test_a_waiting_consumer_is_woken_by_the_commit_of_another_process(store: Sto
         producer.send(value.encode())
         assert consumer.expect("received") == value
     consumer.succeed()
-    assert store.subscription_stats("t", "s")["msgBacklog"] == 0
+    assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 0
 
 
 def test_a_consumer_that_waits_ends_the_transaction_that_blocks_it_when_its_owner_dies(
     store: Store, children: Children
 ):
     """Nobody else writes: the waiting consumer itself finds the death and gets what stood behind."""
-    store.admin.create_subscription("t", "s", initial_position=EARLIEST)
+    store.admin.subscriptions.create_subscription("t", "s", initial_position=EARLIEST)
     owner = children.run(
         """
         with Store.open(path) as store:
@@ -119,22 +120,22 @@ def test_a_consumer_that_waits_ends_the_transaction_that_blocks_it_at_its_deadli
     store: Store, children: Children
 ):
     """A detached transaction is aborted by the waiting consumer when its time is up."""
-    store.admin.create_subscription("t", "s", initial_position=EARLIEST)
-    producer, txn = store.create_producer("t"), store.begin(timeout=1.0)
+    store.admin.subscriptions.create_subscription("t", "s", initial_position=EARLIEST)
+    producer, txn = store.create_producer("t"), store.begin_transaction(timeout=1.0)
     producer.send(b"never", txn=txn)
     producer.send(b"last")
     consumer = children.run(CONSUMER)
     consumer.expect("waiting")
     assert consumer.expect("received") == "last"
     consumer.succeed()
-    assert store.show_transaction(txn)["reason"] == "timed-out"
+    assert row_json(store.reports.show_transaction(txn))["reason"] == "timed-out"
 
 
 @pytest.mark.parametrize("waits_as", ["reader", "consumer"])
 def test_who_waits_keeps_no_old_view_open(store: Store, children: Children, waits_as: str):
     """While others commit hundreds of times, a waiting process never reads an old state: pages can be reused."""
     store.create_topic("busy")
-    store.admin.create_subscription("t", "s", subscription_type=SubscriptionType.SHARED)
+    store.admin.subscriptions.create_subscription("t", "s", subscription_type=SubscriptionType.SHARED)
     waiter = (
         children.run(CONSUMER)
         if waits_as == "consumer"
@@ -145,14 +146,14 @@ def test_who_waits_keeps_no_old_view_open(store: Store, children: Children, wait
     until = time.monotonic() + 1.5
     while time.monotonic() < until:
         producer.send(b"x" * 100)
-        mine = [row for row in store.readers() if row["pid"] == waiter.pid]
+        mine = [row for row in row_json(store.reports.list_readers()) if row["pid"] == waiter.pid]
         looks, idle = looks + 1, idle + all(row["state"] == "idle" for row in mine)
         now = time.monotonic()
         since = {row["commit"]: since.get(row["commit"], now) for row in mine if row["commit"] is not None}
         assert all(now - first < 0.7 for first in since.values()), "a view lives for a moment only"
     assert idle > looks // 3 > 0
     assert waiter.is_running
-    used = store.info()["usedBytes"]
+    used = row_json(store.reports.store_info())["usedBytes"]
     for _ in range(300):
         producer.send(b"x")
-    assert store.info()["usedBytes"] - used < 300 * 4096
+    assert row_json(store.reports.store_info())["usedBytes"] - used < 300 * 4096

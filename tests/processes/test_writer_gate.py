@@ -10,13 +10,14 @@ import pytest
 from storage import Store
 from storage.errors import TopicNotFound, WriterBusy
 from tests.processes.child import Child, Children
+from tests.row_json import row_json
 
 AT_ONCE_S = 5.0
 """What "at once" may take on a machine that is busy with other things; a wait that nobody ended takes 60 s."""
 
 HOLDER = """
     with Store.open(path) as store:
-        from storage.ledger import topic as topics
+        from storage.topic import catalogue as topics
 
         def hold(batch):
             topics.create(batch, "held", topics.LedgerLimits())
@@ -109,10 +110,10 @@ def test_reading_needs_no_gate(path: str, holder: Child):
     """A read-only opening neither waits for the gate nor sees what its holder has not committed."""
     with Store.open(path, read_only=True, lock_timeout=0.0) as store:
         assert store.topics() == ["t"]
-        gate = [row for row in store.locks() if row["lock"] == "writer gate"]
+        gate = [row for row in row_json(store.reports.list_locks()) if row["lock"] == "writer gate"]
         assert [(row["pid"], row["state"]) for row in gate] == [(holder.pid, "held")]
         holder.stop()
-        gate = [row for row in store.locks() if row["lock"] == "writer gate"]
+        gate = [row for row in row_json(store.reports.list_locks()) if row["lock"] == "writer gate"]
         assert [(row["pid"], row["state"]) for row in gate] == [(holder.pid, "stopped")]
         holder.resume()
 
@@ -145,7 +146,7 @@ def test_a_killed_holder_frees_the_gate_at_once_and_its_batch_is_gone(
     with Store.open(path, read_only=True) as store:
         assert store.topics() == ["t"]
         with pytest.raises(TopicNotFound):
-            store.topic_stats("held")
+            store.reports.topic_stats("held")
 
 
 def test_a_killed_stopped_holder_frees_the_gate_at_once(path: str, children: Children, holder: Child):
@@ -196,8 +197,8 @@ def test_a_place_in_a_queue_is_given_back_when_the_gate_is_free_again(path: str,
 
         with pytest.raises(KeyboardInterrupt):
             patient.create_producer("t", access_mode="WaitForExclusive", on_wait=give_up)
-        assert [row["isWaiting"] for row in store.producer_rows("t")] == [False, True]
+        assert [row["isWaiting"] for row in row_json(store.reports.list_producers("t"))] == [False, True]
         leave(holders[0])
         patient.create_topic("elsewhere")
-        assert [row["isWaiting"] for row in store.producer_rows("t")] == [False]
+        assert [row["isWaiting"] for row in row_json(store.reports.list_producers("t"))] == [False]
         owner.close()

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
-from storage.consumer import Consumer
-from storage.message import Message
+from storage.client.consumer import Consumer
+from storage.topic.message import Message
 from tests.processes.journal import Journal, Line
 from tests.processes.parent import has_let_go, say
 
@@ -139,7 +139,7 @@ def prepare(store: Store) -> None:
     store.create_topic(SOURCE, ledger_entries_max=40)
     store.create_topic(TARGET, ledger_entries_max=40)
     for name, type_ in SUBSCRIPTIONS.items():
-        store.admin.create_subscription(
+        store.admin.subscriptions.create_subscription(
             SOURCE, name, subscription_type=type_, initial_position=EARLIEST,
             subscription_isolation_level=IsolationLevel.READ_COMMITTED,
         )  # fmt: skip

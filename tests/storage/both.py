@@ -13,6 +13,7 @@ from typing import Any
 from hypothesis import note
 
 from storage import EARLIEST, LATEST, Consumer, MessageId, Position, Store, TxnctlError, TxnID
+from tests.row_json import row_json
 from tests.storage.model import OPEN, RC, RU, Model, ModelTopic, ModelTransaction, Slot
 from tests.storage.model_subscription import ModelConsumer, ModelSubscription, Problems
 from tests.storage.modelled_store import ModelledStore
@@ -72,7 +73,9 @@ class Both(ModelledStore):
 
     def _notice_reaped(self, named: int, must: bool, forced: set[int]) -> None:
         """End in the model what a writer on its way ended in the store: what is overdue, but never `named`."""
-        still_open = {int(row["txnId"].split(":")[1]) for row in self.store.transactions()}
+        still_open = {
+            int(row["txnId"].split(":")[1]) for row in row_json(self.store.reports.list_transactions())
+        }
         for txn in self._most_urgent_first():
             if txn.number == named:
                 continue
@@ -103,7 +106,7 @@ class Both(ModelledStore):
                 consumer.subscription.detach(consumer, untouched=False)
                 consumer.subscription.has_dead_consumers = True
         self.handles.clear()
-        self.store.reap()
+        self.store.admin.transactions.reap_transactions()
         for txn in self._most_urgent_first():
             if self.now_ns >= txn.deadline_ns:
                 self.model.end(txn.number, committed=False)
@@ -123,7 +126,7 @@ class Both(ModelledStore):
                 wanted = topic.visible(level)
                 self.compare_read(topic, level, EARLIEST, wanted)
                 last = message_id(topic, wanted[-1]) if wanted else None
-                assert self.store.last_message_id(topic.name, level) == last
+                assert self.store.reports.last_message_id(topic.name, level) == last
             self._compare_topic(topic)
         for name, letters in self.model.letters.items():
             # A receive that waits looks more than once: which of two is worn out first the model does not know.
@@ -153,9 +156,9 @@ class Both(ModelledStore):
             )
             for entry in topic.log
         ]
-        rows = self.store.log(topic.name)
+        rows = row_json(self.store.reports.topic_log(topic.name))
         assert [(row["position"], row["kind"], row["messages"], row["txnId"]) for row in rows] == log
-        stats = self.store.topic_stats(topic.name)
+        stats = row_json(self.store.reports.topic_stats(topic.name))
         differences = _differences(stats, _topic_counters(topic))
         assert differences == [], f"{topic.name}: {differences}"
         blocker = stats["blockedBy"] and stats["blockedBy"]["txnId"]
@@ -171,11 +174,13 @@ class Both(ModelledStore):
         differences = _differences(stats, _subscription_counters(mine))
         assert differences == [], f"{topic.name}/{mine.name}: {differences}"
         visible = [slot for slot in mine.unread() if mine.is_shown(slot)]
-        peeked = [message.message_id for message in self.store.peek(topic.name, mine.name, 10_000)]
+        peeked = [
+            message.message_id for message in self.store.reports.peek_messages(topic.name, mine.name, 10_000)
+        ]
         assert peeked == [message_id(topic, slot) for slot in visible]
         mark = Position.parse(stats["markDeletePosition"])
         assert topic.index_through(mark) == mine.mark_delete()
-        rows = self.store.admin.pending(topic.name, mine.name)
+        rows = row_json(self.store.reports.list_pending_acknowledgements(topic.name, mine.name))
         cumulative = [row["txnId"] for row in rows if row["kind"] == "cumulative"]
         assert cumulative == ([f"0:{mine.cumulative[0]}"] if mine.cumulative else [])
         listed = {(row["messageId"], row["txnId"]) for row in rows if row["kind"] == "individual"}

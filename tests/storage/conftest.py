@@ -8,9 +8,10 @@ from typing import TypeVar
 
 import pytest
 
-from storage import Store, TxnID
-from storage.clock import ManualClock
-from storage.view import WriteBatch
+from storage import Store, Table, TxnID
+from storage.disk.view import WriteBatch
+from storage.limits import FINALIZE_INLINE_MAX
+from storage.process.clock import ManualClock
 
 T = TypeVar("T")
 
@@ -18,7 +19,7 @@ T = TypeVar("T")
 def check_whole(path: str, clock: ManualClock) -> None:
     """That the store at `path` is sound."""
     with Store.open(path, clock=clock) as store:
-        problems = store.verify(full=True)
+        problems = store.maintenance.verify_store(full=True)
     assert problems == []
 
 
@@ -53,12 +54,32 @@ def known_answer(store: Store) -> Callable[[], tuple[TxnID, TxnID]]:
         producer = store.create_producer("t")
         for number in range(3):
             producer.send(b"n%d" % number)
-        first = store.begin()
+        first = store.begin_transaction()
         producer.send(b"txn1", txn=first)
         producer.send(b"n3")
-        second = store.begin()
+        second = store.begin_transaction()
         producer.send(b"txn2", txn=second)
         return first, second
+
+    return write
+
+
+@pytest.fixture
+def table(store: Store) -> Table:
+    """The table `accounts` of `store`, empty."""
+    store.create_table("accounts")
+    return store.table("accounts")
+
+
+@pytest.fixture
+def write_many(table: Table) -> Callable[[TxnID, dict[bytes, bytes]], None]:
+    """Writes intents for some keys and so many others that the commit leaves them all unfinalised."""
+
+    def write(txn: TxnID, values: dict[bytes, bytes]) -> None:
+        for key, value in values.items():
+            table.put(key, value, txn=txn)
+        for number in range(FINALIZE_INLINE_MAX):
+            table.put(b"~%d:%03d" % (txn.least, number), b"", txn=txn)
 
     return write
 
@@ -77,7 +98,7 @@ class Scratch:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.owner = store.connection.owner
+        self.owner = store.connection.identity
 
     def run(self, change: Callable[[WriteBatch], T]) -> T:
         """The result of `change` on a batch of a store that holds nothing."""

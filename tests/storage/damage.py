@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from storage import Store
-from storage.view import WriteBatch
+from storage.disk.view import WriteBatch
 
 Break = Callable[[WriteBatch], object]
 
@@ -13,7 +13,7 @@ Break = Callable[[WriteBatch], object]
 def damage(store: Store, change: Break) -> list[tuple[int | None, str]]:
     """Break the store; the problems that verify finds, as invariant and message."""
     store.connection.write(change)
-    return [(problem["invariant"], problem["message"]) for problem in store.verify(full=True)]
+    return [(problem.invariant, problem.message) for problem in store.maintenance.verify_store(full=True)]
 
 
 def broken_by(store: Store, change: Break) -> set[int | None]:

@@ -39,7 +39,7 @@ class Walk:
         self.mine, self.topic, self.consumer = mine, mine.topic, consumer
         self.room, self.now_ns = room, now_ns
         self.by_key = mine.type is SubscriptionType.KEY_SHARED
-        self.held_keys: dict[bytes, Slot] = {}
+        self.blocked_keys: dict[bytes, Slot] = {}
         self.awaited = dict(mine.passing.awaited)
         self.done: set[int] = set()
         self.moved: set[int] = set()
@@ -157,7 +157,7 @@ class Walk:
                 self.is_worth_it = True
                 self.moved.add(index)
                 continue
-            is_held = holder or (key is not None and self.held_keys.get(key, slot) < slot)
+            is_held = holder or (key is not None and self.blocked_keys.get(key, slot) < slot)
             if is_free and not is_held and self.room:
                 self.handed.append((slot, mine.times.get(slot, 0)))
                 self.actions.append(lambda slot=slot: mine.hand_out(slot, self.consumer))
@@ -166,7 +166,7 @@ class Walk:
                 self.moved.add(index)
                 continue
             if key is not None:
-                self.held_keys[key] = min(self.held_keys.get(key, slot), slot)
+                self.blocked_keys[key] = min(self.blocked_keys.get(key, slot), slot)
             if is_new and not is_known:
                 self.actions.append(lambda slot=slot: mine.parted.add(slot))
                 self.moved.add(index)

@@ -212,7 +212,7 @@ class ModelSubscription:
         return dispatch(consumer, room, now_ns)
 
     def _dispatch_in_order(self, consumer: ModelConsumer, room: int, now_ns: int) -> list[tuple[Slot, int]]:
-        topic, handed, held_keys = self.topic, [], set()
+        topic, handed, blocked_keys = self.topic, [], set()
         looked_at, is_anything = set(), False
         for index in range(self.mark_delete() + 1, topic.bound(self.level) + 1):
             if room == 0:
@@ -230,10 +230,10 @@ class ModelSubscription:
                 if is_free and self.is_worn_out(slot):
                     # No hand-out, so that no key holds it back; but it holds its own while it waits.
                     is_anything = True
-                    self.bury(slot, held_keys, key)
-                elif not is_free or key in held_keys:
+                    self.bury(slot, blocked_keys, key)
+                elif not is_free or key in blocked_keys:
                     if self.holder.get(slot) is not consumer and key is not None:
-                        held_keys.add(key)
+                        blocked_keys.add(key)
                 elif room > 0:
                     handed.append((slot, self.times.get(slot, 0)))
                     self.hand_out(slot, consumer)
@@ -274,11 +274,11 @@ class ModelSubscription:
     def is_worn_out(self, slot: Slot) -> bool:
         return self.max_redeliver_count is not None and self.times.get(slot, 0) > self.max_redeliver_count
 
-    def bury(self, slot: Slot, held_keys: set[bytes] | None = None, key: bytes | None = None) -> None:
+    def bury(self, slot: Slot, blocked_keys: set[bytes] | None = None, key: bytes | None = None) -> None:
         """To the dead-letter topic, once the message's own transaction is decided."""
         if self.topic.state(slot[0]) is OPEN and self.level is RU:
-            if key is not None and held_keys is not None:
-                held_keys.add(key)
+            if key is not None and blocked_keys is not None:
+                blocked_keys.add(key)
             return
         letters = self.topic.model.letters.setdefault(f"{self.topic.name}-{self.name}-DLQ", [])
         letters.append(self.topic.message(slot).value)

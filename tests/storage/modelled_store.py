@@ -7,7 +7,7 @@ import shutil
 import tempfile
 
 from storage import Store
-from storage.clock import ManualClock
+from storage.process.clock import ManualClock
 from tests.processes.memory import directory_in_memory
 
 
@@ -32,10 +32,10 @@ class ModelledStore:
     def finish(self) -> None:
         """Verify the store, open and opened again, and remove it."""
         try:
-            assert self.store.verify(full=True) == []
+            assert self.store.maintenance.verify_store(full=True) == []
             self.store.close()
             with Store.open(self.path, clock=self.clock) as store:
-                assert store.verify(full=True) == []
+                assert store.maintenance.verify_store(full=True) == []
         finally:
             self.store.close()
             shutil.rmtree(self._directory)

@@ -9,10 +9,11 @@ import pytest
 
 from storage import EARLIEST, LATEST, MessageId, Store, audit_trail
 from storage.audit_trail import Kind
-from storage.clock import ManualClock
+from storage.disk.schema import AUDIT
 from storage.errors import InvalidValue, TransactionTimedOut
 from storage.limits import REASON_CHARACTERS_MAX
-from storage.schema import AUDIT
+from storage.process.clock import ManualClock
+from tests.row_json import row_json
 
 
 class TestExpiry:
@@ -20,14 +21,14 @@ class TestExpiry:
 
     def test_a_reaped_transaction_leaves_a_record(self, store: Store, clock: ManualClock) -> None:
         """Whose it was, why it ended, what was dropped, and who came by."""
-        txn = store.begin(timeout=1, labels={"job": "nightly"})
+        txn = store.begin_transaction(timeout=1, labels={"job": "nightly"})
         store.create_producer("t").send_batch([b"1", b"2"], txn=txn)
         clock.advance(2.0)
         store.create_producer("t").send(b"3")
-        (row,) = store.audit()
+        (row,) = row_json(store.reports.list_audit_records())
         assert (row["action"], row["target"], row["reason"]) == ("transaction expired", str(txn), "timed-out")
         assert row["by"] and row["effects"] == {
-            "owner": store.show_transaction(txn)["owner"],
+            "owner": row_json(store.reports.show_transaction(txn))["owner"],
             "labels": {"job": "nightly"},
             "messagesDiscarded": 2,
             "acknowledgementsReleased": 0,
@@ -35,18 +36,20 @@ class TestExpiry:
 
     def test_one_that_its_own_client_finds_too_late(self, store: Store, clock: ManualClock) -> None:
         """The refusal, the abort and the record are one commit."""
-        txn = store.begin(timeout=1)
+        txn = store.begin_transaction(timeout=1)
         clock.advance(2.0)
         with pytest.raises(TransactionTimedOut):
-            store.commit(txn)
-        assert [(row["target"], row["reason"]) for row in store.audit()] == [(str(txn), "timed-out")]
+            store.commit_transaction(txn)
+        assert [(row["target"], row["reason"]) for row in row_json(store.reports.list_audit_records())] == [
+            (str(txn), "timed-out")
+        ]
 
     def test_what_was_asked_for_is_no_expiry(self, store: Store) -> None:
         """Commits, and aborts by their own client, leave nothing."""
-        store.commit(store.begin())
+        store.commit_transaction(store.begin_transaction())
         with pytest.raises(ZeroDivisionError), store.transaction():
             _ = 1 // 0
-        assert [row["action"] for row in store.audit()] == []
+        assert [row["action"] for row in row_json(store.reports.list_audit_records())] == []
 
 
 class TestReasons:
@@ -56,45 +59,58 @@ class TestReasons:
     def test_one_that_cannot_be_kept_is_refused(self, store: Store, tmp_path: Path, reason: str) -> None:
         """By every change that takes one; nothing is changed."""
         store.create_producer("t").send(b"x")
-        store.admin.create_subscription("t", "s", initial_position=EARLIEST)
+        store.admin.subscriptions.create_subscription("t", "s", initial_position=EARLIEST)
         store.create_table("a")
-        txn, attached = store.begin(), store.transaction()
-        session = store.open_session("t", access_mode="Shared")["session"]
-        store.backup(tmp_path / "backup")
+        txn, attached = store.begin_transaction(), store.transaction()
+        session = row_json(store.open_session("t", access_mode="Shared"))["session"]
+        store.maintenance.backup_store(tmp_path / "backup")
         admin, calls = store.admin, list[Callable[[], object]]()
         calls += [
-            lambda: store.abort(txn, reason=reason),
+            lambda: row_json(store.admin.transactions.abort_transaction(txn, reason=reason)),
             lambda: attached.abort(reason),
-            lambda: store.reap(reason=reason),
-            lambda: store.close_session(session, reason=reason),
+            lambda: row_json(store.admin.transactions.reap_transactions(reason=reason)),
+            lambda: row_json(store.admin.producers.close_session(session, reason=reason)),
             lambda: store.restore(tmp_path / "backup", tmp_path / "other", reason=reason),
-            lambda: store.compact(reason=reason),
-            lambda: store.gc(reason=reason),
-            lambda: admin.acknowledge("t", "s", [MessageId(1, 0)], reason=reason),
-            lambda: admin.negative_acknowledge("t", "s", [MessageId(1, 0)], reason=reason),
-            lambda: admin.delete_topic("t", force=True, reason=reason),
-            lambda: admin.delete_table("a", reason=reason),
-            lambda: admin.delete_subscription("t", "s", reason=reason),
-            lambda: admin.fence_producers("t", reason=reason),
-            lambda: admin.seek("t", "s", LATEST, reason=reason),
-            lambda: admin.set_reap_policy("manual", reason=reason),
+            lambda: row_json(store.maintenance.compact_store(reason=reason)),
+            lambda: row_json(store.maintenance.collect_garbage(reason=reason)),
+            lambda: row_json(
+                admin.acknowledgements.acknowledge_messages("t", "s", [MessageId(1, 0)], reason=reason)
+            ),
+            lambda: row_json(
+                admin.acknowledgements.negative_acknowledge_messages(
+                    "t", "s", [MessageId(1, 0)], reason=reason
+                )
+            ),
+            lambda: row_json(admin.topics.delete_topic("t", force=True, reason=reason)),
+            lambda: row_json(admin.tables.delete_table("a", reason=reason)),
+            lambda: row_json(admin.subscriptions.delete_subscription("t", "s", reason=reason)),
+            lambda: row_json(admin.producers.fence_producers("t", reason=reason)),
+            lambda: row_json(admin.subscriptions.seek_subscription("t", "s", LATEST, reason=reason)),
+            lambda: row_json(admin.settings.set_reap_policy("manual", reason=reason)),
         ]
-        before = store.info()["commits"]
+        before = row_json(store.reports.store_info())["commits"]
         for call in calls:
             with pytest.raises(InvalidValue, match="reason"):
                 call()
-        assert (store.info()["commits"], store.audit()) == (before, [])
+        assert (
+            row_json(store.reports.store_info())["commits"],
+            row_json(store.reports.list_audit_records()),
+        ) == (before, [])
         assert not (tmp_path / "other").exists()
-        store.close_session(session)
+        store.admin.producers.close_session(session)
 
     def test_a_forced_acknowledgement_tells_its_own(self, store: Store) -> None:
         """It aborts a transaction of somebody else."""
         store.create_producer("t").send(b"x")
         consumer = store.subscribe("t", "s", initial_position=EARLIEST)
-        message, txn = consumer.receive(timeout=0), store.begin()
+        message, txn = consumer.receive(timeout=0), store.begin_transaction()
         consumer.acknowledge(message, txn=txn)
-        done = store.admin.acknowledge("t", "s", [message.message_id], force=True, reason="it hangs")
-        (row,) = store.audit()
+        done = row_json(
+            store.admin.acknowledgements.acknowledge_messages(
+                "t", "s", [message.message_id], force=True, reason="it hangs"
+            )
+        )
+        (row,) = row_json(store.reports.list_audit_records())
         assert (row["action"], row["reason"]) == ("subscriptions ack --force", "it hangs")
         assert (
             row["effects"]
@@ -104,11 +120,11 @@ class TestReasons:
 
     def test_trusting_the_clock_is_a_change(self, store: Store, clock: ManualClock) -> None:
         """Also where nothing is removed; gc that does nothing at all is none."""
-        store.gc()
-        assert store.audit() == []
+        store.maintenance.collect_garbage()
+        assert row_json(store.reports.list_audit_records()) == []
         clock.wall_now_ns += 3600 * 10**9
-        store.gc(trust_clock=True, reason="ntpd was off")
-        (row,) = store.audit()
+        store.maintenance.collect_garbage(trust_clock=True, reason="ntpd was off")
+        (row,) = row_json(store.reports.list_audit_records())
         assert (row["action"], row["reason"], row["effects"]["trustClock"]) == (
             "store gc",
             "ntpd was off",
@@ -118,11 +134,13 @@ class TestReasons:
     def test_who_comes_by_is_the_program_that_opened_the_store(self, path: str, clock: ManualClock) -> None:
         """An expiry is ascribed as everything else is that it does."""
         with Store.open(path, clock=clock, program="nightly job") as store:
-            store.begin(timeout=1)
+            store.begin_transaction(timeout=1)
             clock.advance(2)
-            store.admin.set_reap_policy("all")
-            assert {row["by"] for row in store.audit()} == {str(store.connection.owner)}
-            assert "nightly job" in store.audit()[0]["by"]
+            store.admin.settings.set_reap_policy("all")
+            assert {row["by"] for row in row_json(store.reports.list_audit_records())} == {
+                str(store.connection.identity)
+            }
+            assert "nightly job" in row_json(store.reports.list_audit_records())[0]["by"]
 
 
 class TestBounds:
@@ -134,20 +152,20 @@ class TestBounds:
         """Each kind by its own bound, in the commit that adds one."""
         monkeypatch.setitem(audit_trail._KEPT, Kind.EXPIRY, 3)
         monkeypatch.setitem(audit_trail._KEPT, Kind.CHANGE, 8)
-        owner = store.connection.owner
+        owner = store.connection.identity
         for number in range(1, 11):
             kind = Kind.CHANGE if number % 5 == 1 else Kind.EXPIRY
             store.connection.write(
                 lambda batch, kind=kind: audit_trail.record(batch, owner, kind.name, "x", None, {}, kind)
             )
-        assert [row["number"] for row in store.audit()] == [10, 9, 8, 6, 1]
-        assert [row["number"] for row in store.audit(2)] == [10, 9]
+        assert [row["number"] for row in row_json(store.reports.list_audit_records())] == [10, 9, 8, 6, 1]
+        assert [row["number"] for row in row_json(store.reports.list_audit_records(2))] == [10, 9]
         store.connection.write(lambda batch: audit_trail.record(batch, owner, "CHANGE", "x", None, {}))
-        assert [row["number"] for row in store.audit()] == [11, 10, 9, 8, 6]
+        assert [row["number"] for row in row_json(store.reports.list_audit_records())] == [11, 10, 9, 8, 6]
 
     def test_a_lowered_bound_is_reached(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         """Two are removed for each that is added."""
-        owner = store.connection.owner
+        owner = store.connection.identity
 
         def add() -> None:
             store.connection.write(

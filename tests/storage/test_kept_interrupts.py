@@ -9,19 +9,11 @@ from typing import Any
 
 import pytest
 
-from storage import (
-    Producer,
-    Store,
-    Table,
-    TransactionState,
-    kept_sends,
-    lazy_transaction,
-    send_work,
-    table_work,
-)
-from storage.clock import ManualClock
+from storage import Producer, Store, Table, TransactionState
+from storage.client.work import attempt, buffers, handle, outbox, work, write_behind, write_set
+from storage.process.clock import ManualClock
 
-FILES = {module.__file__ for module in (kept_sends, lazy_transaction, send_work, table_work)}
+FILES = {module.__file__ for module in (attempt, buffers, handle, outbox, work, write_behind, write_set)}
 
 
 class Interrupt:

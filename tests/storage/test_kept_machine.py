@@ -29,6 +29,7 @@ from storage import (
 )
 from storage.errors import SequenceConflict
 from tests.model_runs import examples
+from tests.row_json import row_json
 from tests.storage.modelled_store import ModelledStore
 
 OPEN, COMMITTED = TransactionState.OPEN, TransactionState.COMMITTED
@@ -213,7 +214,7 @@ class KeptMachine(ModelledStore, RuleBasedStateMachine):
             predict,
         )
         if is_done and txn is not None:
-            assert receipts[0].is_kept
+            assert receipts[0].is_buffered
             txn.receipts.append((receipts[0], batch))
         elif is_done:
             self._check_receipt(receipts[0], batch)
@@ -249,7 +250,7 @@ class KeptMachine(ModelledStore, RuleBasedStateMachine):
                 self._check_receipt(receipt, batch)
 
     def _look(self, txn: Txn, receipt: BatchReceipt) -> None:
-        if receipt.is_kept:
+        if receipt.is_buffered:
             self._write_kept(txn)
 
     def flush(self, data: st.DataObject) -> None:
@@ -267,9 +268,9 @@ class KeptMachine(ModelledStore, RuleBasedStateMachine):
             txn.handle.abort()
             self._end(txn, TransactionState.ABORTED)
             return
-        before = int(self.store.info()["commits"])
+        before = int(row_json(self.store.reports.store_info())["commits"])
         if self._both(f"commit {txn}", txn.handle.commit, lambda: self._write_kept(txn)):
-            assert int(self.store.info()["commits"]) - before <= 1
+            assert int(row_json(self.store.reports.store_info())["commits"]) - before <= 1
             self._end(txn, COMMITTED)
             self._check_committed(txn)
 
@@ -317,8 +318,8 @@ class KeptMachine(ModelledStore, RuleBasedStateMachine):
             note("close and open")
             self.store.close()
             self.store = Store.open(self.path, clock=self.clock)
-            while any(row["attached"] for row in self.store.transactions()):
-                self.store.reap()
+            while any(row["attached"] for row in row_json(self.store.reports.list_transactions())):
+                self.store.admin.transactions.reap_transactions()
             for txn in self.txns:
                 if txn.state is OPEN:
                     self._end(txn, TransactionState.ABORTED)

@@ -22,7 +22,6 @@ from storage import (
     TransactionState,
     faults,
 )
-from storage.clock import ManualClock
 from storage.errors import (
     NotDeliverable,
     ProducerFenced,
@@ -35,8 +34,10 @@ from storage.errors import (
     WriterBusy,
     WriteTooOld,
 )
-from storage.lease import LockFile
 from storage.limits import ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX
+from storage.process.clock import ManualClock
+from storage.process.locks import LockFile
+from tests.row_json import row_json
 from tests.storage.busy import busy
 
 DIRTY = IsolationLevel.READ_UNCOMMITTED
@@ -46,7 +47,7 @@ KEPT_S = 1.0
 
 def commits(store: Store) -> int:
     """Durable store transactions so far."""
-    return int(store.info()["commits"])
+    return int(row_json(store.reports.store_info())["commits"])
 
 
 @pytest.fixture
@@ -97,7 +98,7 @@ class TestCost:
                 producer.send(b"%d" % number, txn=txn)
         assert commits(store) - before == 1
         assert values(store) == [b"0", b"1", b"2"]
-        assert store.show_transaction(txn)["messages"] == 3
+        assert row_json(store.reports.show_transaction(txn))["messages"] == 3
 
     def test_several_producers_and_a_table_are_one(
         self, store: Store, producer: Producer, table: Table
@@ -146,16 +147,16 @@ class TestCost:
                 steps[step]()
         assert commits(store) - before == 2
         assert (values(store), table.get(b"a")) == ([b"request", b"done"], b"0")
-        assert store.subscription_stats("t", "s")["pending"] == 0
+        assert row_json(store.reports.subscription_stats("t", "s"))["pending"] == 0
 
     def test_an_abort_that_nobody_saw_is_none(self, store: Store, producer: Producer, table: Table) -> None:
         """Nothing is left of it, not even a number."""
-        before, count = commits(store), store.info()["transactions"]
+        before, count = commits(store), row_json(store.reports.store_info())["transactions"]
         txn = store.transaction()
         kept = producer.send(b"never", txn=txn)
         table.put(b"a", b"never", txn=txn)
         txn.abort()
-        assert (commits(store), store.info()["transactions"]) == (before, count)
+        assert (commits(store), row_json(store.reports.store_info())["transactions"]) == (before, count)
         assert txn.state is TransactionState.ABORTED
         with pytest.raises(TransactionNotOpen):
             str(kept)
@@ -188,7 +189,7 @@ class TestCost:
         with store.transaction() as txn:
             producer.send(b"first", txn=txn)
             receipt = producer.send_batch([large] * 3, txn=txn)
-            assert not receipt.is_kept
+            assert not receipt.is_buffered
             producer.send(b"last", txn=txn)
         assert values(store) == [b"first", large, large, large, b"last"]
 
@@ -251,7 +252,7 @@ class TestReceipts:
         consumer.acknowledge([kept])
         assert consumer.receive(timeout=0).value == b"0"
         consumer.acknowledge_cumulative(kept)
-        assert store.subscription_stats("t", "s")["msgBacklog"] == 0
+        assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 0
 
     def test_duplicates_say_so(self, store: Store, producer: Producer) -> None:
         """Ids that are stored by then, and ids that were sent before in the same transaction."""
@@ -305,7 +306,7 @@ class TestOrder:
             for number in range(4):
                 (producer, other)[number % 2].send(b"%d" % number, txn=txn)
         assert (values(store), values(store, topic="u")) == ([b"0", b"2"], [b"1", b"3"])
-        assert [row["messages"] for row in store.log("t")] == [1, 1, 0]
+        assert [row["messages"] for row in row_json(store.reports.topic_log("t"))] == [1, 1, 0]
 
     def test_who_receives_for_it_uncommitted_is_handed_its_own(
         self, store: Store, producer: Producer
@@ -329,7 +330,7 @@ class TestOrder:
             "flush": txn.flush,
             "producer.flush": producer.flush,
             "producer.close": producer.close,
-            "show": lambda: store.show_transaction(txn),
+            "show": lambda: row_json(store.reports.show_transaction(txn)),
         }
         calls[call]()
         assert values(store, DIRTY) == [b"x"]
@@ -339,7 +340,7 @@ class TestOrder:
     def test_after_its_number_is_known_nothing_is_kept(self, store: Store, producer: Producer) -> None:
         """Others may use it, and see what it did."""
         txn = store.transaction()
-        assert store.show_transaction(txn.id)["state"] == "OPEN"
+        assert row_json(store.reports.show_transaction(txn.id))["state"] == "OPEN"
         assert producer.send(b"x", txn=txn) == MessageId(1, 0)
         assert values(store, DIRTY) == [b"x"]
         txn.commit()
@@ -378,7 +379,7 @@ class TestRefusals:
         self, store: Store, producer: Producer, table: Table
     ) -> None:
         """Nothing was written; when the other one is out of the way the commit can be repeated."""
-        other = store.begin()
+        other = store.begin_transaction()
         producer.send(b"theirs", sequence_id=1, txn=other)
         txn = store.transaction()
         producer.send(b"0", sequence_id=0, txn=txn)
@@ -388,7 +389,7 @@ class TestRefusals:
             txn.commit()
         assert txn.state is TransactionState.OPEN
         assert (values(store, DIRTY), table.get(b"a")) == ([b"theirs"], b"100")
-        store.abort(other)
+        store.admin.transactions.abort_transaction(other)
         txn.commit()
         assert (values(store), table.get(b"a")) == ([b"0", b"ours"], b"1")
 
@@ -396,7 +397,7 @@ class TestRefusals:
         """It does not doom: what is kept for others may still be dropped by an abort."""
         txn = store.transaction()
         producer.send(b"x", txn=txn)
-        store.admin.delete_topic("t", force=True)
+        store.admin.topics.delete_topic("t", force=True)
         with pytest.raises(TopicNotFound):
             txn.commit()
         txn.abort()
@@ -440,14 +441,14 @@ class TestRefusals:
         table.put(b"a", b"later")
         with pytest.raises(WriteTooOld):
             txn.commit()
-        assert list(store.log("t")) == []
-        assert store.show_transaction(txn)["reason"] == "refused-write"
+        assert list(row_json(store.reports.topic_log("t"))) == []
+        assert row_json(store.reports.show_transaction(txn))["reason"] == "refused-write"
 
     def test_who_is_fenced_dooms_before_anybody_is_pushed(
         self, store: Store, producer: Producer, table: Table
     ) -> None:
         """Its puts would have won against an open transaction, which goes on."""
-        holder = store.begin(priority="low")
+        holder = store.begin_transaction(priority="low")
         table.put(b"a", b"1", txn=holder)
         txn = store.transaction()
         table.put(b"a", b"2", txn=txn)
@@ -455,8 +456,8 @@ class TestRefusals:
         store.create_producer("t", access_mode="ExclusiveWithFencing")
         with pytest.raises(ProducerFenced):
             txn.commit()
-        assert store.show_transaction(txn)["reason"] == "fenced"
-        assert store.commit(holder)
+        assert row_json(store.reports.show_transaction(txn))["reason"] == "fenced"
+        assert store.commit_transaction(holder)
         assert table.get(b"a") == b"1"
 
     def test_a_message_that_is_newer_than_its_tables_is_refused(
@@ -533,8 +534,8 @@ class TestWatch:
         assert values(store, DIRTY) == []
         clock.advance(KEPT_S)
         assert values(store, DIRTY) == [b"x"]
-        assert (txn.state, store.intents()) == (TransactionState.OPEN, [])
-        assert store.topic_stats("t")["ongoingTxnCount"] == 1
+        assert (txn.state, row_json(store.reports.list_intents())) == (TransactionState.OPEN, [])
+        assert row_json(store.reports.topic_stats("t"))["ongoingTxnCount"] == 1
         txn.commit()
         assert (values(store), table.get(b"a")) == ([b"x"], b"0")
 
@@ -575,7 +576,7 @@ class TestWatch:
             table.get(b"a", txn=txn)
         with pytest.raises(TransactionNotOpen):
             txn.commit()
-        assert list(store.log("t")) == []
+        assert list(row_json(store.reports.topic_log("t"))) == []
 
     def test_who_waits_for_the_writer_gate_is_named(
         self, path: str, store: Store, clock: ManualClock
@@ -583,16 +584,16 @@ class TestWatch:
         """Once a wait, after a second; nothing fails, and when the gate is free what is kept is written."""
         told: list[tuple[str, float]] = []
         with Store.open(path, clock=clock, on_wait=lambda *who: told.append(who)) as other:
-            gate, txn = store.connection.environment.lock_file, other.transaction()
+            gate, txn = store.connection.environment.lock_file.gate, other.transaction()
             other.create_producer("t").send(b"x", txn=txn)
             holder = LockFile(f"{path}/store.lock", clock, writable=True)
-            holder.enter_gate(0, None)
+            holder.gate.enter(0, None)
             clock.advance(0.8)
             assert told == []
             clock.advance(5)
             ((who, waited_s),) = told
-            assert (who, waited_s) == (gate.gate_holder(), pytest.approx(1.5, abs=0.6))
-            holder.leave_gate()
+            assert (who, waited_s) == (gate.holder(), pytest.approx(1.5, abs=0.6))
+            holder.gate.leave()
             holder.close()
             clock.advance(KEPT_S)
             assert values(store, DIRTY) == [b"x"]
@@ -602,14 +603,14 @@ class TestWatch:
         self, store: Store, producer: Producer, clock: ManualClock
     ) -> None:
         """It is told, and what is kept stays kept until it is out of the way."""
-        other = store.begin()
+        other = store.begin_transaction()
         producer.send(b"theirs", sequence_id=1, txn=other)
         txn = store.transaction()
         producer.send(b"ours", sequence_id=1, txn=txn)
         clock.advance(KEPT_S)
         with pytest.raises(SequenceConflict):
             txn.flush()
-        store.abort(other)
+        store.admin.transactions.abort_transaction(other)
         txn.commit()
         assert values(store) == [b"ours"]
 
@@ -647,7 +648,7 @@ class TestInterrupts:
         assert txn.state is TransactionState.COMMITTED
         found = [(message.value, message.message_id) for message in store.reader("t")]
         assert found == [(b"0", ids[0]), (b"1", ids[1])]
-        assert store.info()["transactions"] == 1
+        assert row_json(store.reports.store_info())["transactions"] == 1
 
     def test_a_block_interrupted_after_its_commit_is_committed(
         self, store: Store, producer: Producer

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from storage import DUPLICATE, EARLIEST, LATEST, MessageId, OnOpen, Position, SubscriptionType, TxnID
 from tests.model_runs import examples
+from tests.row_json import row_json
 from tests.storage.both import SECOND, Both, after_start, message_id, shown
 from tests.storage.model import OPEN, RC, RU, ModelTopic, ModelTransaction, Slot
 from tests.storage.model_subscription import ModelConsumer, ModelSubscription, Problems
@@ -187,7 +188,11 @@ class StoreMachine(RuleBasedStateMachine):
 
         def call() -> TxnID:
             # An attached one is written when its id is asked for.
-            return store.transaction(timeout=timeout).id if attached else store.begin(timeout=timeout)
+            return (
+                store.transaction(timeout=timeout).id
+                if attached
+                else store.begin_transaction(timeout=timeout)
+            )
 
         result, _ = self.attempt(f"begin {timeout} s{' attached' if attached else ''}", call, set)
         number = result.least
@@ -197,7 +202,11 @@ class StoreMachine(RuleBasedStateMachine):
     def end(self, data: st.DataObject) -> None:
         txn = self._txn(data, none=False)
         committed = data.draw(st.booleans(), label="commit")
-        call = self.both.store.commit if committed else self.both.store.abort
+        call = (
+            self.both.store.commit_transaction
+            if committed
+            else self.both.store.admin.transactions.abort_transaction
+        )
         was_open = self.model.txns[txn].state is OPEN
         result, is_done = self.attempt(
             f"{'commit' if committed else 'abort'} 0:{txn}",
@@ -207,7 +216,7 @@ class StoreMachine(RuleBasedStateMachine):
             writes=was_open,
         )
         if is_done:
-            assert (result is was_open) if committed else (result["already"] is not was_open)
+            assert (result is was_open) if committed else (result.already is not was_open)
             self.model.end(txn, committed)
 
     def let_time_pass(self, data: st.DataObject) -> None:
@@ -329,7 +338,7 @@ class StoreMachine(RuleBasedStateMachine):
             within = TxnID(txn) if txn else None
             if by_operator:
                 admin, place = self.both.store.admin, (mine.topic.name, mine.name)
-                admin.acknowledge(*place, ids, txn=within, force=force)
+                admin.acknowledgements.acknowledge_messages(*place, ids, txn=within, force=force)
             else:
                 self.handles[consumer].acknowledge(ids, txn=within, force=force)
 
@@ -394,7 +403,9 @@ class StoreMachine(RuleBasedStateMachine):
             admin, place = self.both.store.admin, (mine.topic.name, mine.name)
             result, _ = self.attempt(
                 f"operator gives {message} back for {delay} s",
-                lambda: admin.negative_acknowledge(*place, [message], delay=delay),
+                lambda: row_json(
+                    admin.acknowledgements.negative_acknowledge_messages(*place, [message], delay=delay)
+                ),
                 set,
             )
             assert result["givenBack"] == 1
@@ -423,7 +434,9 @@ class StoreMachine(RuleBasedStateMachine):
             return
         _, is_done = self.attempt(
             f"evict {consumer.name}",
-            lambda: self.both.store.admin.evict(mine.topic.name, mine.name, consumer.name),
+            lambda: row_json(
+                self.both.store.admin.subscriptions.evict_consumers(mine.topic.name, mine.name, consumer.name)
+            ),
             lambda: {"ConsumerNotFound"} if consumer.evicted else set(),
         )
         if is_done:
@@ -446,9 +459,9 @@ class StoreMachine(RuleBasedStateMachine):
         result, _ = self.attempt(
             f"skip {count} of {mine.topic.name}/{mine.name} beyond {beyond}",
             lambda: (
-                admin.clear_backlog(*place, beyond_max_read=beyond)
+                row_json(admin.subscriptions.clear_backlog(*place, beyond_max_read=beyond))
                 if count is None
-                else admin.skip(*place, count, beyond_max_read=beyond)
+                else row_json(admin.subscriptions.skip_messages(*place, count, beyond_max_read=beyond))
             ),
             set,
         )
@@ -458,7 +471,11 @@ class StoreMachine(RuleBasedStateMachine):
         forced = mine.holders() if force else set()
         _, is_done = self.attempt(
             f"seek {mine.topic.name}/{mine.name} to {start} force {force}",
-            lambda: self.both.store.admin.seek(mine.topic.name, mine.name, start, force=force),
+            lambda: row_json(
+                self.both.store.admin.subscriptions.seek_subscription(
+                    mine.topic.name, mine.name, start, force=force
+                )
+            ),
             lambda: {"ObjectHeld"} if mine.holders() and not force else set(),
             forced=forced,
         )
@@ -475,7 +492,11 @@ class StoreMachine(RuleBasedStateMachine):
 
         _, is_done = self.attempt(
             f"delete {mine.topic.name}/{mine.name} force {force}",
-            lambda: self.both.store.admin.delete_subscription(mine.topic.name, mine.name, force=force),
+            lambda: row_json(
+                self.both.store.admin.subscriptions.delete_subscription(
+                    mine.topic.name, mine.name, force=force
+                )
+            ),
             check,
             forced=forced,
         )
@@ -500,7 +521,7 @@ class StoreMachine(RuleBasedStateMachine):
 
         _, is_done = self.attempt(
             f"delete {topic.name} force {force}",
-            lambda: self.both.store.admin.delete_topic(topic.name, force=force),
+            lambda: row_json(self.both.store.admin.topics.delete_topic(topic.name, force=force)),
             check,
             forced=forced,
         )

@@ -30,9 +30,10 @@ from storage import (
     TxnctlError,
     TxnID,
 )
-from storage.flusher import KEPT_NS
+from storage.process.background import KEPT_NS
 from storage.table import intent
 from tests.model_runs import examples
+from tests.row_json import row_json
 from tests.storage.model_table import (
     COMMITTED,
     INLINE_MAX,
@@ -79,7 +80,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         """A table, and a topic with a Shared subscription."""
         self.store.create_topic("t", ledger_entries_max=3)
         self.store.create_table("accounts")
-        self.store.admin.set_table_retention(RETENTION_S * 1000)
+        self.store.admin.settings.set_table_retention(RETENTION_S * 1000)
         self._attach()
 
     def _attach(self) -> None:
@@ -141,7 +142,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         handle = self.handles[txn]
         if isinstance(handle, Transaction):
             return handle.state
-        return TransactionState(self.store.show_transaction(handle)["state"])
+        return TransactionState(row_json(self.store.reports.show_transaction(handle))["state"])
 
     # What a step picks from
 
@@ -168,7 +169,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         attached = data.draw(st.booleans(), label="attached")
         priority = data.draw(st.sampled_from(["medium"] * 4 + PRIORITIES), label="priority")
         timeout = data.draw(st.sampled_from([3600, 3600, 40, 5]), label="timeout")
-        begin: Callable[..., Handle] = self.store.transaction if attached else self.store.begin
+        begin: Callable[..., Handle] = self.store.transaction if attached else self.store.begin_transaction
         handle, at, _ = self.attempt(
             f"begin {'attached' if attached else 'detached'} {priority} {timeout} s",
             lambda: begin(priority=priority, timeout=timeout),
@@ -182,12 +183,12 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
     def _version(self, handle: Handle) -> int:
         if isinstance(handle, Transaction):
             return handle.timestamp
-        return int(self.store.show_transaction(handle)["timestamp"])
+        return int(row_json(self.store.reports.show_transaction(handle))["timestamp"])
 
     def _begin_reader(self, data: st.DataObject) -> None:
         attached = data.draw(st.booleans(), label="attached")
         check = data.draw(st.sampled_from(CheckMode), label="check")
-        begin: Callable[..., Handle] = self.store.transaction if attached else self.store.begin
+        begin: Callable[..., Handle] = self.store.transaction if attached else self.store.begin_transaction
         handle, _, _ = self.attempt(
             f"begin reader {check.value}", lambda: begin(isolation="read-committed", check=check), set
         )
@@ -204,7 +205,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         commits = data.draw(st.sampled_from([True, True, False]), label="commit")
         of: Any = handle if isinstance(handle, Transaction) else None
         call = (of.commit if commits else of.abort) if of else None
-        step = self.store.commit if commits else self.store.abort
+        step = self.store.commit_transaction if commits else self.store.admin.transactions.abort_transaction
         if txn.check is not None and txn.attached:
             self.attempt(f"end {txn}", lambda: call and call(), lambda: self._end_reader(txn, commits), txn)
             return
@@ -417,11 +418,11 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         decided = {key for key, txn in self.model.intents().items() if txn.state is not OPEN}
 
         def predict() -> None:
-            left = {row["key"] for row in self.table.intents()}
+            left = {row["key"] for row in row_json(self.table.intents())}
             assert not decided & left
             self.model.collect(left)
 
-        self.attempt("gc", self.store.gc, predict)
+        self.attempt("gc", self.store.maintenance.collect_garbage, predict)
 
     def _forget(self, data: st.DataObject) -> None:
         """The file of reads is removed under everybody."""
@@ -448,8 +449,8 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
             del self.handles[txn]
             if txn.state is OPEN:
                 self.model.end(txn, committed=False)
-        while any(row["attached"] for row in self.store.transactions()):
-            self.store.reap()
+        while any(row["attached"] for row in row_json(self.store.reports.list_transactions())):
+            self.store.admin.transactions.reap_transactions()
         self._attach()
         self._look_at_clock()
         self._notice_reaped(None)
@@ -465,7 +466,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
             rows = [(row.key, row.value, row.version) for row in self.table.scan(check=check)]
             wanted = [(key, *self.model.committed_now(key, check, self.model.now)) for key in KEYS]
             assert rows == [each for each in wanted if each[1] is not None], check
-        intents = {row["key"]: (row["version"], row["state"]) for row in self.table.intents()}
+        intents = {row["key"]: (row["version"], row["state"]) for row in row_json(self.table.intents())}
         assert intents == {
             key: (str(txn.version), txn.state.value) for key, txn in self.model.intents().items()
         }
@@ -475,7 +476,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         assert [
             each.value for each in self.store.reader("t", isolation_level=IsolationLevel.READ_UNCOMMITTED)
         ] == [each.value for each in self.model.messages]
-        stats = self.store.subscription_stats("t", "s")
+        stats = row_json(self.store.reports.subscription_stats("t", "s"))
         assert stats["visible"] == len(self.model.deliverable())
         assert stats["pending"] == sum(each.pending is not None for each in self.model.messages)
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from storage import Store
-from storage.ledger import managed_ledger, topic as topics, topic_head
-from storage.ledger.entry import MESSAGES, Columns
-from storage.ledger.topic import LedgerLimits
+from storage.disk.view import WriteBatch
+from storage.topic import catalogue as topics, log, state as topic_head
+from storage.topic.catalogue import LedgerLimits
+from storage.topic.entry import MESSAGES, Columns
+from storage.topic.open_topic import OpenTopic
 from storage.txn import buffer
-from storage.view import WriteBatch
+from storage.txn.begin import NewTransaction
+from storage.values.position import Position
 
 Step = tuple[str, int]
 
@@ -23,7 +26,7 @@ steps = st.lists(st.tuples(st.sampled_from("nabcdABCD"), st.integers(1, 4)), min
 class Written:
     """One entry as it was written: a marker has no messages."""
 
-    def __init__(self, at: tuple[int, int], txn: int, count: int) -> None:
+    def __init__(self, at: Position, txn: int, count: int) -> None:
         self.at = at
         self.txn = txn
         self.count = count
@@ -40,7 +43,7 @@ class WrittenLog:
     def __init__(self, store: Store, batch: WriteBatch, limit: int, wanted: list[Step]) -> None:
         self.batch = batch
         self._store = store
-        self._owner = store.connection.owner
+        self._owner = store.connection.identity
         self.topic = topics.create(batch, "written", LedgerLimits(entries_max=limit))
         self.topic_id = self.topic.topic_id
         self.entries: list[Written] = []
@@ -59,40 +62,39 @@ class WrittenLog:
             self._append(0, number)
         elif what.islower():
             if what not in self._names:
-                record = self._store.coordinator.begin(self.batch, self._owner, 0, 60_000)
-                self._names[what] = record.least
+                record = self._store.engine.coordinator.begin(
+                    self.batch, self._owner, 0, NewTransaction(60_000)
+                )
+                self._names[what] = record.txn_id
             txn = self._names[what]
             self.states[txn] = "OPEN"
             self._append(txn, number)
         elif what.lower() in self._names:
             txn = self._names.pop(what.lower())
-            coordinator = self._store.coordinator
+            coordinator = self._store.engine.coordinator
             end = coordinator.abort if number % 2 else coordinator.commit
             end(self.batch, txn, self._owner)
             self.states[txn] = "ABORTED" if number % 2 else "COMMITTED"
             self.entries.append(Written(topic_head.load(self.batch, self.topic_id).last_confirmed, txn, 0))
 
     def _append(self, txn: int, count: int) -> None:
-        batch, topic_id = self.batch, self.topic_id
-        head = topic_head.load(batch, topic_id)
+        topic = OpenTopic.load(self.batch, self.topic_id)
         body = Columns([b"x"] * count).body("p", 0)
-        if txn:
-            position, part = buffer.append(batch, topic_id, head, txn, count, -1, body)
-            buffer.save_part(batch, txn, topic_id, part)
-        else:
-            position = managed_ledger.append(batch, topic_id, head, MESSAGES, count, 0, -1, body)
-        topic_head.save(batch, topic_id, head)
-        self.entries.append(Written((position.ledger_id, position.entry_id), txn, count))
+        plain = not txn
+        position = (
+            log.append(topic, MESSAGES, count, 0, body) if plain else buffer.append(topic, txn, count, body)
+        )
+        self.entries.append(Written(position, txn, count))
 
-    def places(self) -> list[tuple[int, int]]:
+    def places(self) -> list[Position]:
         """Every position worth asking for: before each ledger, at each entry."""
         ledgers = {entry.at[0] for entry in self.entries} | {1}
-        return sorted({entry.at for entry in self.entries} | {(ledger, -1) for ledger in ledgers})
+        return sorted({entry.at for entry in self.entries} | {Position(ledger, -1) for ledger in ledgers})
 
     def state(self, entry: Written) -> str | None:
         return self.states[entry.txn] if entry.txn else None
 
-    def messages(self, after: tuple[int, int], through: tuple[int, int], txns: set[int] | None = None) -> int:
+    def messages(self, after: Position, through: Position, txns: set[int] | None = None) -> int:
         """Messages in (after, through], of these transactions only if they are given."""
         return sum(
             entry.count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.clock import Clock, ManualClock
+from storage.process.clock import Clock, ManualClock
 
 
 def an_hour_ago() -> ManualClock:

@@ -11,14 +11,20 @@ import types
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from storage import EARLIEST, Store
 from tests.txnctl.an_hour_ago import an_hour_ago
-from txnctl.cli import main
-from txnctl.commands import COMMANDS
+from txnctl.cli.command_table import COMMANDS
+from txnctl.cli.main import main
+from txnctl.spark.runtime.worker_python import worker_python
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
 
 
 class Outcome:
@@ -69,6 +75,32 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
 
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local session of two task slots, whose Python processes run the code of this tree."""
+    from pyspark.sql import SparkSession
+
+    place = tmp_path_factory.mktemp("spark")
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = worker_python(str(place))
+    paths = [str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("txnctl tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(place / "warehouse"))
+        .config("spark.local.dir", str(place / "local"))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where every command of the test is told that the store is."""
@@ -89,7 +121,7 @@ def path(told: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
             store.create_topic(topic)
     yield told
     with Store.open(told) as store:
-        assert store.verify() == []
+        assert store.maintenance.verify_store() == []
 
 
 @pytest.fixture
@@ -98,7 +130,7 @@ def hour_old(told: Path) -> Path:
     Store.create(told, clock=an_hour_ago())
     with Store.open(told, clock=an_hour_ago()) as store:
         store.create_topic("orders")
-        store.admin.create_subscription("orders", "billing", initial_position=EARLIEST)
+        store.admin.subscriptions.create_subscription("orders", "billing", initial_position=EARLIEST)
         store.create_table("balances")
     return told
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from txnctl.declaration import Example
+from txnctl.cli.declaration import Example
 
 _SHELL_SYNTAX = frozenset("$`|&;<>(){}*?~#\\\n")
 

@@ -51,7 +51,7 @@ class StuckStore:
         killed.wait(timeout=30)
 
     def _fill(self, store: Store) -> TxnID:
-        store.admin.set_reap_policy("manual", reason=EVIL)
+        store.admin.settings.set_reap_policy("manual", reason=EVIL)
         store.create_table("balances")
         store.create_topic("orders", ledger_entries_max=200)
         for topic in ("payments", "quiet"):
@@ -61,7 +61,7 @@ class StuckStore:
             ("monitor", IsolationLevel.READ_UNCOMMITTED, SubscriptionType.EXCLUSIVE),
             ("archive-of-everything-in-the-region-eu-central-1", IsolationLevel.READ_COMMITTED, SubscriptionType.KEY_SHARED),
         ):  # fmt: skip
-            store.admin.create_subscription(
+            store.admin.subscriptions.create_subscription(
                 "orders", name, subscription_isolation_level=level, subscription_type=kind, initial_position=EARLIEST
             )  # fmt: skip
         store.create_producer("payments", access_mode=AccessMode.EXCLUSIVE).send(SECRET)
@@ -70,17 +70,17 @@ class StuckStore:
                 producer.send(SECRET, key=SECRET)
             with store.subscribe("orders", "billing", subscription_type=SubscriptionType.SHARED) as consumer:
                 consumer.acknowledge(list(consumer.receive_batch(150, timeout=0)))
-            dropped = store.begin()
+            dropped = store.begin_transaction()
             producer.send_batch([SECRET] * 30, txn=dropped)
-            store.abort(dropped, reason=EVIL)
-            idle = store.begin(labels={"job": "loader"}, timeout=7200)
+            store.admin.transactions.abort_transaction(dropped, reason=EVIL)
+            idle = store.begin_transaction(labels={"job": "loader"}, timeout=7200)
             for _ in range(10):
                 producer.send(SECRET, txn=idle)
                 producer.send_batch([SECRET] * 5)
             store.table("balances").put(SECRET, SECRET, txn=idle)
-            producer.send(SECRET, txn=store.begin(labels={"job": EVIL}, timeout=60))
+            producer.send(SECRET, txn=store.begin_transaction(labels={"job": EVIL}, timeout=60))
             producer.send_batch([SECRET] * 20)
-        store.begin(timeout=7200)
+        store.begin_transaction(timeout=7200)
         return idle
 
     def _owner(self, program: str) -> subprocess.Popen[bytes]:
@@ -104,4 +104,4 @@ class StuckStore:
             process.kill()
             process.communicate(timeout=30)
         with Store.open(self.path) as store:
-            assert store.verify(full=True) == []
+            assert store.maintenance.verify_store(full=True) == []

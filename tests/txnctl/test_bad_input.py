@@ -14,8 +14,8 @@ import lmdb
 import pytest
 
 from storage import Store
-from storage.codec import pack, seal, unpack, unseal
-from storage.schema import FORMAT_NUMBER, STORE
+from storage.disk.codec import pack, seal, unpack, unseal
+from storage.disk.schema import FORMAT_NUMBER, STORE
 
 VALUES = [b"message number %d, long enough to be found again" % number for number in range(20)]
 
@@ -98,7 +98,7 @@ def sound(path: Path) -> Iterator[Path]:
     yield path
     assert values(path) == VALUES
     with Store.open(path) as store:
-        assert store.verify() == []
+        assert store.maintenance.verify_store() == []
 
 
 def values(path: Path) -> list[bytes | None]:
@@ -141,7 +141,7 @@ class Finished:
 
 def every_command(store: Path) -> Iterator[list[str]]:
     """A line for each command of the tree that opens this store, with something in the place of what it needs."""
-    from txnctl.command import Argument, Command
+    from txnctl.cli.click_commands import Argument, Command
     from txnctl.generate.tree import pages
 
     samples = {
@@ -360,7 +360,7 @@ class TestDamage:
         from storage import Store
 
         with Store.open(path) as store:
-            store.compact()  # without the room that is kept at its end, every page is needed
+            store.maintenance.compact_store()  # without the room that is kept at its end, every page is needed
         data = path / "data.mdb"
         whole = data.read_bytes()
         size = len(whole)
@@ -454,7 +454,7 @@ class TestFullDisk:
         assert 0 < len(stored) < len(lines)
         assert len(stored) % 100 == 0
         with Store.open(path) as store:
-            assert store.verify() == []
+            assert store.maintenance.verify_store() == []
 
     def test_a_store_that_does_not_fit_is_not_begun(self, start: Any, tmp_path: Path) -> None:
         """`store init` leaves nothing behind."""

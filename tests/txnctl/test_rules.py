@@ -28,6 +28,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from storage import EARLIEST, IsolationLevel, Store
 from tests.model_runs import examples
+from tests.row_json import row_json
 from tests.txnctl.processes import started, wait_for
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -93,7 +94,7 @@ class TestIdentity:
         with Store.open(path) as store:
             for name in names:
                 if store.has_topic(name):
-                    store.admin.delete_topic(name, force=True)
+                    store.admin.topics.delete_topic(name, force=True)
                 store.create_topic(name)
             producer = store.create_producer("from")
             if in_batches:
@@ -173,7 +174,7 @@ class TestInterruption:
             assert b"aborted: nothing is stored" in process.stderr.read()
         assert values(path) == []
         with Store.open(path, read_only=True) as store:
-            assert store.transactions() == []
+            assert row_json(store.reports.list_transactions()) == []
 
 
 class TestDocuments:
@@ -290,7 +291,7 @@ class TestHeldGate:
         assert values(path) == []
         with Store.open(path) as store:
             store.create_producer("orders").send(b"next")
-            assert store.transactions() == []
+            assert row_json(store.reports.list_transactions()) == []
         assert values(path) == [b"next"]
 
     def test_an_atomic_input_that_only_waits_says_so_too(self, path: Path) -> None:
@@ -299,7 +300,7 @@ class TestHeldGate:
             assert process.stdin is not None
             assert process.stderr is not None
             with Store.open(path, read_only=True) as store:
-                wait_for(lambda: store.producer_rows("orders") != [], "it is connected")
+                wait_for(lambda: row_json(store.reports.list_producers("orders")) != [], "it is connected")
             with self._held(path) as holder:
                 process.stdin.write(b"a\n")
                 process.stdin.flush()
@@ -310,7 +311,11 @@ class TestHeldGate:
                 assert process.wait(20) == 130
                 assert b"the transaction is aborted: nothing is stored" in process.stderr.read()
         with Store.open(path) as store:
-            assert store.transactions(ended=True) == store.transactions() == []
+            assert (
+                row_json(store.reports.list_transactions(ended=True))
+                == row_json(store.reports.list_transactions())
+                == []
+            )
         assert values(path) == []
 
 
@@ -346,4 +351,8 @@ class TestFollowing:
 
 def behind(store: Store, pid: int) -> list[int]:
     """How many commits have happened since each view that the process has open was begun."""
-    return [row["behind"] for row in store.readers() if row["pid"] == pid and row["behind"] is not None]
+    return [
+        row["behind"]
+        for row in row_json(store.reports.list_readers())
+        if row["pid"] == pid and row["behind"] is not None
+    ]

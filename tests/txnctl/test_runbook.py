@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from storage import EARLIEST, AccessMode, Store, SubscriptionType
-from tests.txnctl.test_desk import an_hour_ago
+from tests.txnctl.an_hour_ago import an_hour_ago
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = CHECKOUT / "man" / "txnctl-transactions.7"
@@ -98,17 +98,19 @@ def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stuck]:
     (tmp_path / "settle.sh").chmod(0o700)
     found = Stuck(path)
     with Store.open(path, clock=an_hour_ago()) as store:
-        store.admin.set_reap_policy("manual")
+        store.admin.settings.set_reap_policy("manual")
         for topic, name, kind in (
             ("orders", "billing", SubscriptionType.EXCLUSIVE),
             ("payments", "settle", SubscriptionType.SHARED),
         ):
             store.create_topic(topic)
-            store.admin.create_subscription(topic, name, subscription_type=kind, initial_position=EARLIEST)
+            store.admin.subscriptions.create_subscription(
+                topic, name, subscription_type=kind, initial_position=EARLIEST
+            )
         store.create_table("balances")
         store.create_topic("led")
         store.create_producer("payments").send_batch([b"in"] * 5)
-        idle = store.begin(timeout=7200, labels={"job": "loader"})
+        idle = store.begin_transaction(timeout=7200, labels={"job": "loader"})
         found.ids["idle"] = str(idle)
         store.table("balances").put(b"B1", b"1", txn=idle)
         with store.create_producer("orders", producer_name="loader") as producer:
@@ -127,7 +129,7 @@ def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stuck]:
         process.kill()
         process.communicate(timeout=30)
     with Store.open(path) as store:
-        assert store.verify(full=True) == []
+        assert store.maintenance.verify_store(full=True) == []
 
 
 class Operator:
@@ -166,19 +168,19 @@ def test_the_runbook_frees_a_stuck_store(run: Any, stuck: Stuck) -> None:
     operator, ids = Operator(run), stuck.ids
     (lag,) = operator.section("1. Slow, or blocked?", TOPIC="orders")
     assert f"billing waits behind transaction {ids['idle']}" in lag
-    chain, drawing = operator.section("2. By whom?", TOPIC="orders")
+    chain, drawing = operator.section("2. Which transaction blocks?", TOPIC="orders")
     assert [line.split()[1] for line in chain.splitlines()[3:6]] == [
         ids[name] for name in ("idle", "killed", "stopped")
     ]
     assert "4 messages blocked" in drawing
-    (why,) = operator.section("3. Why, and is it safe to end it?", ID=ids["idle"])
+    (why,) = operator.section("3. Why, and is ending the transaction safe?", ID=ids["idle"])
     command = why.rpartition("Next: txnctl ")[2].strip()
-    (dry,) = operator.section("4. What would happen?", ID=ids["idle"])
+    (dry,) = operator.section("4. Effects of an abort", ID=ids["idle"])
     assert command == f"transactions abort {ids['idle']} --dry-run"
     assert "releases" in dry
     assert "unblocks     1 of 4" in dry
     version = dry.rpartition("--if-version ")[2].split()[0]
-    operator.section("Show it to others")
+    operator.section("A page for colleagues")
     assert "1 open transaction is late" in (stuck.path.parent / "incident.html").read_text()
     do_it(operator, run, stuck, version)
     the_rest(operator, run, stuck)
@@ -191,13 +193,13 @@ def do_it(operator: Operator, run: Any, stuck: Stuck, version: str) -> None:
     """The idle one is aborted, once; its producer loses its session; then the orphan and the stopped one go."""
     ids = stuck.ids
     done, again, trail, history = operator.section(
-        "5. Do it.", {"--fence": 4}, ID=ids["idle"], TOPIC="orders", N=version
+        "5. Abort", {"--fence": 4}, ID=ids["idle"], TOPIC="orders", N=version
     )
     assert done.startswith(f"Aborted {ids['idle']}")
     assert again == ""
     assert "as the runbook says" in trail
     assert history.splitlines()[1].startswith(ids["idle"])
-    orphans, plan, reaped = operator.section("When its process is dead")
+    orphans, plan, reaped = operator.section("When the owner is dead")
     for text in (orphans, plan, reaped):
         assert ids["killed"] in text
     stopped = stuck.processes["stopped"]
@@ -205,7 +207,7 @@ def do_it(operator: Operator, run: Any, stuck: Stuck, version: str) -> None:
     assert stopped.stdin is not None
     stopped.stdin.close()
     stopped.stdin = None
-    *_, waited = operator.section("When its process is stopped", ID=ids["stopped"], PID=str(stopped.pid))
+    *_, waited = operator.section("When the owner is stopped", ID=ids["stopped"], PID=str(stopped.pid))
     assert f"{ids['stopped']} was committed at" in waited
 
 
@@ -218,15 +220,15 @@ def the_rest(operator: Operator, run: Any, stuck: Stuck) -> None:
     assert "5 messages in flight" in evicted
     with Store.open(stuck.path) as store:
         with store.subscribe("payments", "settle") as consumer:
-            txn = store.begin()
+            txn = store.begin_transaction()
             consumer.acknowledge(list(consumer.receive_batch(5, timeout=0)), txn=txn)
         owner = store.create_producer("led", access_mode=AccessMode.EXCLUSIVE)
         (pending,) = operator.section(
             "When messages were acknowledged and are neither gone nor delivered again", **settle
         )
         assert str(txn) in pending
-        store.abort(txn)
-        overdue = store.begin(timeout=0.001)
+        store.admin.transactions.abort_transaction(txn)
+        overdue = store.begin_transaction(timeout=0.001)
         (locks,) = operator.section("When nothing can be written at all")
         assert "lease" in locks
         operator.section("When the file grows although everything is consumed")

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from storage import Store
-from storage.names import full_topic_name, short_topic_name
-from tests.spark.job_examples import TITLES
+from storage.values.names import full_topic_name, short_topic_name
 from tests.txnctl.preparations import prepare
-from txnctl.declaration import Example
+from tests.txnctl.spark.job_examples import TITLES
+from txnctl.cli.declaration import Example
 from txnctl.generate.tree import examples
 
 CHECKOUT = Path(__file__).parents[2]
@@ -111,10 +111,10 @@ def test_of_all_that_a_transaction_touched(run: Any, path: Path) -> None:
         for name in ("orders", "persistent://a/b/c"):
             store.create_topic(name)
             store.create_producer(name).send(b"x")
-        txn = store.begin()
+        txn = store.begin_transaction()
         store.create_producer("persistent://a/b/c").send(b"y", txn=txn)
         store.create_producer("orders").send(b"y", txn=txn)
-        store.admin.create_subscription("orders", "s")
+        store.admin.subscriptions.create_subscription("orders", "s")
     shown = run("transactions", "show", str(txn), "-o", "json").json
     assert shown["topics"] == [f"{FULL}orders", "persistent://a/b/c"]
     assert [(each["topic"], each["name"]) for each in shown["parts"]] == [

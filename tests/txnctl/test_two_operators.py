@@ -29,7 +29,7 @@ def path(path: Path) -> Path:
     """A store in which `billing` has three messages before it; verified in full when the test is over."""
     with Store.open(path) as store:
         store.create_topic("orders")
-        store.admin.create_subscription("orders", "billing", initial_position=EARLIEST)
+        store.admin.subscriptions.create_subscription("orders", "billing", initial_position=EARLIEST)
         store.create_producer("orders").send_batch([b"a", b"b", b"c"])
     return path
 
@@ -164,9 +164,9 @@ class TestReusedPid:
         program = (
             "import os, sys\n"
             "from storage import Store\n"
-            "from storage.owner import Owner, started\n"
-            "store = Store.open(sys.argv[1]); own = store.connection.owner; pid = os.getppid()\n"
-            "store.connection._owner = Owner(own.host, own.boot_id, pid, started(pid), own.user, own.program)\n"
+            "from storage.process.identity import ProcessIdentity, started\n"
+            "store = Store.open(sys.argv[1]); own = store.connection.identity; pid = os.getppid()\n"
+            "store.connection._identity = ProcessIdentity(own.host, own.boot_id, pid, started(pid), own.user, own.program)\n"
             "txn = store.transaction()\n"
             "store.create_producer('orders').send(b'half', txn=txn)\n"
             "txn.flush()\n"

@@ -1,11 +1,12 @@
-"""`txnctl audit`: who changed what, when, and why."""
+"""`txnctl audit`: administrative changes with author, time and reason."""
 
 from __future__ import annotations
 
 import click
 
-from txnctl.declaration import Group
-from txnctl.options import argument, example, option, output, reads_store
+from storage.json_form import to_json
+from txnctl.cli.declaration import Group
+from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.output.field import Field, shown
 
 TYPE_CHECKING = False
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from txnctl.context import Context
+    from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 audit = Group("audit", "Who changed what, when, and why.")
 
@@ -43,13 +45,13 @@ SETUP = ("txnctl topics create orders", "txnctl topics delete orders --yes --rea
 @output(CHANGES, name_field="number")
 @example("txnctl audit list -n 20", setup=SETUP)
 def list_(context: Context, count: int | None) -> None:
-    """List what was changed by administrative commands, and which transactions expired, the newest first.
+    """List administrative changes and expired transactions, the newest first.
 
-    A transaction expires when its deadline passes or its owner dies; the next writer ends it. A record is part of the
-    change itself: there is never one without the other. Changes are kept for the next 100,000 records, expiries for
-    the next 10,000.
+    A transaction expires at the deadline or with the death of the owner; the next writer aborts an expired
+    transaction. A record is part of the change itself: neither exists without the record. Changes are kept for the
+    next 100,000 records, expiries for the next 10,000.
     """
-    context.show_list(context.store.audit(count))
+    context.show_list(to_json(context.store.reports.list_audit_records(count)))
 
 
 @audit.command("show")
@@ -58,13 +60,11 @@ def list_(context: Context, count: int | None) -> None:
 @output(CHANGES, name_field="number")
 @example("txnctl audit show 1", setup=SETUP)
 def show(context: Context, number: int) -> None:
-    """Show one change with everything that it did."""
-    from storage.ops.audit import show as find
-
-    context.show(find(context.store.connection, number), table=_lines)
+    """Show a change with every effect."""
+    context.show(to_json(context.store.reports.show_audit_record(number)), table=_lines)
 
 
-def _lines(row: dict[str, Any]) -> Iterator[str]:
+def _lines(row: Row) -> Iterator[str]:
     """One line a fact, then one line an effect."""
     for field in CHANGES:
         if field.heading:
@@ -73,24 +73,24 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
     yield from _effects(row["effects"], 2)
 
 
-def _effects(found: dict[str, Any], indent: int) -> Iterator[str]:
-    """One line a fact; what consists of several comes below its name, further in."""
-    for name, value in found.items():
-        if name.endswith("Ms") and f"{name[:-2]}At" in found:
+def _effects(effect: Row, indent: int) -> Iterator[str]:
+    """One line a fact; nested values below the name, indented."""
+    for name, value in effect.items():
+        if name.endswith("Ms") and f"{name[:-2]}At" in effect:
             continue
         parts = [value] if isinstance(value, dict) and value else value if isinstance(value, list) else []
-        if not any(isinstance(each, dict) for each in parts):
+        if not any(isinstance(part, dict) for part in parts):
             yield f"{' ' * indent}{name:{max(1, 30 - indent)}}{_fact(name, value)}"
             continue
-        for each in parts:
+        for part in parts:
             yield f"{' ' * indent}{name}"
-            yield from _effects(each, indent + 2)
+            yield from _effects(part, indent + 2)
 
 
 def _fact(name: str, value: Any) -> str:
-    """A value; the name of a topic as people write it."""
+    """A value; the short name of a topic."""
     if isinstance(value, str) and name == "topic":
-        from storage.names import short_topic_name
+        from storage.values.names import short_topic_name
 
         return shown(short_topic_name(value), "text")
     return shown(value, "duration" if name.endswith("Ms") else "text")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from txnctl.declaration import command
-from txnctl.options import argument, effect, example
-from txnctl.params import NamedConstant
+from txnctl.cli.declaration import command
+from txnctl.cli.decorators import argument, effect, example
+from txnctl.cli.value_types import NamedConstant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from txnctl.context import Context
+    from txnctl.cli.context import Context
 
 
 @command
@@ -25,8 +25,8 @@ def completion(context: Context, shell: str) -> None:
     fish  txnctl completion fish > ~/.config/fish/completions/txnctl.fish
 
     An installation with pip brings the scripts along, under share/ of its prefix. Completing looks into the store
-    without waiting and changes nothing; where it cannot, it offers nothing.
+    without waiting and changes nothing; a store that cannot be read offers nothing.
     """
-    from txnctl.complete import script
+    from txnctl.cli.complete import script
 
     context.out.write(script(shell))

@@ -1,14 +1,14 @@
-"""`txnctl config`: what options, environment variables and defaults add up to."""
+"""`txnctl config`: the settings in force, from options, environment variables and defaults."""
 
 from __future__ import annotations
 
-from txnctl.declaration import Group
-from txnctl.options import example, names_store, output
+from txnctl.cli.declaration import Group
+from txnctl.cli.decorators import example, names_store, output
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from txnctl.context import Context
+    from txnctl.cli.context import Context
 
 config = Group("config", "Show what options and environment variables add up to.")
 
@@ -26,13 +26,18 @@ FIELDS = (
 @example("txnctl config show")
 @example("TXNCTL_LOCK_TIMEOUT=30s txnctl config show -o json")
 def show(context: Context) -> None:
-    """Show every setting, its value, and where the value came from.
+    """Show every setting with value and source.
 
-    An option counts before its environment variable, and that before the default. The store is not opened.
+    An option counts before the environment variable, the variable before the default. The store is not opened.
     """
     context.show_list(
         [
-            {"name": each.name, "value": each.value, "source": each.source, "variable": each.variable}
-            for each in context.settings()
+            {
+                "name": setting.name,
+                "value": setting.value,
+                "source": setting.source,
+                "variable": setting.variable,
+            }
+            for setting in context.settings()
         ]
     )

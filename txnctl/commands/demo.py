@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from txnctl.declaration import command
-from txnctl.options import example, names_store, option, output
+from storage.errors import InvalidValue, TxnctlError
+from txnctl.cli.declaration import command
+from txnctl.cli.decorators import example, names_store, option, output
 from txnctl.output.field import Field
+from txnctl.output.human import duration, plural
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    from txnctl.bank.narrator import Check, Narrator
-    from txnctl.bank.transaction import BankTransaction
-    from txnctl.context import Context
+    from txnctl.cli.context import Context
+    from txnctl.demo.narrator import Check, Narrator
+    from txnctl.demo.transaction import BankTransaction
+    from txnctl.output.row import Row
 
 FIELDS = (
     Field("ok", "boolean", "Whether every check held."),
@@ -63,20 +64,19 @@ _STYLES = {
 def demo(
     context: Context, data: str | None, accounts: int | None, seed: int | None, keep: bool, pause: bool
 ) -> None:
-    """Tell the bank's story in a store of its own, and check every balance.
+    """Tell the bank's story in a new store, and check every balance.
 
-    Clients send a bank's deposits, withdrawals and remittances to a topic. One remittance is left open in its
-    transaction while thousands of requests arrive behind it. A subscription at READ_COMMITTED stands still, and the
-    store says why; one at READ_UNCOMMITTED sees everything. Then the transaction is committed, a process is killed in
-    the middle of its work, another transfer is aborted. Requests are booked exactly once: the account in a table, a
-    message that tells of it and the acknowledgement are one transaction. At the end every account's balance is held
-    against the data's own.
+    Clients send a bank's deposits, withdrawals and remittances to a topic. One remittance stays open in a transaction
+    while thousands of requests arrive behind. A subscription at READ_COMMITTED stands still, and the store says why;
+    one at READ_UNCOMMITTED sees everything. Then the transaction is committed, a process is killed in the middle of
+    work, a transfer is aborted. Requests are booked exactly once: the account in a table, a message about the change
+    and the acknowledgement are one transaction. At the end every account's balance is held against the data's own.
 
     The store is a temporary one and removed at the end, unless --store or --keep is given. TXNCTL_STORE is not looked
     at: the demo works in no store that is there already.
 
     FILE has the columns trans_id, account_id, date, type, operation, amount, balance, k_symbol, bank, account,
-    acct_seq, delta, src. On every line the account's balance must be the one before it plus delta.
+    acct_seq, delta, src. On every line the account's balance must be the previous balance plus delta.
     """
     from time import perf_counter
 
@@ -108,17 +108,15 @@ def demo(
 def _bank(
     data: str | None, accounts: int | None, seed: int | None
 ) -> tuple[list[BankTransaction], int | None]:
-    """Give the lines of the bank, and the seed they come from."""
-    from storage.errors import InvalidValue
-
+    """Give the lines of the bank, and the seed."""
     if data is None:
-        from txnctl.bank.generator import ACCOUNTS_DEFAULT, SEED_DEFAULT, generate
+        from txnctl.demo.generator import ACCOUNTS_DEFAULT, SEED_DEFAULT, generate
 
         seed = SEED_DEFAULT if seed is None else seed
         return list(generate(accounts or ACCOUNTS_DEFAULT, seed)), seed
     if accounts is not None or seed is not None:
         raise InvalidValue("--accounts and --seed are for generated transactions; --data brings its own")
-    from txnctl.bank.csv_file import read_bank_csv
+    from txnctl.demo.csv_file import read_bank_csv
 
     lines = list(read_bank_csv(data))
     if not lines:
@@ -127,11 +125,10 @@ def _bank(
 
 
 def _narrator(context: Context, pause: bool) -> Narrator:
-    """A narrator who speaks to standard output, or is silent where the result is for programs."""
+    """A narrator on standard output, silent where the result is for programs."""
     import sys
 
-    from storage.errors import InvalidValue
-    from txnctl.bank.narrator import Narrator
+    from txnctl.demo.narrator import Narrator
 
     def write(text: str) -> None:
         context.out.write(text + "\n")
@@ -151,17 +148,15 @@ def _narrator(context: Context, pause: bool) -> Narrator:
     )
 
 
-def _play(
-    context: Context, lines: list[BankTransaction], narrator: Narrator, keep: bool
-) -> tuple[dict[str, Any], bool]:
-    """Play the story in a new store; give its facts and whether the store is kept."""
+def _play(context: Context, lines: list[BankTransaction], narrator: Narrator, keep: bool) -> tuple[Row, bool]:
+    """Play the story in a new store; return the facts and whether the store is kept."""
     import os
     import tempfile
     from shutil import rmtree
 
     from storage import Store
-    from txnctl.bank.script import Script
-    from txnctl.bank.story import play
+    from txnctl.demo.script import Script
+    from txnctl.demo.story import play
 
     script = Script(lines)
     given = next(setting for setting in context.settings() if setting.name == "store")
@@ -181,11 +176,9 @@ def _play(
             rmtree(temporary, ignore_errors=True)
 
 
-def _farewell(narrator: Narrator, facts: dict[str, Any]) -> None:
-    """Say how it went, and what to try."""
+def _farewell(narrator: Narrator, facts: Row) -> None:
+    """Print the result, and commands to try."""
     import shlex
-
-    from txnctl.output.human import duration, plural
 
     checks = facts["checks"]
     held = sum(check["ok"] for check in checks)
@@ -213,9 +206,7 @@ def _farewell(narrator: Narrator, facts: dict[str, Any]) -> None:
     narrator.line()
 
 
-def _failure(failed: list[Check], facts: dict[str, Any]) -> Exception:
-    from storage.errors import TxnctlError
-
+def _failure(failed: list[Check], facts: Row) -> Exception:
     return TxnctlError(
         f"{len(failed)} of {len(facts['checks'])} checks of the demo failed, the first: {failed[0].name}",
         hint=f"This is a bug. Please report it with this output. The store is kept: {facts['store']}",

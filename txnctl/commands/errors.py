@@ -1,17 +1,18 @@
-"""`txnctl errors`: every error code, what it means, and the exit code that goes with it."""
+"""`txnctl errors`: every error code with meaning and exit code."""
 
 from __future__ import annotations
 
-from txnctl.declaration import Group
-from txnctl.options import argument, effect, example, output
+from storage.errors import ALL, NotFound
+from txnctl.cli.declaration import Group
+from txnctl.cli.decorators import argument, effect, example, output
+from txnctl.cli.exit_codes import COMMAND_LINE_ERRORS
+from txnctl.cli.value_types import ErrorCode
 from txnctl.output.field import Field
-from txnctl.params import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from txnctl.context import Context
+    from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 errors = Group("errors", "List the error codes, explain one.")
 
@@ -39,9 +40,7 @@ def list_(context: Context) -> None:
 @example("txnctl errors explain writer-busy")
 @example("txnctl errors explain topic-not-found -o json")
 def explain(context: Context, code: str) -> None:
-    """Say what an error code means."""
-    from storage.errors import NotFound
-
+    """Explain an error code."""
     rows = _all()
     if code not in rows:
         raise NotFound(
@@ -50,11 +49,8 @@ def explain(context: Context, code: str) -> None:
     context.show(rows[code])
 
 
-def _all() -> dict[str, dict[str, Any]]:
-    from storage.errors import ALL
-    from txnctl.exit_codes import COMMAND_LINE_ERRORS
-
-    # The root of the tree is never raised itself: its word stands for no error of its own.
+def _all() -> dict[str, Row]:
+    # The root of the tree is never raised itself: the code `error` is no error.
     rows = {
         code: {
             "code": code,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import click
 
-from txnctl.declaration import command
-from txnctl.options import example, option, reads_store
-from txnctl.params import TOPIC
+from storage.json_form import to_json
+from txnctl import __version__
+from txnctl.cli.declaration import command
+from txnctl.cli.decorators import example, option, reads_store
+from txnctl.cli.value_types import TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from txnctl.context import Context
+    from txnctl.cli.context import Context
 
 _SETUP = (
     "txnctl topics create orders",
@@ -43,24 +45,22 @@ _SETUP = (
 def report(context: Context, path: str, topics: tuple[str, ...]) -> None:
     """Write one page about the store, to look at or to attach to an incident.
 
-    What is wrong comes first, as `txnctl doctor` says it, with the next command. Then each topic is drawn to scale:
-    ledgers, what is readable and what is blocked, open transactions from their first message on, maxReadPosition, the
-    cursors. Then come subscriptions, open transactions with evidence and advice, producers, tables, space, and what
-    happened last.
+    Problems come first, the findings of `txnctl doctor`, with the next command. Then each topic is drawn to scale:
+    ledgers, readable and blocked messages, open transactions from the first message on, maxReadPosition, cursors. Then
+    come subscriptions, open transactions with evidence and advice, producers, tables, space, and recent events.
 
-    The page is one file without scripts that loads nothing, and is of one moment. Messages, values and keys of the
-    store are not on it. Names are: of topics, hosts, users and programs, labels and reasons, and the path of the
-    store. So the file is readable by you alone (mode 0600). It is written whole or not at all; nothing else is.
+    The page is one file without scripts that loads nothing, and is of one moment. The page has no messages, values or
+    keys of the store. Names are: of topics, hosts, users and programs, labels and reasons, and the path of the store.
+    So the file is readable by you alone (mode 0600). The file is written whole or not at all; nothing else is.
     """
-    from txnctl import __version__
     from txnctl.report.page import page
 
-    text = page(context.store.report(topics or None), __version__, topics)
+    text = page(to_json(context.store.reports.store_report(topics or None)), __version__, topics)
     if path == "-":
         context.out.write(text)
         return
     from txnctl.output.human import size
-    from txnctl.report.file import write
+    from txnctl.report.file import replace_file
 
-    write(path, text.encode(), store=context.store_path)
+    replace_file(path, text.encode(), store=context.store_path)
     context.note(f"wrote {path}, {size(len(text.encode()))}")

@@ -1,16 +1,16 @@
-"""`txnctl version`: what is running, on what."""
+"""`txnctl version`: versions of txnctl, Python and the libraries."""
 
 from __future__ import annotations
 
-from txnctl.declaration import command
-from txnctl.options import effect, example, output
+from txnctl import __version__
+from txnctl.cli.declaration import command
+from txnctl.cli.decorators import effect, example, output
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from txnctl.context import Context
+    from txnctl.cli.context import Context
+    from txnctl.output.row import Row
 
 PACKAGES = ("click", "lmdb", "msgpack", "tabulate")
 
@@ -31,18 +31,17 @@ FIELDS = (
 @example("txnctl version")
 @example("txnctl version -o json")
 def version(context: Context) -> None:
-    """Print the version of txnctl and of what it runs on."""
+    """Print the versions of txnctl, Python and the libraries."""
     context.show(_versions())
 
 
-def _versions() -> dict[str, Any]:
+def _versions() -> Row:
     import platform
     from importlib.metadata import PackageNotFoundError, version as version_of
 
-    from storage.schema import FORMAT_NUMBER
-    from txnctl import __version__
+    from storage.disk.schema import FORMAT_NUMBER
 
-    row: dict[str, Any] = {
+    row: Row = {
         "txnctl": __version__,
         "storeFormat": FORMAT_NUMBER,
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""Man pages, docs/CLI.md and the completion scripts, made from the command tree that also gives `--help`.
+"""Generators of man pages, docs/CLI.md and completion scripts from the command tree, which also gives `--help`.
 
-`python -m txnctl.generate` writes them, `--check` fails where a committed file is not what would be written.
+`python -m txnctl.generate` writes the files; `--check` fails where a committed file is stale.
 """

@@ -6,51 +6,53 @@ import sys
 from pathlib import Path
 
 from txnctl import __version__
-from txnctl.complete import SCRIPTS, script
+from txnctl.cli.complete import SCRIPTS, script
 from txnctl.generate.man import man_page
 from txnctl.generate.markdown import cli_page
 from txnctl.generate.tree import pages
 
 HAND_WRITTEN = Path(__file__).parent / "pages"
-"""Pages written by hand, in roff with `@VERSION@` for the version: they go to man/ as they are."""
+"""Hand-written pages in roff, with `@VERSION@` for the version, copied to man/."""
 
 
-def files() -> dict[str, str]:
-    """Every generated file: its path in the checkout, and what it must hold."""
+def generated_files() -> dict[str, str]:
+    """Generate every file: its path in the checkout, and its text."""
     every = list(pages())
-    made = {f"man/{page.file_name}.1": man_page(page, every) for page in every}
+    generated = {f"man/{page.file_name}.1": man_page(page, every) for page in every}
     for template in sorted(HAND_WRITTEN.glob("*.[1-8]")):
-        made[f"man/{template.name}"] = template.read_text("utf-8").replace("@VERSION@", __version__)
-    made["docs/CLI.md"] = cli_page(every)
-    made |= {f"completions/{name}": script(shell) for shell, name in SCRIPTS.items()}
-    return made
+        generated[f"man/{template.name}"] = template.read_text("utf-8").replace("@VERSION@", __version__)
+    generated["docs/CLI.md"] = cli_page(every)
+    generated |= {f"completions/{name}": script(shell) for shell, name in SCRIPTS.items()}
+    return generated
 
 
-def stale(checkout: Path) -> list[str]:
-    """What differs from what would be written, and pages of commands that are no more."""
-    made = files()
-    different = [name for name, text in made.items() if _held(checkout / name) != text]
+def stale_files(checkout: Path) -> list[str]:
+    """Return files that differ from the generated text, and pages of commands that no longer exist."""
+    generated = generated_files()
+    different = [name for name, text in generated.items() if _committed(checkout / name) != text]
     orphans = [
-        f"man/{path.name}" for path in (checkout / "man").glob("*.[1-8]") if f"man/{path.name}" not in made
+        f"man/{path.name}"
+        for path in (checkout / "man").glob("*.[1-8]")
+        if f"man/{path.name}" not in generated
     ]
     return sorted(different + orphans)
 
 
-def write(checkout: Path) -> list[str]:
-    """Bring the checkout up to date; the names of the files that changed or went."""
-    changed = stale(checkout)
-    made = files()
+def write_stale_files(checkout: Path) -> list[str]:
+    """Bring the checkout up to date; return the names of changed and removed files."""
+    changed = stale_files(checkout)
+    generated = generated_files()
     for name in changed:
         path = checkout / name
-        if name in made:
+        if name in generated:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(made[name], "utf-8")
+            path.write_text(generated[name], "utf-8")
         else:
             path.unlink()
     return changed
 
 
-def _held(path: Path) -> str | None:
+def _committed(path: Path) -> str | None:
     return path.read_text("utf-8") if path.exists() else None
 
 
@@ -64,10 +66,10 @@ def main(arguments: list[str]) -> int:
         print("usage: python -m txnctl.generate [--check]", file=sys.stderr)
         return 2
     if not arguments:
-        for name in write(checkout):
+        for name in write_stale_files(checkout):
             print(f"wrote {name}" if (checkout / name).exists() else f"removed {name}")
         return 0
-    different = stale(checkout)
+    different = stale_files(checkout)
     for name in different:
         print(f"stale: {name} (make generate)", file=sys.stderr)
     return 1 if different else 0

@@ -1,4 +1,4 @@
-"""The environment variables that txnctl looks at, for the man page and docs/CLI.md."""
+"""The environment variables of txnctl, for the man page and docs/CLI.md."""
 
 from __future__ import annotations
 

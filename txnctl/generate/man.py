@@ -1,7 +1,7 @@
-r"""Man pages in roff: one for each command and group, and `txnctl(1)` for the whole.
+"""Man pages in roff: one for each command and group, and `txnctl(1)` for the whole.
 
-Roff acts on a dot or an apostrophe that starts a line, on backslashes anywhere, and turns `-` into a hyphen that
-cannot be copied into a shell; `_text` takes all three away. What stands in backticks is set in bold.
+Roff interprets a dot or an apostrophe at the start of a line, backslashes anywhere, and turns `-` into a hyphen that
+cannot be copied into a shell; `_text` escapes all three. Text in backticks is set in bold.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from txnctl import __version__
-from txnctl.command import Command, GroupCommand
-from txnctl.exit_codes import MEANINGS
+from txnctl.cli.click_commands import Command, GroupCommand
+from txnctl.cli.exit_codes import MEANINGS
 from txnctl.generate.environment import VARIABLES
 from txnctl.output.field import KINDS
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from txnctl.generate.tree import Page
 
 
-def man_page(page: Page, every: list[Page]) -> str:
-    """The page of this command."""
+def man_page(page: Page, all_pages: list[Page]) -> str:
+    """Return the page of a command."""
     sections = [
         _heading(page),
         _section("NAME", f"{_text(page.file_name)} \\- {_text(page.summary)}"),
         _section("SYNOPSIS", f".B {_text(page.title)}\n{_text(page.usage)}"),
         _section("DESCRIPTION", _description(page)),
         _section("ARGUMENTS", _definitions(page.arguments)),
-        _section("COMMANDS", _commands(page, every)),
+        _section("COMMANDS", _commands(page, all_pages)),
         _section("OPTIONS", _definitions(page.options(shared=False) + page.options(shared=True))),
         _section("OUTPUT", _fields(page)),
         _section("EXAMPLES", _examples(page)),
@@ -36,13 +36,13 @@ def man_page(page: Page, every: list[Page]) -> str:
             _section("ENVIRONMENT", _definitions(list(VARIABLES.items()))),
             _section("EXIT STATUS", _definitions([(str(code), text) for code, text in MEANINGS.items()])),
         ]
-    sections.append(_section("SEE ALSO", _see_also(page, every)))
+    sections.append(_section("SEE ALSO", _see_also(page, all_pages)))
     return "".join(sections)
 
 
 def _heading(page: Page) -> str:
     # No date: the page must come out the same on every day.
-    # Neither hyphenated nor stretched: what is copied from the page must be what was written.
+    # No hyphenation and no justification: commands copied from the page must stay intact.
     return f'.TH {page.file_name.upper()} 1 "" "txnctl {__version__}" "txnctl manual"\n.nh\n.ad l\n'
 
 
@@ -51,7 +51,7 @@ def _section(title: str, body: str) -> str:
 
 
 def _description(page: Page) -> str:
-    paragraphs = [_paragraph(each) for each in page.paragraphs]
+    paragraphs = [_paragraph(paragraph) for paragraph in page.paragraphs]
     if isinstance(page.command, Command):
         paragraphs.append(_text(page.command.effect))
     return "\n.PP\n".join(paragraphs)
@@ -68,11 +68,14 @@ def _definitions(rows: list[tuple[str, str]]) -> str:
     return "\n".join([f".TP\n.B {_text(name)}\n{_text(text)}" for name, text in rows])
 
 
-def _commands(page: Page, every: list[Page]) -> str:
+def _commands(page: Page, all_pages: list[Page]) -> str:
     if not isinstance(page.command, GroupCommand):
         return ""
     return "\n".join(
-        [f".TP\n.BR {_text(each.file_name)} (1)\n{_text(each.summary)}." for each in _members(page, every)]
+        [
+            f".TP\n.BR {_text(member.file_name)} (1)\n{_text(member.summary)}."
+            for member in _members(page, all_pages)
+        ]
     )
 
 
@@ -81,8 +84,8 @@ def _fields(page: Page) -> str:
         return ""
     output = page.command.declaration.output
     rows = [
-        f'.TP\n.BR {_text(each.name)} " " ({_text(KINDS[each.kind])})\n{_text(each.help)}'
-        for each in output.fields
+        f'.TP\n.BR {_text(field.name)} " " ({_text(KINDS[field.kind])})\n{_text(field.help)}'
+        for field in output.fields
     ]
     return "With\n.B \\-o json\nthe result has these fields. Unknown is null.\n" + "\n".join(rows)
 
@@ -90,29 +93,33 @@ def _fields(page: Page) -> str:
 def _examples(page: Page) -> str:
     if not isinstance(page.command, Command):
         return ""
-    blocks = ["\n".join([_text(line, bold=False) for line in each.lines]) for each in page.command.examples]
+    blocks = [
+        "\n".join([_text(line, bold=False) for line in example.lines]) for example in page.command.examples
+    ]
     return "\n".join([".nf", "\n.sp\n".join(blocks), ".fi"])
 
 
-def _see_also(page: Page, every: list[Page]) -> str:
-    near = [each for each in every if each.path == page.path[:-1]] + _members(page, every)
-    names = [each.file_name for each in near] or ["txnctl"]
-    others = [f".BR {_text(name)} (1)" for name in names]
+def _see_also(page: Page, all_pages: list[Page]) -> str:
+    near = [near_page for near_page in all_pages if near_page.path == page.path[:-1]] + _members(
+        page, all_pages
+    )
+    names = [near_page.file_name for near_page in near] or ["txnctl"]
+    references = [f".BR {_text(name)} (1)" for name in names]
     if len(page.path) == 1:
-        others += [".BR txnctl\\-transactions (7)", ".BR txnctl\\-store (5)"]
-    return ",\n".join(others)
+        references += [".BR txnctl\\-transactions (7)", ".BR txnctl\\-store (5)"]
+    return ",\n".join(references)
 
 
-def _members(page: Page, every: list[Page]) -> list[Page]:
-    return [each for each in every if each.path[:-1] == page.path]
+def _members(page: Page, all_pages: list[Page]) -> list[Page]:
+    return [page_below for page_below in all_pages if page_below.path[:-1] == page.path]
 
 
 def _text(text: str, *, bold: bool = True) -> str:
-    """Text that roff prints as it is."""
+    """Escape text so that roff prints it unchanged."""
     safe = text.replace("\\", "\\e").replace("-", "\\-")
     if bold:
         parts = safe.split("`")
-        # An odd number of backticks is not a pair of anything: they stay.
+        # An odd number of backticks has no pairs: leave the text unchanged.
         if len(parts) % 2:
             safe = "".join([f"\\fB{part}\\fR" if index % 2 else part for index, part in enumerate(parts)])
     return f"\\&{safe}" if safe.startswith((".", "'")) else safe

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from txnctl.command import Command, GroupCommand
-from txnctl.commands import ALIASES
-from txnctl.exit_codes import MEANINGS
+from txnctl.cli.aliases import ALIASES
+from txnctl.cli.click_commands import Command, GroupCommand
+from txnctl.cli.exit_codes import MEANINGS
 from txnctl.generate.environment import VARIABLES
 from txnctl.output.field import KINDS
 
 if TYPE_CHECKING:
-    from txnctl.declaration import Example
+    from txnctl.cli.declaration import Example
     from txnctl.generate.tree import Page
 
 _INTRODUCTION = """<!-- Made from the command tree by `make generate`; a test fails where it is stale. -->
@@ -31,10 +31,10 @@ _ERRORS = """With `-o json` or `ndjson` an error is one JSON object on standard 
 """
 
 
-def cli_page(every: list[Page]) -> str:
-    """The page."""
-    root, *others = every
-    parts = [_INTRODUCTION, _aliases(), _contents(others), _options_of_all(root)]
+def cli_page(all_pages: list[Page]) -> str:
+    """Return the page."""
+    root, *members = all_pages
+    parts = [_INTRODUCTION, _aliases(), _contents(members), _options_of_all(root)]
     parts.append("## Environment\n\n" + _rows("Variable", list(VARIABLES.items())))
     parts.append(
         "## Exit codes\n\n"
@@ -42,7 +42,7 @@ def cli_page(every: list[Page]) -> str:
         + "\n"
         + _ERRORS
     )
-    parts += [_chapter(page) for page in others]
+    parts += [_chapter(page) for page in members]
     return "\n".join(parts)
 
 
@@ -51,9 +51,9 @@ def _aliases() -> str:
     return f"Short names: {names}.\n"
 
 
-def _contents(others: list[Page]) -> str:
+def _contents(members: list[Page]) -> str:
     lines = []
-    for page in others:
+    for page in members:
         indent = "  " * (len(page.path) - 2)
         lines.append(f"{indent}- [{page.title}](#{page.file_name}): {page.summary}.")
     return "\n".join(lines) + "\n"
@@ -69,7 +69,7 @@ def _options_of_all(root: Page) -> str:
 
 def _chapter(page: Page) -> str:
     mark = "#" * len(page.path)
-    parts = [f"{mark} {page.title}", *[_paragraph(each) for each in page.paragraphs]]
+    parts = [f"{mark} {page.title}", *[_paragraph(paragraph) for paragraph in page.paragraphs]]
     if isinstance(page.command, GroupCommand):
         return "\n\n".join(parts) + "\n"
     assert isinstance(page.command, Command)
@@ -84,7 +84,7 @@ def _chapter(page: Page) -> str:
 
 
 def _particular(page: Page) -> list[tuple[str, str]]:
-    """Shared options but for those that every command takes, which stand once at the top of the page."""
+    """Return the shared options, without those of every command, which stand once at the top of the page."""
     everywhere = ("--store", "--color", "--debug", "-h")
     return [row for row in page.options(shared=True) if not row[0].startswith(everywhere)]
 
@@ -93,7 +93,7 @@ def _fields(command: Command) -> str:
     output = command.declaration.output
     if output is None:
         return ""
-    names = ", ".join([f"`{each.name}` ({KINDS[each.kind]})" for each in output.fields])
+    names = ", ".join([f"`{field.name}` ({KINDS[field.kind]})" for field in output.fields])
     return f"Fields: {names}."
 
 

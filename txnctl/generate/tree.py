@@ -1,4 +1,4 @@
-"""The command tree, walked: every command with its path, its parameters and its examples, for the generators."""
+"""The command tree, walked for the generators: every command with path, parameters and examples."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from txnctl.cli import root
-from txnctl.command import Argument, Command, GroupCommand, Option
+from txnctl.cli.click_commands import Argument, Command, GroupCommand, Option
+from txnctl.cli.main import root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from txnctl.declaration import Example
+    from txnctl.cli.declaration import Example
 
 
 class Page:
-    """One command or group of the tree.
+    """A command or group of the tree.
 
     Attributes:
         path: its words, `("txnctl", "topics", "stats")`.
         command: the click command.
-        context: a click context in which nothing was parsed.
+        context: a click context without parsed values.
     """
 
     __slots__ = ("command", "context", "path")
@@ -45,46 +45,48 @@ class Page:
 
     @property
     def summary(self) -> str:
-        """What the list of commands says of it, without the full stop."""
+        """The summary in the list of commands, without the full stop."""
         return self.command.get_short_help_str(200).rstrip(".")
 
     @property
     def usage(self) -> str:
-        """What follows its words: `[OPTIONS] TOPIC`."""
+        """The usage after the words of the command: `[OPTIONS] TOPIC`."""
         return " ".join(self.command.collect_usage_pieces(self.context))
 
     @property
     def paragraphs(self) -> list[str]:
-        r"""The text of its help; a paragraph that starts with `\b` keeps its lines."""
+        r"""The text of the help; a paragraph that starts with `\b` keeps the line breaks."""
         from inspect import cleandoc
 
-        return [each.strip("\n") for each in cleandoc(self.command.help or "").split("\n\n")]
+        return [paragraph.strip("\n") for paragraph in cleandoc(self.command.help or "").split("\n\n")]
 
     @property
     def arguments(self) -> list[tuple[str, str]]:
         """Name and help of each argument."""
-        found = [each for each in self.command.get_params(self.context) if isinstance(each, Argument)]
-        return [(each.make_metavar(self.context), each.help or "") for each in found]
+        arguments = [
+            argument for argument in self.command.get_params(self.context) if isinstance(argument, Argument)
+        ]
+        return [(argument.make_metavar(self.context), argument.help or "") for argument in arguments]
 
     def options(self, *, shared: bool) -> list[tuple[str, str]]:
-        """Names and help of each option; either its own or those that many commands take."""
-        found = [each for each in self.command.get_params(self.context) if isinstance(each, Option)]
-        records = [each.get_help_record(self.context) for each in found if each.shared is shared]
+        """Return names and help of each option: the options of this command alone, or those shared by many commands."""
+        options = [option for option in self.command.get_params(self.context) if isinstance(option, Option)]
+        records = [option.get_help_record(self.context) for option in options if option.shared is shared]
         return [record for record in records if record is not None]
 
 
 def pages() -> Iterator[Page]:
-    """The root, then every group followed by its commands."""
+    """Walk the root, then every group followed by the commands of the group."""
     yield from _below(("txnctl",), root(), None)
 
 
 def examples() -> list[tuple[str, Example]]:
-    """Every example with the command whose help shows it; each runs by itself after `store init`."""
-    found = []
+    """Return every example with its command; each example runs alone after `store init`."""
+    runnable = []
     for page in pages():
         if isinstance(page.command, Command):
-            found += [(page.title, example) for example in page.command.examples]
-    return found
+            runnable += [(page.title, example) for example in page.command.examples]
+    return runnable
 
 
 def _below(path: tuple[str, ...], command: click.Command, parent: click.Context | None) -> Iterator[Page]:

@@ -1,7 +1,7 @@
 """Positions of a topic on a line of so many columns.
 
-Entries are dense within a ledger, so a position is a number of entries before it. Where what is stuck would be a
-speck at the end of a long topic, the part before it is drawn on a smaller scale: at most a quarter of the line.
+Entries are dense within a ledger, so a position is a number of earlier entries. Where the blocked end of a long topic
+would be a speck, the part before is drawn on a smaller scale: at most a quarter of the line.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from bisect import bisect_right
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _BEFORE = 4
 """The part before the focus takes at most one in so many columns."""
@@ -25,7 +24,7 @@ class Axis:
     Attributes:
         columns: of the line.
         total: entries on it.
-        join: the column from which on the scale is the larger one; 0 if it is the same everywhere.
+        join: the column from which on the scale is the larger one; 0 for one scale.
     """
 
     __slots__ = ("_focus", "_ids", "_ledgers", "columns", "join", "total")
@@ -38,9 +37,9 @@ class Axis:
         focus: the position from which on to draw large.
         """
         self._ledgers = ledgers
-        self._ids = [each["ledgerId"] for each in ledgers]
+        self._ids = [ledger["ledgerId"] for ledger in ledgers]
         self.columns = columns
-        self.total = sum(each["entries"] for each in ledgers)
+        self.total = sum(ledger["entries"] for ledger in ledgers)
         self._focus = self.join = 0
         entries = self.through(focus) if focus is not None else 0
         if self.total > columns and entries * _BEFORE > self.total:
@@ -58,7 +57,7 @@ class Axis:
         return int(ledger["entriesBefore"]) + inside
 
     def column(self, entries: int) -> int:
-        """Where the entry lies that has so many before it; `columns` for the end of the line."""
+        """The column of the entry with that many earlier entries; `columns` for the end of the line."""
         if entries >= self.total:
             return self.columns
         if entries < self._focus:
@@ -66,7 +65,7 @@ class Axis:
         return self.join + (entries - self._focus) * (self.columns - self.join) // (self.total - self._focus)
 
     def end(self, position: str) -> int:
-        """The column after a position, so that what lies at or below it is drawn before."""
+        """The column after a position: entries at or below the position are drawn before."""
         return self.column(self.through(position))
 
     def cell(self, position: str) -> int:

@@ -1,4 +1,4 @@
-"""Bytes as fields of a row: `key` as text where they are UTF-8, `keyBase64` where they are not."""
+"""Bytes as fields of a row: `key` as text for UTF-8, `keyBase64` otherwise."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from txnctl.output.human import UNKNOWN, size
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+
+    from txnctl.output.row import Row
 
 CELL_MAX = 400
 """Bytes of a key or value in a table; the other formats give all of it."""
 
 
-def bytes_field(name: str, value: bytes | None) -> dict[str, Any]:
+def bytes_field(name: str, value: bytes | None) -> Row:
     """The field `name`, or `nameBase64`; null where there is nothing."""
     if value is None:
         return {name: None}
@@ -27,7 +28,7 @@ def bytes_field(name: str, value: bytes | None) -> dict[str, Any]:
 
 
 def bytes_cell(row: Mapping[str, object], name: str) -> str:
-    """What a table shows of such a field, in a row whose texts are harmless already."""
+    """The table cell of such a field, from a row with harmless texts."""
     encoded = row.get(f"{name}Base64")
     if encoded is not None:
         return shown_bytes(a2b_base64(str(encoded)))
@@ -39,7 +40,7 @@ def bytes_cell(row: Mapping[str, object], name: str) -> str:
 
 
 def shown_bytes(value: bytes) -> str:
-    r"""UTF-8 as text, anything else as `\xff`, made harmless; of many only the first."""
+    r"""UTF-8 as text, further bytes as `\xff`, made harmless; of many only the first."""
     if len(value) <= CELL_MAX:
         return printable_bytes(value)
     return f"{printable_bytes(value[:CELL_MAX])}... ({size(len(value))})"

@@ -17,12 +17,12 @@ def printable(text: str) -> str:
 
 
 def printable_bytes(value: bytes) -> str:
-    r"""UTF-8 as text, anything else as `\xff`, made harmless."""
+    r"""UTF-8 as text, further bytes as `\xff`, made harmless."""
     return printable(value.decode("utf-8", "backslashreplace"))
 
 
 def printable_row(value: object) -> object:
-    """A copy of a row in which every text, also those inside lists and maps, is harmless."""
+    """A copy of a row in which every text, also inside lists and maps, is harmless."""
     if isinstance(value, str):
         return printable(value)
     if type(value) is dict:

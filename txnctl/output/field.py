@@ -1,7 +1,7 @@
-"""What a row holds: the fields of a command's result, the same for tables, JSON and `-o help`.
+"""Fields of rows: the fields of a command's result, the same for tables, JSON and `-o help`.
 
-A row is a dict from camelCase names to plain values (text, integers, booleans, None, lists, maps). Its fields say
-how each is shown to people; programs get the row itself. Fields are only ever added.
+A row is a dict from camelCase names to plain values (text, integers, booleans, None, lists, maps). The fields say how
+a value is shown to people; programs get the row itself. Fields are only ever added.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ NUMERIC = frozenset({"integer", "size", "duration", "timeMs", "number"})
 
 
 class Field:
-    """One field: its name in JSON, its kind, what it says, and its heading in a table.
+    """One field: name in JSON, kind, help text, and heading in a table.
 
-    `heading=""` keeps it out of tables: it repeats, in a program's form, what another column shows.
+    `heading=""` keeps a field out of tables that repeats a column in a form for programs.
     """
 
     __slots__ = ("heading", "help", "kind", "name")

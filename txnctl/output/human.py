@@ -27,7 +27,7 @@ def size(byte_count: int | None) -> str:
 
 
 def duration(milliseconds: int | None) -> str:
-    """2,818,000 ms as `46m58s`: the two largest units, truncated, never rounded up to what was not yet reached."""
+    """2,818,000 ms as `46m58s`: the two largest units, truncated, never rounded up."""
     if milliseconds is None:
         return UNKNOWN
     if milliseconds < 0:

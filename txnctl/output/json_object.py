@@ -1,4 +1,4 @@
-"""A line of NDJSON as an object, and the bytes in it: the inverse of `bytes_field` and `json_text`."""
+"""A line of NDJSON as an object, and the bytes inside: the inverse of `bytes_field` and `json_text`."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from json import JSONDecodeError, JSONDecoder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from txnctl.output.row import Row
 
 _scan = JSONDecoder().raw_decode
 
 
 class Unreadable(Exception):
-    """What is wrong with a line."""
+    """The reason why a line is no object."""
 
 
-def read_object(line: bytes) -> dict[str, Any] | None:
+def read_object(line: bytes) -> Row | None:
     """The object on a line; None where the line is empty."""
     try:
         text = line.decode().strip(" \t\r\n")
         if not text:
             return None
-        found, end = _scan(text, 0)
+        parsed, end = _scan(text, 0)
     except UnicodeDecodeError as error:
         raise Unreadable(f"not UTF-8 at byte {error.start}") from None
     except JSONDecodeError as error:
@@ -33,18 +33,18 @@ def read_object(line: bytes) -> dict[str, Any] | None:
         raise Unreadable(f"not JSON: {error}") from None
     if end != len(text):
         raise Unreadable(f"more follows the JSON value, at character {end + 1}")
-    if type(found) is not dict:
+    if type(parsed) is not dict:
         raise Unreadable("not a JSON object")
-    return found
+    return parsed
 
 
-def read_bytes(found: dict[str, Any], name: str, *, needed: bool = False) -> bytes | None:
+def read_bytes(fields: Row, name: str, *, needed: bool = False) -> bytes | None:
     """The bytes of `value` or `key`, given as text or as Base64."""
-    encoded = found.get(f"{name}Base64")
+    encoded = fields.get(f"{name}Base64")
     if encoded is None:
-        text = found.get(name)
+        text = fields.get(name)
         if text is None:
-            if needed and name not in found:
+            if needed and name not in fields:
                 raise Unreadable(f'neither "{name}" nor "{name}Base64" is there')
             return None
         if type(text) is not str:
@@ -53,7 +53,7 @@ def read_bytes(found: dict[str, Any], name: str, *, needed: bool = False) -> byt
             return text.encode()
         except UnicodeEncodeError:
             raise Unreadable(f'"{name}" holds half of a surrogate pair') from None
-    if name in found:
+    if name in fields:
         raise Unreadable(f'both "{name}" and "{name}Base64" are there')
     try:
         return a2b_base64(encoded, strict_mode=True)

@@ -1,15 +1,15 @@
 r"""Rows as JSON: the one encoder of `-o json`, `-o ndjson` and errors.
 
-Text stays UTF-8, but for what could drive a terminal: control characters of both sets and direction overrides
-come as `\u009b`. Positions, message ids and transaction ids are strings, as they are everywhere outside.
+Text stays UTF-8, except for characters that could drive a terminal: control characters of both sets and direction
+overrides come as `\u009b`. Positions, message ids and transaction ids are strings, as everywhere in output.
 """
 
 from __future__ import annotations
 
 try:
-    # The C function itself: the package around it would be a thirtieth of the whole start-up.
+    # The C function itself: the package `json` would be a thirtieth of the whole start-up.
     from _json import encode_basestring
-except ImportError:  # an interpreter other than CPython
+except ImportError:  # no CPython
     from json.encoder import encode_basestring
 
 TYPE_CHECKING = False

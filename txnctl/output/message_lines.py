@@ -1,8 +1,8 @@
 """NDJSON read back into messages: the inverse of `messages`, for `produce --input ndjson`.
 
-Only value, key, properties and event time are taken; what else a line of `consume` carries (ids, times, transaction)
-belongs to the message it was. A line without any value is refused rather than taken for a tombstone: a misspelt
-field must not delete a key.
+Only value, key, properties and event time are taken; further names in a line of `consume` (ids, times, transaction)
+belong to the old message. A line without any value is refused rather than taken for a tombstone: a misspelt field must
+not delete a key.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from txnctl.output.row import Row
+
 
 class Parsed:
     """Messages as parallel columns, and the lines that are none.
@@ -24,7 +26,7 @@ class Parsed:
         values: bytes or None (a tombstone) each.
         keys, properties, event_times: as long as `values`; None where no message has any.
         numbers: the line number of each message.
-        errors: what is wrong with the lines left out.
+        errors: errors of the lines left out.
     """
 
     __slots__ = ("errors", "event_times", "keys", "numbers", "properties", "values")
@@ -39,7 +41,7 @@ class Parsed:
 
 
 def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = False) -> Parsed:
-    """The messages of these lines, numbered from `first_number`; empty lines are passed over.
+    """Parse lines into messages, numbered from `first_number`; empty lines are passed over.
 
     At the first bad line reading stops, with that error and all messages before it, unless `skip_bad`.
     """
@@ -50,14 +52,14 @@ def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = Fal
     event_times: list[int | None] = []
     for number, line in enumerate(lines, first_number):
         try:
-            found = read_object(line)
-            if found is None:
+            fields = read_object(line)
+            if fields is None:
                 continue
             message = (
-                read_bytes(found, "value", needed=True),
-                read_bytes(found, "key"),
-                _named(found),
-                _event_time(found),
+                read_bytes(fields, "value", needed=True),
+                read_bytes(fields, "key"),
+                _named(fields),
+                _event_time(fields),
             )
         except Unreadable as error:
             parsed.errors.append(BadLine(f"line {number}: {error}", hint=_HINT, lineNumber=number))
@@ -78,8 +80,8 @@ def parse(lines: Iterable[bytes], first_number: int = 1, *, skip_bad: bool = Fal
 _HINT = 'A line is an object such as {"value":"text","key":"k","properties":{"p":"v"},"eventTimeMs":1700000000000}.'
 
 
-def _named(found: dict[str, Any]) -> dict[str, str] | None:
-    properties = found.get("properties")
+def _named(fields: Row) -> dict[str, str] | None:
+    properties = fields.get("properties")
     if not properties and properties in (None, {}):
         return None
     if type(properties) is not dict or set(map(type, properties.values())) != {str}:
@@ -91,8 +93,8 @@ def _named(found: dict[str, Any]) -> dict[str, str] | None:
     return properties
 
 
-def _event_time(found: dict[str, Any]) -> int | None:
-    time = found.get("eventTimeMs")
+def _event_time(fields: Row) -> int | None:
+    time = fields.get("eventTimeMs")
     if time is not None and type(time) is not int:
         raise Unreadable('"eventTimeMs" is not an integer')
     return time

@@ -1,8 +1,8 @@
 """Messages as NDJSON: the format of `consume -o ndjson`, read back by `produce --input ndjson`.
 
-One object a line. `value` and `key` are text; where they are not UTF-8, `valueBase64` and `keyBase64` stand instead;
-null is not "". An entry of a thousand messages is written at a time: what its messages share is written once, and its
-values are checked, decoded and quoted in one go (a tenth of the time that a JSON encoder takes for each).
+One object a line. `value` and `key` are text; `valueBase64` and `keyBase64` stand for bytes that are not UTF-8; null
+is not "". An entry of a thousand messages is written at a time: the common part of the messages is written once, and
+values are checked, decoded and quoted in one go (a tenth of the time of a JSON encoder for each).
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from binascii import b2a_base64
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from storage.values.timestamps import rfc3339
 from txnctl.output import json_text
 from txnctl.output.bytes_field import bytes_field
 from txnctl.output.field import Field
-from txnctl.output.timestamp import rfc3339
 
 try:
     from _json import encode_basestring
-except ImportError:  # an interpreter other than CPython
+except ImportError:  # no CPython
     from json.encoder import encode_basestring
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from storage.ledger.entry import Entry
-    from storage.message import Message
+    from storage.topic.entry import Entry
+    from storage.topic.message import Message
+    from txnctl.output.row import Row
 
     Quote = Callable[[str], str]
 
@@ -53,7 +54,7 @@ DELIVERED_FIELDS = (
 )
 """The fields of a message handed out by a subscription."""
 
-# DEL is neither escaped by JSON nor common in text: it parts the values of a batch while they are handled as one.
+# DEL is neither escaped by JSON nor common in text: the byte separates the values of a batch handled as one text.
 _SEPARATOR = b"\x7f"
 _SEPARATOR_TEXT = "\x7f"
 
@@ -61,7 +62,8 @@ _SEPARATOR_TEXT = "\x7f"
 def entry_lines(entry: Entry, *, start: int = 0, terminal: bool = False) -> bytes:
     """The lines of an entry's messages from index `start` on, as UTF-8.
 
-    On a terminal, what could drive it is escaped in addition (JSON itself escapes only the ASCII controls).
+    On a terminal, characters that could drive the terminal are escaped in addition (JSON escapes only the ASCII
+    controls).
     """
     quote = json_text.text if terminal else encode_basestring
     count = entry.count
@@ -84,8 +86,12 @@ def entry_lines(entry: Entry, *, start: int = 0, terminal: bool = False) -> byte
                 ids,
                 _quoted("value", values, quote),
                 repeat('"key":null') if keys is None else _quoted("key", keys, quote),
-                repeat("{}") if properties is None else [_properties(each, quote) for each in properties],
-                repeat("null") if event_times is None else [_integer(each) for each in event_times],
+                repeat("{}")
+                if properties is None
+                else [_properties(message_properties, quote) for message_properties in properties],
+                repeat("null")
+                if event_times is None
+                else [_integer(event_time) for event_time in event_times],
                 sequence_ids,
                 strict=False,
             )
@@ -100,7 +106,7 @@ def message_lines(messages: Iterable[Message], *, terminal: bool = False) -> byt
     entry: Entry | None = None
     for message in messages:
         if message.entry is not entry:
-            # Messages come in runs of one entry: what they share is looked up and quoted once a run.
+            # Messages come in runs of one entry: the common part is looked up and quoted once a run.
             entry = message.entry
             values, keys, properties, event_times = (
                 entry.values,
@@ -120,8 +126,8 @@ def message_lines(messages: Iterable[Message], *, terminal: bool = False) -> byt
     return "".join(lines).encode()
 
 
-def message_row(message: Message, *, delivered: bool = False) -> dict[str, Any]:
-    """The same as a row, for `-o json` and tables; `delivered` adds what only a subscription knows."""
+def message_row(message: Message, *, delivered: bool = False) -> Row:
+    """The same as a row, for `-o json` and tables; `delivered` adds the fields of a subscription."""
     row = {"messageId": str(message.message_id), **bytes_field("value", message.value)}
     row |= bytes_field("key", message.key)
     row |= {
@@ -141,7 +147,7 @@ def message_row(message: Message, *, delivered: bool = False) -> dict[str, Any]:
 
 
 def _shared(entry: Entry, quote: Quote) -> str:
-    """What all messages of an entry have in common."""
+    """The common fields of the messages of an entry."""
     published = entry.publish_time
     at = rfc3339(published)
     state = entry.txn_state
@@ -154,7 +160,9 @@ def _shared(entry: Entry, quote: Quote) -> str:
 
 
 def _quoted(name: str, values: Sequence[bytes | None], quote: Quote) -> list[str]:
-    """`"value":"..."` for each. All at once if they are text; one by one if a null or other bytes are among them."""
+    """`"value":"..."` for each. All at once if every value is text; one by one with a null or bytes among the
+    values.
+    """
     if quote is not encode_basestring:
         return [_one(name, value, quote) for value in values]
     try:

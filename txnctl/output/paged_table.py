@@ -1,4 +1,4 @@
-"""A table that comes in pages, as the rows come: columns in line with those before them, as far as that was known."""
+"""A table that comes in pages, as the rows come: columns in line with earlier pages, as far as known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE_ROWS = 500
 
 
 class PagedTable:
-    """Columns are shown if they are among `always` or once a row has something there; the last one is not aligned."""
+    """A column is shown if among `always`, or once a row has a value there; the last one is not aligned."""
 
     def __init__(self, always: Sequence[str]) -> None:
         self._always = set(always)
@@ -22,12 +22,14 @@ class PagedTable:
 
     def page(self, rows: Sequence[dict[str, str]]) -> str:
         """Text of the next rows: cells by heading, in order, harmless already; "" is nothing."""
+        if not rows:
+            return ""
         known = set(self._shown) | self._always
-        wanted = [name for name in rows[0] if name in known or any(row[name] for row in rows)] if rows else []
+        columns = [name for name in rows[0] if name in known or any(row[name] for row in rows)]
         lines = list(rows)
-        if wanted and wanted != self._shown:
-            self._shown = wanted
-            lines.insert(0, {name: name for name in wanted})
+        if columns != self._shown:
+            self._shown = columns
+            lines.insert(0, {name: name for name in columns})
         for name in self._shown:
             self._widths[name] = max(self._widths.get(name, 0), *[len(line[name]) for line in lines])
         return "".join([self._line(line) for line in lines])

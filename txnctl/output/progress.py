@@ -1,4 +1,4 @@
-"""A progress line on standard error: only on a terminal, only when it takes more than a second."""
+"""A progress line on standard error: only on a terminal, only after a second."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _SILENT_S = 1.0
 _REDRAW_S = 0.1
 
 
-class Progress:
-    """Counts what is done, as a context manager; silent where nobody watches. The line is wiped at the end."""
+class ProgressLine:
+    """Count finished units, as a context manager; silent without a terminal. The line is wiped at the end."""
 
     __slots__ = ("_done", "_drawn", "_label", "_next_draw", "_started", "_total", "_unit", "_watched")
 

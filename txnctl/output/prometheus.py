@@ -11,7 +11,7 @@ CONTENT = "gauge"
 
 
 class Metric:
-    """A gauge with its samples: labels and a value each; a value that is unknown is left out."""
+    """A gauge with samples: labels and a value each; a value that is unknown is left out."""
 
     __slots__ = ("help", "name", "samples")
 

@@ -8,11 +8,9 @@ from txnctl.output.escape import printable, printable_row
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
 
     from txnctl.output.field import Field
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 
 def one(
@@ -71,7 +69,7 @@ def _name(row: Row, name_field: str) -> str:
 
 
 def _ended(text: str | Iterable[str]) -> str:
-    """The text with one newline at its end; nothing stays nothing."""
+    """The text with one newline at the end; nothing stays nothing."""
     if not isinstance(text, str):
         text = "\n".join(text)
     return f"{text}\n" if text and not text.endswith("\n") else text

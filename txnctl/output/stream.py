@@ -1,7 +1,7 @@
-"""Standard output, where the result goes and nothing else.
+"""Standard output, for results only.
 
-Text goes out as UTF-8 whatever the locale says: the same bytes everywhere. That the reader of a pipe went away
-is left to the caller of it all (a quiet end, 141); any other failure to write is an `OutputFailed`.
+Text is written as UTF-8 in every locale: the same bytes everywhere. A reader of the pipe that went away is left to
+`main` (a quiet end, 141); every further failure to write is an `OutputFailed`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class OutputFailed(TxnctlError):
 
 
 class OutputStream:
-    """Standard output as bytes; buffered, so flush before anything else may rely on it being out."""
+    """Standard output as bytes; buffered, so flush before relying on the output."""
 
     __slots__ = ("_raw", "terminal")
 
     def __init__(self) -> None:
-        # sys.stdout is None where the descriptor was closed at the start: what is written goes nowhere.
+        # sys.stdout is None where the descriptor was closed at the start: output is discarded.
         self._raw: BinaryIO | None = None if sys.stdout is None else _buffered(sys.stdout.buffer)
         self.terminal = sys.stdout is not None and sys.stdout.isatty()
 
     def width(self) -> int | None:
-        """Columns of the terminal that it is, as COLUMNS or the terminal says; None if it is none."""
+        """Columns of the terminal, by COLUMNS or the terminal; None without a terminal."""
         if not self.terminal:
             return None
         columns = os.environ.get("COLUMNS", "")
@@ -47,11 +47,11 @@ class OutputStream:
             return None
 
     def write(self, text: str) -> None:
-        """Write text as UTF-8. File names that are not UTF-8 leave as the bytes they came as."""
+        """Write text as UTF-8. File names that are not UTF-8 are written as the original bytes."""
         self.write_bytes(text.encode("utf-8", "surrogateescape"))
 
     def write_bytes(self, data: bytes) -> None:
-        """Write bytes as they are."""
+        """Write bytes unchanged."""
         if self._raw is None:
             return
         try:
@@ -80,7 +80,7 @@ class OutputStream:
 
 
 def drop_output() -> None:
-    """Send what standard output still holds, and will be given, nowhere: also when Python flushes it at its end."""
+    """Discard the buffered output and all later output, also at the flush at the end of Python."""
     try:
         stdout = sys.stdout.fileno()
     except (OSError, ValueError, AttributeError):
@@ -91,7 +91,7 @@ def drop_output() -> None:
 
 
 def _buffered(stdout: BinaryIO) -> BinaryIO:
-    """The same stream; under PYTHONUNBUFFERED a buffered one beside it, as a bare one may write a part and stop."""
+    """The same stream; under PYTHONUNBUFFERED a buffered stream beside, as a bare stream may write a part and stop."""
     if isinstance(stdout, FileIO):
         return open(stdout.fileno(), "wb", closefd=False)
     return stdout

@@ -1,6 +1,6 @@
 """Rows as a table for people: headings, columns in line, numbers to the right, no frame.
 
-Where it goes to a terminal that is narrower, long texts are folded within their columns; elsewhere a row is a line.
+On a narrower terminal long texts are folded within a column; elsewhere a row is a line.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def list_table(
 
 
 def object_table(row: Mapping[str, object], fields: Sequence[Field]) -> str:
-    """One line a field: its heading in small letters, then its value."""
+    """One line a field: the heading in small letters, then the value."""
     shown = [field for field in fields if field.heading]
     width = max(len(field.heading) for field in shown)
     return "\n".join([f"{field.heading.lower():{width}}  {field.cell(row)}".rstrip() for field in shown])
@@ -50,7 +50,7 @@ def object_table(row: Mapping[str, object], fields: Sequence[Field]) -> str:
 def folded(
     headings: Sequence[str], cells: list[list[str]], may_fold: Sequence[bool], width: int
 ) -> list[list[str]]:
-    """The cells with line ends in them, so that the table is at most `width` wide if that can be."""
+    """The cells with line ends inside, so that the table is at most `width` wide, if possible."""
     widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
     over = sum(widths) + 2 * (len(widths) - 1) - width
     whole = list(widths)
@@ -80,7 +80,7 @@ def aligned(headings: Sequence[str], cells: Sequence[Sequence[str]], alignment: 
         return ""
     import tabulate
 
-    # Two more spaces after each heading than after its column are its habit.
+    # tabulate puts two more spaces after a heading than after a column.
     tabulate.MIN_PADDING = 0
     table = tabulate.tabulate(
         cells, headers=headings, tablefmt="plain", colalign=alignment, disable_numparse=True

@@ -1,6 +1,7 @@
-"""The drawing of a topic's positions, for a terminal: a line each for ledgers, what is readable, transactions, cursors.
+"""The drawing of a topic's positions, for a terminal: a line each for ledgers, readable messages, transactions,
+cursors.
 
-It draws the model of `Store.timeline`, which the report draws as well. Pure: text in, text out.
+Draws the model of `Store.timeline`, like the report. Pure: text in, text out.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from txnctl.output.human import UNKNOWN, duration, plural
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _NAME_MAX = 20
 _COLUMNS_MIN = 20
@@ -49,7 +49,7 @@ class Drawing:
         self._name_max = min(_NAME_MAX, max(len("readable"), width - _COLUMNS_MIN - 4))
         self._open = model["openTransactions"][:SHOWN]
         self._subscriptions = list(model["subscriptions"].items())[:_SUBSCRIPTIONS_MAX]
-        names = ["readable", *[str(each["txnId"]) for each in self._open]]
+        names = ["readable", *[str(transaction["txnId"]) for transaction in self._open]]
         names += [self._short(name) for name, _ in self._subscriptions]
         self._label = max(map(len, names))
         columns = max(_COLUMNS_MIN, width - self._label - 4)
@@ -57,12 +57,15 @@ class Drawing:
         self._axis = Axis(model["ledgers"], columns, focus)
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """What each line is of, to be styled, and the line."""
+        """The kind of each line, for the style, and the line."""
         yield "ledgers", self._line("ledgers", self._ledgers())
         yield "readable", self._line("readable", self._readable())
-        for each in self._open:
-            alarm = each["orphaned"] or each["overdue"]
-            yield "alarm" if alarm else "transaction", self._line(str(each["txnId"]), self._transaction(each))
+        for transaction in self._open:
+            alarm = transaction["orphaned"] or transaction["overdue"]
+            yield (
+                "alarm" if alarm else "transaction",
+                self._line(str(transaction["txnId"]), self._transaction(transaction)),
+            )
         left = len(self._model["openTransactions"]) - len(self._open)
         if left:
             yield "note", f"  {plural(left, 'more open transaction')}"
@@ -74,7 +77,7 @@ class Drawing:
         yield "mark", self._line("", self._mark())
 
     def legend(self) -> str:
-        """What the signs mean; within an entry the spaces are those at which no line is broken."""
+        """The legend; spaces inside an entry are no-break spaces."""
         signs = self._signs
         words = [f"{signs['readable']} readable"]
         if self._open:
@@ -88,7 +91,7 @@ class Drawing:
             ]  # fmt: skip
         if self._axis.join:
             words.append(f"{signs['join']} smaller scale before")
-        return "   ".join([each.replace(" ", NO_BREAK) for each in words])
+        return "   ".join([word.replace(" ", NO_BREAK) for word in words])
 
     def _short(self, name: str) -> str:
         if len(name) <= self._name_max:
@@ -99,21 +102,21 @@ class Drawing:
         return f"  {name:{self._label}}  {drawn}".rstrip()
 
     def _stretch(self, *parts: tuple[str, int]) -> str:
-        """Signs one after the other, each up to its column; the rest is blank."""
+        """A row of signs, each up to a column; the rest is blank."""
         drawn = ""
         for sign, end in parts:
             drawn += (self._signs.get(sign, " ")) * (end - len(drawn))
         return drawn.ljust(self._axis.columns)
 
     def _ledgers(self) -> str:
-        """`├12────├13──`; a ledger that begins where another one's name stands has none."""
+        """`├12────├13──`; a ledger below the name of an earlier ledger has no name."""
         drawn = list(self._signs["rule"] * self._axis.columns)
         free = 0
-        for each in self._model["ledgers"]:
-            at = self._axis.column(each["entriesBefore"])
+        for ledger in self._model["ledgers"]:
+            at = self._axis.column(ledger["entriesBefore"])
             if at < free or at >= len(drawn):
                 continue
-            name = f"{self._signs['ledger']}{each['ledgerId']}"
+            name = f"{self._signs['ledger']}{ledger['ledgerId']}"
             drawn[at : at + len(name)] = name
             free = at + len(name)
         if self._axis.join:
@@ -124,10 +127,10 @@ class Drawing:
         through = self._axis.end(self._model["maxReadPosition"])
         return self._stretch(("readable", through), ("blocked", self._axis.columns))
 
-    def _transaction(self, each: Row) -> str:
-        begin, end = self._axis.cell(each["holdsFrom"]), self._axis.end(each["holdsThrough"])
+    def _transaction(self, transaction: Row) -> str:
+        begin, end = self._axis.cell(transaction["holdsFrom"]), self._axis.end(transaction["holdsThrough"])
         drawn = list(self._stretch((" ", begin), ("stretch", end), ("after", self._axis.columns)))
-        for run in each["positions"]:
+        for run in transaction["positions"]:
             first, _, last = run.partition("..")
             for at in range(self._axis.cell(first), self._axis.cell(last or first) + 1):
                 drawn[at] = self._signs["own"]
@@ -154,12 +157,13 @@ class Drawing:
         return f"{before}{self._signs['mark']}".rjust(at + 1)
 
 
-def facts(each: Row) -> str:
+def facts(transaction: Row) -> str:
     """`0:1187 from 12:4472: 15 own, frees 797; alive, idle 46m58s; job=loader`."""
-    labels = " ".join([f"{name}={value}" for name, value in each["labels"].items()])
-    owner = labels or str(each["owner"]).partition(" (")[0] or UNKNOWN
-    overdue = "OVERDUE, " if each["overdue"] else ""
+    labels = " ".join([f"{name}={value}" for name, value in transaction["labels"].items()])
+    owner = labels or str(transaction["owner"]).partition(" (")[0] or UNKNOWN
+    overdue = "OVERDUE, " if transaction["overdue"] else ""
     return (
-        f"{each['txnId']} from {each['holdsFrom']}: {each['messages']:,} own, frees {each['frees']:,}; "
-        f"{overdue}{each['ownerState']}, idle {duration(each['idleMs'])}; {owner}"
+        f"{transaction['txnId']} from {transaction['holdsFrom']}: {transaction['messages']:,} own, "
+        f"frees {transaction['frees']:,}; "
+        f"{overdue}{transaction['ownerState']}, idle {duration(transaction['idleMs'])}; {owner}"
     )

@@ -1,19 +1,8 @@
-"""Points in time: milliseconds since 1970 inside, RFC 3339 in UTC outside."""
+"""Points in time as typed, and in headings of reports. RFC 3339 is written by storage.values.timestamps."""
 
 from __future__ import annotations
 
-from time import gmtime
-
-TIME_MS_MAX = 253_402_300_799_999
-"""The last millisecond of the year 9999, beyond which RFC 3339 has no words."""
-
-
-def rfc3339(time_ms: int | None) -> str | None:
-    """1700000000123 as `2023-11-14T22:13:20.123Z`; what has no such form is None."""
-    if time_ms is None or not 0 <= time_ms <= TIME_MS_MAX:
-        return None
-    at = gmtime(time_ms // 1000)
-    return f"{at[0]:04d}-{at[1]:02d}-{at[2]:02d}T{at[3]:02d}:{at[4]:02d}:{at[5]:02d}.{time_ms % 1000:03d}Z"
+from storage.values.timestamps import TIME_MS_MAX, rfc3339
 
 
 def clock_time(time_ms: int | None) -> str:
@@ -22,13 +11,8 @@ def clock_time(time_ms: int | None) -> str:
     return "-" if full is None else f"{full[11:19]}Z"
 
 
-def both(name: str, time_ms: int | None) -> dict[str, object]:
-    """The two fields of one instant: `both("begin", ms)` is `{"beginAt": ..., "beginMs": ...}`."""
-    return {f"{name}At": rfc3339(time_ms), f"{name}Ms": time_ms}
-
-
 def milliseconds(text: str) -> int | None:
-    """RFC 3339 with a zone, a date (midnight UTC), or an integer of milliseconds; None where it is none of these."""
+    """RFC 3339 with a zone, a date (midnight UTC), or an integer of milliseconds; None for any further text."""
     if text.isdecimal() and text.isascii():
         value = int(text) if len(text) < 16 else TIME_MS_MAX + 1
         return value if value <= TIME_MS_MAX else None

@@ -1,12 +1,13 @@
-"""Jobs on Spark: each module is one, a pure `transform` of DataFrames and a thin `run`.
+"""Jobs on Spark: each module has a pure `transform` of DataFrames and a thin function that runs the job.
 
     ingest    files -> a topic, all or nothing
     export    a topic or a table -> files
     monitor   a topic, READ_UNCOMMITTED, as it grows -> money by period, anomalies
     settle    a topic, READ_COMMITTED, as it grows -> balances in a table, exactly once
-    audit     a topic -> balances, held against the table and against the data
+    audit     a topic -> balances, compared with the table and with the data
+    offload   closed ledgers of a topic -> Parquet files
 
-A transform takes DataFrames and gives DataFrames; the columns it needs and those it gives are `select`ed at its entry
-and at its end. It uses Spark's own functions only, no Python at the executors. `run` takes a session from whoever
-calls: the command makes its own (`txnctl.spark.session`), a notebook brings another.
+A transform takes and returns DataFrames; its input and output columns are `select`ed at entry and end. Transforms use
+Spark's own functions only, no Python at the executors. The session comes from outside: the command makes its own
+(`txnctl.spark.runtime.session`), a notebook passes another.
 """

@@ -1,28 +1,36 @@
-"""A topic -> balances, held against the table of balances and against the data's own balance column."""
+"""The audit job: balances recomputed from a topic, compared with the table and with the data's own balance column."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from txnctl.pipelines import files
-from txnctl.pipelines.money import AMOUNT_DEFAULT, REQUEST, decimal_text, hellers, is_customer, requests
+from txnctl.pipelines.request_columns import (
+    AMOUNT_DEFAULT,
+    REQUEST,
+    decimal_text,
+    hellers,
+    is_customer,
+    requests,
+)
 from txnctl.spark import schemas
-from txnctl.spark.job_errors import told_as_ours
+from txnctl.spark.runtime.job_errors import as_txnctl_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 BALANCE = ("account", "hellers")
 SOURCES = ("inTopic", "inTable", "inData")
-"""The balance of an account, by where it is from."""
+"""The balance columns, by source."""
 
 _LIST_MAX = 1000
 
 
 @dataclass(frozen=True)
 class Day:
-    """The money of all customers at the end of a day, in hundredths: by the topic, and by the data if there are any."""
+    """The money of all customers at the end of a day, in hundredths, by the topic and by the data (None without)."""
 
     name: str
     topic: int
@@ -31,33 +39,33 @@ class Day:
 
 @dataclass(frozen=True)
 class Findings:
-    """What an audit found.
+    """The result of an audit.
 
     Attributes:
-        accounts: how many accounts any of the sources has.
-        differing: how many of them are not the same everywhere.
-        differences: the first of those, by account: its name, and per source the balance as text, or None.
-        skipped: messages of the topic that are no requests.
-        days: in order; only where they were asked for.
+        accounts: how many accounts any source has.
+        differing: how many accounts differ between sources.
+        skipped: messages of the topic that are not requests.
+        differences: the first differing accounts, by name, with the balance of each source as text, or None.
+        days: in order; empty unless requested.
     """
 
     accounts: int
     differing: int
     skipped: int
-    differences: list[dict[str, Any]]
+    differences: list[dict[str, str | None]]
     days: list[Day]
 
 
-def recomputed(messages: DataFrame, amount: str = AMOUNT_DEFAULT) -> DataFrame:
-    """The balance of each account, as the requests of a topic add up: `account`, `hellers`."""
+def balances_of_topic(messages: DataFrame, amount: str = AMOUNT_DEFAULT) -> DataFrame:
+    """Recompute the balance of each account from the requests of a topic: `account`, `hellers`."""
     from pyspark.sql import functions as f
 
     good = requests(messages, amount).where(f.col("problem").isNull())
     return good.groupBy("account").agg(f.sum("hellers").alias("hellers")).select(*BALANCE)
 
 
-def of_table(rows: DataFrame) -> DataFrame:
-    """The balance of each account, as the table has it; null where its value is no amount."""
+def balances_of_table(rows: DataFrame) -> DataFrame:
+    """Read the balance of each account from the table; null where the value is not an amount."""
     from pyspark.sql import functions as f
 
     return rows.select(
@@ -65,8 +73,8 @@ def of_table(rows: DataFrame) -> DataFrame:
     )
 
 
-def of_data(lines: DataFrame) -> DataFrame:
-    """The last balance of each account in bank data, whose lines of an account are numbered by `acct_seq`."""
+def balances_of_data(lines: DataFrame) -> DataFrame:
+    """Return the last balance of each account in bank data, whose lines are numbered per account by `acct_seq`."""
     from pyspark.sql import functions as f
 
     return (
@@ -77,10 +85,10 @@ def of_data(lines: DataFrame) -> DataFrame:
 
 
 def transform(topic: DataFrame, table: DataFrame, data: DataFrame | None = None) -> DataFrame:
-    """Balances side by side: `account`, a column of hundredths a source, and `agrees`.
+    """Join the balances of all sources: `account`, a column of hundredths for each source, and `agrees`.
 
-    Every account of any source is there. Where data are given they have a say over customers only: of the settlement
-    accounts of partner banks they know nothing.
+    Every account of any source has a row. Data, if given, have only customers: settlement accounts of partner banks are
+    compared between topic and table alone.
     """
     from pyspark.sql import functions as f
 
@@ -90,7 +98,7 @@ def transform(topic: DataFrame, table: DataFrame, data: DataFrame | None = None)
         renamed = side.select("account", f.col("hellers").alias(name))
         joined = renamed if joined is None else joined.join(renamed, "account", "full_outer")
     assert joined is not None
-    # Where a balance is missing, or is no amount, it is null, and agrees with nothing.
+    # A missing or unreadable balance is null, and null agrees with no balance.
     agrees = f.col("inTopic") == f.col("inTable")
     if data is not None:
         agrees &= ~is_customer(f.col("account")) | (f.col("inData") == f.col("inTopic"))
@@ -98,7 +106,7 @@ def transform(topic: DataFrame, table: DataFrame, data: DataFrame | None = None)
 
 
 def days_of_topic(messages: DataFrame, amount: str = AMOUNT_DEFAULT) -> DataFrame:
-    """By day of the event time, what the requests of the topic change the customers' money by: `day`, `hellers`."""
+    """Sum up the change of the customers' money by day of the event time: `day`, `hellers`."""
     from pyspark.sql import functions as f
 
     good = requests(messages, amount).where(f.col("problem").isNull() & is_customer(f.col("account")))
@@ -107,7 +115,7 @@ def days_of_topic(messages: DataFrame, amount: str = AMOUNT_DEFAULT) -> DataFram
 
 
 def days_of_data(lines: DataFrame) -> DataFrame:
-    """The same by the balance column of the data: how each balance differs from the one before it."""
+    """Sum up the same change from the balance column of the data: each balance minus the previous balance."""
     from pyspark.sql import Window, functions as f
 
     balance = hellers(f.col("balance"))
@@ -120,41 +128,50 @@ def days_of_data(lines: DataFrame) -> DataFrame:
     return changes.groupBy("day").agg(f.sum("hellers").alias("hellers"))
 
 
-def run(
-    spark: SparkSession,
-    topic: dict[str, str],
-    table: dict[str, str],
-    data: str | None = None,
-    *,
-    amount: str = AMOUNT_DEFAULT,
-    with_days: bool = False,
-) -> Findings:
-    """Audit.
+class AuditSources(NamedTuple):
+    """The sources to compare.
 
-    Args:
+    Attributes:
         topic, table: options of `format("txnctl")` for each.
         data: a CSV file of the bank's lines.
-        with_days: find the money of every day too, for a plot.
+    """
+
+    topic: Mapping[str, str]
+    table: Mapping[str, str]
+    data: str | None = None
+
+
+def audit_balances(
+    spark: SparkSession, sources: AuditSources, *, amount: str = AMOUNT_DEFAULT, with_days: bool = False
+) -> Findings:
+    """Compare the balances of all sources.
+
+    Args:
+        with_days: compute the money of every day too, for a plot.
     """
     from pyspark.sql import functions as f
 
-    with told_as_ours():
+    with as_txnctl_errors():
         messages = (
             spark.read.format("txnctl")
             .schema(schemas.ddl(("key", "value", *REQUEST)))
-            .options(**topic, isolationLevel="READ_COMMITTED")
+            .options(**sources.topic, isolationLevel="READ_COMMITTED")
             .load()
         )
-        rows = spark.read.format("txnctl").options(**table).load()
-        lines = None if data is None else spark.read.option("header", True).csv(files.to_read(data))
+        rows = spark.read.format("txnctl").options(**sources.table).load()
+        lines = None
+        if sources.data is not None:
+            lines = spark.read.option("header", True).csv(files.uri_to_read(sources.data))
         sides = transform(
-            recomputed(messages, amount), of_table(rows), None if lines is None else of_data(lines)
+            balances_of_topic(messages, amount),
+            balances_of_table(rows),
+            None if lines is None else balances_of_data(lines),
         ).persist()
         try:
             counts = sides.agg(f.count("*").alias("all"), f.count_if(~f.col("agrees")).alias("wrong")).first()
             assert counts is not None
-            wrong = sides.where(~f.col("agrees")).orderBy("account").limit(_LIST_MAX)
-            shown = wrong.select("account", *[decimal_text(f.col(name)).alias(name) for name in SOURCES])
+            differing = sides.where(~f.col("agrees")).orderBy("account").limit(_LIST_MAX)
+            shown = differing.select("account", *[decimal_text(f.col(name)).alias(name) for name in SOURCES])
             differences = [row.asDict() for row in shown.collect()]
         finally:
             sides.unpersist()
@@ -164,13 +181,13 @@ def run(
 
 
 def _days(messages: DataFrame, lines: DataFrame | None, amount: str) -> list[Day]:
-    """Money at the end of each day; by the data it is unknown where there are none."""
+    """Return the money at the end of each day."""
     changes = {row["day"]: row["hellers"] for row in days_of_topic(messages, amount).collect()}
     by_data = {} if lines is None else {row["day"]: row["hellers"] for row in days_of_data(lines).collect()}
-    found: list[Day] = []
-    money, other = 0, 0
+    days: list[Day] = []
+    money, balance_of_data = 0, 0
     for day in sorted(changes.keys() | by_data.keys()):
         money += changes.get(day, 0)
-        other += by_data.get(day, 0)
-        found.append(Day(day, money, other if lines is not None else None))
-    return found
+        balance_of_data += by_data.get(day, 0)
+        days.append(Day(day, money, balance_of_data if lines is not None else None))
+    return days

@@ -1,7 +1,7 @@
-"""A topic or a table -> files: Parquet as the columns are, CSV and JSON with bytes as text or Base64.
+"""The export job: a topic or a table becomes Parquet with its columns, or CSV or JSON with bytes as text or Base64.
 
-JSON lines of a topic have the fields of `consume -o ndjson`, those of a table the fields of `tables export`, so that
-`produce --input ndjson` and `tables import` read them back.
+JSON lines of a topic have the fields of `consume -o ndjson`, lines of a table the fields of `tables export`: `produce
+--input ndjson` and `tables import` read them back.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from txnctl.pipelines import files
-from txnctl.spark.job_errors import told_as_ours
+from txnctl.spark.runtime.job_errors import as_txnctl_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -22,14 +22,14 @@ _BYTES = ("key", "value")
 
 
 def transform(rows: DataFrame, format_: str) -> DataFrame:
-    """Messages, or rows of a table, as columns that the format can hold; for JSON the lines themselves as `value`."""
+    """Convert messages or table rows into columns that the format supports; for JSON into lines as `value`."""
     if format_ == "parquet":
         return rows
     return json_lines(rows) if format_ == "json" else csv_columns(rows)
 
 
 def csv_columns(rows: DataFrame) -> DataFrame:
-    """Text in the column of its name, anything else as Base64 in a column beside; properties as JSON."""
+    """Put text into the column of its name, and other bytes as Base64 into a second column; properties become JSON."""
     from pyspark.sql import functions as f
 
     columns: list[Column] = []
@@ -44,18 +44,20 @@ def csv_columns(rows: DataFrame) -> DataFrame:
 
 
 def json_lines(rows: DataFrame) -> DataFrame:
-    """An object a row. Where bytes are text there is no Base64, and where they are not there is no text."""
+    """Convert each row into a JSON object, with either the text or the Base64 of its bytes."""
     from pyspark.sql import functions as f
 
-    others = (
+    fields_of_row = (
         _message_fields()
         if "ledgerId" in rows.columns
         else [f.col("timestamp").cast("string").alias("version")]
     )
-    id_, rest = (others[:1], others[1:]) if "ledgerId" in rows.columns else ([], others)
+    id_fields, rest = (
+        (fields_of_row[:1], fields_of_row[1:]) if "ledgerId" in rows.columns else ([], fields_of_row)
+    )
 
     def line(key: Column, value: Column) -> Column:
-        return f.to_json(f.struct(*id_, value, key, *rest), {"ignoreNullFields": "false"})
+        return f.to_json(f.struct(*id_fields, value, key, *rest), {"ignoreNullFields": "false"})
 
     def fields(name: str) -> tuple[Column, Column]:
         return _text(name).alias(name), _base64(name).alias(f"{name}Base64")
@@ -71,80 +73,80 @@ def json_lines(rows: DataFrame) -> DataFrame:
     )
 
 
-def run(
-    rows: DataFrame, destination: str, format_: str, *, overwrite: bool = False, parts: int | None = None
+def export_rows(
+    rows: DataFrame, destination: str, format_: str, *, overwrite: bool = False, max_files: int | None = None
 ) -> int:
-    """Write what is read from a topic or a table as files of a directory; how many rows.
+    """Write the rows of a topic or a table as files of a directory; return the number of rows.
 
-    On this machine the directory appears when it is whole. Elsewhere `_SUCCESS` in it says so.
+    On this machine the directory appears when complete. Elsewhere the file `_SUCCESS` marks a complete directory.
 
     Raises:
-        AlreadyExists: the destination is there.
+        AlreadyExists: the destination exists.
     """
     from pyspark.sql import Observation, functions as f
 
     if not overwrite:
-        files.check_free(destination)
-    counted = Observation("rows")
-    with told_as_ours():
-        found = transform(rows.observe(counted, f.count(f.lit(1)).alias("rows")), format_)
-        if parts is not None:
-            found = found.coalesce(parts)
+        files.check_absent(destination)
+    observation = Observation("rows")
+    with as_txnctl_errors():
+        transformed = transform(rows.observe(observation, f.count(f.lit(1)).alias("rows")), format_)
+        if max_files is not None:
+            transformed = transformed.coalesce(max_files)
         if files.is_uri(destination):
-            _write(found, destination, format_, "overwrite" if overwrite else "errorifexists")
+            _write(transformed, destination, format_, "overwrite" if overwrite else "errorifexists")
         else:
-            _write_aside(found, destination, format_, overwrite=overwrite)
-        return int(counted.get["rows"])
+            _write_then_rename(transformed, destination, format_, overwrite=overwrite)
+        return int(observation.get["rows"])
 
 
-def _write_aside(frame: DataFrame, destination: str, format_: str, *, overwrite: bool) -> None:
-    """Write beside the destination, and put it in its place when it is whole."""
-    place = os.path.abspath(destination)
-    partial = f"{place}{_PARTIAL}-{os.getpid()}"
+def _write_then_rename(frame: DataFrame, destination: str, format_: str, *, overwrite: bool) -> None:
+    """Write beside the destination, and rename when complete."""
+    path = os.path.abspath(destination)
+    partial = f"{path}{_PARTIAL}-{os.getpid()}"
     replaced = f"{partial}-replaced"
     try:
-        _write(frame, files.to_write(partial), format_, "errorifexists")
+        _write(frame, files.uri_to_write(partial), format_, "errorifexists")
         if not overwrite:
-            # Somebody else may have put something there in the meantime.
-            files.check_free(destination)
-        elif os.path.lexists(place):
-            os.rename(place, replaced)
-        os.rename(partial, place)
+            # A concurrent process may have created the destination meanwhile.
+            files.check_absent(destination)
+        elif os.path.lexists(path):
+            os.rename(path, replaced)
+        os.rename(partial, path)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     _remove(replaced)
 
 
-def _remove(place: str) -> None:
-    """Remove what lies there, if anything does."""
-    if os.path.isdir(place) and not os.path.islink(place):
-        shutil.rmtree(place, ignore_errors=True)
+def _remove(path: str) -> None:
+    """Remove a file or directory, if present."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
     else:
         with suppress(FileNotFoundError):
-            os.unlink(place)
+            os.unlink(path)
 
 
-def _write(frame: DataFrame, place: str, format_: str, mode: str) -> None:
+def _write(frame: DataFrame, uri: str, format_: str, mode: str) -> None:
     writer = frame.write.mode(mode)
     if format_ == "parquet":
-        writer.parquet(place)
+        writer.parquet(uri)
     elif format_ == "json":
-        writer.text(place)
+        writer.text(uri)
     else:
         writer = writer.option("header", True).option("escape", '"').option("emptyValue", '""')
         for side in ("Leading", "Trailing"):
             writer = writer.option(f"ignore{side}WhiteSpace", False)
-        writer.csv(place)
+        writer.csv(uri)
 
 
 def read_topic(spark: SparkSession, options: dict[str, str]) -> DataFrame:
-    """A topic; `options` are those of `format("txnctl")`."""
-    with told_as_ours():
+    """Read a topic; `options` are those of `format("txnctl")`."""
+    with as_txnctl_errors():
         return spark.read.format("txnctl").options(**options).load()
 
 
 def _message_fields() -> list[Column]:
-    """What a line of `consume -o ndjson` has besides key and value, as far as Spark is told of it."""
+    """Return the fields of `consume -o ndjson` besides key and value, as far as Spark has their columns."""
     from pyspark.sql import functions as f
 
     index = f.when(f.col("batchIndex") >= 0, f.col("batchIndex"))

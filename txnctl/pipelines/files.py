@@ -1,4 +1,4 @@
-"""Files as Spark is to be told of them: one that is there under exactly this name is meant, whatever is in the name."""
+"""URIs of files for Spark: an existing file is addressed by its exact name, whatever characters the name contains."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ _ENDINGS = {
     ".ndjson": "json",
     ".parquet": "parquet",
 }
-_PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 _GLOB = re.compile(r"([\\*?\[\]{}])")
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+://?", re.IGNORECASE)
 
 
 def is_uri(path: str) -> bool:
-    """Whether a path names its file system: `s3a://bucket/x`, `file:/x`."""
+    """Report whether a path names its file system: `s3a://bucket/x`, `file:/x`."""
     return _SCHEME.match(path) is not None
 
 
-def to_write(path: str) -> str:
-    """What to tell Spark of a place to write to."""
+def uri_to_write(path: str) -> str:
+    """Return the URI of a path to write to."""
     return path if is_uri(path) else "file://" + os.path.abspath(path)
 
 
-def to_read(path: str) -> str:
-    """What to tell Spark of a file or directory to be read; a pattern stays one.
+def uri_to_read(path: str) -> str:
+    """Return the URI of a file or directory to read; a pattern stays a pattern.
 
     Raises:
-        InvalidValue: nothing is there.
+        InvalidValue: no such file.
     """
     if is_uri(path):
         return path
     if os.path.exists(path):
-        # Every character stands for itself.
+        # Escape pattern characters: the file exists under this exact name.
         return "file://" + _GLOB.sub(r"\\\1", os.path.abspath(path))
     if _GLOB.search(path):
         return "file://" + os.path.abspath(path)
@@ -48,29 +48,29 @@ def to_read(path: str) -> str:
 
 
 def format_of(path: str) -> str:
-    """The format that a name ends in, also of a compressed file.
+    """Return the format by the ending of a file name, compressed files included.
 
     Raises:
         InvalidValue
     """
     name = path.rstrip("/").lower()
-    for packed in _PACKED:
-        name = name.removesuffix(packed)
-    found = _ENDINGS.get(os.path.splitext(name)[1])
-    if found is None:
+    for ending in _COMPRESSED:
+        name = name.removesuffix(ending)
+    format_ = _ENDINGS.get(os.path.splitext(name)[1])
+    if format_ is None:
         raise InvalidValue(
-            f"what {path!r} holds is not to be seen from its name",
-            hint=f"Say it with --format {'|'.join(FORMATS)}.",
+            f"the name of {path!r} does not tell the format of the file",
+            hint=f"Give --format {'|'.join(FORMATS)}.",
             path=path,
         )
-    return found
+    return format_
 
 
-def check_free(path: str) -> None:
-    """See that nothing is in the way of what is to be written.
+def check_absent(path: str) -> None:
+    """Check that no file stands at the path to write.
 
     Raises:
         AlreadyExists
     """
     if not is_uri(path) and os.path.lexists(path):
-        raise AlreadyExists(f"{path} is there already", hint="--overwrite replaces it.", path=path)
+        raise AlreadyExists(f"{path} exists already", hint="--overwrite replaces the files.", path=path)

@@ -1,34 +1,34 @@
-"""A topic, READ_UNCOMMITTED, as it grows -> money by period, and what is out of the ordinary.
+"""The monitor job: a topic at READ_UNCOMMITTED, as it grows, becomes money by period, and anomalies.
 
-Everything is counted as soon as it is written, final or not: a message of a transaction that is aborted later was
-counted, one whose abort was known when it was read was not. That is what the isolation level means, and why settle has
-another one.
+Messages are counted when written, before their transaction ends: a message whose transaction aborts later is counted, a
+message known to be aborted when read is not. READ_UNCOMMITTED means just that, and is the reason why settle reads at
+READ_COMMITTED.
 
-One aggregation carries it all: a message counts for the total, for its period, for its account and, where its amount is
-outsized, for itself. Spark keeps the sums; each micro-batch brings the groups that changed.
+A single aggregation computes all sums: a message counts for the total, for its period, for its account and, with an
+outsized amount, for a group of its own. Spark stores the sums; each micro-batch returns the changed groups.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from txnctl.pipelines import files
-from txnctl.pipelines.money import AMOUNT_DEFAULT, REQUEST, is_customer, requests
+from txnctl.pipelines.request_columns import AMOUNT_DEFAULT, REQUEST, is_customer, requests
 from txnctl.pipelines.streaming import Stream
 from txnctl.spark import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
 
 PERIODS = ("minute", "hour", "day", "week", "month", "year")
 TIMES = {"event": "eventTime", "publish": "publishTime"}
 TOTAL, PERIOD, ACCOUNT, OUTSIZED = "total", "period", "account", "outsized"
 OUTSIZED_DEFAULT = 100_000_00
-_SHOWN_MAX = 100
+_ROWS_MAX = 100
 SUMS = (
     "kind",
     "name",
@@ -44,14 +44,15 @@ SUMS = (
 
 
 @dataclass(frozen=True)
-class Watch:
-    """What is looked for.
+class MonitorOptions:
+    """The options of the monitor.
 
     Attributes:
         period: one of PERIODS.
-        time: one of TIMES: when a message belongs to a period.
-        outsized: an amount of so many hundredths, in or out, is out of the ordinary.
-        overdraft: a balance below minus so many hundredths is.
+        time: one of TIMES: the timestamp that assigns a message to a period.
+        outsized: the least amount in hundredths, in or out, that is an anomaly.
+        overdraft: a balance below minus this, in hundredths, is an anomaly.
+        amount: the field of the JSON with the amount.
     """
 
     period: str = "month"
@@ -61,26 +62,28 @@ class Watch:
     amount: str = AMOUNT_DEFAULT
 
 
-def transform(messages: DataFrame, watch: Watch) -> DataFrame:
-    """Sums by group: `kind` and `name`, in- and outflow in hundredths, and counts of messages."""
+def transform(messages: DataFrame, options: MonitorOptions) -> DataFrame:
+    """Aggregate sums by group: `kind` and `name`, in- and outflow in hundredths, and counts of messages."""
     from pyspark.sql import functions as f
 
-    found = requests(messages, watch.amount).withColumn("at", f.coalesce(TIMES[watch.time], "publishTime"))
+    request_rows = requests(messages, options.amount).withColumn(
+        "at", f.coalesce(TIMES[options.time], "publishTime")
+    )
     is_good, is_aborted = f.col("problem").isNull(), f.col("txnState").eqNullSafe("ABORTED")
     counts = is_good & ~is_aborted & is_customer(f.col("account"))
-    place = f.concat_ws(":", "ledgerId", "entryId", f.when(f.col("batchIndex") >= 0, f.col("batchIndex")))
-    period = f.date_format(f.date_trunc(watch.period, "at"), "yyyy-MM-dd'T'HH:mm:ss'Z'")
+    position = f.concat_ws(":", "ledgerId", "entryId", f.when(f.col("batchIndex") >= 0, f.col("batchIndex")))
+    period = f.date_format(f.date_trunc(options.period, "at"), "yyyy-MM-dd'T'HH:mm:ss'Z'")
     groups = f.array_compact(
         f.array(
             _group(TOTAL, f.lit("")),
             f.when(is_good, _group(PERIOD, period)),
             f.when(counts, _group(ACCOUNT, f.col("account"))),
-            f.when(is_good & (f.abs("hellers") >= watch.outsized), _group(OUTSIZED, place)),
+            f.when(is_good & (f.abs("hellers") >= options.outsized), _group(OUTSIZED, position)),
         )
     )
     amount = f.when(counts | (f.col("group.kind") == OUTSIZED), f.col("hellers"))
     return (
-        found.withColumn("group", f.explode(groups))
+        request_rows.withColumn("group", f.explode(groups))
         .groupBy("group")
         .agg(
             f.coalesce(f.sum(f.when(amount > 0, amount)), f.lit(0)).alias("inflow"),
@@ -102,99 +105,128 @@ def _group(kind: str, name: Column) -> Column:
     return f.struct(f.lit(kind).alias("kind"), name.alias("name"))
 
 
+@dataclass(frozen=True, slots=True)
+class GroupSums:
+    """The sums of one group, in the order of SUMS; amounts in hundredths."""
+
+    kind: str
+    name: str
+    inflow: int = 0
+    outflow: int = 0
+    messages: int = 0
+    uncommitted: int = 0
+    aborted: int = 0
+    skipped: int = 0
+    txn_id: str | None = None
+    account: str | None = None
+
+    @classmethod
+    def from_row(cls, row: Row) -> GroupSums:
+        """Convert a row of `transform`."""
+        return cls(*(row[name] for name in SUMS))
+
+    @property
+    def net(self) -> int:
+        return self.inflow - self.outflow
+
+
 @dataclass
 class View:
-    """What is known after the last micro-batch.
+    """The sums known after the last micro-batch.
 
     Attributes:
-        total: the sums of all messages; empty before the first batch.
-        periods: the sums of each period that changed since the start, by its beginning.
-        overdrawn: balance of each account that is overdrawn, in hundredths, as far as it changed since the start.
-        outsized: the amounts out of the ordinary since the start, by position.
+        total: the sums of all messages; None before the first batch.
+        periods: the sums of each period changed since the start, by its beginning.
+        overdrawn: balance in hundredths of each overdrawn account changed since the start.
+        outsized: the outsized amounts since the start, by position.
     """
 
     batches: int = 0
-    total: dict[str, Any] = field(default_factory=dict)
-    periods: dict[str, dict[str, Any]] = field(default_factory=dict)
+    total: GroupSums | None = None
+    periods: dict[str, GroupSums] = field(default_factory=dict)
     overdrawn: dict[str, int] = field(default_factory=dict)
-    outsized: dict[str, dict[str, Any]] = field(default_factory=dict)
+    outsized: dict[str, GroupSums] = field(default_factory=dict)
 
     @property
     def reserves(self) -> int:
-        """What the customers have, in hundredths."""
-        return int(self.total.get("inflow", 0)) - int(self.total.get("outflow", 0))
+        """The money of all customers, in hundredths."""
+        return 0 if self.total is None else self.total.net
 
 
 class Monitor:
-    """Takes the micro-batches, for `foreachBatch`."""
+    """Collects the micro-batches, for `foreachBatch`."""
 
-    def __init__(self, watch: Watch, to: str | None, told: Callable[[View], None] = lambda _: None) -> None:
-        """Keep a view, and write Parquet below the directory `to`: a directory for each batch, so that one which comes
-        again replaces itself."""
+    def __init__(
+        self,
+        options: MonitorOptions,
+        directory: str | None,
+        on_batch: Callable[[View], None] = lambda _: None,
+    ) -> None:
+        """Update a view, and write Parquet below `directory`: a subdirectory for each batch, so that a repeated batch
+        replaces its own files.
+        """
         self.view = View()
-        self._watch = watch
-        self._to = to
-        self._told = told
+        self.options = options
+        self._directory = directory
+        self._on_batch = on_batch
 
-    def take(self, sums: DataFrame, batch_id: int) -> None:
-        """Take the groups that changed."""
+    def process_batch(self, sums: DataFrame, batch_id: int) -> None:
+        """Update the view with the changed groups."""
         from pyspark.sql import functions as f
 
         is_outsized = f.col("kind") == OUTSIZED
         is_sum = f.col("kind").isin(TOTAL, PERIOD)
         balance = f.col("inflow") - f.col("outflow")
-        is_overdrawn = (f.col("kind") == ACCOUNT) & (balance < -self._watch.overdraft)
+        is_overdrawn = (f.col("kind") == ACCOUNT) & (balance < -self.options.overdraft)
         is_known = (f.col("kind") == ACCOUNT) & f.col("name").isin(list(self.view.overdrawn))
         sums.persist()
         try:
-            # All in one job of Spark: each costs more than what a usual micro-batch holds.
-            shown = sums.where(is_sum | is_known)
-            for some in (is_overdrawn & ~is_known, is_outsized):
-                shown = shown.unionAll(sums.where(some).limit(_SHOWN_MAX))
-            for row in shown.collect():
-                self._note(row.asDict())
-            if self._to is not None:
+            # Collect everything in one job: starting a job of Spark costs more than the rows of a usual micro-batch.
+            rows = sums.where(is_sum | is_known)
+            for kind in (is_overdrawn & ~is_known, is_outsized):
+                rows = rows.unionAll(sums.where(kind).limit(_ROWS_MAX))
+            for row in rows.collect():
+                self._record(GroupSums.from_row(row))
+            if self._directory is not None:
                 self._write(sums.where(is_sum), "sums", batch_id)
                 self._write(sums.where(is_overdrawn | is_outsized), "unusual", batch_id)
         finally:
             sums.unpersist()
         self.view.batches += 1
-        self._told(self.view)
+        self._on_batch(self.view)
 
-    def _note(self, row: dict[str, Any]) -> None:
-        """Note the sums of a group; an account that is no longer overdrawn is taken out."""
-        view, name = self.view, row["name"]
-        if row["kind"] == TOTAL:
-            view.total = row
-        elif row["kind"] == PERIOD:
-            view.periods[name] = row
-        elif row["kind"] == OUTSIZED:
-            view.outsized[name] = row
-        elif (balance := row["inflow"] - row["outflow"]) < -self._watch.overdraft:
-            view.overdrawn[name] = balance
+    def _record(self, sums: GroupSums) -> None:
+        """Record the sums of a group; remove an account that is no longer overdrawn."""
+        view, name = self.view, sums.name
+        if sums.kind == TOTAL:
+            view.total = sums
+        elif sums.kind == PERIOD:
+            view.periods[name] = sums
+        elif sums.kind == OUTSIZED:
+            view.outsized[name] = sums
+        elif sums.net < -self.options.overdraft:
+            view.overdrawn[name] = sums.net
         else:
             view.overdrawn.pop(name, None)
 
     def _write(self, frame: DataFrame, name: str, batch_id: int) -> None:
-        assert self._to is not None
-        place = os.path.join(files.to_write(self._to), name, f"batchId={batch_id}")
-        frame.coalesce(1).write.mode("overwrite").parquet(place)
+        assert self._directory is not None
+        uri = os.path.join(files.uri_to_write(self._directory), name, f"batchId={batch_id}")
+        frame.coalesce(1).write.mode("overwrite").parquet(uri)
 
 
-def run(
+def start_monitoring(
     spark: SparkSession,
     monitor: Monitor,
-    watch: Watch,
-    options: dict[str, str],
+    options: Mapping[str, str],
     checkpoint: str,
-    *,
-    every: float | None = None,
+    interval_s: float | None = None,
 ) -> Stream:
-    """Start watching.
+    """Start the query of the monitor.
 
     Args:
         options: of `format("txnctl")`: path and topic at least.
-        every: seconds between two looks at the topic; None takes what is there, and ends.
+        interval_s: seconds between two micro-batches; None reads the messages present, and ends.
     """
     messages = (
         spark.readStream.format("txnctl")
@@ -202,4 +234,6 @@ def run(
         .options(**options, isolationLevel="READ_UNCOMMITTED")
         .load()
     )
-    return Stream(transform(messages, watch), monitor.take, checkpoint, every, mode="update")
+    return Stream(
+        transform(messages, monitor.options), monitor.process_batch, checkpoint, interval_s, mode="update"
+    )

@@ -1,59 +1,100 @@
-"""The job that offloads a topic: what is not yet, then a look at all of it, then what nobody needs any more."""
+"""The offload job: offload new ledgers of a topic, verify all files if requested, remove files no longer needed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from storage.clock import SYSTEM_CLOCK
-from storage.position import Position
+from storage.process.clock import SYSTEM_CLOCK
+from storage.values.position import Position
 from txnctl.spark.ledger_files import upkeep
-from txnctl.spark.ledger_files.offload import Progress, offload, one_at_a_time
+from txnctl.spark.ledger_files.offload import OffloadProgress, manifest_lock, offload
 from txnctl.spark.ledger_files.root import Root
 
 if TYPE_CHECKING:
     from storage import Store
 
 
-def run(
+@dataclass(frozen=True)
+class OffloadOptions:
+    """The options of an offload.
+
+    Attributes:
+        destination: a path, or a URI of any file system that `pyarrow.fs` reaches.
+        verify: read all files again, those of earlier runs included.
+        retain_ms: unneeded files are removed when older than this.
+    """
+
+    destination: str
+    verify: bool
+    retain_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadReport:
+    """The files of a topic after an offload.
+
+    Attributes:
+        topic: full name.
+        place: address of the directory.
+        ledgers, messages, bytes: offloaded by this run.
+        all_ledgers, all_messages, all_bytes, files: in the manifest now.
+        through: the last offloaded position; None for an empty manifest.
+        undecided_ledgers: closed ledgers that wait for an open transaction.
+        verified: whether all files were read again.
+        removed_files: how many unneeded files were removed.
+    """
+
+    topic: str
+    place: str
+    ledgers: int
+    messages: int
+    bytes: int
+    all_ledgers: int
+    all_messages: int
+    all_bytes: int
+    files: int
+    through: Position | None
+    undecided_ledgers: int
+    verified: bool
+    removed_files: int
+
+
+def offload_topic(
     store: Store,
     topic: str,
-    destination: str,
-    *,
-    is_verified: bool,
-    keep_ms: int,
-    offloaded: Progress | None = None,
-    verified: Progress | None = None,
-) -> dict[str, Any]:
-    """Offload a topic; what came, and what there is now.
+    options: OffloadOptions,
+    on_offloaded: OffloadProgress | None = None,
+    on_verified: OffloadProgress | None = None,
+) -> OffloadReport:
+    """Offload a topic.
 
     Args:
-        destination: a path, or a URI of any file system that `pyarrow.fs` reaches.
-        is_verified: read all files again, those of earlier runs too.
-        keep_ms: files that nobody needs any more are removed when they are older than this.
-        offloaded, verified: told messages done, of how many.
+        on_offloaded, on_verified: called with the number of messages done, and the number of all messages.
 
     Raises:
         TopicNotFound, InvalidName, InvalidValue, OffloadInvalid, UnknownFormat
     """
-    directory, manifest, added, undecided = offload(store, topic, Root.of(destination), progress=offloaded)
-    if is_verified:
-        upkeep.verify(directory, manifest, verified)
-    with one_at_a_time(store):
-        # Others may have offloaded more in the meantime, which is needed too.
+    root = Root.of_path(options.destination)
+    directory, manifest, added, undecided = offload(store, topic, root, progress=on_offloaded)
+    if options.verify:
+        upkeep.verify(directory, manifest, on_verified)
+    with manifest_lock(store):
+        # A concurrent run may have published a newer manifest, whose files are needed too.
         _, named = directory.manifest()
-        removed = upkeep.collect(directory, named, SYSTEM_CLOCK.wall_ms() - keep_ms)
-    return {
-        "topic": manifest.identity.topic,
-        "place": directory.where(),
-        "ledgers": sum(len(file.ledgers) for file in added),
-        "messages": sum(file.content.rows for file in added),
-        "bytes": sum(file.content.size for file in added),
-        "allLedgers": sum(len(file.ledgers) for file in manifest.files),
-        "allMessages": sum(file.content.rows for file in manifest.files),
-        "allBytes": sum(file.content.size for file in manifest.files),
-        "files": len(manifest.files),
-        "through": str(Position(*manifest.files[-1].last)) if manifest.files else None,
-        "undecidedLedgers": undecided,
-        "verified": is_verified,
-        "removedFiles": removed,
-    }
+        removed = upkeep.collect(directory, named, SYSTEM_CLOCK.wall_ms() - options.retain_ms)
+    return OffloadReport(
+        topic=manifest.identity.topic,
+        place=directory.where(),
+        ledgers=sum(len(file.ledgers) for file in added),
+        messages=sum(file.content.rows for file in added),
+        bytes=sum(file.content.size for file in added),
+        all_ledgers=sum(len(file.ledgers) for file in manifest.files),
+        all_messages=sum(file.content.rows for file in manifest.files),
+        all_bytes=sum(file.content.size for file in manifest.files),
+        files=len(manifest.files),
+        through=Position(*manifest.files[-1].last) if manifest.files else None,
+        undecided_ledgers=undecided,
+        verified=options.verify,
+        removed_files=removed,
+    )

@@ -1,9 +1,9 @@
-"""A topic, READ_COMMITTED, as it grows -> balances in a table, exactly once.
+"""The settle job: a topic at READ_COMMITTED, as it grows, becomes balances in a table, exactly once.
 
-Each micro-batch is summed up by account in Spark. Then one serializable transaction of the driver reads how far the
-table was settled, adds the sums to the balances and notes how far it is settled now: all of it, or nothing. The note
-is a position of the topic, and what READ_COMMITTED has behind one never changes. So a batch that comes again, after a
-kill, with a lost checkpoint or from a second driver, finds what it brings noted already, and changes nothing.
+Spark sums up each micro-batch by account. Then one serializable transaction of the driver reads the position through
+which the table is settled, adds the sums to the balances and writes the new position: all of these, or nothing.
+Messages at or below a position never change at READ_COMMITTED. So a batch that is repeated after a kill, with a lost
+checkpoint or by a second driver, finds its position recorded already and changes nothing.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ from typing import TYPE_CHECKING
 
 from storage import MessageId, Store
 from storage.errors import BadInput, Conflict, LostConflict, TableNotFound
-from storage.names import short_topic_name
-from txnctl.bank.hellers import format_hellers, parse_hellers
-from txnctl.pipelines.money import AMOUNT_DEFAULT, REQUEST, requests
+from storage.values.names import short_topic_name
+from txnctl.pipelines.hellers import format_hellers, parse_hellers
+from txnctl.pipelines.request_columns import AMOUNT_DEFAULT, REQUEST, requests
 from txnctl.pipelines.streaming import Stream
-from txnctl.spark import schemas, sink_progress
+from txnctl.spark import schemas
+from txnctl.spark.sink import progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
     from storage import Transaction
 
-_ATTEMPTS = 5
-_ACCOUNTS_AT_ONCE = 10_000
+_ATTEMPTS_MAX = 5
+_ACCOUNTS_PER_FLUSH = 10_000
 _TIMEOUT_S = 3600
 
 
 @dataclass(frozen=True)
 class Settlement:
-    """What one micro-batch came to."""
+    """The result of one micro-batch."""
 
     requests: int
     accounts: int
@@ -43,30 +44,30 @@ class Settlement:
 
 
 def transform(messages: DataFrame, after: MessageId | None, amount: str = AMOUNT_DEFAULT) -> DataFrame:
-    """Sums by account of the messages after a position.
+    """Sum up the messages after a position by account.
 
     Gives `account`, `hellers`, `requests`, `skipped`, `first` (struct of ledgerId, entryId, batchIndex of the first
-    message that is no request) and `last` (of the last message). Messages that are no requests are under the account
-    null.
+    message that is not a request) and `last` (of the last message). Messages that are not requests are under the
+    account null.
     """
     from pyspark.sql import functions as f
 
-    found = requests(messages, amount)
-    place = f.struct("ledgerId", "entryId", "batchIndex")
+    request_rows = requests(messages, amount)
+    position = f.struct("ledgerId", "entryId", "batchIndex")
     if after is not None:
         settled = f.struct(
             f.lit(after.ledger_id).cast("bigint"),
             f.lit(after.entry_id).cast("bigint"),
             f.lit(after.batch_index),
         )
-        found = found.where(place > settled)
+        request_rows = request_rows.where(position > settled)
     is_bad = f.col("problem").isNotNull()
     return (
-        found.select(
+        request_rows.select(
             f.when(~is_bad, f.col("account")).alias("account"),
             "hellers",
             is_bad.alias("bad"),
-            place.alias("place"),
+            position.alias("place"),
         )
         .groupBy("account")
         .agg(
@@ -81,29 +82,29 @@ def transform(messages: DataFrame, after: MessageId | None, amount: str = AMOUNT
 
 
 def settled_through(store: Store, topic: str, table: str, txn: Transaction | None = None) -> MessageId | None:
-    """The last message of a topic, by its full name, that is settled into a table; None before the first.
+    """Return the last message of a topic (full name) settled into a table; None before the first.
 
     Raises:
-        TableNotFound: there is no such table, or it is another one than that which was settled into.
+        TableNotFound: the table is missing, or was created again since.
     """
     table_id = store.table(table).table_id
-    if not store.has_table(sink_progress.SINKS):
+    if not store.has_table(progress.SINKS):
         return None
-    note = store.table(sink_progress.SINKS).get(_note_key(topic, table), txn=txn)
+    note = store.table(progress.SINKS).get(_note_key(topic, table), txn=txn)
     if note is None:
         return None
-    found = json.loads(note)
-    if found["tableId"] != table_id:
-        raise _another_table(topic, table, found["through"])
-    return MessageId.parse(found["through"])
+    note_fields = json.loads(note)
+    if note_fields["tableId"] != table_id:
+        raise _recreated_table(topic, table, note_fields["through"])
+    return MessageId.parse(note_fields["through"])
 
 
-def _another_table(topic: str, table: str, through: str) -> TableNotFound:
+def _recreated_table(topic: str, table: str, through: str) -> TableNotFound:
     key = _note_key(topic, table).decode()
     return TableNotFound(
         f"table {table} was deleted and created again since topic {short_topic_name(topic)} was settled into it, "
         f"through {through}",
-        hint=f"Settle into a table of another name. Or begin anew: txnctl tables rm {sink_progress.SINKS} '{key}', and "
+        hint=f"Settle into a table of another name. Or start over: txnctl tables rm {progress.SINKS} '{key}', and "
         "delete the subscription of settle.",
         table=table,
     )
@@ -113,12 +114,28 @@ def _note_key(topic: str, table: str) -> bytes:
     return f"settle {topic} {table}".encode()
 
 
-class Settler:
-    """The micro-batches of one topic into one table, for `foreachBatch`.
+@dataclass(frozen=True)
+class SettleOptions:
+    """The options of settling.
 
     Attributes:
-        total: what all batches so far came to.
-        batches: how many of them brought something.
+        amount: the field of the JSON with the amount.
+        skip: leave out messages that are not requests; otherwise the first such message ends the job.
+    """
+
+    amount: str = AMOUNT_DEFAULT
+    skip: bool = False
+
+
+_DEFAULTS = SettleOptions()
+
+
+class Settler:
+    """Settles the micro-batches of one topic into one table, for `foreachBatch`.
+
+    Attributes:
+        total: the sum of all batches so far.
+        batches: how many batches had new messages.
     """
 
     def __init__(
@@ -126,127 +143,124 @@ class Settler:
         store: Store,
         topic: str,
         table: str,
-        *,
-        amount: str = AMOUNT_DEFAULT,
-        skip: bool = False,
-        told: Callable[[Settlement], None] = lambda _: None,
+        options: SettleOptions = _DEFAULTS,
+        on_batch: Callable[[Settlement], None] = lambda _: None,
     ) -> None:
-        """Of the table, which has to be there, and of the table of notes, which is made.
+        """Open the table, which must exist, and create the table of sinks if missing.
 
         Args:
             topic: its full name.
-            skip: leave out messages that are no requests; otherwise the first one ends the job.
-            told: called after each batch.
+            on_batch: called after each batch.
 
         Raises:
             TableNotFound: as `settled_through`.
         """
-        sink_progress.make_table(store)
+        progress.make_table(store)
         self._store = store
         self._topic = topic
         self._accounts = store.table(table)
-        self._amount = amount
-        self._skip = skip
-        self._told = told
-        self.total = Settlement(0, 0, 0, self.through())
+        self._options = options
+        self._on_batch = on_batch
+        self.total = Settlement(0, 0, 0, self.settled_through())
         self.batches = 0
 
-    def through(self, txn: Transaction | None = None) -> MessageId | None:
-        """The last message that is settled; None before the first."""
+    def settled_through(self, txn: Transaction | None = None) -> MessageId | None:
+        """Return the last settled message; None before the first."""
         return settled_through(self._store, self._topic, self._accounts.name, txn)
 
-    def settle(self, messages: DataFrame, batch_id: int) -> None:
-        """Settle one micro-batch, as far as that was not done before.
+    def settle_batch(self, messages: DataFrame, batch_id: int) -> None:
+        """Settle one micro-batch, without the messages settled before.
 
         Raises:
-            BadInput: a message is no request.
-            Conflict: another one settles into the same accounts all the time.
+            BadInput: a message is not a request.
+            Conflict: every attempt lost to a concurrent change of the same accounts.
         """
-        for attempt in range(_ATTEMPTS):
-            after = self.through()
-            sums = iter(transform(messages, after, self._amount).toLocalIterator())
-            # Nothing is computed before the first row is asked for, and the transaction is not to wait for that.
+        for attempt in range(_ATTEMPTS_MAX):
+            after = self.settled_through()
+            sums = iter(transform(messages, after, self._options.amount).toLocalIterator())
+            # Spark computes on the request of the first row: compute before the transaction begins.
             first = next(sums, None)
             if first is None:
                 return
             try:
-                done = self._apply(chain((first,), sums), after, batch_id)
+                settlement = self._apply(chain((first,), sums), after, batch_id)
             except Conflict as error:
-                if not error.retryable or attempt == _ATTEMPTS - 1:
+                if not error.retryable or attempt == _ATTEMPTS_MAX - 1:
                     raise
             else:
-                self._count(done)
+                self._count(settlement)
                 return
 
     def _apply(self, sums: Iterable[Row], after: MessageId | None, batch_id: int) -> Settlement:
-        """Add the sums to the balances and note how far that is, in one transaction."""
-        last, counted, accounts, skipped = after, 0, 0, 0
+        """Add the sums to the balances and record the position, in one transaction."""
+        last, requests_applied, accounts, skipped = after, 0, 0, 0
         with self._store.transaction(timeout=_TIMEOUT_S, labels={"job": "settle"}) as txn:
-            if self.through(txn) != after:
-                txn.abort("another one settled these messages")
+            if self.settled_through(txn) != after:
+                txn.abort("settled by a concurrent job")
                 raise LostConflict(
-                    "another one settles the same topic into the same table", hint="Run only one."
+                    "a concurrent job settles the same topic into the same table",
+                    hint="Run one job for each table.",
                 )
             for row in sums:
                 last = max(filter(None, (last, MessageId(*row["last"]))))
-                counted, skipped = counted + row["requests"], skipped + row["skipped"]
-                if row["skipped"] and not self._skip:
-                    raise _no_request(MessageId(*row["first"]), self._amount)
+                requests_applied, skipped = requests_applied + row["requests"], skipped + row["skipped"]
+                if row["skipped"] and not self._options.skip:
+                    raise _not_a_request(MessageId(*row["first"]), self._options.amount)
                 if row["account"] is not None:
                     self._add(row["account"].encode(), row["hellers"], txn)
                     accounts += 1
-                    if not accounts % _ACCOUNTS_AT_ONCE:
+                    if not accounts % _ACCOUNTS_PER_FLUSH:
                         txn.flush()
             note = {
                 "through": str(last),
                 "tableId": self._accounts.table_id,
                 "batchId": batch_id,
-                "requests": counted,
+                "requests": requests_applied,
                 "accounts": accounts,
             }
-            notes, key = self._store.table(sink_progress.SINKS), _note_key(self._topic, self._accounts.name)
+            notes, key = self._store.table(progress.SINKS), _note_key(self._topic, self._accounts.name)
             notes.put(key, json.dumps(note).encode(), txn=txn)
-        return Settlement(counted, accounts, skipped, last)
+        return Settlement(requests_applied, accounts, skipped, last)
 
     def _add(self, account: bytes, hellers: int, txn: Transaction) -> None:
-        has = self._accounts.get(account, txn=txn)
-        balance = 0 if has is None else parse_hellers(has.decode())
+        stored = self._accounts.get(account, txn=txn)
+        balance = 0 if stored is None else parse_hellers(stored.decode())
         self._accounts.put(account, format_hellers(balance + hellers).encode(), txn=txn)
 
-    def _count(self, done: Settlement) -> None:
+    def _count(self, settlement: Settlement) -> None:
         total = self.total
         self.total = Settlement(
-            total.requests + done.requests,
-            total.accounts + done.accounts,
-            total.skipped + done.skipped,
-            done.through,
+            total.requests + settlement.requests,
+            total.accounts + settlement.accounts,
+            total.skipped + settlement.skipped,
+            settlement.through,
         )
         self.batches += 1
-        self._told(done)
+        self._on_batch(settlement)
 
 
-def _no_request(message: MessageId, amount: str) -> BadInput:
+def _not_a_request(message: MessageId, amount: str) -> BadInput:
     return BadInput(
-        f"message {message} is no request: it has a key, and JSON with an amount in {amount!r}, or it is none",
+        f"message {message} is not a request: a request has a key, and JSON with an amount in {amount!r}",
         hint="--on-error skip leaves such messages out; --amount names another field.",
         messageId=str(message),
     )
 
 
-def run(
+def start_settling(
     spark: SparkSession,
     settler: Settler,
     options: dict[str, str],
     checkpoint: str,
     *,
-    every: float | None = None,
+    interval_s: float | None = None,
 ) -> Stream:
     """Start settling.
 
     Args:
         options: of `format("txnctl")`: path, topic and subscription at least.
-        checkpoint: a directory for Spark. It may be a new one each time: how far it is settled stands in the store.
-        every: seconds between two looks at the topic; None settles what is there, and ends.
+        checkpoint: a directory for Spark; may be new each time, as the settled position is in the store.
+        interval_s: seconds between two micro-batches; None settles the messages present, and ends.
     """
     messages = (
         spark.readStream.format("txnctl")
@@ -254,4 +268,4 @@ def run(
         .options(**options, isolationLevel="READ_COMMITTED")
         .load()
     )
-    return Stream(messages, settler.settle, checkpoint, every)
+    return Stream(messages, settler.settle_batch, checkpoint, interval_s)

@@ -1,4 +1,4 @@
-"""A streaming query of a job: started, watched from outside, and ended by its first error."""
+"""The streaming query of a job: start, supervision from outside, end by its first error."""
 
 from __future__ import annotations
 
@@ -8,43 +8,49 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from storage.errors import TxnctlError
-from txnctl.spark.job_errors import told_as_ours
+from txnctl.spark.runtime.job_errors import as_txnctl_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     Batch = Callable[[DataFrame, int], None]
 
-_LOOK_S = 0.25
-_STARTS_MAX = 12
-_TOO_BUSY = "Python worker failed to connect back"
-"""Spark gives a Python process ten seconds to start, which no option changes: on a busy machine that is too few."""
+_POLL_S = 0.25
+_START_ATTEMPTS_MAX = 12
+_WORKER_START_FAILED = "Python worker failed to connect back"
+"""Spark gives a Python process ten seconds to start, without an option: too few on a busy machine."""
 
 
 class Stream:
-    """A query that hands its micro-batches to a function.
+    """A query that passes its micro-batches to a function.
 
-    One that could not start because the machine was too busy is started again from its checkpoint, a few times. The
-    error of the function is kept as it was raised: the way through the JVM leaves only text of it.
+    A query that could not start on a busy machine is started again from its checkpoint, a few times. The function's
+    exception is stored as raised, because the JVM returns only its text.
     """
 
     def __init__(
-        self, frame: DataFrame, batch: Batch, checkpoint: str, every: float | None, *, mode: str = "append"
+        self,
+        frame: DataFrame,
+        batch: Batch,
+        checkpoint: str,
+        interval_s: float | None,
+        *,
+        mode: str = "append",
     ) -> None:
-        """Start it.
+        """Start the query.
 
         Args:
-            every: seconds between two micro-batches; None takes what is there, and ends.
+            interval_s: seconds between two micro-batches; None processes the messages present, and ends.
 
         Raises:
             TxnctlError
         """
         writing = frame.writeStream.outputMode(mode).option("checkpointLocation", checkpoint)
-        if every is None:
+        if interval_s is None:
             writing = writing.trigger(availableNow=True)
         else:
-            writing = writing.trigger(processingTime=f"{int(every * 1000)} milliseconds")
-        self._writing = writing.foreachBatch(self._take)
+            writing = writing.trigger(processingTime=f"{int(interval_s * 1000)} milliseconds")
+        self._writing = writing.foreachBatch(self._run_batch)
         self._batch = batch
         self._error: BaseException | None = None
         self._starts = 0
@@ -52,10 +58,10 @@ class Stream:
 
     def _start(self) -> None:
         self._starts += 1
-        with told_as_ours():
+        with as_txnctl_errors():
             self._query = self._writing.start()
 
-    def _take(self, frame: DataFrame, batch_id: int) -> None:
+    def _run_batch(self, frame: DataFrame, batch_id: int) -> None:
         try:
             self._batch(frame, batch_id)
         except BaseException as error:
@@ -63,38 +69,38 @@ class Stream:
             raise
 
     def has_ended(self, wait_s: float = 0.001) -> bool:
-        """Whether it has done all it has to do; looked at for so long.
+        """Wait up to `wait_s`, and report whether the query has ended.
 
         Raises:
-            TxnctlError: what it failed with.
+            TxnctlError: the query failed.
         """
         try:
-            with told_as_ours():
+            with as_txnctl_errors():
                 return bool(self._query.awaitTermination(wait_s))  # type: ignore[arg-type]
         except TxnctlError as error:
-            if _TOO_BUSY in error.message and self._starts < _STARTS_MAX:
+            if _WORKER_START_FAILED in error.message and self._starts < _START_ATTEMPTS_MAX:
                 self._start()
                 return False
             if self._error is None:
                 raise
-        with told_as_ours():
+        with as_txnctl_errors():
             raise self._error
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait for its end, or stop it after so many seconds.
+        """Wait for the end of the query, or stop the query after some seconds.
 
         Raises:
-            TxnctlError: what it failed with.
+            TxnctlError: the query failed.
         """
         until = None if seconds is None else monotonic() + seconds
         try:
-            while not self.has_ended(_LOOK_S):
+            while not self.has_ended(_POLL_S):
                 if until is not None and monotonic() >= until:
                     return
         finally:
             self.stop()
 
     def stop(self) -> None:
-        """Stop it, between two micro-batches or in one."""
+        """Stop the query, also within a micro-batch."""
         with suppress(Exception):
             self._query.stop()

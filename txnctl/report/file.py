@@ -1,4 +1,4 @@
-"""The page as a file: there whole or not at all, and its writer's alone."""
+"""The report as a file: replaced atomically, and readable only by its writer."""
 
 from __future__ import annotations
 
@@ -9,34 +9,35 @@ from storage.errors import InvalidValue
 from txnctl.output.stream import OutputFailed
 
 
-def write(path: str, data: bytes, *, store: str) -> None:
-    """Put the data at a path: beside it under another name first, then renamed over what is there.
+def replace_file(path: str, data: bytes, *, store: str) -> None:
+    """Write the data to a temporary file beside the path, and rename the temporary file over the target.
 
-    A symbolic link stays one, and what it names is replaced. What is no file, such as a pipe, is written to.
+    The target of a symbolic link is replaced, and the link stays. A path that is not a file, such as a pipe, is written
+    to directly.
 
     Raises:
-        InvalidValue: nothing can be written there; or it is within the store, which would be the end of that.
+        InvalidValue: the path cannot be written, or is within the store, which the file could destroy.
         OutputFailed: the disk is full, or failed.
     """
-    at = os.path.realpath(path)
-    if os.path.dirname(at) == os.path.realpath(store):
+    target = os.path.realpath(path)
+    if os.path.dirname(target) == os.path.realpath(store):
         raise InvalidValue(f"{path} is inside the store", hint="Name a file elsewhere.", path=path)
     try:
-        if os.path.exists(at) and not os.path.isfile(at):
-            _write(os.open(at, os.O_WRONLY), data, path)
+        if os.path.exists(target) and not os.path.isfile(target):
+            _write(os.open(target, os.O_WRONLY), data, path)
             return
-        aside = f"{at}.{os.getpid()}.part"
+        temporary = f"{target}.{os.getpid()}.part"
         with suppress(FileNotFoundError):
-            os.unlink(aside)
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            os.unlink(temporary)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise InvalidValue(f"cannot write {path!r}: {error.strerror}", path=path) from error
     try:
         _write(descriptor, data, path, durable=True)
-        os.rename(aside, at)
+        os.rename(temporary, target)
     except BaseException:
         with suppress(FileNotFoundError):
-            os.unlink(aside)
+            os.unlink(temporary)
         raise
 
 

@@ -1,9 +1,9 @@
-"""Subscriptions, producers, tables, and what happened last: one table each."""
+"""Subscriptions, producers, tables, and the last changes: one table each."""
 
 from __future__ import annotations
 
-from txnctl.commands.producer_fields import ago, alive
-from txnctl.commands.subscription_fields import living
+from txnctl.fields.producer import ago, alive
+from txnctl.fields.subscription import living
 from txnctl.output.field import Field
 from txnctl.output.human import duration
 from txnctl.report import tables, transactions
@@ -11,9 +11,7 @@ from txnctl.report.markup import Markup, tag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SUBSCRIPTIONS = (
     Field("subscription", "id", "The subscription."),
@@ -59,21 +57,23 @@ _VERDICTS = ("blocked", "mixed", "no-consumer", "behind", "ok")
 
 
 def subscriptions(report: Row) -> Markup:
-    """The subscriptions of the topics on the page, those that are stuck first."""
+    """List the subscriptions of the topics on the page, blocked subscriptions first."""
     rows = [
-        {**each, "name": model["name"], "subscription": name, "living": living(each)}
+        {**subscription, "name": model["name"], "subscription": name, "living": living(subscription)}
         for model in report["timelines"]
-        for name, each in model["subscriptions"].items()
+        for name, subscription in model["subscriptions"].items()
     ]
     if not rows:
         return tables.section("subscriptions", "Subscriptions", tag("p", "There are no subscriptions."))
     rows.sort(key=lambda row: (_VERDICTS.index(row["verdict"]), -row["blocked"], -row["visible"]))
-    listed = tables.table("Subscriptions", rows, _SUBSCRIPTIONS, more="txnctl subscriptions list", shown=40)
+    listed = tables.table(
+        "Subscriptions", rows, _SUBSCRIPTIONS, more="txnctl subscriptions list", layout=tables.TableLayout(40)
+    )
     return tables.section("subscriptions", "Subscriptions", listed)
 
 
 def producers(report: Row) -> Markup:
-    """Who is connected, and who waits."""
+    """List the connected and the waiting producers."""
     now_ms = report["asOfMs"]
     rows = [
         {
@@ -91,25 +91,29 @@ def producers(report: Row) -> Markup:
 
 
 def key_values(report: Row) -> Markup:
-    """The tables of the store, those whose keys are held first."""
+    """List the tables of the store, tables with held keys first."""
     rows = [
-        {**row, "holders": ", ".join([each["txnId"] for each in row["heldBy"]]) or None}
+        {**row, "holders": ", ".join([holder["txnId"] for holder in row["heldBy"]]) or None}
         for row in report["tables"]
     ]
     if not rows:
         return tables.section("tables", "Tables", tag("p", "There are no tables."))
     rows.sort(key=lambda row: (-row["intents"], -row["keys"]))
     window = duration(report["store"]["tableRetentionMs"])
-    said = tag("p", f"Superseded versions are kept for {window}, the window in which the past can be read.")
+    retention_note = tag(
+        "p", f"Superseded versions are kept for {window}, the window in which the past can be read."
+    )
     listed = tables.table("Tables", rows, _TABLES, more="txnctl tables list")
     keys = tables.keys_elsewhere("txnctl tables intents TABLE")
-    return tables.section("tables", "Tables", said, listed, keys)
+    return tables.section("tables", "Tables", retention_note, listed, keys)
 
 
 def happened(report: Row) -> Markup:
-    """What was changed, what ended, what lost."""
+    """List the last changes by operators, the ended transactions, and the conflicts."""
     changes = (
-        tables.table("Last changes", report["audit"], _CHANGES, more="txnctl audit list", titled=True)
+        tables.table(
+            "Last changes", report["audit"], _CHANGES, more="txnctl audit list", layout=tables.TITLED
+        )
         if report["audit"]
         else None
     )

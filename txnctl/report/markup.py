@@ -1,7 +1,7 @@
-"""Elements of HTML and SVG as text. What is not markup already is escaped: names, labels and reasons are foreign.
+"""Elements of HTML and SVG as text. All text but `Markup` is escaped: names, labels and reasons come from users.
 
-Every element is closed, so the page is well-formed XML too, which is how tests read it. Blocks, rows and shapes each
-end their line, which is how grep reads it.
+Every element is closed, so the page is well-formed XML too, and tests parse it as XML. Blocks, rows and shapes each end
+their line, so that grep shows single elements.
 """
 
 from __future__ import annotations
@@ -20,45 +20,45 @@ if TYPE_CHECKING:
 
 
 class Markup(str):
-    """Text that is markup, and goes into an element as it is."""
+    """Text that is markup already, and is not escaped."""
 
     __slots__ = ()
 
 
 def tag(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
-    """An element; `class_` is its class, `stroke_width` is written `stroke-width`.
+    """Return an element; `class_` is its class, `stroke_width` is written `stroke-width`.
 
     Args:
-        children: text, which is escaped; markup; several of them; None is left out.
-        attributes: None and False leave one out, True gives it its own name as value.
+        children: text, which is escaped; markup; an iterable of children; None for nothing.
+        attributes: None and False omit an attribute, True repeats the name as value.
     """
-    inner = "".join([_child(each) for each in children])
-    opening = f"<{name}{''.join([_attribute(*each) for each in attributes.items()])}"
+    inner = "".join([_child(child) for child in children])
+    opening = f"<{name}{''.join([_attribute(*child) for child in attributes.items()])}"
     closing = "\n" if name in _ENDS_LINE else ""
     written = f"{opening}>{inner}</{name}>" if inner or name not in _EMPTY else f"{opening}/>"
     return Markup(written + closing)
 
 
 _EMPTY = frozenset({"meta", "br", "hr", "rect", "line", "path", "circle", "polygon"})
-"""Elements without content; HTML knows no short form of the others."""
+"""Elements without content; HTML has no short form of other elements."""
 
 _ENDS_LINE = frozenset({
     "head", "meta", "title", "style", "body", "header", "nav", "main", "section", "article", "footer", "h1", "h2", "h3",
     "p", "ul", "li", "dl", "div", "table", "caption", "thead", "tbody", "tr", "details", "summary", "figure", "svg",
     "desc", "g", "rect", "line", "polygon", "text",
 })  # fmt: skip
-"""Elements that end their line, so that the page can be searched line by line: where a space shows nothing."""
+"""Elements followed by a line end, where white space is not rendered, so that grep can search the page."""
 
 
 def foreign(text: object, *, code: bool = False, **attributes: Attribute) -> Markup:
-    """Text of a user on the page: whatever direction it runs in, it stays within its place."""
+    """Return a user's text, isolated so that the direction of the text does not affect the page."""
     inner = tag("bdi", str(text), **({} if code else attributes))
     return tag("code", inner, **attributes) if code else inner
 
 
 def join(parts: Iterable[str]) -> Markup:
-    """Several pieces as one."""
-    return Markup("".join([_child(each) for each in parts]))
+    """Concatenate pieces."""
+    return Markup("".join([_child(part) for part in parts]))
 
 
 def _child(child: Child) -> str:
@@ -68,7 +68,7 @@ def _child(child: Child) -> str:
         return child
     if isinstance(child, str):
         return escape(printable(child), quote=False)
-    return "".join([_child(each) for each in child])
+    return "".join([_child(item) for item in child])
 
 
 def _attribute(name: str, value: Attribute) -> str:

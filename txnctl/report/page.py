@@ -1,13 +1,13 @@
-"""The page: one self-contained document that asks for nothing, runs nothing, and reads well on paper and at night.
+"""The report page: one self-contained document without requests or scripts, readable on paper and in dark mode.
 
-What is wrong, and what to type next, comes first; it is what `txnctl doctor` finds.
+The findings of `txnctl doctor` come first, with the next command of each.
 """
 
 from __future__ import annotations
 
 from os.path import basename
 
-from txnctl.commands.overview_fields import verdict_text
+from txnctl.fields.overview import verdict_text
 from txnctl.output.human import count, sentence
 from txnctl.report import lists, space, tables, topics, transactions
 from txnctl.report.markup import Markup, foreign, join, tag
@@ -16,12 +16,11 @@ from txnctl.report.style import STYLE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""What a browser may load for it: nothing; its style is its own."""
+"""The Content-Security-Policy of the page: nothing but its own inline style."""
 
 _CONTENTS = (
     ("topics", "Topics"), ("subscriptions", "Subscriptions"), ("transactions", "Open transactions"),
@@ -30,17 +29,17 @@ _CONTENTS = (
 _FINDINGS_SHOWN = 6
 
 
-def page(report: Row, version: str, wanted: Sequence[str]) -> str:
-    """The document as text.
+def page(report: Row, version: str, topics_only: Sequence[str]) -> str:
+    """Return the document as text.
 
     Args:
         version: of txnctl.
-        wanted: the topics that it is limited to; none is all.
+        topics_only: the topics of the page; empty for all.
     """
     name = basename(report["store"]["path"]) or report["store"]["path"]
     body = tag(
         "body",
-        _header(report, name, version, wanted),
+        _header(report, name, version, topics_only),
         tag(
             "main",
             _summary(report),
@@ -70,11 +69,11 @@ def _head(report: Row, name: str) -> Markup:
     )
 
 
-def _header(report: Row, name: str, version: str, wanted: Sequence[str]) -> Markup:
+def _header(report: Row, name: str, version: str, topics_only: Sequence[str]) -> Markup:
     store = report["store"]
     limited = None
-    if wanted:
-        listed = [each for topic in wanted for each in (", ", foreign(topic, code=True))][1:]
+    if topics_only:
+        listed = [part for topic in topics_only for part in (", ", foreign(topic, code=True))][1:]
         limited = tag(
             "p", "Limited to topics: ", listed, ". Findings, tables and space are of the whole store."
         )
@@ -84,7 +83,7 @@ def _header(report: Row, name: str, version: str, wanted: Sequence[str]) -> Mark
         ("store", tag("code", store["storeId"])),
         ("txnctl", version),
     ]
-    contents = [tag("li", tag("a", title, href=f"#{place}")) for place, title in _CONTENTS]
+    contents = [tag("li", tag("a", title, href=f"#{anchor}")) for anchor, title in _CONTENTS]
     return tag(
         "header",
         tag("h1", foreign(name), " ", _verdict(report)),
@@ -99,11 +98,11 @@ def _verdict(report: Row) -> Markup:
 
 
 def _summary(report: Row) -> Markup:
-    """What is stuck now, and the next command; then the numbers beside it."""
-    found = [_finding(each) for each in report["findings"]]
-    parts: list[Markup] = found[:_FINDINGS_SHOWN] or [tag("p", "Nothing is wrong.", class_="fine")]
-    if len(found) > _FINDINGS_SHOWN:
-        rest = found[_FINDINGS_SHOWN:]
+    """Return the findings with their next commands, and the counts beside the findings."""
+    findings = [_finding(finding) for finding in report["findings"]]
+    parts: list[Markup] = findings[:_FINDINGS_SHOWN] or [tag("p", "Nothing is wrong.", class_="fine")]
+    if len(findings) > _FINDINGS_SHOWN:
+        rest = findings[_FINDINGS_SHOWN:]
         parts.append(tag("details", tag("summary", f"{count(len(rest))} more"), rest))
     numbers = tag(
         "dl",
@@ -111,32 +110,32 @@ def _summary(report: Row) -> Markup:
         class_="tiles",
     )
     return tables.section(
-        "summary", "What is wrong, and what to do next" if found else "Health", numbers, join(parts)
+        "summary", "What is wrong, and what to do next" if findings else "Health", numbers, join(parts)
     )
 
 
 def _numbers(report: Row) -> Iterator[tuple[str, str]]:
     open_ones = report["transactions"]
-    yield "messages blocked", count(sum(each["blockedMessages"] for each in report["topics"]))
-    yield "messages uncommitted", count(sum(each["uncommittedMessages"] for each in report["topics"]))
+    yield "messages blocked", count(sum(row["blockedMessages"] for row in report["topics"]))
+    yield "messages uncommitted", count(sum(row["uncommittedMessages"] for row in report["topics"]))
     yield "transactions open", count(open_ones["open"])
     yield "transactions late", count(len(open_ones["late"]))
-    stuck = [each for each in report["subscriptions"] if each["blocked"]]
+    stuck = [row for row in report["subscriptions"] if row["blocked"]]
     yield "subscriptions blocked", f"{count(len(stuck))} of {count(len(report['subscriptions']))}"
 
 
-def _finding(found: Row) -> Markup:
+def _finding(finding: Row) -> Markup:
     return tag(
         "article",
         tag(
             "h3",
-            tag("span", found["severity"], class_=f"word {found['severity']}"),
+            tag("span", finding["severity"], class_=f"word {finding['severity']}"),
             " ",
-            sentence(found["what"]),
+            sentence(finding["what"]),
         ),
-        tag("p", found["why"]),
-        tag("p", "Next: ", tag("code", found["command"]), class_="command"),
-        class_=f"finding {found['severity']}",
+        tag("p", finding["why"]),
+        tag("p", "Next: ", tag("code", finding["command"]), class_="command"),
+        class_=f"finding {finding['severity']}",
     )
 
 

@@ -1,10 +1,12 @@
-"""What a drawing is made of: boxes and labels in the units of its picture, without colours. Values only.
+"""Parts of a drawing: boxes and labels in the units of the picture, without colours. Values only.
 
-Labels are set in a type of fixed width, so that how wide one is can be told without a browser; what falls out of
-that (a script for which the type has no letters) is squeezed to the width that was reckoned with.
+Labels use a fixed-width font, so that their width is known without a browser; letters missing in the font are squeezed
+to the expected width.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from txnctl.output.escape import printable
 
@@ -17,29 +19,27 @@ if TYPE_CHECKING:
 FONT = 12
 """The height of letters, in units."""
 CELL = 7.25
-"""The width of one. Types of fixed width have 0.6 of their height, and none we name has more."""
+"""The width of a letter. Fixed-width fonts have 0.6 of their height, and none of the named fonts has more."""
 LINE = 15
 _ASCENT, _DESCENT = 11, 3
 ELLIPSIS = "…"
 
 
+@dataclass(slots=True)
 class Shape:
     """A figure that fills a box.
 
     Attributes:
         form: rect, stripes, line (one edge of the box), down (a triangle that points downwards), diamond, break.
-        kind: what it stands for; its colours come from there.
+        kind: the meaning, which selects the colours.
     """
 
-    __slots__ = ("form", "height", "kind", "width", "x", "y")
-
-    def __init__(self, form: str, kind: str, x: float, y: float, width: float, height: float) -> None:
-        self.form = form
-        self.kind = kind
-        self.x = x
-        self.y = y
-        self.width = width
-        self.height = height
+    form: str
+    kind: str
+    x: float
+    y: float
+    width: float
+    height: float
 
     @property
     def box(self) -> Box:
@@ -51,8 +51,8 @@ class Label:
     """A line of text.
 
     Attributes:
-        x: where it starts; with `ends` where it ends.
-        baseline: what its letters stand on.
+        x: the start; with `ends` the end.
+        baseline: the line under the letters.
     """
 
     __slots__ = ("baseline", "ends", "kind", "text", "x")
@@ -75,8 +75,8 @@ class Label:
         return left, self.baseline - _ASCENT, left + self.width, self.baseline + _DESCENT
 
 
-class Row:
-    """Shapes and labels that belong together, and what is said of them in full."""
+class DrawingRow:
+    """Shapes and labels of one track, and its tooltip."""
 
     __slots__ = ("labels", "note", "shapes")
 
@@ -86,8 +86,8 @@ class Row:
         self.labels: list[Label] = []
 
 
-class Drawing:
-    """A picture: its size, its rows, what it is called, and what it shows in words."""
+class PageDrawing:
+    """A picture: size, rows, title, and description in words."""
 
     __slots__ = ("description", "height", "rows", "title", "width")
 
@@ -96,21 +96,21 @@ class Drawing:
         self.description = description
         self.width = width
         self.height = 0.0
-        self.rows: list[Row] = []
+        self.rows: list[DrawingRow] = []
 
     def labels(self) -> Iterator[Label]:
-        """All of them."""
+        """Yield the labels of all rows."""
         for row in self.rows:
             yield from row.labels
 
     def shapes(self) -> Iterator[Shape]:
-        """All of them."""
+        """Yield the shapes of all rows."""
         for row in self.rows:
             yield from row.shapes
 
 
 def cells(text: str) -> int:
-    """How many letters' room a text takes: those of East Asia take two."""
+    """Return the width of a text in letters; East Asian letters count as two."""
     if text.isascii():
         return len(text)
     from unicodedata import east_asian_width
@@ -119,7 +119,7 @@ def cells(text: str) -> int:
 
 
 def fitted(text: str, room: int) -> str:
-    """The text, harmless, in so many cells: what is too long ends in an ellipsis."""
+    """Truncate a text to so many cells, with an ellipsis; control characters are escaped."""
     text = printable(text)
     if cells(text) <= room:
         return text
@@ -128,25 +128,26 @@ def fitted(text: str, room: int) -> str:
     return f"{text}{ELLIPSIS}" if room > 0 else ""
 
 
-def lanes(wanted: list[tuple[float, float]], left: float, right: float) -> list[tuple[float, int]]:
-    """Places for labels that would like to start at x and are so wide: where each starts, and in which lane.
+def lanes(labels: list[tuple[float, float]], left: float, right: float) -> list[tuple[float, int]]:
+    """Place labels, given the wished start and width of each: return start and lane.
 
-    The first comes into lane 0, and each into the first lane in which it touches none; all within left and right.
+    The first label is in lane 0, and each further label in the first lane without a collision; all within left and
+    right.
     """
     taken: list[list[tuple[float, float]]] = []
-    found = []
-    for x, width in wanted:
+    places = []
+    for x, width in labels:
         start = max(left, min(x, right - width))
         lane = next(
             (
                 number
-                for number, there in enumerate(taken)
-                if all(start + width + CELL <= a or b + CELL <= start for a, b in there)
+                for number, extents in enumerate(taken)
+                if all(start + width + CELL <= a or b + CELL <= start for a, b in extents)
             ),
             len(taken),
         )
         if lane == len(taken):
             taken.append([])
         taken[lane].append((start, start + width))
-        found.append((start, lane))
-    return found
+        places.append((start, lane))
+    return places

@@ -1,8 +1,8 @@
-"""Where the space goes, and who uses the store at this moment."""
+"""Use of the disk, and the processes that use the store now."""
 
 from __future__ import annotations
 
-from txnctl.commands.store_space import SPACE
+from txnctl.fields.store import SPACE
 from txnctl.output.human import plural, size
 from txnctl.report import tables
 from txnctl.report.markup import Markup
@@ -10,15 +10,16 @@ from txnctl.report.markup import Markup
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 
 def section(report: Row) -> Markup:
-    """The part of the page about the file, the disk, LMDB's readers and the writer gate."""
+    """Return the part of the page about the file, the disk, LMDB's readers and the writer gate."""
     rows = sorted(report["space"], key=lambda row: (-row["bytes"], row["database"]))
-    listed = tables.table("Where the space goes", rows, SPACE, more="txnctl store space", shown=0)
+    listed = tables.table(
+        "Where the space goes", rows, SPACE, more="txnctl store space", layout=tables.TableLayout(0)
+    )
     return tables.section("space", "Space", tables.facts(list(_facts(report))), listed)
 
 

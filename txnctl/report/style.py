@@ -1,4 +1,6 @@
-"""The style of the page. Colours tell apart for the colour-blind (after Okabe and Ito), and never say a thing alone."""
+"""The style sheet of the page. Colours are distinguishable by the colour-blind (after Okabe and Ito), and always
+doubled by a word or form.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A drawing as SVG that stands within the page: its colours are the page's (`style.py`)."""
+"""Drawings as inline SVG, coloured by the style sheet of the page (`style.py`)."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from txnctl.report.markup import Markup, tag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from txnctl.report.shapes import Drawing, Label, Row, Shape
+    from txnctl.report.shapes import DrawingRow, Label, PageDrawing, Shape
 
 
-def svg(drawing: Drawing, name: str, class_: str) -> Markup:
-    """The picture.
+def svg(drawing: PageDrawing, name: str, class_: str) -> Markup:
+    """Return the picture.
 
     Args:
-        name: an id that no other picture of the page has.
+        name: an id, unique on the page.
     """
     return tag(
         "svg",
         tag("title", drawing.title, id=f"{name}-title"),
         tag("desc", drawing.description, id=f"{name}-desc"),
-        [_row(each) for each in drawing.rows],
+        [_row(row) for row in drawing.rows],
         class_=class_, viewBox=f"0 0 {drawing.width:g} {drawing.height:g}", role="img",
         aria_labelledby=f"{name}-title {name}-desc",
     )  # fmt: skip
 
 
 def sample(*shapes: Shape, width: int = 24, height: int = 14) -> Markup:
-    """A few shapes for a legend."""
+    """Return a few shapes for a legend."""
     return tag(
         "svg",
-        [_shape(each) for each in shapes],
+        [_shape(shape) for shape in shapes],
         width=width,
         height=height,
         viewBox=f"0 0 {width} {height}",
@@ -37,12 +37,12 @@ def sample(*shapes: Shape, width: int = 24, height: int = 14) -> Markup:
     )
 
 
-def _row(row: Row) -> Markup:
+def _row(row: DrawingRow) -> Markup:
     return tag(
         "g",
         tag("title", row.note) if row.note else None,
-        [_shape(each) for each in row.shapes],
-        [_label(each) for each in row.labels],
+        [_shape(figure) for figure in row.shapes],
+        [_label(figure) for figure in row.labels],
     )
 
 
@@ -66,7 +66,7 @@ def _rect(shape: Shape) -> Markup:
 
 
 def _stripes(shape: Shape) -> Markup:
-    """A ground, and upright stripes on it: a line as thick as the box is high, of short dashes."""
+    """Draw a box with upright stripes: a line as thick as the box is high, with short dashes."""
     middle = shape.y + shape.height / 2
     return Markup(
         _rect(shape)
@@ -94,7 +94,7 @@ def _diamond(shape: Shape) -> Markup:
 
 
 def _break(shape: Shape) -> Markup:
-    """Two slanted strokes through the track."""
+    """Draw two slanted strokes through the track."""
     left, top, right, bottom = shape.box
     middle = (left + right) / 2
     return _polygon(shape, (left, bottom), (middle, top), (right, top), (middle, bottom))

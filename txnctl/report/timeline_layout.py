@@ -1,7 +1,7 @@
-"""The drawing of a topic's positions: where ledgers, transactions and cursors lie on a picture of some width.
+"""The drawing of a topic's positions: ledgers, transactions and cursors on a picture of a given width.
 
-It draws the model of `Store.timeline`, as the drawing for terminals does (`txnctl/output/timeline.py`), on the same
-axis. Pure: the model in, shapes out. On a wide picture the names stand left of the tracks, on a narrow one above.
+Draws the model of `Store.timeline`, as the drawing for terminals does (`txnctl/output/timeline.py`), on the same axis.
+Pure: a model in, shapes out. On a wide picture names are left of the tracks, on a narrow picture above.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from __future__ import annotations
 from txnctl.output.axis import Axis
 from txnctl.output.human import count, duration, plural
 from txnctl.output.timeline import facts
-from txnctl.report.shapes import CELL, LINE, Drawing, Label, Row, Shape, cells, fitted, lanes
+from txnctl.report.shapes import CELL, LINE, DrawingRow, Label, PageDrawing, Shape, cells, fitted, lanes
 from txnctl.report.words import description
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    Model = dict[str, Any]
+    from txnctl.output.row import Row
+
+    Model = Row
 
 WIDE, NARROW = 960, 360
-"""Widths for which it is drawn."""
+"""The widths of the two pictures."""
 TRANSACTIONS_DRAWN = 20
 SUBSCRIPTIONS_DRAWN = 20
 
@@ -28,20 +29,20 @@ _GUTTER = 236
 _MARGIN = 6
 """Room for half a mark at both ends of a track."""
 _SEGMENT_MIN = 3
-"""Ledgers narrower than this are drawn together."""
+"""Narrower ledgers are drawn together."""
 _SEEN = 3
-"""What is there at all is at least so wide."""
+"""The least width of a figure, so that single messages are visible."""
 _MARK = 10
 _BREAK = 8
 
 
-def draw(model: Model, width: int) -> Drawing:
-    """The picture of one topic."""
+def draw(model: Model, width: int) -> PageDrawing:
+    """Draw one topic."""
     return _Layout(model, width).drawing
 
 
 class _Layout:
-    """Puts one row below the other."""
+    """Adds rows from top to bottom."""
 
     def __init__(self, model: Model, width: int) -> None:
         self._model = model
@@ -52,7 +53,7 @@ class _Layout:
         focus = model["maxReadPosition"] if model["openTransactions"] else None
         self._axis = Axis(model["ledgers"], width - self._left - _MARGIN, focus)
         self._right = self._left + self._axis.columns
-        self.drawing = Drawing(f"Positions of {model['name']}", description(model), width)
+        self.drawing = PageDrawing(f"Positions of {model['name']}", description(model), width)
         self._y = 4.0
         self._tracks: list[float] = []
         self._lay_out()
@@ -63,22 +64,24 @@ class _Layout:
         self._ledgers()
         self._readable()
         chain = self._model["openTransactions"]
-        for each in chain[:TRANSACTIONS_DRAWN]:
-            self._transaction(each)
+        for item in chain[:TRANSACTIONS_DRAWN]:
+            self._transaction(item)
         self._more(len(chain) - TRANSACTIONS_DRAWN, "more open transaction")
-        found = list(self._model["subscriptions"].items())
-        if len(found) > SUBSCRIPTIONS_DRAWN:
-            found.sort(key=lambda item: (-item[1]["blocked"], -item[1]["visible"]))
-        for name, each in found[:SUBSCRIPTIONS_DRAWN]:
-            self._subscription(name, each)
-        self._more(len(found) - SUBSCRIPTIONS_DRAWN, "more subscription")
+        subscriptions = list(self._model["subscriptions"].items())
+        if len(subscriptions) > SUBSCRIPTIONS_DRAWN:
+            subscriptions.sort(key=lambda item: (-item[1]["blocked"], -item[1]["visible"]))
+        for name, item in subscriptions[:SUBSCRIPTIONS_DRAWN]:
+            self._subscription(name, item)
+        self._more(len(subscriptions) - SUBSCRIPTIONS_DRAWN, "more subscription")
         self._bound(top)
 
     # -- rows
 
-    def _row(self, note: str, *lines: tuple[str, str, str]) -> tuple[Row, float]:
-        """A row with its names: on each line what stands left, what right, and its kind; and the top of its track."""
-        row = Row(note)
+    def _row(self, note: str, *lines: tuple[str, str, str]) -> tuple[DrawingRow, float]:
+        """Add a row with its names, each line a left text, a right text and its kind; return the row and the top of its
+        track.
+        """
+        row = DrawingRow(note)
         room = int(self._end / CELL)
         for number, (text, right, kind) in enumerate(lines):
             baseline = self._y + 13 + number * LINE + (0 if self._stacked or len(lines) > 1 else LINE / 2)
@@ -96,30 +99,32 @@ class _Layout:
     def _x(self, column: int) -> float:
         return float(self._left + column)
 
-    def _put(self, row: Row, form: str, kind: str, begin: int, end: int, y: float, height: float) -> None:
-        """A figure between two columns; what is there at all is seen."""
+    def _put(self, row: DrawingRow, figure: str, columns: tuple[int, int], y: float, height: float) -> None:
+        """Draw a figure, given as its form and kind, between two columns; nothing between equal columns."""
+        begin, end = columns
+        form, _, kind = figure.partition(" ")
         if end > begin:
             row.shapes.append(Shape(form, kind, self._x(begin), y, end - begin, height))
 
     def _more(self, left: int, noun: str) -> None:
         if left > 0:
-            row = Row("")
+            row = DrawingRow("")
             row.labels.append(Label(f"{plural(left, noun)}", "soft", 0, self._y + 11))
             self.drawing.rows.append(row)
             self._y += LINE + 8
 
     def _positions(self) -> float:
-        """The names of positions, in lanes above all tracks, and the place where maxReadPosition's begins."""
-        model, row = self._model, Row("")
-        at = self._x(self._axis.end(model["maxReadPosition"]))
-        texts = [(f"maxReadPosition {model['maxReadPosition']}", at)]
+        """Add the names of positions, in lanes above all tracks; return where the line of maxReadPosition begins."""
+        model, row = self._model, DrawingRow("")
+        x = self._x(self._axis.end(model["maxReadPosition"]))
+        texts = [(f"maxReadPosition {model['maxReadPosition']}", x)]
         if self._axis.total:
             texts.append((f"lastConfirmedEntry {model['lastConfirmedEntry']}", float(self._right)))
             texts.append((f"first {model['firstPosition'] or '-'}", float(self._left)))
-        wanted = [(x, cells(text) * CELL) for text, x in texts]
-        found = lanes(wanted, 0 if self._stacked else _GUTTER, self._right + _MARGIN)
-        depth = max(lane for _, lane in found) + 1
-        for number, ((text, _), (start, lane)) in enumerate(zip(texts, found, strict=True)):
+        label_extents = [(line_x, cells(text) * CELL) for text, line_x in texts]
+        label_places = lanes(label_extents, 0 if self._stacked else _GUTTER, self._right + _MARGIN)
+        depth = max(lane for _, lane in label_places) + 1
+        for number, ((text, _), (start, lane)) in enumerate(zip(texts, label_places, strict=True)):
             baseline = self._y + (depth - lane) * LINE - 3
             row.labels.append(Label(text, "soft" if number else "name", start, baseline))
         self.drawing.rows.append(row)
@@ -133,31 +138,33 @@ class _Layout:
             f"{plural(len(ledgers), 'ledger')} {ids}", ("ledgers", count(len(ledgers)), "soft")
         )
         for number, (name, begin, end) in enumerate(self._segments()):
-            self._put(row, "rect", "ledger odd" if number % 2 else "ledger", begin, end, y, self._track)
+            self._put(row, "rect ledger odd" if number % 2 else "rect ledger", (begin, end), y, self._track)
             free, room = self._free(begin, end)
             texts = [text for text in (f"ledger {name}", name) if cells(text) * CELL + 8 <= room]
             if texts:
                 row.labels.append(Label(texts[0], "inside", self._x(free) + 4, y + self._track / 2 + 4))
         if self._axis.join:
-            at = self._x(self._axis.join) - 2 * _BREAK
-            row.shapes.append(Shape("break", "break", at, y - 2, _BREAK, self._track + 4))
+            x = self._x(self._axis.join) - 2 * _BREAK
+            row.shapes.append(Shape("break", "break", x, y - 2, _BREAK, self._track + 4))
 
     def _free(self, begin: int, end: int) -> tuple[int, int]:
-        """Where a segment has the most room for its name, and how much: on either side of maxReadPosition's line."""
+        """Return the widest part of a segment for its name: left or right of maxReadPosition's line."""
         cut = self._axis.end(self._model["maxReadPosition"])
         before = cut - (2 * _BREAK if self._axis.join else _MARGIN)
         if end <= before or begin >= cut:
             return begin, end - begin
-        return max((begin, before - begin), (cut + _MARGIN, end - cut - _MARGIN), key=lambda each: each[1])
+        return max(
+            (begin, before - begin), (cut + _MARGIN, end - cut - _MARGIN), key=lambda stretch: stretch[1]
+        )
 
     def _segments(self) -> Iterator[tuple[str, int, int]]:
-        """What each stretch of the axis is called: a ledger, or several that are too short to be drawn alone."""
+        """Name the stretches of the axis: a ledger each, or several that are too short to be drawn alone."""
         begin, first, last = 0, None, None
-        for each in self._model["ledgers"]:
-            if not each["entries"]:
+        for ledger in self._model["ledgers"]:
+            if not ledger["entries"]:
                 continue
-            first, last = each["ledgerId"] if first is None else first, each["ledgerId"]
-            end = self._axis.column(each["entriesBefore"] + each["entries"])
+            first, last = ledger["ledgerId"] if first is None else first, ledger["ledgerId"]
+            end = self._axis.column(ledger["entriesBefore"] + ledger["entries"])
             if end - begin >= _SEGMENT_MIN:
                 yield str(first) if first == last else f"{first}-{last}", begin, end
                 begin, first = end, None
@@ -174,39 +181,45 @@ class _Layout:
             row.labels.append(Label("no messages yet", "soft", self._x(8), y + self._track / 2 + 4))
             return
         through = self._axis.end(model["maxReadPosition"])
-        self._put(row, "rect", "readable", 0, through, y, self._track)
-        self._put(row, "stripes", "blocked", through, self._axis.columns, y, self._track)
+        self._put(row, "rect readable", (0, through), y, self._track)
+        self._put(row, "stripes blocked", (through, self._axis.columns), y, self._track)
 
-    def _transaction(self, each: Model) -> None:
-        state = "ORPHANED" if each["orphaned"] else "OVERDUE" if each["overdue"] else str(each["ownerState"])
-        alarming = state in ("ORPHANED", "OVERDUE", "stopped")
-        labels = " ".join([f"{name}={value}" for name, value in each["labels"].items()])
-        who = labels or str(each["owner"]).partition(" (")[0]
-        row, y = self._row(
-            facts(each),
-            (str(each["txnId"]), state, "alarm" if alarming else "state"),
-            (f"{duration(each['ageMs'])} {who}", f"frees {count(each['frees'])}", "soft"),
+    def _transaction(self, transaction: Model) -> None:
+        state = (
+            "ORPHANED"
+            if transaction["orphaned"]
+            else "OVERDUE"
+            if transaction["overdue"]
+            else str(transaction["ownerState"])
         )
-        begin, end = self._span(each["holdsFrom"], each["holdsThrough"])
-        self._put(row, "rect", "stretch", begin, end, y, self._track)
-        begin, end = self._span(each["firstPosition"], each["lastPosition"])
-        self._put(row, "rect", "extent", begin, end, y + self._track / 2 - 1, 2)
+        alarming = state in ("ORPHANED", "OVERDUE", "stopped")
+        labels = " ".join([f"{name}={value}" for name, value in transaction["labels"].items()])
+        who = labels or str(transaction["owner"]).partition(" (")[0]
+        row, y = self._row(
+            facts(transaction),
+            (str(transaction["txnId"]), state, "alarm" if alarming else "state"),
+            (f"{duration(transaction['ageMs'])} {who}", f"frees {count(transaction['frees'])}", "soft"),
+        )
+        begin, end = self._span(transaction["holdsFrom"], transaction["holdsThrough"])
+        self._put(row, "rect stretch", (begin, end), y, self._track)
+        begin, end = self._span(transaction["firstPosition"], transaction["lastPosition"])
+        self._put(row, "rect extent", (begin, end), y + self._track / 2 - 1, 2)
         kind = "own alarming" if alarming else "own"
-        for begin, end in self._runs(each["positions"]):
-            self._put(row, "rect", kind, begin, end, y + 3, self._track - 6)
+        for begin, end in self._runs(transaction["positions"]):
+            self._put(row, f"rect {kind}", (begin, end), y + 3, self._track - 6)
 
     def _span(self, first: str, last: str) -> tuple[int, int]:
-        """The columns from one position through another; a few at least, so that a single message is seen."""
+        """Return the columns from one position through another; at least a few, so that a single message is visible."""
         begin = self._axis.cell(first)
         end = max(self._axis.end(last), begin + _SEEN)
         over = max(0, end - self._axis.columns)
         return begin - over, end - over
 
     def _runs(self, positions: list[str]) -> Iterator[tuple[int, int]]:
-        """The columns of a transaction's own messages; those that touch are one."""
+        """Return the columns of a transaction's own messages, with adjacent runs merged."""
         begin = end = -1
-        for each in positions:
-            first, _, last = each.partition("..")
+        for text in positions:
+            first, _, last = text.partition("..")
             a, b = self._span(first, last or first)
             if begin < 0:
                 begin, end = a, b
@@ -218,39 +231,46 @@ class _Layout:
         if begin >= 0:
             yield begin, end
 
-    def _subscription(self, name: str, each: Model) -> None:
-        level = str(each["subscriptionIsolationLevel"])
+    def _subscription(self, name: str, subscription: Model) -> None:
+        level = str(subscription["subscriptionIsolationLevel"])
         row, y = self._row(
-            f"{name}: {each['type']}, {level}, {each['verdict']}; acknowledged through "
-            f"{each['markDeletePosition']}; {count(each['visible'])} visible, {count(each['blocked'])} blocked",
-            (name, str(each["verdict"]), "alarm" if each["verdict"] in ("blocked", "mixed") else "state"),
-            (f"{each['type']} {level}", "skip" if each["onOpen"] == "skip" else "", "soft"),
+            f"{name}: {subscription['type']}, {level}, {subscription['verdict']}; acknowledged through "
+            f"{subscription['markDeletePosition']}; {count(subscription['visible'])} visible, "
+            f"{count(subscription['blocked'])} blocked",
+            (
+                name,
+                str(subscription["verdict"]),
+                "alarm" if subscription["verdict"] in ("blocked", "mixed") else "state",
+            ),
+            (f"{subscription['type']} {level}", "skip" if subscription["onOpen"] == "skip" else "", "soft"),
         )
         reads_all = level == "READ_UNCOMMITTED"
-        goes_on = reads_all or each["onOpen"] == "skip"
+        goes_on = reads_all or subscription["onOpen"] == "skip"
         bound = self._model["lastConfirmedEntry" if goes_on else "maxReadPosition"]
-        done = self._axis.end(each["markDeletePosition"])
-        handed = max(done, self._axis.end(each["readPosition"])) if each["unackedMessages"] else done
+        done = self._axis.end(subscription["markDeletePosition"])
+        handed = (
+            max(done, self._axis.end(subscription["readPosition"]))
+            if subscription["unackedMessages"]
+            else done
+        )
         visible = max(handed, self._axis.end(bound))
         middle = y + self._track / 2
-        self._put(row, "rect", "acknowledged", 0, done, middle - 2, 4)
-        self._put(row, "stripes", "flight", done, handed, middle - 5, 10)
-        self._put(row, "rect", "visible", handed, visible, middle - 5, 10)
-        if each["blocked"]:
-            self._put(row, "stripes", "blocked", visible, self._axis.columns, middle - 5, 10)
+        self._put(row, "rect acknowledged", (0, done), middle - 2, 4)
+        self._put(row, "stripes flight", (done, handed), middle - 5, 10)
+        self._put(row, "rect visible", (handed, visible), middle - 5, 10)
+        if subscription["blocked"]:
+            self._put(row, "stripes blocked", (visible, self._axis.columns), middle - 5, 10)
         form = "diamond" if reads_all else "down"
-        at = self._x(done) - _MARK / 2
-        row.shapes.append(Shape(form, "cursor", at, middle - _MARK / 2, _MARK, _MARK))
+        x = self._x(done) - _MARK / 2
+        row.shapes.append(Shape(form, "cursor", x, middle - _MARK / 2, _MARK, _MARK))
 
     def _bound(self, top: float) -> None:
-        """The line of maxReadPosition through all tracks; where names stand between them it leaves these free."""
-        at = self._x(self._axis.end(self._model["maxReadPosition"]))
-        row = Row(f"maxReadPosition {self._model['maxReadPosition']}")
+        """Draw the line of maxReadPosition through all tracks, with gaps where names stand between the tracks."""
+        x = self._x(self._axis.end(self._model["maxReadPosition"]))
+        row = DrawingRow(f"maxReadPosition {self._model['maxReadPosition']}")
         last = self._tracks[-1] + self._track + 3
         if self._stacked:
-            row.shapes += [
-                Shape("line", "bound", at, track - 3, 0, self._track + 6) for track in self._tracks
-            ]
+            row.shapes += [Shape("line", "bound", x, track - 3, 0, self._track + 6) for track in self._tracks]
         else:
-            row.shapes.append(Shape("line", "bound", at, top, 0, last - top))
+            row.shapes.append(Shape("line", "bound", x, top, 0, last - top))
         self.drawing.rows.append(row)

@@ -1,4 +1,4 @@
-"""The topics of a store: those of most interest drawn, and all of them in a table."""
+"""The topics of a store: the most interesting topics drawn, and all topics in a table."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from txnctl.report.words import facts
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 DRAWN = 24
-"""Topics that are drawn."""
+"""The most topics drawn."""
 _OPEN = 6
-"""Drawings that stand open even where nothing is stuck."""
+"""The most drawings expanded although nothing is blocked."""
 
 _COLUMNS = (
     Field("name", "id", "The topic.", heading="TOPIC"),
@@ -39,17 +38,17 @@ _COLUMNS = (
 
 
 def section(models: Sequence[Row]) -> Markup:
-    """The part of the page about topics: those of which something waits come first."""
+    """Return the part of the page about topics, blocked topics first."""
     if not models:
         return tables.section("topics", "Topics", tag("p", "There are no topics."))
     ranked = sorted(models, key=_interest, reverse=True)
-    rows = [_cells(each) for each in ranked]
-    listed = tables.table("All topics", rows, _COLUMNS, more="txnctl topics list", titled=True)
+    rows = [_cells(model) for model in ranked]
+    listed = tables.table("All topics", rows, _COLUMNS, more="txnctl topics list", layout=tables.TITLED)
     return tables.section("topics", "Topics", join(_drawn(ranked)), listed)
 
 
 def _interest(model: Row) -> tuple[int, ...]:
-    lag = max((each["visible"] for each in model["subscriptions"].values()), default=0)
+    lag = max((subscription["visible"] for subscription in model["subscriptions"].values()), default=0)
     return model["blockedMessages"], model["ongoingTxnCount"], lag, model["msgCount"]
 
 
@@ -83,7 +82,7 @@ def _drawn(ranked: Sequence[Row]) -> Iterator[Markup]:
 
 
 def legend() -> Markup:
-    """What the figures of all drawings mean."""
+    """Return the legend of all drawings."""
     return tag(
         "ul",
         [tag("li", sample(*shapes), text) for text, shapes in _LEGEND],

@@ -1,10 +1,10 @@
-"""The transactions of a store: the open ones, each with the evidence and the advice; then what has ended, and lost."""
+"""The transactions of a store: open transactions with evidence and advice; then ended transactions, and conflicts."""
 
 from __future__ import annotations
 
-from txnctl.commands.transaction_explain import beside_the_lock, then
-from txnctl.commands.transaction_holder import waiting, who
-from txnctl.commands.transaction_tables import EVIDENCE, alive, deadline, mode, short_names, touched_parts
+from txnctl.fields.holder import then, waiting, who
+from txnctl.fields.owner import EVIDENCE, alive, beside_the_lock, deadline, mode
+from txnctl.fields.touched import short_names, touched_parts
 from txnctl.output.field import Field
 from txnctl.output.human import UNKNOWN, count, duration, plural
 from txnctl.report import tables
@@ -13,12 +13,11 @@ from txnctl.report.markup import Markup, foreign, join, tag
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _OPEN = 3
-"""Explanations that stand open, of transactions that hold something back or are late."""
+"""How many explanations are expanded, of transactions that are late or block messages."""
 
 _COLUMNS = (
     Field("txnId", "id", "The transaction.", heading="TXN"),
@@ -66,14 +65,18 @@ _CONFLICTS = (
 
 
 def section(report: Row) -> Markup:
-    """The part of the page about open transactions."""
+    """Return the part of the page about open transactions."""
     rows = report["openTransactions"]
     if not rows:
         return tables.section("transactions", "Open transactions", tag("p", "No transaction is open."))
-    cells = [_cells(each) for each in rows]
+    cells = [_cells(row) for row in rows]
     parts = [
         tables.table(
-            "Open transactions", cells, _COLUMNS, more="txnctl transactions list", shown=40, anchors="txnId"
+            "Open transactions",
+            cells,
+            _COLUMNS,
+            more="txnctl transactions list",
+            layout=tables.TableLayout(40, anchors="txnId"),
         )
     ]
     left = report["openCount"] - len(rows)
@@ -86,7 +89,7 @@ def section(report: Row) -> Markup:
                 class_="more",
             )
         )
-    parts += [_explained(number, each) for number, each in enumerate(rows)]
+    parts += [_explained(number, row) for number, row in enumerate(rows)]
     return tables.section("transactions", "Open transactions", join(parts))
 
 
@@ -96,35 +99,35 @@ def _cells(row: Row) -> Row:
         "alive": alive(row),
         "deadline": deadline(row),
         "who": who(row),
-        "frees": held(row),
+        "frees": waiting_messages(row),
         "topics": ", ".join(short_names(row)) or None,
     }
 
 
-def held(row: Row) -> int:
-    """Messages that wait for a transaction, on all topics."""
-    return sum(each["frees"] for each in row["blocks"])
+def waiting_messages(row: Row) -> int:
+    """Count the messages that wait for a transaction, on all topics."""
+    return sum(blocked_topic["frees"] for blocked_topic in row["blocks"])
 
 
 def _explained(number: int, row: Row) -> Markup:
-    """One transaction: the advice first, then what it rests on."""
-    late = row["orphaned"] or row["overdue"]
+    """Explain one transaction: the advice first, then its reasons."""
+    late, behind = row["orphaned"] or row["overdue"], waiting_messages(row)
     return tag(
         "details",
         tag(
             "summary", tag("code", row["txnId"]), " ", _owner(row), f", open for {duration(row['ageMs'])}; ",
-            foreign(who(row)), f"; {plural(held(row), 'message')} behind it" if held(row) else None,
+            foreign(who(row)), f"; {plural(behind, 'message')} behind it" if behind else None,
         ),
         _advice(row),
         tables.facts(list(_facts(row))),
         join(_holds(row)),
         _touched(row),
-        id=tables.anchor(row["txnId"]), open=number < _OPEN and bool(late or held(row)),
+        id=tables.anchor(row["txnId"]), open=number < _OPEN and bool(late or behind),
     )  # fmt: skip
 
 
 def _owner(row: Row) -> Markup:
-    """`OVERDUE`, `ORPHANED`, or how its owner is."""
+    """Show `OVERDUE`, `ORPHANED`, or the state of the owner."""
     late = "ORPHANED" if row["orphaned"] else "OVERDUE" if row["overdue"] else None
     text = late or str(row["ownerState"])
     loud = tables.word(text)
@@ -153,16 +156,20 @@ def _facts(row: Row) -> Iterator[tuple[str, str | Markup]]:
 
 def _holds(row: Row) -> Iterator[Markup]:
     cells = [
-        {**each, "waiting": waiting(each["unblocks"]) or UNKNOWN, "then": then(each)}
-        for each in row["blocks"]
+        {
+            **blocked_topic,
+            "waiting": waiting(blocked_topic["unblocks"]) or UNKNOWN,
+            "then": then(blocked_topic),
+        }
+        for blocked_topic in row["blocks"]
     ]
     if cells:
         more = f"txnctl transactions explain {row['txnId']}"
-        yield tables.table(f"What {row['txnId']} holds back", cells, _BLOCKS, more=more, titled=True)
-    for each in row["pending"]:
-        what = plural(each["messages"], "message")
+        yield tables.table(f"What {row['txnId']} holds back", cells, _BLOCKS, more=more, layout=tables.TITLED)
+    for pending in row["pending"]:
+        messages = plural(pending["messages"], "message")
         yield tag(
-            "p", f"{what} of ", foreign(each["name"]), " held back on ", foreign(each["subscription"]),
+            "p", f"{messages} of ", foreign(pending["name"]), " held back on ", foreign(pending["subscription"]),
             ": acknowledged in it, they go to nobody until it ends.",
         )  # fmt: skip
 
@@ -172,16 +179,16 @@ def _touched(row: Row) -> Markup:
     if not parts:
         return tag("p", "It has touched nothing yet.")
     more = f"txnctl transactions show {row['txnId']}"
-    listed = tables.table(f"What {row['txnId']} touched", parts, _TOUCHED, more=more, titled=True)
-    held = [part["table"] for part in row["parts"] if "table" in part]
-    if not held:
+    listed = tables.table(f"What {row['txnId']} touched", parts, _TOUCHED, more=more, layout=tables.TITLED)
+    waiting_messages = [part["table"] for part in row["parts"] if "table" in part]
+    if not waiting_messages:
         return listed
-    keys = f"txnctl tables intents {held[0] if len(held) == 1 else 'TABLE'}"
+    keys = f"txnctl tables intents {waiting_messages[0] if len(waiting_messages) == 1 else 'TABLE'}"
     return join([listed, tables.keys_elsewhere(keys)])
 
 
 def ended(rows: Sequence[Row]) -> Markup | None:
-    """The transactions that ended, of those begun last."""
+    """List the ended transactions among those begun last."""
     cells = [
         {**row, "why": _why(row), "who": who(row), "topics": ", ".join(short_names(row)) or None}
         for row in rows
@@ -189,17 +196,23 @@ def ended(rows: Sequence[Row]) -> Markup | None:
     if not cells:
         return None
     return tables.table(
-        "Ended transactions, those begun last", cells, _ENDED, more="txnctl transactions history", titled=True
+        "Ended transactions, those begun last",
+        cells,
+        _ENDED,
+        more="txnctl transactions history",
+        layout=tables.TITLED,
     )
 
 
 def _why(row: Row) -> str:
-    return ": ".join([str(each) for each in (row["reason"], row["reasonText"]) if each]) or UNKNOWN
+    return ": ".join([str(reason) for reason in (row["reason"], row["reasonText"]) if reason]) or UNKNOWN
 
 
 def conflicts(rows: Sequence[Row]) -> Markup | None:
-    """The last conflicts over tables; which keys they were about stays in the store."""
+    """List the last conflicts over tables, without their keys."""
     if not rows:
         return None
-    listed = tables.table("Last conflicts", rows, _CONFLICTS, more="txnctl tables history", titled=True)
+    listed = tables.table(
+        "Last conflicts", rows, _CONFLICTS, more="txnctl tables history", layout=tables.TITLED
+    )
     return join([listed, tables.keys_elsewhere("txnctl tables history")])

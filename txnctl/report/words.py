@@ -1,21 +1,19 @@
-"""A topic in words: a line about what it holds, and what its picture shows for those who do not see it."""
+"""A topic in words: a line with its counts, and a description of its picture for screen readers."""
 
 from __future__ import annotations
 
-from txnctl.commands.transaction_holder import held_up
+from txnctl.fields.holder import held_up
 from txnctl.output.human import count, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Row = dict[str, Any]
+    from txnctl.output.row import Row
 
 _SUBSCRIPTIONS_NAMED = 20
 
 
 def facts(model: Row) -> str:
-    """What a topic holds, in a line."""
+    """Return the counts of a topic, in a line."""
     parts = [
         f"{plural(model['msgCount'], 'message')} in {plural(len(model['ledgers']), 'ledger')}",
         f"{count(model['readableMessages'])} readable",
@@ -32,7 +30,7 @@ def facts(model: Row) -> str:
 
 
 def description(model: Row) -> str:
-    """The picture in words, for those who do not see it."""
+    """Describe the picture in words, for screen readers."""
     chain = model["openTransactions"]
     parts = [
         f"{plural(model['msgCount'], 'message')} in {plural(len(model['ledgers']), 'ledger')}",
@@ -45,9 +43,9 @@ def description(model: Row) -> str:
             f"{first['holdsFrom']} on; {plural(model['blockedMessages'], 'committed message')} blocked"
         )
     parts += [
-        f"subscription {name}: {each['subscriptionIsolationLevel']}, acknowledged through "
-        f"{each['markDeletePosition']}, {each['verdict']}"
-        for name, each in list(model["subscriptions"].items())[:_SUBSCRIPTIONS_NAMED]
+        f"subscription {name}: {subscription['subscriptionIsolationLevel']}, acknowledged through "
+        f"{subscription['markDeletePosition']}, {subscription['verdict']}"
+        for name, subscription in list(model["subscriptions"].items())[:_SUBSCRIPTIONS_NAMED]
     ]
     left = len(model["subscriptions"]) - _SUBSCRIPTIONS_NAMED
     if left > 0:

@@ -1,7 +1,7 @@
-"""Spark reads and writes topics and tables: `spark.read.format("txnctl")`. docs/SPARK.md has options and schemas.
+"""Topics and tables as a Spark data source: `spark.read.format("txnctl")`. docs/SPARK.md has options and schemas.
 
-Spark finds the format by itself where txnctl is installed, through the package `pyspark_txnctl`. Code that is shipped
-with `--py-files` is not looked at for that: such a program calls `register(spark)` once.
+Spark finds the format by itself where txnctl is installed, through the package `pyspark_txnctl`. Spark does not search
+code shipped with `--py-files`: a program shipped that way calls `register(spark)` once.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("txnctl")` known to a session."""
+    """Register `format("txnctl")` with a session."""
     from txnctl.spark.data_source import TxnctlDataSource
 
     spark.dataSource.register(TxnctlDataSource)
 
 
-def read_topic(spark: SparkSession, **given: str) -> DataFrame:
-    """Topics that are offloaded, read by Spark's own Parquet reader: the fast way to read much (docs/SCALE.md).
+def read_topic(spark: SparkSession, **options: str) -> DataFrame:
+    """Read offloaded topics with Spark's own Parquet reader: the fast way to read large topics (docs/SCALE.md).
 
     Args:
-        given: the options of reading topics with `format("txnctl")`, `offloadPath` among them.
+        options: the options of reading topics with `format("txnctl")`, `offloadPath` among them.
 
     Raises:
         StoreNotFound, TopicNotFound, InvalidValue, OffloadInvalid
     """
-    from txnctl.spark.native_read import read_topic as read
+    from txnctl.spark.source.native_read import read_topic as read_offloaded
 
-    return read(spark, **given)
+    return read_offloaded(spark, **options)

@@ -1,4 +1,4 @@
-"""Bytes as a column of Arrow: binary, or text where that was asked for."""
+"""Columns of bytes in Arrow: binary, or text where the requested schema says string."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from storage.errors import InvalidValue
 
 
 def bytes_column(values: Sequence[bytes | None], field: pa.Field, where: str) -> pa.Array:
-    """An array of the field's type.
+    """Return an array of the field's type.
 
     Args:
-        where: among what these values are, for the error.
+        where: the range of the values, for the error.
 
     Raises:
-        InvalidValue: text was asked for, and one of them is not UTF-8.
+        InvalidValue: the field is text, and a value is not UTF-8.
     """
-    found = pa.array(values, pa.binary())
-    return found if field.type == pa.binary() else as_text(found, field, where)
+    array = pa.array(values, pa.binary())
+    return array if field.type == pa.binary() else as_text(array, field, where)
 
 
-def as_text(found: pa.Array, field: pa.Field, where: str) -> pa.Array:
-    """Bytes as the text that the field is.
+def as_text(array: pa.Array, field: pa.Field, where: str) -> pa.Array:
+    """Cast an array of bytes to the text type of a field.
 
     Raises:
-        InvalidValue: one of them is not UTF-8.
+        InvalidValue: a value is not UTF-8.
     """
     try:
-        return found.cast(field.type)
+        return array.cast(field.type)
     except pa.ArrowInvalid:
         raise InvalidValue(
-            f"a {field.name} among {where} is not UTF-8, and was asked for as text",
-            hint=f"Ask for `{field.name} binary`.",
+            f"a {field.name} among {where} is not UTF-8, and the schema asks for text",
+            hint=f"Request `{field.name} binary`.",
         ) from None

@@ -1,6 +1,6 @@
-"""`format("txnctl")` as Spark sees it. What is asked for is read by `options`; each reader and writer has a module.
+"""The data source `format("txnctl")`: `options` parses the options; each reader and writer has a module of its own.
 
-Spark imports this module whenever it looks for data sources, so it imports nothing else that is heavy.
+Spark imports this module whenever a session looks for data sources, so no heavy module is imported at the top.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
-from txnctl.spark.explained import explained
+from txnctl.spark.runtime.hints import hints_as_notes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TxnctlDataSource(DataSource):
-    """Topics to read, in batches or as a stream, tables to read, and both to write to."""
+    """Read topics in batches or as a stream, read tables, write to topics and tables."""
 
     @classmethod
     def name(cls) -> str:
@@ -32,39 +32,39 @@ class TxnctlDataSource(DataSource):
 
         if options.names_table(self.options):
             return schemas.ddl(schemas.TABLE_COLUMNS)
-        with explained():
+        with hints_as_notes():
             return schemas.ddl(schemas.message_columns(options.has_properties(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from txnctl.spark import options
 
         if options.names_table(self.options):
-            from txnctl.spark.table_reader import TableReader
+            from txnctl.spark.source.table_reader import TableReader
 
-            with explained():
+            with hints_as_notes():
                 return TableReader(options.table_read(self.options), schema)
-        from txnctl.spark.topic_reader import TopicReader
+        from txnctl.spark.source.topic_reader import TopicReader
 
-        with explained():
+        with hints_as_notes():
             return TopicReader(options.topic_read(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from txnctl.spark import options
-        from txnctl.spark.topic_stream import TopicStreamReader
+        from txnctl.spark.source.topic_stream import TopicStreamReader
 
-        with explained():
+        with hints_as_notes():
             return TopicStreamReader(options.topic_stream(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from txnctl.spark import options
-        from txnctl.spark.sink import BatchWriter
+        from txnctl.spark.sink.writer import BatchWriter
 
-        with explained():
+        with hints_as_notes():
             return BatchWriter(options.write(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         from txnctl.spark import options
-        from txnctl.spark.sink import StreamWriter
+        from txnctl.spark.sink.writer import StreamWriter
 
-        with explained():
+        with hints_as_notes():
             return StreamWriter(options.write(self.options), schema, overwrite)

@@ -1,7 +1,7 @@
-"""The columns of messages and of table rows, in Spark's words and in Arrow's.
+"""The columns of messages and of table rows, as Spark types and as Arrow types.
 
-Spark does not tell a data source which columns a query uses. It hands over the schema that `.schema(...)` gave, so that
-is how to read only some columns: any of them, in any order; `key` and `value` as binary or as string.
+Spark does not tell a data source which columns a query uses. Spark hands over the schema that `.schema(...)` gave: that
+schema selects columns, in any order, with `key` and `value` as binary or as string.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ MESSAGE_TYPES: Final = {
     "txnId": "string",
     "txnState": "string",
 }
-"""A message; `batchIndex` is -1 where its entry holds no other, as in Pulsar."""
+"""The columns of a message; `batchIndex` is -1 in an entry of a single message, as in Pulsar."""
 
 ROW_TYPES: Final = {"key": "binary", "value": "binary", "timestamp": "bigint"}
-"""A row of a table; `timestamp` is its version, in nanoseconds since 1970."""
+"""The columns of a table row; `timestamp` is its version, in nanoseconds since 1970."""
 
 TABLE_COLUMNS: Final = tuple(ROW_TYPES)
 _EITHER: Final = ("binary", "string")
@@ -39,45 +39,47 @@ _NEVER_NULL: Final = {"topic", "ledgerId", "entryId", "batchIndex", "publishTime
 
 
 def message_columns(has_properties: bool) -> tuple[str, ...]:
-    """The columns of a message, with or without its properties."""
+    """Return the columns of a message, with or without its properties."""
     return tuple(name for name in MESSAGE_TYPES if has_properties or name != "properties")
 
 
 def ddl(columns: Iterable[str]) -> str:
-    """The schema of these columns as Spark writes it."""
+    """Return the schema of some columns in Spark's DDL."""
     types = MESSAGE_TYPES | ROW_TYPES
     return ", ".join(f"{name} {types[name]}" for name in columns)
 
 
-def arrow_schema(asked: StructType, known: Mapping[str, str]) -> pa.Schema:
-    """The Arrow schema that batches must have for Spark to take them: exactly what was asked for.
+def arrow_schema(requested: StructType, known: Mapping[str, str]) -> pa.Schema:
+    """Return the Arrow schema that batches must have for Spark to accept them: exactly the requested one.
 
     Args:
-        known: the columns that there are, with their types.
+        known: the available columns, with their types.
 
     Raises:
-        InvalidValue: a column is not among them, or has another type.
+        InvalidValue: a requested column is unknown, or has another type.
     """
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    if not asked.fields:
+    if not requested.fields:
         raise InvalidValue("the schema asks for no column", hint=f"There are {ddl(known)}.")
-    for field in asked.fields:
-        wanted, has = field.dataType.simpleString(), known.get(field.name)
-        if has is None:
+    for field in requested.fields:
+        requested_type, known_type = field.dataType.simpleString(), known.get(field.name)
+        if known_type is None:
             raise InvalidValue(
-                f"the schema asks for a column {field.name}, which there is not",
+                f"the schema asks for an unknown column {field.name}",
                 hint=_near(field.name, known),
             )
-        if wanted != has and not (field.name in ("key", "value") and wanted in _EITHER):
-            raise InvalidValue(f"column {field.name} is {has}; the schema asks for {wanted}")
+        if requested_type != known_type and not (
+            field.name in ("key", "value") and requested_type in _EITHER
+        ):
+            raise InvalidValue(f"column {field.name} is {known_type}; the schema asks for {requested_type}")
         if not field.nullable and (field.name not in _NEVER_NULL):
             raise InvalidValue(f"column {field.name} may be null; the schema asks for NOT NULL")
-    return to_arrow_schema(asked, timezone="UTC")
+    return to_arrow_schema(requested, timezone="UTC")
 
 
 def arrow_columns(types: Mapping[str, str]) -> pa.Schema:
-    """Arrow's schema of these columns, given as `MESSAGE_TYPES` and `ROW_TYPES` give them; PySpark is not needed."""
+    """Return the Arrow schema of `MESSAGE_TYPES` or `ROW_TYPES`; PySpark is not needed."""
     import pyarrow as pa
 
     kinds = {
@@ -94,6 +96,6 @@ def arrow_columns(types: Mapping[str, str]) -> pa.Schema:
 def _near(name: str, known: Mapping[str, str]) -> str:
     from difflib import get_close_matches
 
-    low = {each.lower(): each for each in known}
-    near = get_close_matches(name.lower(), list(low), 1)
-    return f"Did you mean {low[near[0]]}?" if near else f"There are {ddl(known)}."
+    by_lower_case = {column.lower(): column for column in known}
+    near = get_close_matches(name.lower(), list(by_lower_case), 1)
+    return f"Did you mean {by_lower_case[near[0]]}?" if near else f"There are {ddl(known)}."

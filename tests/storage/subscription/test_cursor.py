@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
+from storage.disk.view import WriteBatch
 from storage.subscription import cursor as cursors, message_set
-from storage.subscription.cursor import Cursor
-from storage.view import WriteBatch
+from storage.subscription.cursor import Acks, Cursor
 from tests.storage.conftest import Scratch
 from tests.storage.written_log import WrittenLog
 
@@ -23,6 +23,7 @@ class Acknowledged:
     def __init__(self, log: WrittenLog, cursor: Cursor) -> None:
         self.log = log
         self.cursor = cursor
+        self.acks = Acks(log.batch, log.topic_id, SUBSCRIPTION, cursor)
         self.members: set[tuple[int, int]] = set()
 
     def every(self, index: int) -> set[tuple[int, int]]:
@@ -35,25 +36,17 @@ class Acknowledged:
         if not messages:
             return
         mine = {(index, place) for place in message_set.indexes(messages)}
-        new = cursors.acknowledge(
-            self.log.batch,
-            self.log.topic_id,
-            SUBSCRIPTION,
-            self.cursor,
-            entry.at,
-            max(entry.count, 1),
-            messages,
-        )
+        new = self.acks.acknowledge(entry.at, max(entry.count, 1), messages)
         assert {(index, place) for place in message_set.indexes(new)} == mine - self.members
         self.members |= mine
-        cursors.advance(self.log.batch, self.log.topic_id, SUBSCRIPTION, self.cursor)
+        self.acks.advance()
 
     def through(self, index: int) -> None:
         """Acknowledge everything up to an entry."""
-        cursors.acknowledge_through(self.log.batch, SUBSCRIPTION, self.cursor, self.log.entries[index].at)
+        self.acks.acknowledge_through(self.log.entries[index].at)
         for each in range(index + 1):
             self.members |= self.every(each)
-        cursors.advance(self.log.batch, self.log.topic_id, SUBSCRIPTION, self.cursor)
+        self.acks.advance()
 
     def check(self) -> None:
         """The cursor says what the set says, and keeps it in the fewest records."""

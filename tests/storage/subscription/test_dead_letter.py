@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from storage import EARLIEST, Consumer, IsolationLevel, Message, MessageId, Store, SubscriptionType
-from storage.clock import ManualClock
 from storage.errors import InvalidName, InvalidValue
 from storage.limits import REDELIVERIES_MAX
+from storage.process.clock import ManualClock
+from tests.row_json import row_json
+from tests.storage.ending import end_transaction
 
 RU = IsolationLevel.READ_UNCOMMITTED
 TYPES = list(SubscriptionType)
@@ -66,7 +68,7 @@ class TestSending:
         assert receive(consumer) == []
         assert letters(store) == [b"0", b"2"]
         consumer.acknowledge(messages[1])
-        assert store.subscription_stats("t", "a")["markDeletePosition"] == "1:0"
+        assert row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"] == "1:0"
 
     def test_without_a_maximum_nothing_is_sent(self, store: Store) -> None:
         """A message may come for ever, and no topic comes into being."""
@@ -112,7 +114,7 @@ class TestUndecided:
     @pytest.mark.parametrize("end", ["commit", "abort"])
     def test_the_letter_waits_for_the_transaction(self, store: Store, end: str) -> None:
         """Until its own transaction is decided it is neither sent nor handed out; what follows goes on."""
-        txn = store.begin()
+        txn = store.begin_transaction()
         producer = store.create_producer("t")
         producer.send(b"poison", txn=txn)
         producer.send(b"next")
@@ -120,14 +122,14 @@ class TestUndecided:
         consumer.negative_acknowledge(receive(consumer)[0], delay=0)
         assert [message.value for message in receive(consumer)] == [b"next"]
         assert store.topics() == ["t"]
-        getattr(store, end)(txn)
+        end_transaction(store, end, txn)
         assert receive(consumer) == []
         assert letters(store) == [b"poison"]
 
     def test_order_is_kept_around_it(self, store: Store) -> None:
         """In a batch of which the first message waits, the second comes before what follows the batch."""
         producer = store.create_producer("t")
-        producer.send_batch([b"poison", b"1"], txn=store.begin())
+        producer.send_batch([b"poison", b"1"], txn=store.begin_transaction())
         producer.send(b"2")
         consumer = attach(store, 0, subscription_isolation_level=RU, receiver_queue_size=1)
         consumer.negative_acknowledge(receive(consumer)[0], delay=0)
@@ -153,7 +155,7 @@ class TestOrder:
         consumer = attach(store, 0, receiver_queue_size=1)
         consumer.negative_acknowledge(receive(consumer)[0], delay=0)
         consumer.acknowledge(receive(consumer))
-        stats = store.subscription_stats("t", "a")
+        stats = row_json(store.reports.subscription_stats("t", "a"))
         assert (stats["markDeletePosition"], stats["msgBacklog"], stats["unackedMessages"]) == ("1:0", 0, 0)
         consumer.acknowledge_cumulative(MessageId(1, 0, 1))
 
@@ -165,7 +167,7 @@ class TestPolicy:
         """A consumer that names none goes by the one there is."""
         store.create_producer("t").send(b"poison")
         attach(store, 0, dead_letter_topic="graveyard").close()
-        stats = store.subscription_stats("t", "a")
+        stats = row_json(store.reports.subscription_stats("t", "a"))
         assert (stats["maxRedeliverCount"], stats["deadLetterTopic"]) == (0, "graveyard")
         consumer = attach(store)
         consumer.negative_acknowledge(receive(consumer)[0], delay=0)
@@ -186,7 +188,7 @@ class TestPolicy:
         """Not when the first letter is due."""
         with pytest.raises(InvalidName):
             attach(store, 1, dead_letter_topic=name)
-        assert store.subscription_rows("t") == []
+        assert row_json(store.reports.list_subscriptions("t")) == []
 
     def test_a_made_up_name_that_is_too_long_is_refused_at_once(self, store: Store) -> None:
         """`topic-subscription-DLQ` must be a name."""

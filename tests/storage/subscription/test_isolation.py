@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from storage import IsolationLevel, SubscriptionType
-from storage.ledger.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES
 from storage.subscription.isolation import bound, delivers
+from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES
 
 RC, RU = IsolationLevel
 levels = st.sampled_from([RC, RU])

@@ -6,6 +6,7 @@ import pytest
 
 from storage import EARLIEST, Consumer, IsolationLevel, Message, MessageId, Store, SubscriptionType, TxnID
 from storage.errors import NotDeliverable, ObjectHeld, TransactionConflict
+from tests.row_json import row_json
 
 RC, RU = IsolationLevel
 EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED = SubscriptionType
@@ -33,7 +34,7 @@ def ids(consumer: Consumer) -> list[str]:
 
 
 def mark_delete(store: Store) -> str:
-    found: str = store.subscription_stats("t", "a")["markDeletePosition"]
+    found: str = row_json(store.reports.subscription_stats("t", "a"))["markDeletePosition"]
     return found
 
 
@@ -44,85 +45,93 @@ class TestPending:
     def test_pending_messages_go_to_nobody(self, store: Store, type_: SubscriptionType) -> None:
         """Neither to the consumer that acknowledged them nor to its successor; the cursor waits."""
         consumer, messages = handed(store, 3, type_)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge([messages[0], messages[2]], txn=txn)
         assert ids(consumer) == []
         consumer.close()
         with attach(store, type_) as successor:
             assert ids(successor) == ["1:1"]
         assert mark_delete(store) == "1:-1"
-        assert store.subscription_stats("t", "a")["pending"] == 2
+        assert row_json(store.reports.subscription_stats("t", "a"))["pending"] == 2
 
     def test_a_cumulative_one_holds_its_whole_range(self, store: Store) -> None:
         """What was never received and lies below is pending too."""
         consumer, _ = handed(store, 1)
         store.create_producer("t").send_batch([b"1", b"2", b"3"])
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge_cumulative(MessageId(1, 1, 1), txn=txn)
         assert ids(consumer) == ["1:1:2"]
-        assert store.subscription_stats("t", "a")["pending"] == 3
+        assert row_json(store.reports.subscription_stats("t", "a"))["pending"] == 3
 
     def test_they_are_listed(self, store: Store) -> None:
         """What is pending, of which kind, in which transaction."""
         consumer, messages = handed(store, 3)
-        one, two = store.begin(), store.begin()
+        one, two = store.begin_transaction(), store.begin_transaction()
         consumer.acknowledge_cumulative(messages[0], txn=one)
         consumer.acknowledge(messages[2], txn=two)
-        rows = store.admin.pending("t", "a")
+        rows = row_json(store.reports.list_pending_acknowledgements("t", "a"))
         assert [(row["messageId"], row["kind"], row["txnId"]) for row in rows] == [
             ("1:0", "cumulative", str(one)), ("1:2", "individual", str(two)),
         ]  # fmt: skip
-        parts = [part for part in store.show_transaction(two)["parts"] if part["kind"] == "subscription"]
+        parts = [
+            part
+            for part in row_json(store.reports.show_transaction(two))["parts"]
+            if part["kind"] == "subscription"
+        ]
         assert [(part["subscription"], part["positions"]) for part in parts] == [("a", ["1:2"])]
 
     @pytest.mark.parametrize("what", ["seek", "type", "delete", "unsubscribe", "topic"])
     def test_what_holds_it_is_not_pulled_away(self, store: Store, what: str) -> None:
         """Seek, type change, deletion and unsubscribing are refused while something is pending, naming the holder."""
         consumer, messages = handed(store, 2)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge(messages[0], txn=txn)
         admin = store.admin
         if what != "unsubscribe":
             consumer.close()
         calls = {
-            "seek": lambda: admin.seek("t", "a", EARLIEST),
-            "type": lambda: admin.update_subscription("t", "a", subscription_type=SHARED),
-            "delete": lambda: admin.delete_subscription("t", "a"),
+            "seek": lambda: row_json(admin.subscriptions.seek_subscription("t", "a", EARLIEST)),
+            "type": lambda: row_json(
+                admin.subscriptions.update_subscription("t", "a", subscription_type=SHARED)
+            ),
+            "delete": lambda: row_json(admin.subscriptions.delete_subscription("t", "a")),
             "unsubscribe": consumer.unsubscribe,
-            "topic": lambda: admin.delete_topic("t"),
+            "topic": lambda: row_json(admin.topics.delete_topic("t")),
         }
         with pytest.raises(ObjectHeld) as caught:
             calls[what]()
         assert str(txn) in caught.value.message
-        store.commit(txn)
+        store.commit_transaction(txn)
         assert mark_delete(store) == "1:0"
 
     @pytest.mark.parametrize("what", ["seek", "type", "delete", "topic"])
     def test_by_force_it_is_aborted_first(self, store: Store, what: str) -> None:
         """The transaction is aborted whole, then the change is made."""
         consumer, messages = handed(store, 2)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge(messages[0], txn=txn)
         consumer.close()
         admin = store.admin
         calls = {
-            "seek": lambda: admin.seek("t", "a", EARLIEST, force=True),
-            "type": lambda: admin.update_subscription("t", "a", subscription_type=SHARED, force=True),
-            "delete": lambda: admin.delete_subscription("t", "a", force=True),
-            "topic": lambda: admin.delete_topic("t", force=True),
+            "seek": lambda: row_json(admin.subscriptions.seek_subscription("t", "a", EARLIEST, force=True)),
+            "type": lambda: row_json(
+                admin.subscriptions.update_subscription("t", "a", subscription_type=SHARED, force=True)
+            ),
+            "delete": lambda: row_json(admin.subscriptions.delete_subscription("t", "a", force=True)),
+            "topic": lambda: row_json(admin.topics.delete_topic("t", force=True)),
         }
         assert calls[what]()["transactionsAborted"] == [str(txn)]
-        assert store.show_transaction(txn)["state"] == "ABORTED"
+        assert row_json(store.reports.show_transaction(txn))["state"] == "ABORTED"
 
     def test_a_change_of_level_does_not_mind(self, store: Store) -> None:
         """The level may change while something is pending, and the transaction can still end either way."""
-        for end in (store.commit, store.abort):
-            open_txn, txn = store.begin(), store.begin()
+        for end in (store.commit_transaction, store.admin.transactions.abort_transaction):
+            open_txn, txn = store.begin_transaction(), store.begin_transaction()
             store.create_producer("t").send(b"x", txn=open_txn)
             with attach(store, level=RU) as consumer:
                 messages = consumer.receive_batch(99, timeout=0)
                 consumer.acknowledge(messages[-1], txn=txn)
-            store.abort(open_txn)
+            store.admin.transactions.abort_transaction(open_txn)
             with attach(store, level=RC) as consumer:
                 assert ids(consumer) == []
                 end(txn)
@@ -139,48 +148,48 @@ class TestIndividualConflicts:
         consumer.acknowledge([messages[0], messages[2]])
         for index in (0, 2):
             with pytest.raises(TransactionConflict):
-                consumer.acknowledge(messages[index], txn=store.begin())
+                consumer.acknowledge(messages[index], txn=store.begin_transaction())
 
     @pytest.mark.parametrize("type_", TYPES)
     def test_one_that_is_pending_elsewhere(self, store: Store, type_: SubscriptionType) -> None:
         """A message is consumed by at most one transaction (invariant 20); the holder is named."""
         consumer, (message, _) = handed(store, 2, type_)
-        one, two = store.begin(), store.begin()
+        one, two = store.begin_transaction(), store.begin_transaction()
         consumer.acknowledge(message, txn=one)
         with pytest.raises(TransactionConflict) as caught:
             consumer.acknowledge(message, txn=two)
         assert caught.value.details["transaction"] == str(one)
-        store.commit(one)
+        store.commit_transaction(one)
         with pytest.raises(TransactionConflict):
             consumer.acknowledge(message, txn=two)
 
     def test_one_that_is_pending_in_the_same_transaction(self, store: Store) -> None:
         """Repeating it is a conflict too, within one call and in the next."""
         consumer, (message, other) = handed(store, 2)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge(message, txn=txn)
         with pytest.raises(TransactionConflict):
             consumer.acknowledge([other, message], txn=txn)
-        assert store.subscription_stats("t", "a")["pending"] == 1
+        assert row_json(store.reports.subscription_stats("t", "a"))["pending"] == 1
 
     def test_it_is_judged_by_batch_index(self, store: Store) -> None:
         """Two transactions may each hold messages of one entry, but not the same ones."""
         store.create_producer("t").send_batch([b"0", b"1", b"2"])
         consumer = attach(store)
-        one, two = store.begin(), store.begin()
+        one, two = store.begin_transaction(), store.begin_transaction()
         consumer.acknowledge([MessageId(1, 0, 0), MessageId(1, 0, 2)], txn=one)
         consumer.acknowledge(MessageId(1, 0, 1), txn=two)
         for txn in (one, two):
             with pytest.raises(TransactionConflict):
                 consumer.acknowledge(MessageId(1, 0), txn=txn)
-        store.commit(one)
-        store.abort(two)
+        store.commit_transaction(one)
+        store.admin.transactions.abort_transaction(two)
         assert ids(consumer) == ["1:0:1"]
 
     def test_one_below_a_cumulative_one(self, store: Store) -> None:
         """A pending cumulative acknowledgement holds everything below it, for its own transaction too."""
         consumer, messages = handed(store, 3)
-        one, two = store.begin(), store.begin()
+        one, two = store.begin_transaction(), store.begin_transaction()
         consumer.acknowledge_cumulative(messages[1], txn=one)
         for txn in (one, two):
             with pytest.raises(TransactionConflict):
@@ -197,13 +206,13 @@ class TestCumulativeConflicts:
         consumer.acknowledge_cumulative(messages[1])
         for index in (0, 1):
             with pytest.raises(TransactionConflict):
-                consumer.acknowledge_cumulative(messages[index], txn=store.begin())
+                consumer.acknowledge_cumulative(messages[index], txn=store.begin_transaction())
 
     def test_at_or_below_its_own_earlier_position(self, store: Store) -> None:
         """It never moves down, within a batch neither."""
         store.create_producer("t").send_batch([b"0", b"1", b"2"])
         consumer, _ = handed(store, 2)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge_cumulative(MessageId(1, 0, 1), txn=txn)
         for index in (0, 1):
             with pytest.raises(TransactionConflict):
@@ -212,13 +221,13 @@ class TestCumulativeConflicts:
         with pytest.raises(TransactionConflict):
             consumer.acknowledge_cumulative(MessageId(1, 0, 2), txn=txn)
         consumer.acknowledge_cumulative(MessageId(1, 1), txn=txn)
-        store.commit(txn)
+        store.commit_transaction(txn)
         assert mark_delete(store) == "1:1"
 
     def test_over_another_transactions_pending_message(self, store: Store) -> None:
         """Refused, naming the holder; just below it, accepted."""
         consumer, messages = handed(store, 4)
-        one, two = store.begin(), store.begin()
+        one, two = store.begin_transaction(), store.begin_transaction()
         consumer.acknowledge(messages[2], txn=one)
         for index in (2, 3):
             with pytest.raises(TransactionConflict) as caught:
@@ -229,33 +238,38 @@ class TestCumulativeConflicts:
     def test_one_transaction_at_a_time(self, store: Store) -> None:
         """A second transaction's cumulative one is refused wherever it ends, until the first has ended."""
         consumer, messages = handed(store, 4)
-        one, two = store.begin(), store.begin()
+        one, two = store.begin_transaction(), store.begin_transaction()
         consumer.acknowledge_cumulative(messages[1], txn=one)
         for index in (0, 1, 3):
             with pytest.raises(TransactionConflict):
                 consumer.acknowledge_cumulative(messages[index], txn=two)
-        store.commit(one)
+        store.commit_transaction(one)
         consumer.acknowledge_cumulative(messages[3], txn=two)
 
     def test_over_acknowledged_messages_it_is_none(self, store: Store) -> None:
         """What was acknowledged one by one lies in its range like any other."""
         consumer, messages = handed(store, 3)
         consumer.acknowledge([messages[1], messages[2]])
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge_cumulative(messages[2], txn=txn)
-        store.commit(txn)
+        store.commit_transaction(txn)
         assert mark_delete(store) == "1:2"
 
     @pytest.mark.parametrize("committed", [True, False])
     def test_it_absorbs_what_its_transaction_had_pending(self, store: Store, committed: bool) -> None:
         """Its own individual acknowledgements below it become part of it."""
         consumer, messages = handed(store, 4)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge([messages[0], messages[3]], txn=txn)
         consumer.acknowledge_cumulative(messages[2], txn=txn)
-        assert store.subscription_stats("t", "a")["pending"] == 4
-        assert {row["messageId"] for row in store.admin.pending("t", "a")} == {"1:2", "1:3"}
-        (store.commit if committed else store.abort)(txn)
+        assert row_json(store.reports.subscription_stats("t", "a"))["pending"] == 4
+        assert {
+            row["messageId"] for row in row_json(store.reports.list_pending_acknowledgements("t", "a"))
+        } == {
+            "1:2",
+            "1:3",
+        }
+        (store.commit_transaction if committed else store.admin.transactions.abort_transaction)(txn)
         assert mark_delete(store) == ("1:3" if committed else "1:-1")
         assert ids(consumer) == ([] if committed else ["1:0", "1:1", "1:2", "1:3"])
 
@@ -282,23 +296,23 @@ class TestCommit:
         for topic in ("t", "u"):
             store.create_producer(topic).send(b"x")
             consumers.append(store.subscribe(topic, "a", initial_position=EARLIEST))
-        txn = store.begin()
+        txn = store.begin_transaction()
         for consumer in consumers:
             consumer.acknowledge_cumulative(consumer.receive(timeout=1), txn=txn)
         for topic, mark in (("t", "1:-1"), ("u", "1:-1")):
-            assert store.subscription_stats(topic, "a")["markDeletePosition"] == mark
-        store.commit(txn)
+            assert row_json(store.reports.subscription_stats(topic, "a"))["markDeletePosition"] == mark
+        store.commit_transaction(txn)
         for topic in ("t", "u"):
-            assert store.subscription_stats(topic, "a")["markDeletePosition"] == "1:0"
+            assert row_json(store.reports.subscription_stats(topic, "a"))["markDeletePosition"] == "1:0"
 
     def test_of_an_uncommitted_message(self, store: Store) -> None:
         """At READ_UNCOMMITTED the acknowledgement does not depend on the message's own fate."""
-        other, txn = store.begin(), store.begin()
+        other, txn = store.begin_transaction(), store.begin_transaction()
         store.create_producer("t").send(b"open", txn=other)
         consumer = attach(store, level=RU)
         consumer.acknowledge(consumer.receive(timeout=1), txn=txn)
-        store.commit(txn)
-        store.abort(other)
+        store.commit_transaction(txn)
+        store.admin.transactions.abort_transaction(other)
         assert mark_delete(store) == "1:0"
 
 
@@ -309,31 +323,31 @@ class TestAbort:
     def test_released_messages_come_again(self, store: Store, type_: SubscriptionType) -> None:
         """They are pending nowhere and deliverable, and count as handed out before (invariant 7)."""
         consumer, messages = handed(store, 2, type_)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge(messages, txn=txn)
-        store.abort(txn)
-        assert store.admin.pending("t", "a") == []
+        store.admin.transactions.abort_transaction(txn)
+        assert row_json(store.reports.list_pending_acknowledgements("t", "a")) == []
         again = consumer.receive_batch(9, timeout=0)
         assert [(str(m.message_id), m.redelivery_count) for m in again] == [("1:0", 1), ("1:1", 1)]
-        consumer.acknowledge(again, txn=store.begin())
+        consumer.acknowledge(again, txn=store.begin_transaction())
 
     @pytest.mark.parametrize("type_", [SHARED, KEY_SHARED])
     def test_on_shared_types_the_rest_stays_in_flight(self, store: Store, type_: SubscriptionType) -> None:
         """Only what was released goes round again."""
         consumer, messages = handed(store, 3, type_)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge(messages[1], txn=txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         assert ids(consumer) == ["1:1"]
 
     @pytest.mark.parametrize("type_", ORDERED)
     def test_on_ordered_types_delivery_restarts_there(self, store: Store, type_: SubscriptionType) -> None:
         """Everything in flight from the first released message on is withdrawn, and nothing before it."""
         consumer, messages = handed(store, 5, type_)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge([messages[2], messages[3]], txn=txn)
-        store.abort(txn)
-        assert store.subscription_stats("t", "a")["unackedMessages"] == 2
+        store.admin.transactions.abort_transaction(txn)
+        assert row_json(store.reports.subscription_stats("t", "a"))["unackedMessages"] == 2
         assert ids(consumer) == ["1:2", "1:3", "1:4"]
 
     def test_within_a_batch_it_restarts_at_the_message(self, store: Store) -> None:
@@ -341,9 +355,9 @@ class TestAbort:
         store.create_producer("t").send_batch([b"0", b"1", b"2"])
         consumer = attach(store)
         messages = consumer.receive_batch(9, timeout=0)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge(messages[1], txn=txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         assert ids(consumer) == ["1:0:1", "1:0:2"]
 
     def test_what_is_withdrawn_leaves_the_queue_and_the_rest_stays(self, store: Store) -> None:
@@ -353,9 +367,9 @@ class TestAbort:
         for number in range(5):
             producer.send(b"%d" % number)
         consumer.receive(timeout=1)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge(MessageId(1, 4), txn=txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         assert ids(consumer) == ["1:2", "1:3"]
         assert ids(consumer) == ["1:4", "1:5"]
 
@@ -363,9 +377,9 @@ class TestAbort:
         """Delivery restarts at the first message that is not acknowledged."""
         consumer, messages = handed(store, 4)
         consumer.acknowledge([messages[0], messages[2]])
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge_cumulative(messages[3], txn=txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         assert ids(consumer) == ["1:1", "1:3"]
 
     def test_beside_another_transaction_in_the_same_entry(self, store: Store) -> None:
@@ -373,22 +387,22 @@ class TestAbort:
         store.create_producer("t").send_batch([b"0", b"1", b"2", b"3"])
         consumer = attach(store)
         consumer.receive_batch(9, timeout=0)
-        one, two = store.begin(), store.begin()
+        one, two = store.begin_transaction(), store.begin_transaction()
         consumer.acknowledge(MessageId(1, 0, 3), txn=two)
         consumer.acknowledge_cumulative(MessageId(1, 0, 1), txn=one)
-        store.abort(one)
+        store.admin.transactions.abort_transaction(one)
         assert ids(consumer) == ["1:0:0", "1:0:1", "1:0:2"]
-        store.abort(two)
+        store.admin.transactions.abort_transaction(two)
         assert ids(consumer) == ["1:0:3"]
 
     def test_a_cumulative_one_is_refused_over_what_was_not_handed_out_again(self, store: Store) -> None:
         """Only after the withdrawn messages came again can they be acknowledged at once; one by one at any time."""
         consumer, messages = handed(store, 4)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge(messages[1], txn=txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         for later in (messages[1], messages[3]):
-            for within in (None, store.begin()):
+            for within in (None, store.begin_transaction()):
                 with pytest.raises(NotDeliverable):
                     consumer.acknowledge_cumulative(later, txn=within)
         consumer.acknowledge_cumulative(messages[0])
@@ -401,9 +415,9 @@ class TestAbort:
     def test_what_only_reached_the_queue_was_not_handed_out_again(self, store: Store) -> None:
         """A consumer that closes gives back what its application never saw: a cumulative one still may not cover it."""
         consumer, messages = handed(store, 3)
-        txn = store.begin()
+        txn = store.begin_transaction()
         consumer.acknowledge(messages[0], txn=txn)
-        store.abort(txn)
+        store.admin.transactions.abort_transaction(txn)
         assert str(consumer.receive(timeout=1).message_id) == "1:0"
         consumer.close()
         successor = attach(store)
@@ -415,7 +429,7 @@ class TestAbort:
     def test_a_timeout_is_such_an_abort(self, store: Store, clock: object) -> None:
         """Every abort, whatever its reason, is the same complete abort."""
         consumer, messages = handed(store, 3)
-        txn = store.begin(timeout=5)
+        txn = store.begin_transaction(timeout=5)
         consumer.acknowledge(messages[0], txn=txn)
         clock.advance(6)  # type: ignore[attr-defined]
         store.create_producer("t").send(b"writer")
@@ -424,8 +438,12 @@ class TestAbort:
     def test_an_acknowledgement_may_be_made_again_in_another_transaction(self, store: Store) -> None:
         """What an abort released can be consumed by the next transaction, once."""
         consumer, messages = handed(store, 1)
-        for end in (store.abort, store.abort, store.commit):
-            txn: TxnID = store.begin()
+        for end in (
+            store.admin.transactions.abort_transaction,
+            store.admin.transactions.abort_transaction,
+            store.commit_transaction,
+        ):
+            txn: TxnID = store.begin_transaction()
             consumer.acknowledge(messages[0], txn=txn)
             end(txn)
         assert mark_delete(store) == "1:0"

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from storage import Store, Transaction, TransactionState, TxnctlError, TxnID
-from storage.clock import Clock
+from storage.process.clock import Clock
+from tests.row_json import row_json
 from tests.storage.table.history import Get, Operation, Put, Recorded, Scan
 from tests.storage.table.interleavings import START, Row
 
@@ -25,7 +26,9 @@ class Running:
         self._store = store
         self._table = store.table(table)
         self._is_flushed = kind == "flushed"
-        begin: Callable[..., TxnID | Transaction] = store.begin if kind == "detached" else store.transaction
+        begin: Callable[..., TxnID | Transaction] = (
+            store.begin_transaction if kind == "detached" else store.transaction
+        )
         self.name = name
         self.txn = begin(**options)
         self.operations: list[Operation] = []
@@ -59,17 +62,17 @@ class Running:
         if isinstance(self.txn, Transaction):
             self.txn.commit()
         else:
-            self._store.commit(self.txn)
+            self._store.commit_transaction(self.txn)
 
     def _abort(self) -> None:
         if isinstance(self.txn, Transaction):
             self.txn.abort()
         else:
-            self._store.abort(self.txn)
+            self._store.admin.transactions.abort_transaction(self.txn)
 
     def recorded(self) -> Recorded:
         """What it did, and whether it committed."""
-        shown = self._store.show_transaction(self.txn)
+        shown = row_json(self._store.reports.show_transaction(self.txn))
         is_committed = shown["state"] == TransactionState.COMMITTED.value
         return Recorded(self.name, int(shown["timestamp"]), is_committed, self.operations)
 

@@ -12,7 +12,7 @@ from itertools import permutations, product
 import pytest
 
 from storage import CheckMode, Store
-from storage.clock import ManualClock
+from storage.process.clock import ManualClock
 from tests.processes.memory import directory_in_memory
 from tests.storage.conftest import check_whole
 from tests.storage.table.history import History

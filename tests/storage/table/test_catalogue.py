@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from storage import Store, Table, TransactionState
+from storage.disk.schema import ROWS, TXN_KEYS, VERSIONS
 from storage.errors import AlreadyExists, InvalidName, InvalidValue, ObjectHeld, TableNotFound
-from storage.schema import ROWS, TXN_KEYS, VERSIONS
+from tests.row_json import row_json
 
 
 def test_tables_are_listed_by_name(store: Store) -> None:
@@ -45,11 +46,11 @@ def test_a_deleted_table_takes_its_rows_with_it(store: Store, table: Table) -> N
     for number in range(300):
         table.put(b"k%d" % number, b"v")
     table.put(b"k1", b"w")
-    old = store.begin()
+    old = store.begin_transaction()
     for number in range(100):
         table.put(b"k%d" % number, b"x", txn=old)
-    store.commit(old)
-    store.admin.delete_table("accounts")
+    store.commit_transaction(old)
+    store.admin.tables.delete_table("accounts")
     with pytest.raises(TableNotFound):
         table.get(b"k1")
     with store.connection.view() as view:
@@ -62,21 +63,21 @@ def test_a_deleted_table_takes_its_rows_with_it(store: Store, table: Table) -> N
 
 def test_a_table_with_intents_of_an_open_transaction_is_held(store: Store, table: Table) -> None:
     """Deleting is refused and names the transaction; force aborts it first."""
-    txn = store.begin()
+    txn = store.begin_transaction()
     table.put(b"k", b"v", txn=txn)
     with pytest.raises(ObjectHeld) as raised:
-        store.admin.delete_table("accounts")
+        store.admin.tables.delete_table("accounts")
     assert str(txn) in raised.value.message
     assert table.get(b"k", txn=txn) == b"v"
-    result = store.admin.delete_table("accounts", force=True)
+    result = row_json(store.admin.tables.delete_table("accounts", force=True))
     assert result["transactionsAborted"] == [str(txn)]
-    assert store.show_transaction(txn)["state"] == "ABORTED"
+    assert row_json(store.reports.show_transaction(txn))["state"] == "ABORTED"
 
 
 def test_deleting_on_trial_changes_nothing(store: Store, table: Table) -> None:
     """The dry run counts the rows."""
     table.put(b"k", b"v")
-    assert store.admin.delete_table("accounts", dry_run=True)["rows"] == 1
+    assert row_json(store.admin.tables.delete_table("accounts", dry_run=True))["rows"] == 1
     assert table.get(b"k") == b"v"
 
 
@@ -84,7 +85,7 @@ def test_a_handle_of_a_deleted_table_says_so(store: Store, table: Table) -> None
     """Whatever it is asked for, also in a transaction that had written, which stays usable."""
     txn = store.transaction()
     table.put(b"k", b"v", txn=txn)
-    store.admin.delete_table("accounts")
+    store.admin.tables.delete_table("accounts")
     for action in (
         lambda: table.get(b"k"),
         lambda: table.get_row(b"k"),
@@ -92,7 +93,7 @@ def test_a_handle_of_a_deleted_table_says_so(store: Store, table: Table) -> None
         lambda: table.put(b"k", b"v"),
         lambda: table.delete(b"k"),
         table.stats,
-        lambda: table.versions(b"k"),
+        lambda: row_json(table.versions(b"k")),
         lambda: table.get(b"other", txn=txn),
         txn.commit,
     ):
@@ -116,7 +117,7 @@ def test_the_largest_key_and_value_are_stored(table: Table) -> None:
     table.put(key, value)
     table.put(key, b"")
     assert table.get(key) == b""
-    assert [each["value"] for each in table.versions(key)] == [b"", value]
+    assert [each["value"] for each in row_json(table.versions(key))] == [b"", value]
 
 
 def test_stats_count_what_is_there(store: Store, table: Table) -> None:
@@ -125,8 +126,8 @@ def test_stats_count_what_is_there(store: Store, table: Table) -> None:
     table.put(b"a", b"2")
     table.put(b"b", b"1")
     table.delete(b"b")
-    txn = store.begin()
+    txn = store.begin_transaction()
     table.put(b"c", b"1", txn=txn)
-    stats = table.stats()
+    stats = row_json(table.stats())
     assert [stats[name] for name in ("keys", "rows", "versions", "intents")] == [1, 3, 2, 1]
-    assert [row["table"] for row in store.table_rows()] == ["accounts"]
+    assert [row["table"] for row in row_json(store.reports.list_tables())] == ["accounts"]

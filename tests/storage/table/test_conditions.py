@@ -13,8 +13,9 @@ from itertools import product
 import pytest
 
 from storage import Store, Table, Transaction, TxnID
-from storage.clock import ManualClock
 from storage.errors import ConditionFailed, WriteTooOld
+from storage.process.clock import ManualClock
+from tests.row_json import row_json
 
 Txn = Transaction | TxnID
 WriteMany = Callable[[TxnID, dict[bytes, bytes]], None]
@@ -25,15 +26,15 @@ OTHER = 12345
 @pytest.fixture(params=["attached", "detached"])
 def begin(request: pytest.FixtureRequest, store: Store, table: Table) -> Callable[[], Txn]:
     """Begins a transaction of either kind."""
-    return store.transaction if request.param == "attached" else store.begin
+    return store.transaction if request.param == "attached" else store.begin_transaction
 
 
 def unfinalized(store: Store, table: Table, write_many: WriteMany, key: bytes) -> int:
-    txn = store.begin()
+    txn = store.begin_transaction()
     write_many(txn, {key: b"committed"})
-    store.commit(txn)
-    assert table.versions(key)[0]["intent"]
-    return int(store.show_transaction(txn)["timestamp"])
+    store.commit_transaction(txn)
+    assert row_json(table.versions(key))[0]["intent"]
+    return int(row_json(store.reports.show_transaction(txn))["timestamp"])
 
 
 def deleted(store: Store, table: Table, write_many: WriteMany, key: bytes) -> int:
@@ -45,7 +46,7 @@ def deleted(store: Store, table: Table, write_many: WriteMany, key: bytes) -> in
 def pushed(store: Store, table: Table, write_many: WriteMany, key: bytes) -> int:
     """Of an older transaction in progress, which the condition pushes."""
     version = table.put(key, b"below")
-    table.put(key, b"open", txn=store.begin())
+    table.put(key, b"open", txn=store.begin_transaction())
     return version
 
 
@@ -97,7 +98,7 @@ def test_a_condition_holds_exactly_if_it_is_what_the_transaction_sees(
         assert held == ((ask or 0) == seen), (before, own)
         assert table.get(key, txn=txn) == (b"new" if held else as_before)
         table.put(b"other" + key, b"v", txn=txn)
-        store.commit(txn)
+        store.commit_transaction(txn)
         assert table.get(key) == (b"new" if held else as_before)
         assert table.get(b"other" + key) == b"v"
 
@@ -112,7 +113,7 @@ def test_a_later_version_is_not_what_a_condition_is_about(
         later = table.put(key, b"2")
         assert not attempt(table, key, txn, later)
         with pytest.raises(WriteTooOld):
-            _ = attempt(table, key, txn, seen) and store.commit(txn)
+            _ = attempt(table, key, txn, seen) and store.commit_transaction(txn)
         assert table.get(key) == b"2"
 
 
@@ -123,7 +124,7 @@ def test_a_condition_counts_as_a_read(
 ) -> None:
     """An older writer cannot change under it what it has found, also when it has long committed."""
     version = table.put(b"k", b"v")
-    old, txn = store.begin(), begin()
+    old, txn = store.begin_transaction(), begin()
     asked = version if holds else OTHER
     try:
         if deletes:
@@ -132,19 +133,19 @@ def test_a_condition_counts_as_a_read(
             table.put(b"k", b"new", txn=txn, if_version=asked)
     except ConditionFailed:
         assert not holds
-        store.commit(txn)
+        store.commit_transaction(txn)
     with pytest.raises(WriteTooOld):
         table.put(b"k", b"older", txn=old)
 
 
 def test_of_many_who_create_a_key_one_does(store: Store, table: Table) -> None:
     """Taken in any order: the others are refused, by the condition or for being too old."""
-    txns = [store.begin() for _ in range(5)]
+    txns = [store.begin_transaction() for _ in range(5)]
     created = []
     for txn in (txns[2], txns[4], txns[0], txns[3], txns[1]):
         try:
             table.put(b"leader", str(txn).encode(), txn=txn, if_absent=True)
-            store.commit(txn)
+            store.commit_transaction(txn)
             created.append(str(txn).encode())
         except (ConditionFailed, WriteTooOld):
             continue
@@ -159,7 +160,7 @@ def test_what_comes_to_nothing_leaves_no_transaction_behind(
 ) -> None:
     """However long ago timestamps were reserved, and where the file of reads is gone too (invariant 24)."""
     table.put(b"k", b"v")
-    before = [row["txnId"] for row in store.transactions(ended=True)]
+    before = [row["txnId"] for row in row_json(store.reports.list_transactions(ended=True))]
     for is_gone in (False, True):
         clock.advance(idle_s)
         if is_gone:
@@ -171,5 +172,5 @@ def test_what_comes_to_nothing_leaves_no_transaction_behind(
         with store.transaction() as reader:
             assert table.get(b"k", txn=reader) == b"v"
         store.transaction().abort()
-    assert [row["txnId"] for row in store.transactions(ended=True)] == before
-    assert store.transactions() == []
+    assert [row["txnId"] for row in row_json(store.reports.list_transactions(ended=True))] == before
+    assert row_json(store.reports.list_transactions()) == []

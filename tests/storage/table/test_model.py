@@ -15,10 +15,11 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from storage import CheckMode, Store, TxnID
-from storage.clock import ManualClock
 from storage.errors import LostConflict, TransactionNotOpen, WriteTooOld
+from storage.process.clock import ManualClock
 from storage.table import intent as intents
 from tests.model_runs import examples
+from tests.row_json import row_json
 from tests.storage.conftest import check_whole
 
 KEYS = st.sampled_from([b"a", b"b", b"c", b"d"])
@@ -156,8 +157,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule(target=txns, priority=st.sampled_from(["medium"] * 6 + RANKS))
     def begin(self, priority: str) -> Txn:
-        txn_id = self.store.begin(priority=priority)
-        return Txn(txn_id, int(self.store.show_transaction(txn_id)["timestamp"]), priority)
+        txn_id = self.store.begin_transaction(priority=priority)
+        return Txn(txn_id, int(row_json(self.store.reports.show_transaction(txn_id))["timestamp"]), priority)
 
     @rule(txn=txns, key=KEYS)
     def get(self, txn: Txn, key: bytes) -> None:
@@ -202,14 +203,14 @@ class Machine(RuleBasedStateMachine):
         expected = None if txn.state == "COMMITTED" else self.ended(txn)
         if txn.state == "OPEN":
             self.model.end(txn, "COMMITTED", self.inline)
-        self.check(txn, lambda: self.store.commit(txn.id), expected)
+        self.check(txn, lambda: self.store.commit_transaction(txn.id), expected)
 
     @rule(txn=txns)
     def abort(self, txn: Txn) -> None:
         expected = TransactionNotOpen if txn.state == "COMMITTED" else None
         if txn.state == "OPEN":
             self.model.end(txn, "ABORTED", self.inline)
-        self.check(txn, lambda: self.store.abort(txn.id), expected)
+        self.check(txn, lambda: row_json(self.store.admin.transactions.abort_transaction(txn.id)), expected)
 
     @rule(key=KEYS, check=st.sampled_from(CheckMode))
     def read_committed(self, key: bytes, check: CheckMode) -> None:
@@ -225,7 +226,7 @@ class Machine(RuleBasedStateMachine):
     def collect(self) -> None:
         for key in [k for k, (txn, _) in self.model.intents.items() if txn.state != "OPEN"]:
             self.model.finalize(key)
-        self.store.gc()
+        self.store.maintenance.collect_garbage()
 
 
 @pytest.mark.parametrize("inline", [True, False])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from storage.table import push
-from storage.txn_options import Priority
+from storage.txn.options import Priority
 
 PRIORITIES = st.sampled_from([each.value for each in Priority])
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from storage import Store, Table, TxnID
-from storage.clock import ManualClock
 from storage.errors import InvalidValue, RequestTooOld, TransactionNotOpen
+from storage.process.clock import ManualClock
+from tests.row_json import row_json
 
 MINUTE_MS = 60_000
 
@@ -16,7 +17,7 @@ MINUTE_MS = 60_000
 @pytest.fixture
 def history(store: Store, table: Table, clock: ManualClock) -> list[int]:
     """Key `k` written as b"0" to b"5", a minute apart, with a window of 150 seconds; the versions."""
-    store.admin.set_table_retention(150_000)
+    store.admin.settings.set_table_retention(150_000)
     versions = []
     for number in range(6):
         versions.append(table.put(b"k", b"%d" % number))
@@ -50,10 +51,10 @@ def test_collecting_keeps_the_window_and_the_newest_before_it(
     window = store.connection.clock.wall_ns() - 150_000 * 1_000_000
     assert history[3] < window < history[4]
     answers = {at: table.get(b"k", at=at) for at in range(window, history[5] + 2, 7_000_000_000)}
-    assert store.gc()["versionsRemoved"] == 3
-    assert [each["value"] for each in table.versions(b"k")] == [b"5", b"4", b"3"]
+    assert row_json(store.maintenance.collect_garbage())["versionsRemoved"] == 3
+    assert [each["value"] for each in row_json(table.versions(b"k"))] == [b"5", b"4", b"3"]
     assert {at: table.get(b"k", at=at) for at in answers} == answers
-    assert store.gc()["versionsRemoved"] == 0
+    assert row_json(store.maintenance.collect_garbage())["versionsRemoved"] == 0
 
 
 def test_a_deleted_key_goes_when_its_deletion_is_older_than_the_window(
@@ -62,11 +63,11 @@ def test_a_deleted_key_goes_when_its_deletion_is_older_than_the_window(
     """First what the deletion superseded, then the deletion itself."""
     table.put(b"k", b"v")
     table.delete(b"k")
-    assert store.gc()["tombstonesRemoved"] == 0
+    assert row_json(store.maintenance.collect_garbage())["tombstonesRemoved"] == 0
     clock.advance(3601)
-    result = store.gc()
+    result = row_json(store.maintenance.collect_garbage())
     assert (result["versionsRemoved"], result["tombstonesRemoved"]) == (1, 1)
-    assert table.stats()["rows"] == 0
+    assert row_json(table.stats())["rows"] == 0
 
 
 def test_collecting_goes_over_many_keys_in_steps(store: Store, table: Table, clock: ManualClock) -> None:
@@ -75,10 +76,10 @@ def test_collecting_goes_over_many_keys_in_steps(store: Store, table: Table, clo
         table.import_rows((b"%05d" % n, value) for n in range(3000))
     for number in range(50):
         table.put(b"hot", b"%d" % number)
-    store.gc()
+    store.maintenance.collect_garbage()
     clock.advance(3601)
-    assert store.gc()["versionsRemoved"] == 3000 + 49
-    assert table.stats()["versions"] == 0
+    assert row_json(store.maintenance.collect_garbage())["versionsRemoved"] == 3000 + 49
+    assert row_json(table.stats())["versions"] == 0
     assert len(list(table.scan())) == 3001
 
 
@@ -86,14 +87,14 @@ def test_a_transaction_older_than_the_window_is_doomed(
     store: Store, table: Table, clock: ManualClock
 ) -> None:
     """Reading, writing and committing are refused, attached and detached."""
-    store.admin.set_table_retention(30_000)
+    store.admin.settings.set_table_retention(30_000)
     actions: list[Callable[[TxnID], object]] = [
         lambda txn: table.get(b"k", txn=txn),
         lambda txn: list(table.scan(txn=txn)),
         lambda txn: table.put(b"k", b"", txn=txn),
-        store.commit,
+        store.commit_transaction,
     ]
-    txns = [store.begin() for _ in actions]
+    txns = [store.begin_transaction() for _ in actions]
     for txn in txns:
         table.get(b"k%d" % txn.least, txn=txn)
     attached = store.transaction()
@@ -103,7 +104,7 @@ def test_a_transaction_older_than_the_window_is_doomed(
         with pytest.raises(RequestTooOld):
             action(txn)
         with pytest.raises(TransactionNotOpen):
-            store.commit(txn)
+            store.commit_transaction(txn)
     with pytest.raises(RequestTooOld):
         attached.commit()
     assert table.get(b"k") is None
@@ -111,11 +112,11 @@ def test_a_transaction_older_than_the_window_is_doomed(
 
 def test_a_transaction_without_table_work_outlives_the_window(store: Store, clock: ManualClock) -> None:
     """Topics have no window of versions."""
-    store.admin.set_table_retention(30_000)
-    txn = store.begin()
+    store.admin.settings.set_table_retention(30_000)
+    txn = store.begin_transaction()
     store.create_producer("t").send(b"m", txn=txn)
     clock.advance(31)
-    store.commit(txn)
+    store.commit_transaction(txn)
 
 
 def test_intents_never_count_as_the_version_that_is_kept(
@@ -123,13 +124,13 @@ def test_intents_never_count_as_the_version_that_is_kept(
 ) -> None:
     """An open transaction's intent, or an aborted one's, does not let the version below it go."""
     table.put(b"k", b"0")
-    txn = store.begin(timeout=86_000)
+    txn = store.begin_transaction(timeout=86_000)
     table.put(b"k", b"1", txn=txn)
-    store.admin.set_table_retention(10_000)
+    store.admin.settings.set_table_retention(10_000)
     clock.advance(100)
-    assert store.gc()["versionsRemoved"] == 0
-    store.abort(txn)
-    store.gc()
+    assert row_json(store.maintenance.collect_garbage())["versionsRemoved"] == 0
+    store.admin.transactions.abort_transaction(txn)
+    store.maintenance.collect_garbage()
     assert table.get(b"k") == b"0"
 
 
@@ -137,15 +138,15 @@ def test_nothing_is_removed_while_the_clocks_disagree(store: Store, table: Table
     """The wall clock jumps two hours ahead: versions stay, transactions live, reads in the past go on."""
     first = table.put(b"k", b"0")
     table.put(b"k", b"1")
-    txn = store.begin()
+    txn = store.begin_transaction()
     assert table.get(b"k", txn=txn) == b"1"
     clock.wall_now_ns += 2 * 3600 * 1_000_000_000
-    result = store.gc()
+    result = row_json(store.maintenance.collect_garbage())
     assert (result["versionsRemoved"], result["clocksDisagree"]) == (0, True)
     assert table.get(b"k", at=first) == b"0"
     table.put(b"other", b"", txn=txn)
-    store.commit(txn)
-    assert store.gc(trust_clock=True)["versionsRemoved"] == 1
+    store.commit_transaction(txn)
+    assert row_json(store.maintenance.collect_garbage(trust_clock=True))["versionsRemoved"] == 1
     with pytest.raises(RequestTooOld):
         table.get(b"k", at=first)
 
@@ -154,24 +155,24 @@ def test_gc_finalises_what_commits_and_aborts_left(
     store: Store, table: Table, write_many: Callable[[TxnID, dict[bytes, bytes]], None]
 ) -> None:
     """And leaves the intents of open transactions alone."""
-    done, dropped, still = store.begin(), store.begin(), store.begin()
+    done, dropped, still = store.begin_transaction(), store.begin_transaction(), store.begin_transaction()
     for txn, key in ((done, b"a"), (dropped, b"b"), (still, b"c")):
         write_many(txn, {key: b"v"})
-    store.commit(done)
-    store.abort(dropped)
-    assert table.stats()["intents"] == 3 * 65
+    store.commit_transaction(done)
+    store.admin.transactions.abort_transaction(dropped)
+    assert row_json(table.stats())["intents"] == 3 * 65
     answers = [(row.key, row.value) for row in table.scan()]
-    assert store.gc()["intentsFinalized"] == 2 * 65
-    assert table.stats()["intents"] == 65
+    assert row_json(store.maintenance.collect_garbage())["intentsFinalized"] == 2 * 65
+    assert row_json(table.stats())["intents"] == 65
     assert [(row.key, row.value) for row in table.scan()] == answers
-    assert {row["txnId"] for row in table.intents()} == {str(still)}
+    assert {row["txnId"] for row in row_json(table.intents())} == {str(still)}
 
 
 @pytest.mark.parametrize("value", [0, 999, -1, 1 << 62, "1h", 2.5, True])
 def test_a_retention_out_of_bounds_is_refused(store: Store, value: object) -> None:
     """From a second to ten years."""
     with pytest.raises(InvalidValue):
-        store.admin.set_table_retention(value)  # type: ignore[arg-type]
+        store.admin.settings.set_table_retention(value)  # type: ignore[arg-type]
 
 
 def test_a_read_in_the_future_is_refused(store: Store, table: Table, clock: ManualClock) -> None:
@@ -209,16 +210,20 @@ def test_outcomes_that_nothing_names_are_forgotten_after_a_day(
 ) -> None:
     """Those of messages stay, and so do open ones and young ones."""
     table.put(b"k", b"0")
-    spoke = store.begin()
+    spoke = store.begin_transaction()
     store.create_producer("t").send(b"m", txn=spoke)
-    store.commit(spoke)
-    still = store.begin(timeout=86_400)
+    store.commit_transaction(spoke)
+    still = store.begin_transaction(timeout=86_400)
     clock.advance(23 * 3600)
-    young = store.begin()
-    store.abort(young)
-    assert store.gc()["outcomesRemoved"] == 0
+    young = store.begin_transaction()
+    store.admin.transactions.abort_transaction(young)
+    assert row_json(store.maintenance.collect_garbage())["outcomesRemoved"] == 0
     clock.advance(3601)
-    assert store.gc()["outcomesRemoved"] == 1
-    assert {row["txnId"] for row in store.transactions(ended=True)} == {str(spoke), str(young), str(still)}
+    assert row_json(store.maintenance.collect_garbage())["outcomesRemoved"] == 1
+    assert {row["txnId"] for row in row_json(store.reports.list_transactions(ended=True))} == {
+        str(spoke),
+        str(young),
+        str(still),
+    }
     assert table.get(b"k") == b"0"
-    assert table.versions(b"k")[0]["state"] == "COMMITTED"
+    assert row_json(table.versions(b"k"))[0]["state"] == "COMMITTED"

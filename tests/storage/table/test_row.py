@@ -9,7 +9,7 @@ from storage.errors import InvalidValue
 from storage.limits import KEY_BYTES_MAX, TABLE_KEY_BYTES_MAX
 from storage.table import row as rows
 from storage.table.key_range import KeyRange, after_prefix
-from storage.table.visibility import Row, Version
+from storage.table.visibility import StoredRow, Version
 
 KEYS = st.one_of(
     st.binary(min_size=1, max_size=TABLE_KEY_BYTES_MAX),
@@ -34,7 +34,7 @@ def test_a_row_is_read_as_it_was_written(
                 *intent[1:],
             ),
         )
-    row = Row(Version(*committed) if committed else None, Version(*intent) if intent else None)
+    row = StoredRow(Version(*committed) if committed else None, Version(*intent) if intent else None)
     again = rows.decode(b"k", memoryview(rows.encode(row)))
     assert (again.committed, again.intent) == (row.committed, row.intent)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from storage import EARLIEST, Store, Table, TransactionState
+from tests.row_json import row_json
 
 
 def test_what_it_kept_is_seen_by_its_number(store: Store, table: Table) -> None:
@@ -39,26 +40,26 @@ def test_sending_in_it_does_not_end_the_keeping_of_puts(store: Store, table: Tab
     with store.transaction() as txn:
         store.create_producer("t").send(b"m", txn=txn)
         table.put(b"first", b"", txn=txn)
-        before = store.info()["commits"]
+        before = row_json(store.reports.store_info())["commits"]
         table.put(b"k", b"1", txn=txn)
-        assert store.info()["commits"] == before
+        assert row_json(store.reports.store_info())["commits"] == before
     assert table.get(b"k") == b"1"
 
 
 def test_an_attached_read_committed_transaction_is_ended_by_the_store_too(store: Store, table: Table) -> None:
     """True the first time, False when it had ended."""
     txn = store.transaction(isolation="read-committed")
-    assert (store.commit(txn), store.commit(txn)) == (True, False)
+    assert (store.commit_transaction(txn), store.commit_transaction(txn)) == (True, False)
     assert txn.state is TransactionState.COMMITTED
 
 
 def test_many_rows_of_a_detached_transaction_are_a_few_commits(store: Store, table: Table) -> None:
     """And all of them are there when it is committed, none before."""
-    txn, before = store.begin(), store.info()["commits"]
+    txn, before = store.begin_transaction(), row_json(store.reports.store_info())["commits"]
     assert table.import_rows(((b"%05d" % n, b"") for n in range(2500)), txn=txn) == 2500
-    assert store.info()["commits"] - before <= 5
+    assert row_json(store.reports.store_info())["commits"] - before <= 5
     assert list(table.scan()) == []
-    store.commit(txn)
+    store.commit_transaction(txn)
     assert len(list(table.scan())) == 2500
 
 

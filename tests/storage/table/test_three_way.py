@@ -15,7 +15,8 @@ from storage.errors import (
     WriteTooOld,
 )  # fmt: skip
 from storage.limits import PAGE_ENTRIES
-from storage.subscription import consumed
+from storage.subscription import message_bound
+from tests.row_json import row_json
 
 
 @pytest.fixture
@@ -42,14 +43,14 @@ def settle(store: Store, table: Table, consumer: Consumer, txn: Transaction | Tx
 def shown(store: Store, table: Table) -> tuple[bytes | None, list[bytes | None], int]:
     """What others see: the balance, the results, and how many requests are acknowledged or pending."""
     results = [message.value for message in store.reader("results")]
-    stats = store.subscription_stats("requests", "settlement")
+    stats = row_json(store.reports.subscription_stats("requests", "settlement"))
     return table.get(b"B"), results, stats["visible"]
 
 
 @pytest.fixture(params=["attached", "detached"])
 def begin(request: pytest.FixtureRequest, store: Store) -> Callable[[], Transaction | TxnID]:
     """Begins a transaction of either kind."""
-    return store.transaction if request.param == "attached" else store.begin
+    return store.transaction if request.param == "attached" else store.begin_transaction
 
 
 def test_a_commit_shows_everything_at_one_instant(
@@ -59,13 +60,13 @@ def test_a_commit_shows_everything_at_one_instant(
     txn = begin()
     settle(store, table, consumer, txn)
     assert shown(store, table) == (None, [], 1)
-    store.commit(txn)
+    store.commit_transaction(txn)
     assert shown(store, table) == (b"5", [b"5"], 1)
-    kinds = {part["kind"] for part in store.show_transaction(txn)["parts"]}
+    kinds = {part["kind"] for part in row_json(store.reports.show_transaction(txn))["parts"]}
     assert kinds == {"topic", "subscription", "table"}
     again = begin()
     settle(store, table, consumer, again)
-    store.commit(again)
+    store.commit_transaction(again)
     assert shown(store, table) == (b"12", [b"5", b"12"], 0)
 
 
@@ -75,7 +76,7 @@ def test_an_abort_drops_everything(
     """The request comes again, the balance and the results are as before."""
     txn = begin()
     settle(store, table, consumer, txn)
-    store.abort(txn)
+    store.admin.transactions.abort_transaction(txn)
     assert shown(store, table) == (None, [], 2)
 
 
@@ -83,14 +84,14 @@ def test_a_lost_conflict_drops_messages_and_acknowledgements_too(
     store: Store, table: Table, consumer: Consumer
 ) -> None:
     """The doom is complete: no later operation or commit succeeds (invariant 17)."""
-    txn = store.begin()
+    txn = store.begin_transaction()
     settle(store, table, consumer, txn)
-    table.put(b"B", b"1000", txn=(winner := store.begin()))
-    store.commit(winner)
+    table.put(b"B", b"1000", txn=(winner := store.begin_transaction()))
+    store.commit_transaction(winner)
     for action in (
         lambda: store.create_producer("results").send(b"x", txn=txn),
         lambda: table.get(b"B", txn=txn),
-        lambda: store.commit(txn),
+        lambda: store.commit_transaction(txn),
     ):
         with pytest.raises(LostConflict):
             action()
@@ -121,7 +122,7 @@ class TestOrder:
         store.create_producer("requests").send(b"+9")
         assert [m.value for m in consumer.receive_batch(10, 0, txn=txn)] == [b"+5", b"+7"]
         assert list(consumer.receive_batch(10, 0, txn=txn)) == []
-        store.commit(txn)
+        store.commit_transaction(txn)
         with store.transaction() as following:
             table.get(b"B", txn=following)
             assert consumer.receive(timeout=0, txn=following).value == b"+9"
@@ -137,7 +138,7 @@ class TestOrder:
         assert not consumer.next_is_newer_than(txn)
         assert len(consumer.receive_batch(10, 0, txn=txn)) == 2
         assert consumer.next_is_newer_than(txn)
-        store.commit(txn)
+        store.commit_transaction(txn)
         following = begin()
         table.get(b"B", txn=following)
         assert not consumer.next_is_newer_than(following)
@@ -148,17 +149,17 @@ class TestOrder:
         self, store: Store, table: Table, consumer: Consumer
     ) -> None:
         """Though it was written before."""
-        writer = store.begin()
+        writer = store.begin_transaction()
         store.create_producer("requests").send(b"+9", txn=writer)
-        txn = store.begin()
+        txn = store.begin_transaction()
         table.get(b"B", txn=txn)
-        store.commit(writer)
+        store.commit_transaction(writer)
         assert len(consumer.receive_batch(10, 0, txn=txn)) == 2
         assert list(consumer.receive_batch(10, 0, txn=txn)) == []
         newer = consumer.receive(timeout=0)
         with pytest.raises(NotDeliverable):
             consumer.acknowledge(newer, txn=txn)
-        store.commit(txn)
+        store.commit_transaction(txn)
 
     def test_an_uncommitted_message_is_not_handed_to_it(self, store: Store, table: Table) -> None:
         """At READ_UNCOMMITTED neither: nobody knows yet when it will have been."""
@@ -168,7 +169,7 @@ class TestOrder:
             subscription_isolation_level=IsolationLevel.READ_UNCOMMITTED,
             initial_position=EARLIEST,
         ) as dirty:
-            store.create_producer("t").send(b"open", txn=store.begin())
+            store.create_producer("t").send(b"open", txn=store.begin_transaction())
             with store.transaction() as txn:
                 table.get(b"k", txn=txn)
                 assert list(dirty.receive_batch(1, 0, txn=txn)) == []
@@ -189,36 +190,36 @@ class TestOrder:
             with pytest.raises(RequestTooOld):
                 use(txn)
             with pytest.raises(TransactionNotOpen):
-                store.commit(txn)
+                store.commit_transaction(txn)
 
     def test_a_cumulative_acknowledgement_counts_all_that_it_covers(self, store: Store, table: Table) -> None:
         """The newest of them decides, wherever it lies."""
         producer = store.create_producer("t")
         with store.subscribe("t", "s", initial_position=EARLIEST) as ordered:
-            writer = store.begin()
+            writer = store.begin_transaction()
             producer.send(b"late", txn=writer)
             producer.send(b"plain")
-            txn = store.begin()
-            store.commit(writer)
+            txn = store.begin_transaction()
+            store.commit_transaction(writer)
             messages = ordered.receive_batch(2, 0)
             ordered.acknowledge_cumulative(messages[-1], txn=txn)
             with pytest.raises(RequestTooOld):
                 table.get(b"k", txn=txn)
-            after = store.begin()
+            after = store.begin_transaction()
             messages = ordered.receive_batch(2, 0)
             ordered.acknowledge_cumulative(messages[-1], txn=after)
             table.put(b"k", b"v", txn=after)
-            store.commit(after)
+            store.commit_transaction(after)
 
     def test_a_long_cumulative_acknowledgement_lets_nothing_newer_pass(
         self, store: Store, table: Table, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """More entries than are looked at at once: refused if a table was used, and in steps as far as they are old."""
-        monkeypatch.setattr(consumed, "RANGE_ENTRIES_MAX", PAGE_ENTRIES)
+        monkeypatch.setattr(message_bound, "RANGE_ENTRIES_MAX", PAGE_ENTRIES)
         producer, count = store.create_producer("t"), 2 * PAGE_ENTRIES + 10
         for _ in range(count):
             producer.send(b"old")
-        txn, careless = store.begin(), store.begin()
+        txn, careless = store.begin_transaction(), store.begin_transaction()
         table.get(b"k", txn=txn)
         producer.send(b"new")
         with store.subscribe("t", "s", initial_position=EARLIEST, receiver_queue_size=5000) as ordered:
@@ -230,8 +231,8 @@ class TestOrder:
                 ordered.acknowledge_cumulative(messages[at], txn=txn)
             with pytest.raises(NotDeliverable, match="was not there to be read"):
                 ordered.acknowledge_cumulative(messages[-1], txn=txn)
-            store.commit(txn)
-            assert store.subscription_stats("t", "s")["visible"] == 1
+            store.commit_transaction(txn)
+            assert row_json(store.reports.subscription_stats("t", "s"))["visible"] == 1
             ordered.acknowledge_cumulative(messages[-1], txn=careless)
             with pytest.raises(RequestTooOld):
                 table.get(b"k", txn=careless)
@@ -242,21 +243,21 @@ class TestOrder:
         """It was handed to nobody."""
         producer = store.create_producer("t")
         with store.subscribe("t", "s", initial_position=EARLIEST) as ordered:
-            dropped = store.begin()
+            dropped = store.begin_transaction()
             producer.send(b"dropped", txn=dropped)
-            store.abort(dropped)
+            store.admin.transactions.abort_transaction(dropped)
             producer.send(b"plain")
             with store.transaction() as txn:
                 table.put(b"k", b"v", txn=txn)
                 ordered.acknowledge_cumulative(ordered.receive(timeout=0, txn=txn), txn=txn)
-        assert (table.get(b"k"), store.subscription_stats("t", "s")["visible"]) == (b"v", 0)
+        assert (table.get(b"k"), row_json(store.reports.subscription_stats("t", "s"))["visible"]) == (b"v", 0)
 
     def test_without_tables_it_consumes_whatever_comes(
         self, store: Store, table: Table, consumer: Consumer
     ) -> None:
         """The rule is for those who use both."""
-        txn = store.begin()
+        txn = store.begin_transaction()
         store.create_producer("requests").send(b"+9")
         consumer.acknowledge(consumer.receive_batch(10, 0, txn=txn), txn=txn)
-        store.commit(txn)
-        assert store.subscription_stats("requests", "settlement")["visible"] == 0
+        store.commit_transaction(txn)
+        assert row_json(store.reports.subscription_stats("requests", "settlement"))["visible"] == 0

@@ -9,34 +9,34 @@ from storage.table.visibility import (
     COMMITTED,
     OPEN,
     Look,
-    Row,
+    StoredRow,
     Version,
     latest,
     newest,
     snapshot,
 )  # fmt: skip
-from storage.txn_options import CheckMode
+from storage.txn.options import CheckMode
 
 ME = 77
 
 
 @st.composite
-def rows(draw: st.DrawFn) -> tuple[Row, dict[int, int]]:
+def rows(draw: st.DrawFn) -> tuple[StoredRow, dict[int, int]]:
     """A row with a finalised version, an intent, or both; and the state of the intent's transaction."""
     low = draw(st.integers(1, 20))
     value = st.one_of(st.none(), st.binary(max_size=3))
     committed = Version(low, 5, draw(value)) if draw(st.booleans()) else None
     if committed is not None and draw(st.booleans()):
-        return Row(committed, None), {}
+        return StoredRow(committed, None), {}
     txn = draw(st.sampled_from([6, ME]))
     state = OPEN if txn == ME else draw(st.sampled_from([OPEN, COMMITTED, ABORTED]))
     intent = Version(low + draw(st.integers(1, 10)), txn, draw(value))
-    return Row(committed, intent), {txn: state}
+    return StoredRow(committed, intent), {txn: state}
 
 
 @given(rows(), st.integers(0, 40))
 def test_a_snapshot_never_shows_what_is_newer_or_not_committed(
-    found: tuple[Row, dict[int, int]], at: int
+    found: tuple[StoredRow, dict[int, int]], at: int
 ) -> None:
     """Its own intent aside; an intent in progress at or below it is a push, and only such a one."""
     row, states = found
@@ -50,7 +50,9 @@ def test_a_snapshot_never_shows_what_is_newer_or_not_committed(
 
 
 @given(rows(), st.integers(0, 40))
-def test_a_snapshot_shows_the_newest_of_what_it_may_show(found: tuple[Row, dict[int, int]], at: int) -> None:
+def test_a_snapshot_shows_the_newest_of_what_it_may_show(
+    found: tuple[StoredRow, dict[int, int]], at: int
+) -> None:
     """What is older than the row itself is said to be elsewhere."""
     row, states = found
     allowed = [row.committed] if row.committed is not None else []
@@ -68,7 +70,7 @@ def test_a_snapshot_shows_the_newest_of_what_it_may_show(found: tuple[Row, dict[
 
 @given(rows(), st.integers(0, 40), st.sampled_from(CheckMode))
 def test_no_check_mode_returns_an_uncommitted_value(
-    found: tuple[Row, dict[int, int]], start: int, check: CheckMode
+    found: tuple[StoredRow, dict[int, int]], start: int, check: CheckMode
 ) -> None:
     """Invariant 14, and what each mode promises beyond it."""
     row, states = found
@@ -83,7 +85,7 @@ def test_no_check_mode_returns_an_uncommitted_value(
 
 
 @given(rows())
-def test_no_check_never_looks_a_transaction_up(found: tuple[Row, dict[int, int]]) -> None:
+def test_no_check_never_looks_a_transaction_up(found: tuple[StoredRow, dict[int, int]]) -> None:
     """The mode `none` needs no record."""
 
     def unknown(txn: int) -> int:
@@ -93,7 +95,9 @@ def test_no_check_never_looks_a_transaction_up(found: tuple[Row, dict[int, int]]
 
 
 @given(rows())
-def test_a_writer_is_compared_with_the_newest_committed_version(found: tuple[Row, dict[int, int]]) -> None:
+def test_a_writer_is_compared_with_the_newest_committed_version(
+    found: tuple[StoredRow, dict[int, int]],
+) -> None:
     """A committed intent counts as one; its own does not."""
     row, states = found
     seen = newest(row, ME, states.__getitem__)

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, strategies as st
 
-from storage.codec import key2
+from storage.disk.codec import key2
+from storage.disk.schema import ABORTED
+from storage.disk.view import WriteBatch
 from storage.errors import CorruptStore
-from storage.schema import ABORTED
+from storage.topic.open_topic import OpenTopic
 from storage.txn import aborted
 from storage.txn.aborted import AbortedSet
-from storage.view import WriteBatch
 from tests.storage.conftest import Scratch
 from tests.storage.written_log import Step, WrittenLog, steps
 
@@ -40,7 +41,7 @@ class TestAbortedSet:
             log, known = WrittenLog(scratch.store, batch, limit, wanted), AbortedSet()
             for _ in range(3):
                 after, through = sorted(data.draw(st.sampled_from(log.places())) for _ in range(2))
-                known.load(batch, log.topic_id, log.head, after, through)
+                known.load(OpenTopic.load(batch, log.topic_id), after, through)
                 for entry in log.entries:
                     if after < entry.at <= through and entry.count:
                         assert (entry.txn in known.ids) == (log.state(entry) == "ABORTED")
@@ -55,9 +56,9 @@ class TestAbortedSet:
 
         def check(batch: WriteBatch) -> None:
             log, known = WrittenLog(scratch.store, batch, limit, before), AbortedSet()
-            known.load(batch, log.topic_id, log.head, (0, -1), log.head.last_confirmed)
+            known.load(OpenTopic.load(batch, log.topic_id), (0, -1), log.head.last_confirmed)
             log.go_on(after)
-            known.load(batch, log.topic_id, log.head, (0, -1), log.head.last_confirmed)
+            known.load(OpenTopic.load(batch, log.topic_id), (0, -1), log.head.last_confirmed)
             assert known.ids == {txn for txn, state in log.states.items() if state == "ABORTED"}
 
         scratch.run(check)
@@ -114,10 +115,10 @@ class TestSegments:
             for number, segment in enumerate(aborted.segments(batch, log.topic_id)):
                 mine = {row[0] for row in rows[number * SEGMENT : (number + 1) * SEGMENT]}
                 places = [entry.at for entry in log.entries if entry.txn in mine and entry.count]
-                assert segment["firstPosition"] == "{}:{}".format(*min(places))
-                assert segment["lastPosition"] == "{}:{}".format(*max(places))
-                assert segment["transactions"] == len(mine)
-                assert segment["messages"] == sum(e.count for e in log.entries if e.txn in mine)
+                assert str(segment.first_position) == "{}:{}".format(*min(places))
+                assert str(segment.last_position) == "{}:{}".format(*max(places))
+                assert segment.transactions == len(mine)
+                assert segment.messages == sum(e.count for e in log.entries if e.txn in mine)
 
         scratch.run(check)
 
@@ -127,7 +128,7 @@ class TestSegments:
 
         def check(batch: WriteBatch) -> None:
             log = WrittenLog(scratch.store, batch, 5, wanted)
-            sizes = [segment["transactions"] for segment in aborted.segments(batch, log.topic_id)]
+            sizes = [segment.transactions for segment in aborted.segments(batch, log.topic_id)]
             assert all(size == SEGMENT for size in sizes[:-1])
             assert sum(map(int, sizes)) == sum(state == "ABORTED" for state in log.states.values())
 
@@ -147,6 +148,6 @@ class TestDamage:
                 return
             batch.delete(ABORTED, key2(log.topic_id, 0))
             with pytest.raises(CorruptStore):
-                AbortedSet().load(batch, log.topic_id, log.head, (0, -1), log.head.last_confirmed)
+                AbortedSet().load(OpenTopic.load(batch, log.topic_id), (0, -1), log.head.last_confirmed)
 
         scratch.run(check)

@@ -1,4 +1,4 @@
-"""Begin, use, commit, abort: states, deadlines, idempotence (semantics section 3)."""
+"""Coordinator: `storage/txn/coordinator.py`."""
 
 from __future__ import annotations
 
@@ -6,86 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from storage import EARLIEST, Store, TransactionState, TxnID
-from storage.clock import ManualClock
+from storage import EARLIEST, Store, TxnID
 from storage.errors import (
-    BadInput,
-    InvalidTxnId,
     InvalidValue,
     ObjectHeld,
-    TransactionChanged,
-    TransactionNotFound,
     TransactionNotOpen,
     TransactionTimedOut,
-    TxnctlError,
 )
-
-MISSING = TxnID(99)
-Use = Callable[[Store, TxnID], object]
-
-
-def produce(store: Store, txn: TxnID) -> object:
-    with store.create_producer("t") as producer:
-        return producer.send(b"x", txn=txn)
-
-
-def acknowledge(store: Store, txn: TxnID) -> object:
-    consumer = store.subscribe("t", "a", initial_position=EARLIEST)
-    with consumer:
-        return consumer.acknowledge(consumer.receive(timeout=1), txn=txn)
-
-
-USES: list[Use] = [produce, acknowledge]
-
-
-@pytest.fixture
-def txn(store: Store) -> TxnID:
-    """An open transaction with a deadline in a minute; topic `t` has a message."""
-    store.create_producer("t").send(b"plain")
-    return store.begin(timeout=60)
-
-
-class TestIds:
-    """`0:n`, in order, never reused."""
-
-    def test_ids_are_issued_in_order(self, store: Store) -> None:
-        """Attached and detached transactions count on in one sequence."""
-        assert [str(store.begin()), str(store.transaction()), str(store.begin())] == ["0:1", "0:2", "0:3"]
-
-    def test_an_id_is_not_reused_after_its_end(self, store: Store, path: str, clock: ManualClock) -> None:
-        """Neither an end nor a new opening of the store frees an id (invariant 16)."""
-        store.commit(store.begin())
-        store.close()
-        with Store.open(path, clock=clock) as again:
-            assert str(again.begin()) == "0:2"
-
-    @pytest.mark.parametrize("form", [lambda t: t, str, lambda t: f"(0,{t.least})", lambda t: str(t.least)])
-    def test_every_form_of_an_id_names_the_transaction(
-        self, store: Store, txn: TxnID, form: Callable[[TxnID], TxnID | str]
-    ) -> None:
-        """A TxnID and the three texts are accepted alike."""
-        store.create_producer("t").send(b"x", txn=form(txn))
-        assert store.commit(form(txn))
-
-    @pytest.mark.parametrize("wrong", [TxnID(0), TxnID(-1), TxnID(1, 7), "0:0", "nonsense", "", 1, None])
-    def test_what_is_no_id_is_refused(self, store: Store, wrong: object) -> None:
-        """Nothing else names a transaction; least of all is a message published plainly instead."""
-        for call in (store.commit, store.abort, store.show_transaction):
-            with pytest.raises(InvalidTxnId):
-                call(wrong)  # type: ignore[arg-type]
-        if wrong is not None:
-            with pytest.raises(InvalidTxnId):
-                store.create_producer("t").send(b"x", txn=wrong)  # type: ignore[arg-type]
-        assert list(store.log("t")) == []
-
-    def test_an_unknown_transaction_is_not_found(self, store: Store, txn: TxnID) -> None:
-        """Every use of an id that was never issued says so."""
-        for call in (store.commit, store.abort, store.show_transaction, store.wait_transaction):
-            with pytest.raises(TransactionNotFound):
-                call(MISSING)
-        for use in USES:
-            with pytest.raises(TransactionNotFound):
-                use(store, MISSING)
+from storage.process.clock import ManualClock
+from tests.row_json import row_json
+from tests.storage.ending import end_transaction
+from tests.storage.txn.coordinator_steps import USES, Use, produce
 
 
 class TestEnd:
@@ -95,76 +26,85 @@ class TestEnd:
         self, store: Store, txn: TxnID, clock: ManualClock
     ) -> None:
         """The second one changes nothing, however long after the deadline."""
-        assert store.commit(txn) is True
+        assert store.commit_transaction(txn) is True
         clock.advance(1_000_000)
-        assert store.commit(txn) is False
-        assert store.show_transaction(txn)["state"] == "COMMITTED"
+        assert store.commit_transaction(txn) is False
+        assert row_json(store.reports.show_transaction(txn))["state"] == "COMMITTED"
 
     def test_repeating_an_abort_succeeds_and_says_so(
         self, store: Store, txn: TxnID, clock: ManualClock
     ) -> None:
         """The second one changes nothing, however long after the deadline."""
-        assert store.abort(txn)["already"] is False
+        assert row_json(store.admin.transactions.abort_transaction(txn))["already"] is False
         clock.advance(1_000_000)
-        assert store.abort(txn)["already"] is True
+        assert row_json(store.admin.transactions.abort_transaction(txn))["already"] is True
 
     def test_an_abort_can_be_repeated_after_its_topic_was_deleted(self, store: Store, txn: TxnID) -> None:
         """What became of the topics has nothing to do with what became of the transaction."""
         produce(store, txn)
-        store.abort(txn)
-        store.admin.delete_topic("t", force=True)
-        assert store.abort(txn)["already"] is True
-        assert store.show_transaction(txn)["state"] == "ABORTED"
+        store.admin.transactions.abort_transaction(txn)
+        store.admin.topics.delete_topic("t", force=True)
+        assert row_json(store.admin.transactions.abort_transaction(txn))["already"] is True
+        assert row_json(store.reports.show_transaction(txn))["state"] == "ABORTED"
 
     def test_asking_for_the_other_names_state_time_reason_and_owner(
         self, store: Store, txn: TxnID, clock: ManualClock
     ) -> None:
         """The conflict tells what happened, when, why and by whom."""
-        store.abort(txn, reason="changed my mind")
+        store.admin.transactions.abort_transaction(txn, reason="changed my mind")
         with pytest.raises(TransactionNotOpen) as caught:
-            store.commit(txn)
+            store.commit_transaction(txn)
         error = caught.value
         assert (error.exit_code, error.details["state"], error.details["reason"]) == (4, "ABORTED", "asked")
         for word in (
             "aborted",
             "2023-11-14T22:13:20Z",
             "changed my mind",
-            store.show_transaction(txn)["endedBy"],
+            row_json(store.reports.show_transaction(txn))["endedBy"],
         ):
             assert word in error.message
 
     def test_a_committed_one_is_never_aborted(self, store: Store, txn: TxnID) -> None:
         """A decided state does not change, by force neither (invariant 16)."""
         produce(store, txn)
-        store.commit(txn)
+        store.commit_transaction(txn)
         for force in (False, True):
             with pytest.raises(TransactionNotOpen):
-                store.abort(txn, force=force)
+                store.admin.transactions.abort_transaction(txn, force=force)
         assert [message.value for message in store.reader("t")] == [b"plain", b"x"]
 
     @pytest.mark.parametrize("use", USES)
     @pytest.mark.parametrize("end", ["commit", "abort"])
     def test_one_that_has_ended_is_of_no_use(self, store: Store, txn: TxnID, use: Use, end: str) -> None:
         """Producing and acknowledging in it is an error, and leaves nothing behind."""
-        getattr(store, end)(txn)
+        end_transaction(store, end, txn)
         with pytest.raises(TransactionNotOpen):
             use(store, txn)
-        assert len(list(store.log("t"))) == 1
-        assert store.show_transaction(txn)["messages"] == store.show_transaction(txn)["acknowledgements"] == 0
+        assert len(list(row_json(store.reports.topic_log("t")))) == 1
+        assert (
+            row_json(store.reports.show_transaction(txn))["messages"]
+            == row_json(store.reports.show_transaction(txn))["acknowledgements"]
+            == 0
+        )
 
     def test_an_empty_transaction_ends_without_a_trace(self, store: Store, txn: TxnID) -> None:
         """One that touched nothing leaves no marker anywhere."""
-        store.commit(txn)
-        assert [row["kind"] for row in store.log("t")] == ["messages"]
+        store.commit_transaction(txn)
+        assert [row["kind"] for row in row_json(store.reports.topic_log("t"))] == ["messages"]
 
     def test_a_marker_is_appended_to_every_topic_produced_to(self, store: Store, txn: TxnID) -> None:
         """One marker a topic, whatever the number of messages."""
         store.create_topic("u")
         for topic in ("t", "u", "t"):
             store.create_producer(topic).send(b"x", txn=txn)
-        store.commit(txn)
-        assert [row["kind"] for row in store.log("t")] == ["messages", "messages", "messages", "commit"]
-        assert [row["kind"] for row in store.log("u")] == ["messages", "commit"]
+        store.commit_transaction(txn)
+        assert [row["kind"] for row in row_json(store.reports.topic_log("t"))] == [
+            "messages",
+            "messages",
+            "messages",
+            "commit",
+        ]
+        assert [row["kind"] for row in row_json(store.reports.topic_log("u"))] == ["messages", "commit"]
 
     def test_a_topic_with_an_open_transaction_is_not_deleted(self, store: Store, txn: TxnID) -> None:
         """Deleting is refused, and by force aborts the transaction first, whole, with its other topics."""
@@ -172,35 +112,11 @@ class TestEnd:
         for topic in ("t", "u"):
             store.create_producer(topic).send(b"x", txn=txn)
         with pytest.raises(ObjectHeld) as caught:
-            store.admin.delete_topic("t")
+            store.admin.topics.delete_topic("t")
         assert caught.value.details["transactions"] == [str(txn)]
-        store.admin.delete_topic("t", force=True)
-        assert store.show_transaction(txn)["state"] == "ABORTED"
-        assert [row["kind"] for row in store.log("u")] == ["messages", "abort"]
-
-
-class TestVersion:
-    """An operator ends what was looked at."""
-
-    def test_every_use_raises_the_version(self, store: Store, txn: TxnID) -> None:
-        """Producing and acknowledging are uses; looking is none."""
-        before = store.show_transaction(txn)["version"]
-        assert store.show_transaction(txn)["version"] == before
-        produce(store, txn)
-        assert store.show_transaction(txn)["version"] == before + 1
-        acknowledge(store, txn)
-        assert store.show_transaction(txn)["version"] == before + 2
-
-    def test_another_version_is_not_aborted(self, store: Store, txn: TxnID) -> None:
-        """What was used since is refused and stays open; the version that was seen is aborted."""
-        seen = store.show_transaction(txn)["version"]
-        produce(store, txn)
-        with pytest.raises(TransactionChanged) as caught:
-            store.abort(txn, if_version=seen)
-        assert caught.value.details["version"] == seen + 1
-        assert store.show_transaction(txn)["state"] == "OPEN"
-        store.abort(txn, if_version=seen + 1)
-        assert store.show_transaction(txn)["state"] == "ABORTED"
+        store.admin.topics.delete_topic("t", force=True)
+        assert row_json(store.reports.show_transaction(txn))["state"] == "ABORTED"
+        assert [row["kind"] for row in row_json(store.reports.topic_log("u"))] == ["messages", "abort"]
 
 
 class TestDryRun:
@@ -211,10 +127,10 @@ class TestDryRun:
         produce(store, txn)
         store.create_producer("t").send(b"blocked")
         store.subscribe("t", "a", initial_position=EARLIEST)
-        rehearsed = store.abort(txn, dry_run=True)
-        assert store.show_transaction(txn)["state"] == "OPEN"
-        assert len(list(store.log("t"))) == 3
-        done = store.abort(txn)
+        rehearsed = row_json(store.admin.transactions.abort_transaction(txn, dry_run=True))
+        assert row_json(store.reports.show_transaction(txn))["state"] == "OPEN"
+        assert len(list(row_json(store.reports.topic_log("t")))) == 3
+        done = row_json(store.admin.transactions.abort_transaction(txn))
         assert rehearsed["effects"] == done["effects"]
         assert done["effects"][0]["unblocks"]["a"] == {
             "visibleBefore": 1, "visibleAfter": 2, "blockedBefore": 1, "blockedAfter": 0,
@@ -227,28 +143,31 @@ class TestDeadline:
     def test_it_is_ten_minutes_unless_given(self, store: Store, clock: ManualClock) -> None:
         """One second before it goes on, at it it is over."""
         for seconds, is_late in ((599, False), (600, True)):
-            txn = store.begin()
+            txn = store.begin_transaction()
             clock.advance(seconds)
             if is_late:
                 with pytest.raises(TransactionTimedOut):
-                    store.commit(txn)
+                    store.commit_transaction(txn)
             else:
-                assert store.commit(txn)
+                assert store.commit_transaction(txn)
 
     @pytest.mark.parametrize("timeout", [0.001, 24 * 3600])
     def test_it_may_be_so_short_and_so_long(self, store: Store, timeout: float) -> None:
         """A millisecond to 24 hours."""
-        assert store.show_transaction(store.begin(timeout=timeout))["timeoutMs"] == timeout * 1000
+        assert (
+            row_json(store.reports.show_transaction(store.begin_transaction(timeout=timeout)))["timeoutMs"]
+            == timeout * 1000
+        )
 
     @pytest.mark.parametrize(
         "timeout", [0, -1, 0.0001, 24 * 3600 + 0.001, float("inf"), float("-inf"), float("nan"), 1e300]
     )
     def test_any_other_is_refused(self, store: Store, timeout: float) -> None:
         """Zero, negative, endless and no number at all begin no transaction."""
-        for begin in (store.begin, store.transaction):
+        for begin in (store.begin_transaction, store.transaction):
             with pytest.raises(InvalidValue):
                 begin(timeout=timeout)
-        assert store.transactions() == []
+        assert row_json(store.reports.list_transactions()) == []
 
     @pytest.mark.parametrize("use", ["send", "acknowledge", "acknowledge cumulatively", "commit"])
     def test_a_late_use_aborts_before_it_is_refused(
@@ -264,21 +183,25 @@ class TestDeadline:
             "send": lambda: producer.send(b"x", txn=txn),
             "acknowledge": lambda: consumer.acknowledge(message, txn=txn),
             "acknowledge cumulatively": lambda: consumer.acknowledge_cumulative(message, txn=txn),
-            "commit": lambda: store.commit(txn),
+            "commit": lambda: store.commit_transaction(txn),
         }
         with pytest.raises(TransactionTimedOut):
             uses[use]()
-        assert store.admin.pending("t", "a") == []
-        shown = store.show_transaction(txn)
+        assert row_json(store.reports.list_pending_acknowledgements("t", "a")) == []
+        shown = row_json(store.reports.show_transaction(txn))
         assert (shown["state"], shown["reason"]) == ("ABORTED", "timed-out")
-        assert [row["kind"] for row in store.log("t")] == ["messages", "messages", "abort"]
+        assert [row["kind"] for row in row_json(store.reports.topic_log("t"))] == [
+            "messages",
+            "messages",
+            "abort",
+        ]
         assert [message.value for message in store.reader("t")] == [b"plain"]
 
     def test_a_late_abort_is_an_abort(self, store: Store, txn: TxnID, clock: ManualClock) -> None:
         """It is what was asked for, and its reason says so."""
         clock.advance(61)
-        assert store.abort(txn)["already"] is False
-        assert store.show_transaction(txn)["reason"] == "asked"
+        assert row_json(store.admin.transactions.abort_transaction(txn))["already"] is False
+        assert row_json(store.reports.show_transaction(txn))["reason"] == "asked"
 
     def test_readers_follow_the_recorded_state_and_say_that_it_is_overdue(
         self, store: Store, txn: TxnID, clock: ManualClock
@@ -287,7 +210,7 @@ class TestDeadline:
         produce(store, txn)
         clock.advance(61)
         assert [message.value for message in store.reader("t")] == [b"plain"]
-        (row,) = store.transactions()
+        (row,) = row_json(store.reports.list_transactions())
         assert (row["txnId"], row["state"], row["overdue"]) == (str(txn), "OPEN", True)
 
     def test_a_wall_clock_that_jumps_expires_nobody(
@@ -297,8 +220,8 @@ class TestDeadline:
         for jump_s in (10**9, -(2 * 10**9)):
             clock.wall_now_ns += jump_s * 10**9
             produce(store, txn)
-            assert store.transactions()[0]["overdue"] is False
-        assert store.commit(txn)
+            assert row_json(store.reports.list_transactions())[0]["overdue"] is False
+        assert store.commit_transaction(txn)
 
     def test_a_deadline_passes_although_the_wall_clock_stands(
         self, store: Store, txn: TxnID, clock: ManualClock
@@ -306,7 +229,7 @@ class TestDeadline:
         """Only the boot clock counts."""
         clock.boot_now_ns += 61 * 10**9
         with pytest.raises(TransactionTimedOut):
-            store.commit(txn)
+            store.commit_transaction(txn)
 
     def test_what_remains_starts_anew_after_a_reboot(
         self, store: Store, txn: TxnID, path: str, clock: ManualClock
@@ -320,59 +243,9 @@ class TestDeadline:
         with Store.open(path, clock=clock) as again:
             produce(again, txn)
             clock.advance(19)
-            assert again.transactions()[0]["overdue"] is False
+            assert row_json(again.reports.list_transactions())[0]["overdue"] is False
             produce(again, txn)
             clock.advance(1)
-            assert again.transactions()[0]["overdue"] is True
+            assert row_json(again.reports.list_transactions())[0]["overdue"] is True
             with pytest.raises(TransactionTimedOut):
-                again.commit(txn)
-
-
-class TestLabels:
-    """What a transaction is called by its owner."""
-
-    def test_they_are_kept(self, store: Store) -> None:
-        """Labels are shown with the transaction, open or ended."""
-        txn = store.begin(labels={"batch": "7", "job": "näch=tlich"})
-        store.commit(txn)
-        assert store.show_transaction(txn)["labels"] == {"batch": "7", "job": "näch=tlich"}
-
-    @pytest.mark.parametrize(
-        "labels",
-        [{"a b": "1"}, {"": "1"}, {"a": "x" * 1025}, {f"l{i}": "" for i in range(33)}, {"a": "\udcff"}, {"a": 1},
-         {1: "a"}, {"a": None}],
-    )  # fmt: skip
-    def test_bad_ones_are_refused(self, store: Store, labels: dict[str, str]) -> None:
-        """Names, lengths, number and text of labels have bounds."""
-        with pytest.raises(BadInput):
-            store.begin(labels=labels)
-        assert store.transactions() == []
-
-
-class TestRefusals:
-    """A refused command leaves nothing behind (invariant 24)."""
-
-    def test_a_refused_batch_leaves_no_part(self, store: Store, txn: TxnID) -> None:
-        """An acknowledgement of two messages, of which one is not there, acknowledges neither."""
-        with store.subscribe("t", "a", initial_position=EARLIEST) as consumer:
-            message = consumer.receive(timeout=1)
-            missing = message.message_id.__class__(1, 7)
-            with pytest.raises(TxnctlError):
-                consumer.acknowledge([message, missing], txn=txn)
-            assert store.admin.pending("t", "a") == []
-            assert store.show_transaction(txn)["version"] == 1
-            consumer.acknowledge(message, txn=txn)
-        assert store.commit(txn)
-
-    def test_bad_input_and_conflicts_do_not_doom(self, store: Store, txn: TxnID) -> None:
-        """A refused send or acknowledgement leaves its transaction usable."""
-        producer = store.create_producer("t", producer_name="p")
-        other = store.begin()
-        producer.send(b"theirs", sequence_id=1, txn=other)
-        with pytest.raises(TxnctlError):
-            producer.send(b"mine", sequence_id=1, txn=txn)
-        with pytest.raises(TxnctlError):
-            producer.send("text", txn=txn)  # type: ignore[arg-type]
-        produce(store, txn)
-        assert store.commit(txn)
-        assert store.show_transaction(txn)["state"] == TransactionState.COMMITTED.value
+                again.commit_transaction(txn)

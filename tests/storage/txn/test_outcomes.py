@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from storage import EARLIEST, Producer, Store
-from storage.clock import ManualClock
 from storage.errors import TransactionNotFound
+from storage.process.clock import ManualClock
+from tests.row_json import row_json
+from tests.storage.ending import end_transaction
 
 DAY_S = 24 * 3600
 
@@ -21,18 +23,18 @@ def test_messages_keep_the_outcome_of_their_transaction(
     store: Store, producer: Producer, clock: ManualClock
 ) -> None:
     """As long as their topic is there; a topic of the same name is another one."""
-    txn = store.begin()
+    txn = store.begin_transaction()
     producer.send(b"x", txn=txn)
-    store.commit(txn)
+    store.commit_transaction(txn)
     clock.advance(2 * DAY_S)
-    assert store.gc()["outcomesRemoved"] == 0
-    store.admin.delete_topic("t", force=True)
+    assert row_json(store.maintenance.collect_garbage())["outcomesRemoved"] == 0
+    store.admin.topics.delete_topic("t", force=True)
     store.create_topic("t")
-    assert store.show_transaction(txn)["state"] == "COMMITTED"
-    assert store.gc(dry_run=True)["outcomesRemoved"] == 1
-    assert store.gc()["outcomesRemoved"] == 1
+    assert row_json(store.reports.show_transaction(txn))["state"] == "COMMITTED"
+    assert row_json(store.maintenance.collect_garbage(dry_run=True))["outcomesRemoved"] == 1
+    assert row_json(store.maintenance.collect_garbage())["outcomesRemoved"] == 1
     with pytest.raises(TransactionNotFound):
-        store.show_transaction(txn)
+        store.reports.show_transaction(txn)
 
 
 @pytest.mark.parametrize("ends", ["commit", "abort"])
@@ -42,12 +44,12 @@ def test_acknowledgements_keep_it_only_while_they_are_pending(
     """Decided, they are the subscription's, and name nobody."""
     producer.send(b"x")
     consumer = store.subscribe("t", "s", initial_position=EARLIEST)
-    txn = store.begin(timeout=DAY_S)
+    txn = store.begin_transaction(timeout=DAY_S)
     consumer.acknowledge(consumer.receive(timeout=0), txn=txn)
     clock.advance(DAY_S - 1)
-    assert store.gc()["outcomesRemoved"] == 0
-    getattr(store, ends)(txn)
+    assert row_json(store.maintenance.collect_garbage())["outcomesRemoved"] == 0
+    end_transaction(store, ends, txn)
     clock.advance(DAY_S - 1)
-    assert store.gc()["outcomesRemoved"] == 0
+    assert row_json(store.maintenance.collect_garbage())["outcomesRemoved"] == 0
     clock.advance(1)
-    assert store.gc()["outcomesRemoved"] == 1
+    assert row_json(store.maintenance.collect_garbage())["outcomesRemoved"] == 1

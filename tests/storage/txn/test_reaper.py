@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from storage import EARLIEST, MessageId, Store, TxnID
-from storage.clock import ManualClock
 from storage.errors import AlreadyExists, WaitTimeout
 from storage.limits import REAP_PER_WRITE_MAX, REAP_STEP_MAX
+from storage.process.clock import ManualClock
+from tests.row_json import row_json
 
 
 def states(store: Store, *txns: TxnID) -> list[tuple[str, str | None]]:
-    return [(shown["state"], shown["reason"]) for shown in map(store.show_transaction, txns)]
+    return [(shown.row.state.value, shown.row.reason) for shown in map(store.reports.show_transaction, txns)]
 
 
 def orphan(path: str, clock: ManualClock, topic: str = "t") -> TxnID:
@@ -28,17 +29,21 @@ class TestOverdue:
     def test_the_next_writer_aborts_them(self, store: Store, clock: ManualClock) -> None:
         """Any write at all ends an overdue transaction before it does its own work."""
         producer = store.create_producer("t")
-        txn = store.begin(timeout=10)
+        txn = store.begin_transaction(timeout=10)
         producer.send(b"overdue", txn=txn)
         clock.advance(10)
         assert producer.send(b"next") == MessageId(1, 2)
-        assert [row["kind"] for row in store.log("t")] == ["messages", "abort", "messages"]
+        assert [row["kind"] for row in row_json(store.reports.topic_log("t"))] == [
+            "messages",
+            "abort",
+            "messages",
+        ]
         assert states(store, txn) == [("ABORTED", "timed-out")]
         assert [message.value for message in store.reader("t")] == [b"next"]
 
     def test_a_few_at_a_time_the_most_urgent_first(self, store: Store, clock: ManualClock) -> None:
         """One write does not pay for all: the rest is for the writes that follow."""
-        txns = [store.begin(timeout=20 - number) for number in range(REAP_PER_WRITE_MAX + 2)]
+        txns = [store.begin_transaction(timeout=20 - number) for number in range(REAP_PER_WRITE_MAX + 2)]
         producer = store.create_producer("t")
         clock.advance(60)
         producer.send(b"x")
@@ -51,21 +56,21 @@ class TestOverdue:
         self, store: Store, clock: ManualClock
     ) -> None:
         """State and deadline of a named transaction are compared once, by what names it."""
-        named, other = store.begin(timeout=10), store.begin(timeout=10)
+        named, other = store.begin_transaction(timeout=10), store.begin_transaction(timeout=10)
         clock.advance(10)
-        assert store.abort(named)["already"] is False
+        assert row_json(store.admin.transactions.abort_transaction(named))["already"] is False
         assert states(store, named, other) == [("ABORTED", "asked"), ("ABORTED", "timed-out")]
 
     def test_what_is_due_later_is_left(self, store: Store, clock: ManualClock) -> None:
         """A writer ends nothing before its deadline."""
-        txn = store.begin(timeout=10)
+        txn = store.begin_transaction(timeout=10)
         clock.advance(9.999)
         store.create_producer("t").send(b"x")
         assert states(store, txn) == [("OPEN", None)]
 
     def test_a_refused_write_reaps_nothing(self, store: Store, clock: ManualClock) -> None:
         """A refused command leaves nothing behind, not even what it ended on its way."""
-        txn = store.begin(timeout=10)
+        txn = store.begin_transaction(timeout=10)
         clock.advance(10)
         with pytest.raises(AlreadyExists):
             store.create_topic("t")
@@ -74,7 +79,7 @@ class TestOverdue:
     def test_a_waiting_consumer_ends_what_it_waits_for(self, store: Store, clock: ManualClock) -> None:
         """It wakes when the deadline has passed, aborts, and is handed what was blocked."""
         producer = store.create_producer("t")
-        producer.send(b"open", txn=store.begin(timeout=10))
+        producer.send(b"open", txn=store.begin_transaction(timeout=10))
         producer.send(b"blocked")
         consumer = store.subscribe("t", "a", initial_position=EARLIEST)
         with pytest.raises(WaitTimeout):
@@ -83,42 +88,54 @@ class TestOverdue:
 
     def test_waiting_for_the_transaction_itself_ends_it(self, store: Store, clock: ManualClock) -> None:
         """`transactions wait` wakes at the deadline and aborts."""
-        txn = store.begin(timeout=10)
+        txn = store.begin_transaction(timeout=10)
         with pytest.raises(WaitTimeout):
-            store.wait_transaction(txn, timeout=9)
-        assert store.wait_transaction(txn, timeout=2)["reason"] == "timed-out"
+            store.reports.wait_for_transaction(txn, timeout=9)
+        assert row_json(store.reports.wait_for_transaction(txn, timeout=2))["reason"] == "timed-out"
 
     def test_who_waits_is_a_writer_as_any(self, store: Store, clock: ManualClock) -> None:
         """It ends the others that are overdue too, and is no operator who reaps."""
-        others = [store.begin(timeout=5) for _ in range(9)]
-        assert store.wait_transaction(store.begin(timeout=10), timeout=20)["reason"] == "timed-out"
+        others = [store.begin_transaction(timeout=5) for _ in range(9)]
+        assert (
+            row_json(store.reports.wait_for_transaction(store.begin_transaction(timeout=10), timeout=20))[
+                "reason"
+            ]
+            == "timed-out"
+        )
         assert states(store, *others) == [("ABORTED", "timed-out")] * 9
-        assert {row["action"] for row in store.audit()} == {"transaction expired"}
+        assert {row["action"] for row in row_json(store.reports.list_audit_records())} == {
+            "transaction expired"
+        }
 
     def test_many_are_ended_in_steps(self, store: Store, clock: ManualClock) -> None:
         """No store transaction has more to do than the bound; each leaves a record, and a dry run shows all."""
-        store.admin.set_reap_policy("manual")
+        store.admin.settings.set_reap_policy("manual")
         for _ in range(REAP_STEP_MAX + 2):
-            store.begin(timeout=1)
+            store.begin_transaction(timeout=1)
         clock.advance(2)
-        assert len(store.reap(dry_run=True)) == REAP_STEP_MAX + 2
-        assert len(store.reap(REAP_STEP_MAX + 1, reason="cron")) == REAP_STEP_MAX + 1
+        assert len(row_json(store.admin.transactions.reap_transactions(dry_run=True))) == REAP_STEP_MAX + 2
+        assert (
+            len(row_json(store.admin.transactions.reap_transactions(REAP_STEP_MAX + 1, reason="cron")))
+            == REAP_STEP_MAX + 1
+        )
         counts = [
-            len(row["effects"]["transactionsAborted"]) for row in store.audit() if row["reason"] == "cron"
+            len(row["effects"]["transactionsAborted"])
+            for row in row_json(store.reports.list_audit_records())
+            if row["reason"] == "cron"
         ]
-        assert (counts, len(store.transactions())) == ([1, REAP_STEP_MAX], 1)
+        assert (counts, len(row_json(store.reports.list_transactions()))) == ([1, REAP_STEP_MAX], 1)
 
     @pytest.mark.parametrize("read_only", [False, True])
     def test_who_waits_keeps_to_the_policy(
         self, store: Store, path: str, clock: ManualClock, read_only: bool
     ) -> None:
         """Where it is left to operators nothing is ended, and the wait sleeps all the same."""
-        store.admin.set_reap_policy("manual")
-        txn = store.begin(timeout=1)
+        store.admin.settings.set_reap_policy("manual")
+        txn = store.begin_transaction(timeout=1)
         clock.advance(2)
         before = clock.boot_ns()
         with Store.open(path, clock=clock, read_only=read_only) as waiting, pytest.raises(WaitTimeout):
-            waiting.wait_transaction(txn, timeout=5)
+            waiting.reports.wait_for_transaction(txn, timeout=5)
         assert clock.boot_ns() - before >= 5 * 10**9
         assert states(store, txn) == [("OPEN", None)]
 
@@ -137,26 +154,26 @@ class TestOrphans:
     def test_a_detached_one_outlives_its_process(self, store: Store, path: str, clock: ManualClock) -> None:
         """The deadline alone rules a transaction that one command begins and the next one uses."""
         with Store.open(path, clock=clock) as owner:
-            txn = owner.begin()
+            txn = owner.begin_transaction()
         clock.advance(2)
         store.create_producer("t").send(b"next")
-        store.reap()
+        store.admin.transactions.reap_transactions()
         assert states(store, txn) == [("OPEN", None)]
-        assert store.commit(txn)
+        assert store.commit_transaction(txn)
 
     def test_one_whose_owner_lives_is_left(self, store: Store, path: str, clock: ManualClock) -> None:
         """An idle owner is not a dead one."""
         with Store.open(path, clock=clock) as owner, owner.transaction() as txn:
             clock.advance(300)
             store.create_producer("t").send(b"next")
-            store.reap()
+            store.admin.transactions.reap_transactions()
             assert states(store, txn.id) == [("OPEN", None)]
 
     def test_naming_one_uses_it_as_it_is(self, store: Store, path: str, clock: ManualClock) -> None:
         """What a command names is not reaped on its way: an orphan in time can be committed by its id."""
         txn = orphan(path, clock)
         clock.advance(2)
-        assert store.commit(txn)
+        assert store.commit_transaction(txn)
         assert [message.value for message in store.reader("t")] == [b"orphan"]
 
     def test_its_messages_are_free_before_others_are_handed_any(
@@ -181,12 +198,12 @@ class TestReap:
 
     def test_it_ends_all_and_says_which(self, store: Store, path: str, clock: ManualClock) -> None:
         """Overdue and orphaned ones are listed as they ended; what is neither is left."""
-        overdue, left = store.begin(timeout=1), store.begin()
+        overdue, left = store.begin_transaction(timeout=1), store.begin_transaction()
         clock.advance(1)
         orphaned = orphan(path, clock)
-        rehearsed = store.reap(dry_run=True)
+        rehearsed = row_json(store.admin.transactions.reap_transactions(dry_run=True))
         assert states(store, left, orphaned) == [("OPEN", None)] * 2
-        ended = store.reap()
+        ended = row_json(store.admin.transactions.reap_transactions())
         assert [row["txnId"] for row in ended] == [row["txnId"] for row in rehearsed]
         assert {(row["txnId"], row["reason"]) for row in ended} <= {
             (str(overdue), "timed-out"), (str(orphaned), "owner-dead"),
@@ -194,21 +211,21 @@ class TestReap:
         assert states(store, overdue, orphaned, left) == [
             ("ABORTED", "timed-out"), ("ABORTED", "owner-dead"), ("OPEN", None),
         ]  # fmt: skip
-        assert store.reap() == []
+        assert row_json(store.admin.transactions.reap_transactions()) == []
 
     def test_the_policy_may_be_overdue_only_or_manual(
         self, store: Store, path: str, clock: ManualClock
     ) -> None:
         """A store may leave orphans, or everything, to `reap`; `reap` itself goes by no policy."""
         producer = store.create_producer("t")
-        store.admin.set_reap_policy("manual")
-        overdue, orphaned = store.begin(timeout=1), orphan(path, clock)
+        store.admin.settings.set_reap_policy("manual")
+        overdue, orphaned = store.begin_transaction(timeout=1), orphan(path, clock)
         clock.advance(2)
         producer.send(b"x")
         assert states(store, overdue, orphaned) == [("OPEN", None)] * 2
-        store.admin.set_reap_policy("overdue")
+        store.admin.settings.set_reap_policy("overdue")
         clock.advance(2)
         producer.send(b"x")
         assert states(store, overdue, orphaned) == [("ABORTED", "timed-out"), ("OPEN", None)]
-        store.reap()
+        store.admin.transactions.reap_transactions()
         assert states(store, orphaned) == [("ABORTED", "owner-dead")]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
+from storage.disk.view import WriteBatch
 from storage.txn import runs
-from storage.view import WriteBatch
 from tests.storage.conftest import Scratch
 from tests.storage.written_log import Step, WrittenLog, steps
 

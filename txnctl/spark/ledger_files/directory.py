@@ -1,4 +1,4 @@
-"""Directories of files that are written once: of a topic, and of a table."""
+"""Directories of write-once files: of a topic, and of a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyarrow import fs
 
 from storage.errors import OffloadInvalid
 from txnctl.spark.ledger_files.layout import (
-    ASIDE,
+    BUILD_DIR,
     MANIFESTS,
     RANGES,
     TOPIC_DIRECTORIES,
@@ -22,15 +22,15 @@ from txnctl.spark.ledger_files.layout import (
     token,
 )
 from txnctl.spark.ledger_files.manifest import Manifest, TopicIdentity
-from txnctl.spark.ledger_files.root import Root, reported
+from txnctl.spark.ledger_files.root import Root, errors_of
 
-_READS_AGAIN = 5
-_MANIFESTS_KEPT = 16
-"""A reader that has listed the directory finds the manifest it saw, or looks again."""
+_READ_ATTEMPTS = 5
+_MANIFESTS_RETAINED = 16
+"""Old manifests are retained for readers that listed the directory before; a slower reader lists it again."""
 
 
-class Sink:
-    """A file being written: counts and hashes its bytes. Arrow writes into it as into any Python file."""
+class HashingFile:
+    """A file being written: counts and hashes its bytes. Arrow accepts any object with the methods of a Python file."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -60,7 +60,7 @@ class Sink:
 
 
 class Directory:
-    """Files of one kind of object: each in a directory of its own below it, never changed once it is there.
+    """The files of one topic or table, in subdirectories; a published file never changes.
 
     Attributes:
         path: under the root.
@@ -69,41 +69,41 @@ class Directory:
     def __init__(self, root: Root, path: str) -> None:
         self.root = root
         self.path = path
-        self._system, base = root.open()
+        self._system, base = root.open_filesystem()
         self._is_local = isinstance(self._system, fs.LocalFileSystem)
         self._base = f"{base}/{self.path}"
 
-    def where(self, *names: str) -> str:
-        """A file as people are told of it."""
-        return "/".join((self.root.uri.partition("?")[0].rstrip("/"), self.path, *names))
+    def where(self, *files_in: str) -> str:
+        """Return the address of a file for messages."""
+        return "/".join((self.root.uri.partition("?")[0].rstrip("/"), self.path, *files_in))
 
-    def make(self, *directories: str) -> None:
-        """Make its directories, which object stores do not need.
+    def make_directories(self, *directories: str) -> None:
+        """Make subdirectories, which object stores do not need.
 
         Raises:
             OffloadInvalid
         """
-        with reported(self.where()):
-            for each in directories:
-                self._system.create_dir(f"{self._base}/{each}", recursive=True)
+        with errors_of(self.where()):
+            for directory in directories:
+                self._system.create_dir(f"{self._base}/{directory}", recursive=True)
 
-    def names(self, directory: str) -> dict[str, fs.FileInfo]:
-        """What lies in one of its directories; nothing if that was never made."""
-        with reported(self.where(directory)):
-            chosen = fs.FileSelector(f"{self._base}/{directory}", allow_not_found=True)
-            found = self._system.get_file_info(chosen)
-        return {info.base_name: info for info in found if info.type == fs.FileType.File}
+    def files_in(self, directory: str) -> dict[str, fs.FileInfo]:
+        """List the files of a subdirectory; a missing subdirectory has none."""
+        with errors_of(self.where(directory)):
+            selector = fs.FileSelector(f"{self._base}/{directory}", allow_not_found=True)
+            infos = self._system.get_file_info(selector)
+        return {info.base_name: info for info in infos if info.type == fs.FileType.File}
 
     @contextmanager
-    def writing(self, directory: str, name: str) -> Iterator[Sink]:
-        """A new file, in its place when the block has ended; if it raised there is nothing.
+    def writing(self, directory: str, name: str) -> Iterator[HashingFile]:
+        """Write a new file, durable when the block has ended; a block that raises leaves no file.
 
         Raises:
             OffloadInvalid
         """
         path = f"{self._base}/{directory}/{name}"
-        with reported(self.where(directory)):
-            sink = Sink(self._system.open_output_stream(path, compression=None))
+        with errors_of(self.where(directory)):
+            sink = HashingFile(self._system.open_output_stream(path, compression=None))
             try:
                 yield sink
                 sink.close()
@@ -115,35 +115,35 @@ class Directory:
                     self._system.delete_file(path)
                 raise
 
-    def rename(self, name: str, directory: str, new_name: str) -> None:
-        """Put a file that was written aside into its place."""
+    def publish_file(self, name: str, directory: str, new_name: str) -> None:
+        """Move a finished file from the build directory to its final name."""
         path = f"{self._base}/{directory}/{new_name}"
-        with reported(self.where(directory)):
-            self._system.move(f"{self._base}/{ASIDE}/{name}", path)
+        with errors_of(self.where(directory)):
+            self._system.move(f"{self._base}/{BUILD_DIR}/{name}", path)
             self._settle(path)
 
     def _settle(self, path: str) -> None:
-        """See that a power cut leaves the file and its name; object stores promise as much by themselves."""
+        """Sync file and directory entry to disk; object stores are durable by themselves."""
         if self._is_local:
-            for each, flags in ((path, os.O_RDONLY), (os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)):
-                descriptor = os.open(each, flags)
+            for file, flags in ((path, os.O_RDONLY), (os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)):
+                descriptor = os.open(file, flags)
                 try:
                     os.fsync(descriptor)
                 finally:
                     os.close(descriptor)
 
     def remove(self, directory: str, name: str) -> None:
-        """Remove a file, if it is there."""
-        with reported(self.where(directory)), suppress(FileNotFoundError):
+        """Remove a file, if present."""
+        with errors_of(self.where(directory)), suppress(FileNotFoundError):
             self._system.delete_file(f"{self._base}/{directory}/{name}")
 
-    def open(self, directory: str, name: str) -> Any:
-        """The file, to be read at any place.
+    def open_file(self, directory: str, name: str) -> Any:
+        """Open a file for reads at any offset.
 
         Raises:
-            OffloadInvalid: it is not there.
+            OffloadInvalid: the file is missing.
         """
-        with reported(self.where(directory, name)):
+        with errors_of(self.where(directory, name)):
             return self._system.open_input_file(f"{self._base}/{directory}/{name}")
 
 
@@ -154,39 +154,43 @@ class TopicDirectory(Directory):
         super().__init__(root, f"{identity.store}/topic-{identity.topic_id}")
         self.identity = identity
 
-    def make(self, *directories: str) -> None:
-        super().make(*(directories or TOPIC_DIRECTORIES))
+    def make_directories(self, *directories: str) -> None:
+        super().make_directories(*(directories or TOPIC_DIRECTORIES))
 
     def manifest(self) -> tuple[int, Manifest]:
-        """The manifest that counts, and its number; 0 and an empty one where nothing was offloaded.
+        """Read the current manifest and its number; 0 and an empty manifest if nothing was offloaded.
 
         Raises:
             OffloadInvalid, UnknownFormat
         """
-        for _ in range(_READS_AGAIN):
-            number = max(map(manifest_number, self.names(MANIFESTS)), default=0)
+        for _ in range(_READ_ATTEMPTS):
+            number = max(map(manifest_number, self.files_in(MANIFESTS)), default=0)
             if not number:
                 return 0, Manifest(self.identity)
             where = self.where(MANIFESTS, manifest_name(number))
             path = f"{self._base}/{MANIFESTS}/{manifest_name(number)}"
-            # It is gone if many came meanwhile.
+            # Another process may have published many manifests and removed this one: list again.
             with (
-                reported(where),
+                errors_of(where),
                 suppress(FileNotFoundError),
                 self._system.open_input_stream(path) as stream,
             ):
                 return number, Manifest.decode(stream.read(), where)
-        raise OffloadInvalid(f"the manifests in {self.where(MANIFESTS)} vanish while they are read")
+        raise OffloadInvalid(
+            f"the manifests in {self.where(MANIFESTS)} are replaced faster than they can be read"
+        )
 
     def publish(self, number: int, manifest: Manifest) -> None:
-        """Write the manifest of that number, which is there whole or not at all; one long replaced goes."""
-        aside = f"manifest-{token()}"
-        with self.writing(ASIDE, aside) as sink:
+        """Publish the manifest of a number atomically, and remove the manifest that is too old to retain."""
+        build_name = f"manifest-{token()}"
+        with self.writing(BUILD_DIR, build_name) as sink:
             sink.write(manifest.encode())
-        self.rename(aside, MANIFESTS, manifest_name(number))
-        self.remove(MANIFESTS, manifest_name(number - _MANIFESTS_KEPT))
+        self.publish_file(build_name, MANIFESTS, manifest_name(number))
+        self.remove(MANIFESTS, manifest_name(number - _MANIFESTS_RETAINED))
 
     def ranges(self) -> list[RangeFile]:
-        """The exported ranges in the order of their first positions."""
-        found = [each for each in map(RangeFile.parse, self.names(RANGES)) if each is not None]
-        return sorted(found, key=lambda each: (each.after, each.through))
+        """List the exported ranges in the order of their first positions."""
+        ranges = [
+            range_file for range_file in map(RangeFile.parse, self.files_in(RANGES)) if range_file is not None
+        ]
+        return sorted(ranges, key=lambda range_file: (range_file.after, range_file.through))

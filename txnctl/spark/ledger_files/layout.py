@@ -1,15 +1,15 @@
-"""Where offloaded ledgers lie: one directory for each topic of each incarnation of a store.
+"""Layout of offloaded files: one directory for each topic of each incarnation of a store.
 
     ROOT/<store id>-<incarnation>/topic-<topic id>/manifests/<number>.json   the highest number counts
                                                    ledgers/<first>-<last>-<token>.parquet
                                                    ranges/<after>_<through>_<rows>_<aborted>_<groups>_<token>.parquet
-                                                   undecided/   as ranges, with states that are those of one plan
+                                                   undecided/   as ranges, with transaction states of a single plan
                                                    aside/       files that are being written
-                                     table-<table id>/snapshots/<number>-<token>.parquet   rows, for one plan alone
+                                     table-<table id>/snapshots/<number>-<token>.parquet   rows of a single plan
 
-No file is ever changed or written twice. What is found by listing a directory, manifests and ranges, is written aside
-and renamed; a ledger's file counts once a manifest names it. Everything works on any file system that `pyarrow.fs`
-reaches, object stores included.
+No file is ever changed or written twice. Manifests and ranges, which are found by listing a directory, are written to
+the build directory and renamed; a ledger's file counts once a manifest names it. Any file system of `pyarrow.fs` will
+do, object stores included.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from txnctl.spark.ledger_files.manifest import FileContent
 
-TOPIC_DIRECTORIES = MANIFESTS, LEDGERS, RANGES, UNDECIDED, ASIDE = (
+TOPIC_DIRECTORIES = MANIFESTS, LEDGERS, RANGES, UNDECIDED, BUILD_DIR = (
     "manifests",
     "ledgers",
     "ranges",
@@ -31,7 +31,7 @@ SNAPSHOTS = "snapshots"
 
 
 class RangeFile(NamedTuple):
-    """A file of entries that are not offloaded yet; its name says all that planning needs to know."""
+    """A file of entries that are not offloaded yet; its name has everything that planning needs."""
 
     name: str
     after: tuple[int, int]
@@ -45,15 +45,15 @@ class RangeFile(NamedTuple):
         return self.through
 
     @classmethod
-    def of(cls, after: tuple[int, int], through: tuple[int, int], content: FileContent) -> RangeFile:
-        """The range that was exported, under a name of its own."""
+    def of_export(cls, after: tuple[int, int], through: tuple[int, int], content: FileContent) -> RangeFile:
+        """Return an exported range with a new unique name."""
         figures = (content.rows, content.aborted, content.row_groups)
-        words = (*("{}.{}".format(*each) for each in (after, through)), *map(str, figures), token())
+        words = (*("{}.{}".format(*position) for position in (after, through)), *map(str, figures), token())
         return cls(f"{'_'.join(words)}.parquet", after, through, *figures)
 
     @classmethod
     def parse(cls, name: str) -> RangeFile | None:
-        """The range of that name; None for the name of something else."""
+        """Parse the name of a range; None for other files."""
         words = name.removesuffix(".parquet").split("_")
         with suppress(ValueError):
             (first, after), (last, through) = (map(int, word.split(".")) for word in words[:2])
@@ -63,16 +63,16 @@ class RangeFile(NamedTuple):
 
 
 def manifest_name(number: int) -> str:
-    """The file of the manifest of that number."""
+    """Return the file name of a manifest."""
     return f"{number:010}.json"
 
 
 def manifest_number(name: str) -> int:
-    """The number of a manifest by its name; 0 for the name of something else."""
+    """Parse the name of a manifest; 0 for other files."""
     number = name.removesuffix(".json")
     return int(number) if number.isdecimal() else 0
 
 
 def token() -> str:
-    """What makes a name one that no other file has."""
+    """Return a random suffix that makes a file name unique."""
     return secrets.token_hex(6)

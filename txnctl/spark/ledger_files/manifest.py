@@ -1,23 +1,23 @@
 """The manifest of an offloaded topic: which files hold which ledgers. Pure.
 
-A manifest names only files that are complete, and is itself never changed: the next one replaces it. Ledgers are
-offloaded when they are closed and decided, so that nothing a manifest says ever stops being true.
+A manifest names only complete files, and is never changed: the next manifest replaces it. Ledgers are offloaded when
+closed and decided, so that every statement of a manifest stays true.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from storage.errors import OffloadInvalid, UnknownFormat
 
 if TYPE_CHECKING:
-    from storage.ledger.managed_ledger import LedgerInfo
+    from storage.topic.log import LedgerInfo
 
 FORMAT = 1
-"""Number of the layout: of the manifest, of the file names, and of the columns in the files."""
+"""Version of the format: of the manifest, of the file names, and of the columns in the files."""
 
 Span = tuple[tuple[int, int], tuple[int, int]]
 """Entries after the first position, up to and including the second."""
@@ -25,10 +25,10 @@ Span = tuple[tuple[int, int], tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class TopicIdentity:
-    """Which topic was offloaded: a topic created again and a restored store are others.
+    """Identity of an offloaded topic: a topic created again, and a restored store, have a different identity.
 
     Attributes:
-        store: which store, and which incarnation of it, as `Store.identity` says it.
+        store: id and incarnation of the store, as in `Store.identity`.
     """
 
     store: str
@@ -38,7 +38,7 @@ class TopicIdentity:
 
 @dataclass(frozen=True, slots=True)
 class OffloadedLedger:
-    """A closed ledger as it is in the store: it never changes any more."""
+    """A closed ledger of the store, which never changes any more."""
 
     ledger_id: int
     entries: int
@@ -47,17 +47,17 @@ class OffloadedLedger:
 
     @classmethod
     def of(cls, ledger: LedgerInfo) -> OffloadedLedger:
-        """As the store describes it."""
+        """Copy the description of a ledger from the store."""
         return cls(ledger.ledger_id, ledger.entries, ledger.messages, ledger.closed_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """What was written into one file.
+    """Statistics and checksum of one file.
 
     Attributes:
-        aborted: how many of the rows belong to aborted transactions.
-        row_groups: the pieces that can be read apart.
+        aborted: how many rows belong to aborted transactions.
+        row_groups: how many row groups, which can be read separately.
         sha256: of the file's bytes, in hex.
     """
 
@@ -70,7 +70,7 @@ class FileContent:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFile:
-    """One file of neighbouring ledgers."""
+    """A file of neighbouring ledgers."""
 
     name: str
     content: FileContent
@@ -88,7 +88,7 @@ class LedgerFile:
 
     @property
     def through(self) -> tuple[int, int]:
-        """The end of its last ledger, as the position before the first entry of the next one: nothing lies between."""
+        """The end of its last ledger, as the position before the first entry of the next ledger."""
         return (self.ledgers[-1].ledger_id + 1, -1)
 
     @property
@@ -106,7 +106,7 @@ class LedgerFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The files of one topic in the order of their ledgers, which do not overlap."""
+    """The files of one topic in the order of their ledgers, without overlap."""
 
     identity: TopicIdentity
     files: tuple[LedgerFile, ...] = ()
@@ -117,45 +117,47 @@ class Manifest:
         return {ledger.ledger_id: ledger for file in self.files for ledger in file.ledgers}
 
     def with_file(self, file: LedgerFile) -> Manifest:
-        """The manifest with one file more; itself where some of its ledgers are in it already."""
+        """Add a file; return self if some of its ledgers are present already."""
         known = self.ledgers
         if any(ledger.ledger_id in known for ledger in file.ledgers):
             return self
-        return replace(self, files=tuple(sorted((*self.files, file), key=lambda each: each.after)))
+        return replace(
+            self, files=tuple(sorted((*self.files, file), key=lambda ledger_file: ledger_file.after))
+        )
 
     def encode(self) -> bytes:
-        """As JSON, a line a file, so that people can read it and `diff` shows what came."""
+        """Encode as JSON with a line per file, so that people can read a manifest and `diff` shows new files."""
         head = json.dumps({"format": FORMAT, **asdict(self.identity)})[:-1]
         files = ",\n".join(json.dumps(_file_fields(file)) for file in self.files)
         return f'{head}, "files": [\n{files}\n]}}\n'.encode()
 
     @classmethod
     def decode(cls, data: bytes, where: str) -> Manifest:
-        """The manifest that was read at `where`.
+        """Decode a manifest read from `where`.
 
         Raises:
-            UnknownFormat: it was written by a later release.
-            OffloadInvalid: it is none.
+            UnknownFormat: a later release wrote the manifest.
+            OffloadInvalid: the data is not a manifest.
         """
         try:
-            found = json.loads(data)
-            number = found["format"]
+            document = json.loads(data)
+            number = document["format"]
             if number == FORMAT:
-                identity = TopicIdentity(*(found[name] for name in TopicIdentity.__slots__))
-                return cls(identity, tuple(_file_of(fields) for fields in found["files"]))
+                identity = TopicIdentity(*(document[name] for name in TopicIdentity.__slots__))
+                return cls(identity, tuple(_file_of(fields) for fields in document["files"]))
         except (ValueError, KeyError, TypeError) as error:
             raise OffloadInvalid(
                 f"{where} is not a manifest of offloaded ledgers: {error!r}",
-                hint="Remove the directory it lies in, and offload the topic again.",
+                hint="Remove the topic's directory, and offload the topic again.",
             ) from None
         raise UnknownFormat(
             f"{where} has format {number}; this release reads format {FORMAT}",
-            hint="Use the release that wrote it, or offload to another place.",
+            hint="Use a release that reads this format, or offload to another directory.",
             format=number,
         )
 
 
-def _file_fields(file: LedgerFile) -> dict[str, Any]:
+def _file_fields(file: LedgerFile) -> Mapping[str, object]:
     return {
         "name": file.name,
         "first": f"{file.after[0]}:0",
@@ -165,9 +167,11 @@ def _file_fields(file: LedgerFile) -> dict[str, Any]:
     }
 
 
-def _file_of(fields: dict[str, Any]) -> LedgerFile:
+def _file_of(fields: Mapping[str, Any]) -> LedgerFile:
     content = FileContent(*(fields[name] for name in FileContent.__slots__))
-    return LedgerFile(fields["name"], content, tuple(OffloadedLedger(*each) for each in fields["ledgers"]))
+    return LedgerFile(
+        fields["name"], content, tuple(OffloadedLedger(*ledger) for ledger in fields["ledgers"])
+    )
 
 
 class Spanning(Protocol):
@@ -189,23 +193,23 @@ F = TypeVar("F", bound=Spanning)
 def cover(
     after: tuple[int, int], through: tuple[int, int], files: Sequence[F]
 ) -> list[tuple[F | None, Span]]:
-    """The range (after, through] in stretches, in order, each with a file that holds it; None where there is none.
+    """Split the range (after, through] into stretches, in order, each with the file that holds it; None for no file.
 
-    The stretches follow each other without a gap, whatever the files have in common.
+    The stretches join without a gap, even where files overlap.
     """
-    found: list[tuple[F | None, Span]] = []
-    waiting = sorted(files, key=lambda each: each.after, reverse=True)
+    stretches: list[tuple[F | None, Span]] = []
+    pending = sorted(files, key=lambda candidate: candidate.after, reverse=True)
     furthest: F | None = None
     while after < through:
-        while waiting and waiting[-1].after <= after:
-            each = waiting.pop()
-            if furthest is None or each.last > furthest.last:
-                furthest = each
+        while pending and pending[-1].after <= after:
+            candidate = pending.pop()
+            if furthest is None or candidate.last > furthest.last:
+                furthest = candidate
         file = furthest if furthest is not None and furthest.last > after else None
         if file is not None:
             end = min(file.through, through)
         else:
-            end = min(waiting[-1].after, through) if waiting else through
-        found.append((file, (after, end)))
+            end = min(pending[-1].after, through) if pending else through
+        stretches.append((file, (after, end)))
         after = end
-    return found
+    return stretches

@@ -1,9 +1,9 @@
 """Offloading: closed, decided ledgers of a topic become Parquet files that a manifest names.
 
-A ledger's file is written first and counts once the manifest names it, so that whoever is killed on the way leaves
-nothing but a file that is collected later, and the next one goes on where he stopped. Everybody who offloads runs on
-the store's host: a kernel lock on its directory lets one after the other replace the manifest. Two that offload the
-same ledger at once both write it; the second finds it named and removes its own.
+A ledger's file is written first and counts once the manifest names it: a killed process leaves at most an unnamed file,
+which is collected later, and the next run continues. Every offload runs on the store's host: a kernel lock on the
+store's directory serializes updates of the manifest. Of two processes that write the same ledger, the second finds the
+ledger in the manifest and removes its own file.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from storage.errors import OffloadInvalid, TopicNotFound
 from txnctl.spark.ledger_files.directory import TopicDirectory
 from txnctl.spark.ledger_files.layout import LEDGERS, token
 from txnctl.spark.ledger_files.manifest import LedgerFile, Manifest, OffloadedLedger, Span, TopicIdentity
-from txnctl.spark.ledger_files.range_export import export
+from txnctl.spark.ledger_files.range_export import TopicSpan, export_range
 from txnctl.spark.ledger_files.root import Root
 
 if TYPE_CHECKING:
-    from storage.ledger.managed_ledger import LedgerInfo
-    from storage.ops.extents import Extent
+    from storage.reports.extents import Extent
+    from storage.topic.log import LedgerInfo
 
 FILE_BYTES = 256 * 1024 * 1024
 """Neighbouring small ledgers share a file up to this size in the store; a ledger is never split."""
 
-Progress = Callable[[int, int], None]
-"""Told how many messages are written, of how many."""
+OffloadProgress = Callable[[int, int], None]
+"""Called with the number of messages written, and the number of all messages."""
 
 
 class Offloaded(NamedTuple):
     """A topic after offloading.
 
     Attributes:
-        added: the files that came.
-        undecided: closed ledgers that have to wait for an open transaction.
+        added: the new files.
+        undecided: closed ledgers that wait for an open transaction.
     """
 
     directory: TopicDirectory
@@ -48,18 +48,18 @@ class Offloaded(NamedTuple):
 
 
 def sealed(extent: Extent) -> list[LedgerInfo]:
-    """The ledgers of which nothing will ever change: closed, and every transaction in them decided."""
+    """Return the immutable ledgers: closed, with every transaction in them decided."""
     return [
-        each
-        for each in extent.ledgers
-        if each.closed_ms is not None and (each.ledger_id, each.entries - 1) <= extent.max_read
+        ledger
+        for ledger in extent.ledgers
+        if ledger.closed_ms is not None and (ledger.ledger_id, ledger.entries - 1) <= extent.max_read
     ]
 
 
 def offload(
-    store: Store, topic: str, root: Root, within: Span | None = None, progress: Progress | None = None
+    store: Store, topic: str, root: Root, within: Span | None = None, progress: OffloadProgress | None = None
 ) -> Offloaded:
-    """Offload the sealed ledgers of a topic that are not yet.
+    """Offload the sealed ledgers of a topic that no manifest names yet.
 
     Args:
         within: only ledgers with an entry after the first position, up to and including the second.
@@ -67,13 +67,15 @@ def offload(
     Raises:
         TopicNotFound, InvalidName, InvalidValue, OffloadInvalid, UnknownFormat
     """
-    extent = store.extents([topic])[0]
+    extent = store.reports.topic_extents([topic])[0]
     directory = TopicDirectory(root, TopicIdentity(store.identity, extent.topic_id, extent.topic))
     _, manifest = directory.manifest()
     check_same_store(extent, manifest, directory)
     known = manifest.ledgers
-    wanted = [each for each in sealed(extent) if each.ledger_id not in known and _touches(each, within)]
-    done, total = 0, sum(each.messages for each in wanted)
+    pending = [
+        ledger for ledger in sealed(extent) if ledger.ledger_id not in known and _touches(ledger, within)
+    ]
+    done, total = 0, sum(ledger.messages for ledger in pending)
 
     def advance(messages: int) -> None:
         nonlocal done
@@ -81,14 +83,14 @@ def offload(
         if progress is not None:
             progress(done, total)
 
-    if wanted:
-        directory.make()
+    if pending:
+        directory.make_directories()
     added = []
-    for ledgers in grouped(wanted):
-        file = _written(store, directory, ledgers, advance)
-        manifest, is_named = _named(store, directory, file)
+    for ledgers in group_ledgers(pending):
+        file = _write_ledgers(store, directory, ledgers, advance)
+        manifest, is_named = _name_in_manifest(store, directory, file)
         added += [file] if is_named else []
-    undecided = sum(each.closed_ms is not None for each in extent.ledgers) - len(sealed(extent))
+    undecided = sum(ledger.closed_ms is not None for ledger in extent.ledgers) - len(sealed(extent))
     return Offloaded(directory, manifest, added, undecided)
 
 
@@ -99,64 +101,64 @@ def _touches(ledger: LedgerInfo, within: Span | None) -> bool:
 
 
 def check_same_store(extent: Extent, manifest: Manifest, directory: TopicDirectory) -> None:
-    """A copy of a store that both went on writing would mix its ledgers with those of the other.
+    """Check that this store is the one in the manifest: two copies of a store that diverged must not mix ledgers.
 
     Raises:
-        OffloadInvalid: a ledger that was offloaded is another one in this store.
+        OffloadInvalid: an offloaded ledger differs from the ledger of the same id in this store.
     """
     known = manifest.ledgers
-    for each in extent.ledgers:
-        if known.get(each.ledger_id, OffloadedLedger.of(each)) != OffloadedLedger.of(each):
+    for ledger in extent.ledgers:
+        if known.get(ledger.ledger_id, OffloadedLedger.of(ledger)) != OffloadedLedger.of(ledger):
             raise OffloadInvalid(
-                f"ledger {each.ledger_id} of {extent.topic} is not the one in {directory.where()}: two copies of a "
-                "store have both been written to",
-                hint="Offload this one to another place. `txnctl store restore` makes copies that are told apart.",
-                ledger=each.ledger_id,
+                f"ledger {ledger.ledger_id} of {extent.topic} differs from the one in {directory.where()}: "
+                "two copies of a store have both been written to",
+                hint="Offload this store to another directory. `txnctl store restore` gives a copy an identity of its "
+                "own.",
+                ledger=ledger.ledger_id,
             )
 
 
-def grouped(ledgers: list[LedgerInfo]) -> Iterator[list[LedgerInfo]]:
-    """Neighbouring ledgers, as many as make a file."""
+def group_ledgers(ledgers: list[LedgerInfo]) -> Iterator[list[LedgerInfo]]:
+    """Group neighbouring ledgers into files of at most `FILE_BYTES`."""
     group: list[LedgerInfo] = []
     room = FILE_BYTES
-    for each in ledgers:
-        if group and (each.ledger_id != group[-1].ledger_id + 1 or each.bytes > room):
+    for ledger in ledgers:
+        if group and (ledger.ledger_id != group[-1].ledger_id + 1 or ledger.bytes > room):
             yield group
             group, room = [], FILE_BYTES
-        group.append(each)
-        room -= each.bytes
+        group.append(ledger)
+        room -= ledger.bytes
     if group:
         yield group
 
 
-def _written(
+def _write_ledgers(
     store: Store, directory: TopicDirectory, ledgers: list[LedgerInfo], progress: Callable[[int], None]
 ) -> LedgerFile:
-    """The file of some ledgers, which nothing names yet."""
+    """Write the file of some ledgers, not named by a manifest yet."""
     topic = directory.identity.topic
     first, last = ledgers[0].ledger_id, ledgers[-1].ledger_id
     name = f"{first}-{last}-{token()}.parquet"
     with directory.writing(LEDGERS, name) as sink:
-        content = export(
-            store, topic, ((first, -1), (last, ledgers[-1].entries - 1)), sink, progress=progress
-        )
-        if content.rows != sum(each.messages for each in ledgers):
+        whole_ledgers = TopicSpan(topic, ((first, -1), (last, ledgers[-1].entries - 1)))
+        content = export_range(store, whole_ledgers, sink, progress)
+        if content.rows != sum(ledger.messages for ledger in ledgers):
             raise TopicNotFound(f"{topic} was deleted while its ledgers {first} to {last} were offloaded")
     return LedgerFile(name, content, tuple(map(OffloadedLedger.of, ledgers)))
 
 
-def _named(store: Store, directory: TopicDirectory, file: LedgerFile) -> tuple[Manifest, bool]:
-    """The manifest that names these ledgers, and whether in this file; if not, the file is removed.
+def _name_in_manifest(store: Store, directory: TopicDirectory, file: LedgerFile) -> tuple[Manifest, bool]:
+    """Publish a manifest with the file; if its ledgers are named already, remove the file and return False.
 
     Raises:
         OffloadInvalid: the file was collected before it was named.
     """
-    with one_at_a_time(store):
+    with manifest_lock(store):
         number, before = directory.manifest()
         manifest = before.with_file(file)
         if manifest is not before:
-            # Whoever collects holds the lock too: what is there now stays, once it is named.
-            directory.open(LEDGERS, file.name).close()
+            # Collection holds the lock too: a file present now stays once a manifest names it.
+            directory.open_file(LEDGERS, file.name).close()
             directory.publish(number + 1, manifest)
             return manifest, True
     directory.remove(LEDGERS, file.name)
@@ -164,8 +166,8 @@ def _named(store: Store, directory: TopicDirectory, file: LedgerFile) -> tuple[M
 
 
 @contextmanager
-def one_at_a_time(store: Store) -> Iterator[None]:
-    """Hold the kernel lock on the store's directory, which ends with the process whatever happens."""
+def manifest_lock(store: Store) -> Iterator[None]:
+    """Hold the kernel lock on the store's directory, which is released with the process."""
     descriptor = os.open(store.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

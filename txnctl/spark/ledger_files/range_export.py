@@ -1,70 +1,80 @@
-"""Entries of the store as rows of a Parquet file.
+"""Export of entries as rows of a Parquet file.
 
-The columns are those of a message (`schemas`), rows stand in the order of their positions, and `txnState` is what it
-was when they were written. Markers are left out; messages of aborted transactions are not, so that both isolation
-levels read the same file. Memory stays at one row group, whatever the size of the file.
+The columns are the columns of a message (`schemas`), rows are in the order of positions, and `txnState` is the state at
+export time. Markers are left out; messages of aborted transactions are included, so that both isolation levels read the
+same file. Memory is bounded by one row group, however large the file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage import IsolationLevel, Position, Store, TransactionState
-from storage.names import short_topic_name
+from storage.values.names import short_topic_name
 from txnctl.spark import schemas
 from txnctl.spark.ledger_files.manifest import FileContent, Span
-from txnctl.spark.message_columns import Piece, record_batches
+from txnctl.spark.source.message_columns import EntrySlice, record_batches
 
 if TYPE_CHECKING:
-    from storage.ledger.entry import Entry
-    from txnctl.spark.ledger_files.directory import Sink
+    from storage.topic.entry import Entry
+    from txnctl.spark.ledger_files.directory import HashingFile
 
 ROW_GROUP_ROWS = 131_072
 ROW_GROUP_BYTES = 64 * 1024 * 1024
-"""A row group ends at whichever it reaches first."""
+"""A row group ends at this size, or at `ROW_GROUP_ROWS`."""
 
 _REPEATING = ["topic", "key", "txnId", "txnState"]
 _WITH_STATISTICS = ["ledgerId", "entryId", "publishTime", "txnId", "txnState"]
 
 
-def export(
+class TopicSpan(NamedTuple):
+    """The entries of a topic to export.
+
+    Attributes:
+        span: entries after its first position, up to and including its second.
+        open_txns: transactions exported as open, whatever their outcome since the plan.
+    """
+
+    topic: str
+    span: Span
+    open_txns: Container[int] = ()
+
+
+def export_range(
     store: Store,
-    topic: str,
-    span: Span,
-    sink: Sink,
-    *,
-    open_txns: Container[int] = (),
+    topic_span: TopicSpan,
+    sink: HashingFile,
     progress: Callable[[int], None] | None = None,
 ) -> FileContent:
     """Write the messages of a range into a file.
 
     Args:
-        span: entries after its first position, up to and including its second.
-        open_txns: transactions that are written as open, whatever became of them meanwhile.
-        progress: told how many messages more are written.
+        progress: called with the number of messages of each row group.
 
     Raises:
         TopicNotFound, CorruptStore, OSError
     """
     schema = schemas.arrow_columns(schemas.MESSAGE_TYPES)
     rows = aborted = row_groups = 0
-    # The sink is closed by whoever opened it: its checksum is taken before.
+    # The writer does not close the sink: the caller reads the checksum first.
     with pq.ParquetWriter(
         pa.PythonFile(sink, mode="w"), schema, compression="zstd", use_dictionary=_REPEATING,
         write_statistics=_WITH_STATISTICS, sorting_columns=[pq.SortingColumn(3), pq.SortingColumn(4)],
     ) as writer:  # fmt: skip
-        for entries in _row_groups(store, topic, span):
+        for entries in _row_groups(store, topic_span.topic, topic_span.span):
             for entry in entries:
-                if entry.txn in open_txns:
+                if entry.txn in topic_span.open_txns:
                     entry.txn_state = TransactionState.OPEN
                 elif entry.txn_state is TransactionState.ABORTED:
                     aborted += entry.count
-            pieces = [Piece(entry, 0, entry.count) for entry in entries]
-            table = pa.Table.from_batches(record_batches(pieces, short_topic_name(topic), schema), schema)
+            slices = [EntrySlice(entry, 0, entry.count) for entry in entries]
+            table = pa.Table.from_batches(
+                record_batches(slices, short_topic_name(topic_span.topic), schema), schema
+            )
             writer.write_table(table, row_group_size=max(len(table), 1))
             row_groups += 1
             rows += len(table)

@@ -1,9 +1,9 @@
-"""Planning a read of files: what a range of a topic is read from, and how that is cut into partitions.
+"""The plan of a read from files: the files that hold a range of a topic, and the cut into partitions.
 
-Runs on the store's host. Sealed ledgers are offloaded on the way if they were not; what is left, the hot tail, is
-exported as files of its own. The decided part of the tail never changes, so the next plan reuses its file; the part
-behind an open transaction, which only READ_UNCOMMITTED reads, is written for this plan alone, with the states of its
-moment.
+Runs on the store's host. Sealed ledgers not yet offloaded are offloaded first; the rest, the hot tail, is exported as
+range files. The decided part of the tail never changes, so the next plan reuses its file; the part behind an open
+transaction, which only READ_UNCOMMITTED reads, is written for this plan alone, with the transaction states of this
+plan.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import TYPE_CHECKING
 
 from storage import IsolationLevel, Store
 from txnctl.spark.ledger_files.directory import TopicDirectory
-from txnctl.spark.ledger_files.file_piece import Bounds, FilePiece
-from txnctl.spark.ledger_files.layout import ASIDE, LEDGERS, RANGES, UNDECIDED, RangeFile, token
+from txnctl.spark.ledger_files.file_partition import Bounds, FilePartition
+from txnctl.spark.ledger_files.layout import BUILD_DIR, LEDGERS, RANGES, UNDECIDED, RangeFile, token
 from txnctl.spark.ledger_files.manifest import LedgerFile, Span, cover
 from txnctl.spark.ledger_files.offload import offload
-from txnctl.spark.ledger_files.range_export import export
+from txnctl.spark.ledger_files.range_export import TopicSpan, export_range
 from txnctl.spark.ledger_files.root import Root
-from txnctl.spark.topic_range import recreated
+from txnctl.spark.source.topic_range import recreated
 
 if TYPE_CHECKING:
-    from txnctl.spark.topic_range import TopicRange
+    from txnctl.spark.source.topic_range import TopicRange
 
-PIECE_GROUPS = 4
-"""Row groups that one partition reads at the most: about half a million messages."""
+PARTITION_GROUPS = 4
+"""The most row groups of one partition: about half a million messages."""
 
 
 @dataclass(frozen=True, slots=True)
-class FilePart:
-    """What is read of one file.
+class FilePlan:
+    """The part of one file that a read needs.
 
     Attributes:
         path: under the root.
-        bounds: the messages that are meant; None where it is all of the file's.
-        has_aborted: whether messages of aborted transactions are in the file.
+        bounds: the messages to read; None for the whole file.
+        has_aborted: whether the file has messages of aborted transactions.
     """
 
     path: str
@@ -46,84 +46,92 @@ class FilePart:
     has_aborted: bool
 
 
-def file_pieces(
-    store: Store, ranges: Sequence[TopicRange], place: str, minimum: int | None = None
-) -> list[FilePiece]:
-    """The same messages in the same order, read from files instead of the store.
+def file_partitions(
+    store: Store, ranges: Sequence[TopicRange], offload_path: str, min_partitions: int | None = None
+) -> list[FilePartition]:
+    """Plan a read of the same messages in the same order from files instead of the store.
 
     Args:
-        ranges: as they were planned; those of one topic follow each other.
-        place: where the files lie, as the option offloadPath gives it.
-        minimum: the least number of partitions, as far as there are row groups enough.
+        ranges: the planned ranges, topic by topic.
+        offload_path: the root of the files, as in the option offloadPath.
+        min_partitions: the least number of partitions, if there are enough row groups.
 
     Raises:
         TopicNotFound, InvalidValue, OffloadInvalid, UnknownFormat
     """
-    root = Root.of(place)
-    found = [
-        (part, each[0].level is IsolationLevel.READ_COMMITTED and part.has_aborted)
-        for each in (list(group) for _, group in groupby(ranges, key=lambda each: each.topic))
-        for part in files_of(store, each, root)
+    root = Root.of_path(offload_path)
+    plans = [
+        (plan, topic_ranges[0].level is IsolationLevel.READ_COMMITTED and plan.has_aborted)
+        for topic_ranges in (
+            list(topic_group) for _, topic_group in groupby(ranges, key=lambda topic_range: topic_range.topic)
+        )
+        for plan in plan_files(store, topic_ranges, root)
     ]
-    total = sum(part.row_groups for part, _ in found)
-    step = max(1, min(PIECE_GROUPS, total // (minimum or 1)))
+    total = sum(plan.row_groups for plan, _ in plans)
+    step = max(1, min(PARTITION_GROUPS, total // (min_partitions or 1)))
     return [
-        FilePiece(root, part.path, (first, min(first + step, part.row_groups)), part.bounds, is_committed)
-        for part, is_committed in found
-        for first in range(0, part.row_groups, step)
+        FilePartition(root, plan.path, (first, min(first + step, plan.row_groups)), plan.bounds, is_committed)
+        for plan, is_committed in plans
+        for first in range(0, plan.row_groups, step)
     ]
 
 
-def files_of(store: Store, ranges: Sequence[TopicRange], root: Root) -> list[FilePart]:
-    """The files that hold neighbouring ranges of one topic, in order; what no file holds yet is written now.
+def plan_files(store: Store, ranges: Sequence[TopicRange], root: Root) -> list[FilePlan]:
+    """Return the files that hold neighbouring ranges of one topic, in order; missing files are written now.
 
     Raises:
         TopicNotFound, InvalidValue, OffloadInvalid, UnknownFormat
     """
     first, last = ranges[0], ranges[-1]
-    (extent,) = store.extents([first.topic])
+    (extent,) = store.reports.topic_extents([first.topic])
     if extent.topic_id != first.topic_id:
         raise recreated(first.topic)
-    decided = min(last.through, extent.max_read)
-    directory, manifest, *_ = offload(store, first.topic, root, within=(first.after, decided))
-    # Ranges are for what no ledger's file holds: those whose ledgers are offloaded may be collected.
-    ranges_there = directory.ranges()
+    decided_through = min(last.through, extent.max_read)
+    directory, manifest, *_ = offload(store, first.topic, root, within=(first.after, decided_through))
+    # Ranges serve only stretches without a ledger file: a range whose ledgers are offloaded may be collected.
+    exported = directory.ranges()
     stretches: list[tuple[LedgerFile | RangeFile | None, Span]] = []
-    for offloaded, stretch in cover(first.after, decided, manifest.files):
-        stretches += [(offloaded, stretch)] if offloaded else cover(*stretch, ranges_there)
-    if last.through > decided:
-        stretches.append((None, (max(first.after, decided), last.through)))
-    parts = []
+    for offloaded, stretch in cover(first.after, decided_through, manifest.files):
+        stretches += [(offloaded, stretch)] if offloaded else cover(*stretch, exported)
+    if last.through > decided_through:
+        stretches.append((None, (max(first.after, decided_through), last.through)))
+    plans = []
     for file, stretch in stretches:
-        kind = LEDGERS if isinstance(file, LedgerFile) else RANGES if stretch[1] <= decided else UNDECIDED
-        held = file or _export(store, directory, kind, stretch, extent.open_txns)
-        if held.rows:
-            bounds = _bounds(held.after, held.last, stretch, first, last)
-            path = f"{directory.path}/{kind}/{held.name}"
-            parts.append(FilePart(path, held.row_groups, bounds, held.aborted > 0))
-    return parts
+        kind = (
+            LEDGERS
+            if isinstance(file, LedgerFile)
+            else RANGES
+            if stretch[1] <= decided_through
+            else UNDECIDED
+        )
+        source = file or _export(store, directory, kind, stretch, extent.open_txns)
+        if source.rows:
+            bounds = _bounds(source.after, source.last, stretch, first, last)
+            path = f"{directory.path}/{kind}/{source.name}"
+            plans.append(FilePlan(path, source.row_groups, bounds, source.aborted > 0))
+    return plans
 
 
 def _export(
     store: Store, directory: TopicDirectory, kind: str, span: Span, open_txns: Container[int]
 ) -> RangeFile:
-    """Write a stretch of the tail; nothing is kept of one without messages."""
-    directory.make()
-    aside = f"range-{token()}"
-    with directory.writing(ASIDE, aside) as sink:
-        content = export(store, directory.identity.topic, span, sink, open_txns=open_txns)
-    file = RangeFile.of(*span, content)
+    """Export a stretch of the tail; a stretch without messages gets no file."""
+    directory.make_directories()
+    build_name = f"range-{token()}"
+    with directory.writing(BUILD_DIR, build_name) as sink:
+        content = export_range(store, TopicSpan(directory.identity.topic, span, open_txns), sink)
+    file = RangeFile.of_export(*span, content)
     if content.rows:
-        directory.rename(aside, kind, file.name)
+        directory.publish_file(build_name, kind, file.name)
     else:
-        directory.remove(ASIDE, aside)
+        directory.remove(BUILD_DIR, build_name)
     return file
 
 
 def _bounds(
     after: tuple[int, int], last: tuple[int, int], stretch: Span, begin: TopicRange, end: TopicRange
 ) -> Bounds | None:
-    """What is meant of a file that holds the entries after `after`, up to `last`; None where that is all."""
+    """Return the bounds of a read of the file with entries (after, last]; None for the whole file."""
     first_index = begin.first_index if stretch[0] == begin.after else 0
     stop_index = end.stop_index if stretch[1] == end.through else None
     is_whole = stretch[0] <= after and stretch[1] >= last

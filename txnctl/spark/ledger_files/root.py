@@ -1,4 +1,4 @@
-"""The place where files lie, on whatever file system: found, opened, and its troubles told."""
+"""The root of offloaded files on any file system: parsed, opened, and its failures raised as `OffloadInvalid`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from storage.errors import InvalidValue, OffloadInvalid
 
 
 class Root(NamedTuple):
-    """A directory on some file system, as a task is told of it.
+    """A directory on some file system; a value that tasks receive.
 
     Attributes:
         uri: of the file system and the directory, as `pyarrow.fs.FileSystem.from_uri` takes it.
@@ -24,46 +24,46 @@ class Root(NamedTuple):
     uri: str
 
     @classmethod
-    def of(cls, given: str) -> Root:
-        """The root that a user named: a URI, or a path on this machine."""
+    def of_path(cls, given: str) -> Root:
+        """Parse the root that a user gave: a URI, or a path on this machine."""
         return cls(given if "://" in given else Path(os.path.abspath(given)).as_uri())
 
-    def open(self) -> tuple[Any, str]:
-        """The file system, and the directory on it.
+    def open_filesystem(self) -> tuple[Any, str]:
+        """Return the file system, and the directory on it.
 
         Raises:
-            InvalidValue: no file system answers to the URI.
+            InvalidValue: no file system for the URI.
         """
         try:
             system, path = fs.FileSystem.from_uri(self.uri)
         except (ArrowException, OSError, ValueError) as error:
             raise InvalidValue(
-                f"{self.uri} names no place for files: {error}",
+                f"{self.uri} is not a directory of a known file system: {error}",
                 hint="Give a path, or a URI such as s3://bucket/directory, gs://, abfss://, hdfs://.",
             ) from None
         return system, path.rstrip("/")
 
     def for_spark(self, path: str) -> str:
-        """The address of a file as Spark's own readers take it: without pyarrow's parameters, and S3 as `s3a`."""
+        """Return the address of a file for Spark's own readers: without pyarrow's parameters, and S3 as `s3a`."""
         parts = urlsplit(self.uri)
         scheme = "s3a" if parts.scheme == "s3" else parts.scheme
         return f"{scheme}://{parts.netloc}{unquote(parts.path).rstrip('/')}/{path}"
 
 
 def open_file(root: Root, path: str) -> Any:
-    """A file under a root, to be read at any place; what a task does.
+    """Open a file under a root for reads at any offset, in a task.
 
     Raises:
-        OffloadInvalid: it is not there, or cannot be read.
+        OffloadInvalid: the file is missing or unreadable.
     """
-    system, base = root.open()
-    with reported(root.for_spark(path)):
+    system, base = root.open_filesystem()
+    with errors_of(root.for_spark(path)):
         return system.open_input_file(f"{base}/{path}")
 
 
 @contextmanager
-def reported(where: str) -> Iterator[None]:
-    """Say where it was, of what the operating system or a service refuses.
+def errors_of(where: str) -> Iterator[None]:
+    """Raise errors of the operating system or of a storage service as errors that name the file.
 
     Raises:
         OffloadInvalid
@@ -72,11 +72,12 @@ def reported(where: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise OffloadInvalid(
-            f"{where} is not there",
-            hint="It was removed, or this machine does not see the place. Plan the read anew, or look at offloadPath.",
+            f"{where} does not exist",
+            hint="The file was removed, or this machine does not reach the directory. Run the read again, or check "
+            "offloadPath.",
         ) from None
     except OSError as error:
         raise OffloadInvalid(
             f"{where} cannot be used: {error}",
-            hint="See that the place is there, has room, and lets this user read and write.",
+            hint="Check that the directory exists, has free space, and that this user may read and write.",
         ) from error

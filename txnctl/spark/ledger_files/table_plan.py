@@ -1,6 +1,6 @@
-"""Planning a read of a table from files: its rows are written now, as they are asked for, for this plan alone.
+"""The plan of a read of a table from files: its rows are exported now, for this plan alone.
 
-A table changes, so there is nothing to keep for the next plan; what was written is collected by its age.
+A table changes, so the next plan cannot reuse the files; old snapshots are collected by age.
 """
 
 from __future__ import annotations
@@ -13,45 +13,47 @@ import pyarrow.parquet as pq
 
 from txnctl.spark import schemas
 from txnctl.spark.ledger_files import upkeep
-from txnctl.spark.ledger_files.directory import Directory, Sink
-from txnctl.spark.ledger_files.file_piece import FilePiece
+from txnctl.spark.ledger_files.directory import Directory, HashingFile
+from txnctl.spark.ledger_files.file_partition import FilePartition
 from txnctl.spark.ledger_files.layout import SNAPSHOTS, token
 from txnctl.spark.ledger_files.range_export import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from txnctl.spark.ledger_files.root import Root
 
 if TYPE_CHECKING:
-    from txnctl.spark.table_range import TableRange
+    from txnctl.spark.source.table_range import TableRange
 
 
-def snapshot_pieces(ranges: Sequence[TableRange], place: str, now_ms: int) -> list[FilePiece]:
-    """The same rows, read from files instead of the store; a partition for each range that has rows.
+def snapshot_partitions(ranges: Sequence[TableRange], offload_path: str, now_ms: int) -> list[FilePartition]:
+    """Export the rows of the ranges, and plan a partition for each range with rows.
 
     Args:
-        place: where the files lie, as the option offloadPath gives it.
-        now_ms: snapshots that are a day older than this are removed.
+        offload_path: the root of the files, as in the option offloadPath.
+        now_ms: snapshots a day older than this are removed.
 
     Raises:
         TableNotFound, RequestTooOld, InvalidValue, OffloadInvalid
     """
-    root = Root.of(place)
+    root = Root.of_path(offload_path)
     first = ranges[0]
-    directory = Directory(root, f"{first.place.identity}/table-{first.table_id}")
-    directory.make(SNAPSHOTS)
-    upkeep.collect_snapshots(directory, now_ms - upkeep.KEEP_MS)
-    pieces = []
-    for number, each in enumerate(ranges):
+    directory = Directory(root, f"{first.local_store.identity}/table-{first.table_id}")
+    directory.make_directories(SNAPSHOTS)
+    upkeep.collect_snapshots(directory, now_ms - upkeep.RETAIN_MS)
+    partitions = []
+    for number, table_range in enumerate(ranges):
         name = f"{number}-{token()}.parquet"
         with directory.writing(SNAPSHOTS, name) as sink:
-            groups = _write(each, sink)
+            groups = _write(table_range, sink)
         if groups:
-            pieces.append(FilePiece(root, f"{directory.path}/{SNAPSHOTS}/{name}", (0, groups), None, False))
+            partitions.append(
+                FilePartition(root, f"{directory.path}/{SNAPSHOTS}/{name}", (0, groups), None, False)
+            )
         else:
             directory.remove(SNAPSHOTS, name)
-    return pieces
+    return partitions
 
 
-def _write(wanted: TableRange, sink: Sink) -> int:
-    """Write the rows of a range; how many row groups that came to."""
+def _write(table_range: TableRange, sink: HashingFile) -> int:
+    """Export the rows of a range; return the number of row groups."""
     schema = schemas.arrow_columns(schemas.ROW_TYPES)
     groups = 0
     with pq.ParquetWriter(
@@ -61,7 +63,7 @@ def _write(wanted: TableRange, sink: Sink) -> int:
         use_dictionary=False,
         write_statistics=["key"],
     ) as writer:
-        for batches in _grouped(wanted.batches(schema)):
+        for batches in _grouped(table_range.batches(schema)):
             table = pa.Table.from_batches(batches, schema)
             writer.write_table(table, row_group_size=len(table))
             groups += 1

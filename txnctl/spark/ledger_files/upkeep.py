@@ -1,4 +1,4 @@
-"""Looking after offloaded ledgers: see that the files are those that were written, and remove what nothing names."""
+"""Upkeep of offloaded ledgers: verify files against the manifest, and remove files that nothing names."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from txnctl.spark.ledger_files.layout import (
 )
 from txnctl.spark.ledger_files.manifest import LedgerFile, Manifest, cover
 
-KEEP_MS = 24 * 3600 * 1000
-"""For so long files that nobody needs any more are left alone: a running query may read them."""
+RETAIN_MS = 24 * 3600 * 1000
+"""Unneeded files are retained this long: a running query may read them."""
 
-_PIECE_BYTES = 1 << 20
+_READ_BYTES = 1 << 20
 
 
 def verify(
-    directory: TopicDirectory, manifest: Manifest, progress: Callable[[int, int], None] | None = None
+    directory: TopicDirectory, manifest: Manifest, report_progress: Callable[[int, int], None] | None = None
 ) -> None:
-    """Read all files of a manifest again: their bytes, and how many messages of each ledger are in them.
+    """Read all files of a manifest again, and check checksums and the number of messages of each ledger.
 
     Args:
-        progress: told how many messages are verified, of how many.
+        report_progress: called with the number of verified messages, and the number of all messages.
 
     Raises:
-        OffloadInvalid: a file is missing, or is not what was written.
+        OffloadInvalid: a file is missing, or differs from its description.
     """
     done, total = 0, sum(file.content.rows for file in manifest.files)
     for file in manifest.files:
@@ -48,49 +48,53 @@ def verify(
                 file=file.name,
             )
         done += file.content.rows
-        if progress is not None:
-            progress(done, total)
+        if report_progress is not None:
+            report_progress(done, total)
 
 
 def _problem(directory: TopicDirectory, file: LedgerFile) -> str | None:
-    """What is wrong with a file, in words; None if nothing is."""
-    with directory.open(LEDGERS, file.name) as source:
+    """Describe the damage of a file; None for an intact file."""
+    with directory.open_file(LEDGERS, file.name) as source:
         digest = hashlib.sha256()
-        while piece := source.read(_PIECE_BYTES):
-            digest.update(piece)
+        while block := source.read(_READ_BYTES):
+            digest.update(block)
         if (source.tell(), digest.hexdigest()) != (file.content.size, file.content.sha256):
-            return "is not the file that was written: its checksum does not agree"
+            return "is damaged: its checksum differs from the manifest"
         source.seek(0)
         messages: Counter[int] = Counter()
         aborted = 0
         for batch in pq.ParquetFile(source).iter_batches(columns=["ledgerId", "txnState"]):
-            for ledger_id, count in (each.values() for each in batch["ledgerId"].value_counts().to_pylist()):
+            for ledger_id, count in (
+                count_of.values() for count_of in batch["ledgerId"].value_counts().to_pylist()
+            ):
                 messages[ledger_id] += count
             states = batch["txnState"].value_counts().to_pylist()
-            aborted += sum(each["counts"] for each in states if each["values"] == "ABORTED")
-    wanted = {ledger.ledger_id: ledger.messages for ledger in file.ledgers if ledger.messages}
-    if messages != wanted or aborted != file.content.aborted:
-        return "holds other messages than the manifest says"
+            aborted += sum(count_of["counts"] for count_of in states if count_of["values"] == "ABORTED")
+    expected = {ledger.ledger_id: ledger.messages for ledger in file.ledgers if ledger.messages}
+    if messages != expected or aborted != file.content.aborted:
+        return "does not contain the messages that the manifest lists"
     return None
 
 
 def collect(directory: TopicDirectory, manifest: Manifest, before_ms: int) -> int:
-    """Remove files last written before a moment that nobody needs any more; how many.
+    """Remove unneeded files last written before a time; return how many.
 
-    Those are ledgers no manifest names (somebody was killed), ranges whose ledgers were all offloaded before that
-    moment, so that no plan since has chosen them, and what was exported for one plan alone.
+    Unneeded are ledger files that no manifest names (left by a killed process), ranges whose ledgers were all offloaded
+    before that time, so that no later plan has chosen them, and exports for a single plan.
     """
-    ledgers = directory.names(LEDGERS)
+    ledgers = directory.files_in(LEDGERS)
     settled = [
-        each for each in manifest.files if each.name in ledgers and _is_older(ledgers[each.name], before_ms)
+        ledger_file
+        for ledger_file in manifest.files
+        if ledger_file.name in ledgers and _is_older(ledgers[ledger_file.name], before_ms)
     ]
     named = {file.name for file in manifest.files}
     removed = 0
     for kind in TOPIC_DIRECTORIES:
-        files = directory.names(kind)
-        kept = {LEDGERS: named, MANIFESTS: {max(files, default="")}}.get(kind, set())
+        files = directory.files_in(kind)
+        retained = {LEDGERS: named, MANIFESTS: {max(files, default="")}}.get(kind, set())
         for name, info in files.items():
-            is_needed = name in kept or (kind == RANGES and not _is_held(name, settled))
+            is_needed = name in retained or (kind == RANGES and not _is_held(name, settled))
             if _is_older(info, before_ms) and not is_needed:
                 directory.remove(kind, name)
                 removed += 1
@@ -98,8 +102,8 @@ def collect(directory: TopicDirectory, manifest: Manifest, before_ms: int) -> in
 
 
 def collect_snapshots(directory: Directory, before_ms: int) -> None:
-    """Remove what was written before a moment for reads of a table."""
-    for name, info in directory.names(SNAPSHOTS).items():
+    """Remove snapshots of a table written before a time."""
+    for name, info in directory.files_in(SNAPSHOTS).items():
         if _is_older(info, before_ms):
             directory.remove(SNAPSHOTS, name)
 
@@ -109,6 +113,8 @@ def _is_older(info: fs.FileInfo, than_ms: int) -> bool:
 
 
 def _is_held(name: str, files: list[LedgerFile]) -> bool:
-    """Whether these files hold all entries of a range."""
-    found = RangeFile.parse(name)
-    return found is not None and all(file for file, _ in cover(found.after, found.through, files))
+    """Report whether these files hold all entries of a range."""
+    range_file = RangeFile.parse(name)
+    return range_file is not None and all(
+        file for file, _ in cover(range_file.after, range_file.through, files)
+    )

@@ -1,0 +1,1 @@
+"""Audited changes by operators."""

@@ -1,0 +1,273 @@
+"""Abort a transaction on request. The dry run is the same code up to the commit, so its figures are the real ones."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage import audit_trail
+from storage.disk.view import ReadView, WriteBatch
+from storage.engine import Engine
+from storage.json_form import Flat
+from storage.process.identity import ProcessIdentity
+from storage.reports import backlog
+from storage.reports.backlog import Backlog
+from storage.reports.timeline import holder, producers_of
+from storage.reports.transactions import DELETED, topic_names
+from storage.subscription import catalogue as subscriptions, cursor as cursors
+from storage.table import report
+from storage.topic import catalogue as topics, state
+from storage.topic.catalogue import Topic
+from storage.topic.open_topic import OpenTopic
+from storage.topic.producers import departure, session as sessions
+from storage.topic.producers.admission import ProducerRegistry
+from storage.topic.producers.errors import shown_epoch
+from storage.topic.producers.session import ProducerSession
+from storage.txn import buffer, record as records
+from storage.txn.coordinator import Ended
+from storage.txn.errors import owner_at_work, too_late_to_fence
+from storage.txn.fence import Fence
+from storage.txn.liveness import owner_state
+from storage.txn.participant import Effect, SubscriptionEffect, TableWorkDone, TopicEffect
+from storage.txn.record import TransactionRecord
+from storage.values.names import short_topic_name
+from storage.values.position import Position
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import AbortReason, TransactionState
+
+Counts = dict[str, Backlog]
+"""The backlog of each subscription of a topic, by name."""
+
+
+class Unblocked(NamedTuple):
+    """Visible and blocked messages of a subscription, before and after."""
+
+    visible_before: int
+    visible_after: int
+    blocked_before: int
+    blocked_after: int
+
+
+class NextBlocker(NamedTuple):
+    """The open transaction that blocks a topic after the abort."""
+
+    txn_id: TxnID
+    owner: ProcessIdentity
+    owner_state: str
+    idle_ms: int
+    labels: dict[str, str]
+
+
+class TopicAborted(NamedTuple):
+    """The effect on a topic."""
+
+    kind: str
+    messages: int
+    first_position: Position
+    last_position: Position
+    max_read_position_before: Position
+    max_read_position_after: Position
+    topic: str
+    name: str
+    unblocks: dict[str, Unblocked]
+    blocked_next: NextBlocker | None
+
+
+class SubscriptionAborted(NamedTuple):
+    """The effect on a subscription; `messages` are delivered again."""
+
+    kind: str
+    subscription: str
+    messages: int
+    cumulative: Position | None
+    mark_delete_position_before: Position
+    mark_delete_position_after: Position
+    topic: str
+    name: str
+
+
+class TableAborted(NamedTuple):
+    """The effect on a table."""
+
+    kind: str
+    intents: int
+    finalized: bool
+    table: str
+
+
+class ProducerEnded(NamedTuple):
+    """The end of a producer's session, with `fence`."""
+
+    kind: str
+    topic: str
+    name: str
+    producer_name: str
+    access_mode: str
+    owner: ProcessIdentity
+    topic_epoch_before: int | None
+    topic_epoch_after: int | None
+    transactions_aborted: list[TxnID]
+
+
+AbortEffect = TopicAborted | SubscriptionAborted | TableAborted | ProducerEnded
+
+
+class TransactionBefore(NamedTuple):
+    """The transaction before the abort."""
+
+    txn_id: TxnID
+    state_before: TransactionState
+    version: int
+    owner: ProcessIdentity
+    owner_state: str
+    idle_ms: int
+    deadline_in_ms: int
+
+
+class AbortResult(NamedTuple):
+    """The effects of an abort; `refused` is the reason why it would be refused, of a dry run."""
+
+    before: Flat[TransactionBefore]
+    already: bool
+    dry_run: bool
+    fence: bool
+    refused: str | None
+    effects: list[AbortEffect]
+
+
+class AbortRequest(NamedTuple):
+    """An abort as asked for: see `TransactionAdmin.abort_transaction`."""
+
+    reason: str | None
+    if_version: int | None
+    force: bool
+    dry_run: bool
+    fence: bool
+
+
+def abort_transaction(engine: Engine, txn: int, request: AbortRequest) -> AbortResult:
+    """Abort a transaction, or return the effects that the abort would have."""
+    audit_trail.check_reason(request.reason)
+    process, coordinator = engine.process, engine.coordinator
+
+    def change(batch: WriteBatch) -> AbortResult:
+        record = records.get(batch, txn)
+        before = _before(batch, record)
+        is_open, refusal = record.state is TransactionState.OPEN, None
+        if request.fence and not is_open:
+            raise too_late_to_fence(record)
+        if is_open and not request.force and record.owner != process:
+            refusal = owner_at_work(batch, record, before.owner_state)
+        if refusal is not None and not request.dry_run:
+            raise refusal
+        parts = coordinator.parts(batch, txn) if is_open else []
+        touched = {part.topic_id for part in parts if not isinstance(part, TableWorkDone)}
+        counted = {topic_id: counts(batch, topic_id) for topic_id in touched}
+        producers = _producers(batch, txn, touched) if request.fence else []
+        if request.if_version is not None and record.state is not TransactionState.COMMITTED:
+            coordinator.check_version(batch, txn, request.if_version)
+        ended = coordinator.abort(batch, txn, process, AbortReason.ASKED, request.reason)
+        fenced = [_fence(engine, batch, *producer) for producer in producers]
+        result = AbortResult(
+            before, ended.already, request.dry_run, request.fence,
+            refusal.message if refusal is not None else None, [*_effects(batch, ended, counted), *fenced],
+        )  # fmt: skip
+        if not ended.already:
+            audit_trail.record(batch, process, "transactions abort", str(record.id), request.reason, result)
+        return result
+
+    return engine.connection.write(change, naming=txn, dry_run=request.dry_run)
+
+
+def _before(batch: WriteBatch, record: TransactionRecord) -> TransactionBefore:
+    return TransactionBefore(
+        record.id, record.state, record.version, record.owner,
+        owner_state(batch, batch.lock_file, record),
+        record.idle_ms(batch.now_ns), record.left_ms(batch.now_ns),
+    )  # fmt: skip
+
+
+def counts(view: ReadView, topic_id: int) -> Counts:
+    """The backlogs of a topic's subscriptions."""
+    head = state.load(view, topic_id)
+    return {
+        subscription.name: backlog.count(
+            view, head, subscription, cursors.load(view, subscription.subscription_id)
+        )
+        for subscription in subscriptions.every(view, topic_id)
+    }
+
+
+def _producers(view: ReadView, txn: int, touched: set[int]) -> list[tuple[Topic, ProducerSession]]:
+    """The connected sessions that have sent the transaction's messages."""
+    senders = []
+    for topic in topics.every(view):
+        part = buffer.part_of(view, txn, topic.topic_id) if topic.topic_id in touched else None
+        names = producers_of(view, topic.topic_id, part) if part is not None else []
+        connected = sessions.every(view, topic.topic_id) if names else ()
+        senders += [(topic, one) for one in connected if one.name in names and not one.is_waiting]
+    return senders
+
+
+def _fence(engine: Engine, batch: WriteBatch, topic: Topic, session: ProducerSession) -> ProducerEnded:
+    """End a producer's session. The session of an owner raises the epoch, and the queue of the topic goes on."""
+    before, aborted, process = state.load(batch, topic.topic_id).epoch, list[int](), engine.process
+    if session.is_owner:
+        opened = OpenTopic.load(batch, topic.topic_id, topic.name)
+        registry = ProducerRegistry(opened, Fence(engine.coordinator, process))
+        _, aborted = registry.fence(process, "fence", spares_waiting=True)
+    else:
+        departure.leave(batch, session)
+    after = state.load(batch, topic.topic_id).epoch
+    return ProducerEnded(
+        "producer", topic.full_name, topic.name, session.name, session.mode.value, session.owner,
+        shown_epoch(before), shown_epoch(after), [TxnID(number) for number in aborted],
+    )  # fmt: skip
+
+
+def _effects(batch: WriteBatch, ended: Ended, before: dict[int, Counts]) -> list[AbortEffect]:
+    """The effects part by part, with names; counted after the whole abort."""
+    after = {topic_id: counts(batch, topic_id) for topic_id in before}
+    names = topic_names(batch)
+    return [_effect(batch, effect, names, before, after) for effect in ended.effects]
+
+
+def _effect(
+    batch: WriteBatch,
+    effect: Effect,
+    names: dict[int, str],
+    before: dict[int, Counts],
+    after: dict[int, Counts],
+) -> AbortEffect:
+    if isinstance(effect, TopicEffect):
+        topic_id = effect.topic_id
+        topic = names.get(topic_id, DELETED)
+        following = buffer.first_open(batch, topic_id)
+        return TopicAborted(
+            "topic", effect.messages, effect.first_position, effect.last_position,
+            effect.max_read_position_before, state.load(batch, topic_id).max_read_position,
+            topic, short_topic_name(topic), unblocked(before[topic_id], after[topic_id]),
+            _next_blocker(batch, records.get(batch, following[0])) if following else None,
+        )  # fmt: skip
+    if isinstance(effect, SubscriptionEffect):
+        topic_id, name = effect.topic_id, effect.subscription
+        topic = names.get(topic_id, DELETED)
+        return SubscriptionAborted(
+            "subscription", name, before[topic_id][name].pending - after[topic_id][name].pending,
+            effect.cumulative, effect.mark_delete_position_before, effect.mark_delete_position_after,
+            topic, short_topic_name(topic),
+        )  # fmt: skip
+    table = report.table_names(batch).get(effect.table_id, DELETED)
+    return TableAborted("table", effect.intents, effect.finalized, table)
+
+
+def unblocked(before: Counts, after: Counts) -> dict[str, Unblocked]:
+    """Visible and blocked messages by subscription, before and after."""
+    return {
+        name: Unblocked(before[name].visible, now.visible, before[name].blocked, now.blocked)
+        for name, now in after.items()
+    }
+
+
+def _next_blocker(batch: WriteBatch, record: TransactionRecord) -> NextBlocker:
+    row = holder(batch, batch.lock_file, record)
+    return NextBlocker(row.txn_id, row.owner, row.owner_state, row.idle_ms, row.labels)

@@ -1,0 +1,141 @@
+"""Run a change by an operator as one audited store transaction.
+
+Every change has a dry run, which is the same code up to the commit, and leaves a record in the audit trail. Deleting
+and skipping much take several store transactions and are resumable. Open transactions that hold the object refuse the
+change; `force` aborts these transactions first, in the same store transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
+from storage import audit_trail
+from storage.disk.view import WriteBatch
+from storage.engine import Engine
+from storage.errors import ObjectHeld
+from storage.json_form import Flat
+from storage.subscription import catalogue as subscriptions
+from storage.subscription.catalogue import AttachedConsumer
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.subscription import Subscription
+from storage.subscription.update import transactions_holding
+from storage.topic import catalogue as topics
+from storage.topic.catalogue import Topic
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import AbortReason
+
+T = TypeVar("T")
+
+
+class ChangeRequest(NamedTuple):
+    """A change as the audit trail names it: the command, and the object changed."""
+
+    action: str
+    target: str
+    dry_run: bool
+    reason: str | None
+
+
+class Changed(NamedTuple, Generic[T]):
+    """The effects of a change."""
+
+    effects: Flat[T]
+    dry_run: bool
+
+
+class OfSubscription(NamedTuple, Generic[T]):
+    """The effects of a change on a subscription."""
+
+    topic: str
+    subscription: str
+    change: Flat[T]
+
+
+class Aborted(NamedTuple):
+    """The transactions that a change has aborted."""
+
+    transactions_aborted: list[TxnID]
+
+
+def run_change(
+    engine: Engine,
+    request: ChangeRequest,
+    change: Callable[[WriteBatch], T],
+    is_change: Callable[[T], bool] | None = None,
+) -> Changed[T]:
+    """Run a change and record the effects in the audit trail, in one store transaction.
+
+    Args:
+        is_change: tells whether the effects are worth a record; always, if None.
+    """
+
+    def audited(batch: WriteBatch) -> Changed[T]:
+        effects = change(batch)
+        if is_change is None or is_change(effects):
+            audit_trail.record(batch, engine.process, request.action, request.target, request.reason, effects)
+        return Changed(effects, request.dry_run)
+
+    audit_trail.check_reason(request.reason)
+    return engine.connection.write(audited, dry_run=request.dry_run)
+
+
+def change_subscription(
+    engine: Engine,
+    names: tuple[str, str],
+    request: ChangeRequest,
+    change: Callable[[Topic, OpenSubscription[WriteBatch]], T],
+    is_change: Callable[[T], bool] | None = None,
+) -> Changed[OfSubscription[T]]:
+    """Run a change of one open subscription.
+
+    Args:
+        names: of the topic and the subscription.
+    """
+
+    def loaded(batch: WriteBatch) -> OfSubscription[T]:
+        topic = topics.get(batch, names[0])
+        subscription = subscriptions.get(batch, topic, names[1])
+        effects = change(topic, OpenSubscription(batch, subscription))
+        return OfSubscription(topic.full_name, names[1], effects)
+
+    return run_change(
+        engine, request, loaded, None if is_change is None else lambda effects: is_change(effects.change)
+    )
+
+
+def transactions_on(batch: WriteBatch, subscription: Subscription) -> list[int]:
+    """Open transactions that have acknowledgements pending on a subscription."""
+    return transactions_holding(OpenSubscription(batch, subscription))
+
+
+def living_consumers(batch: WriteBatch, subscription: Subscription) -> list[AttachedConsumer]:
+    """Attached consumers whose process is alive."""
+    return [
+        consumer
+        for consumer in subscriptions.consumers(batch, subscription.subscription_id)
+        if batch.lock_file.leases.is_held(consumer.lease)
+    ]
+
+
+def abort_holders(
+    engine: Engine, batch: WriteBatch, subject: str, holders: list[int], force: bool
+) -> list[TxnID]:
+    """Abort the open transactions that hold an object, and return their ids.
+
+    Raises:
+        ObjectHeld: there are such transactions, and `force` is not set.
+    """
+    ids = [TxnID(txn) for txn in holders]
+    if holders and not force:
+        names = [str(txn_id) for txn_id in ids]
+        raise ObjectHeld(
+            f"{subject} is held by open transactions: {', '.join(names[:5])}",
+            hint="Wait for them to end, or use --force to abort them first.",
+            transactions=names,
+        )
+    for txn in holders:
+        engine.coordinator.abort(
+            batch, txn, engine.process, AbortReason.ASKED, f"{subject} was changed by force"
+        )
+    return ids

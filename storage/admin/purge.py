@@ -1,0 +1,15 @@
+"""Remove the remains of deleted topics and tables, in steps of bounded size."""
+
+from __future__ import annotations
+
+from storage.disk.connection import Connection
+from storage.table import catalogue as tables
+from storage.topic import catalogue as topics
+
+
+def purge_deleted(connection: Connection) -> int:
+    """Run steps until nothing is left, each a store transaction; their number. After a kill the next run goes on."""
+    steps = 0
+    while connection.write(topics.purge_step) or connection.write(tables.purge_step):
+        steps += 1
+    return steps

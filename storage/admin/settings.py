@@ -1,0 +1,80 @@
+"""Change the settings of a store."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage.admin.change import Changed, ChangeRequest, run_change
+from storage.disk.superblock import ReapPolicy
+from storage.disk.view import WriteBatch
+from storage.engine import Engine
+from storage.errors import InvalidValue
+from storage.limits import TABLE_RETENTION_MS_MAX, TABLE_RETENTION_MS_MIN
+
+
+class RetentionChanged(NamedTuple):
+    """The table retention before and after."""
+
+    table_retention_ms_before: int
+    table_retention_ms: int
+
+
+class ReapPolicyChanged(NamedTuple):
+    """The reap policy before and after."""
+
+    reap_policy_before: str
+    reap_policy: str
+
+
+class SettingsAdmin:
+    """Changes of the store's settings, as `store.admin.settings`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def set_table_retention(
+        self, retention_ms: int, *, dry_run: bool = False, reason: str | None = None
+    ) -> Changed[RetentionChanged]:
+        """Set the age up to which versions of table rows are kept, for reads in the past and long transactions.
+
+        Raises:
+            InvalidValue
+        """
+        if (
+            type(retention_ms) is not int
+            or not TABLE_RETENTION_MS_MIN <= retention_ms <= TABLE_RETENTION_MS_MAX
+        ):
+            raise InvalidValue(
+                f"table versions are kept for {TABLE_RETENTION_MS_MIN} to {TABLE_RETENTION_MS_MAX} ms, "
+                f"not {retention_ms!r}",
+                hint="Transactions older than that can no longer use tables.",
+            )
+
+        def change(batch: WriteBatch) -> RetentionChanged:
+            before, batch.superblock.table_retention_ms = batch.superblock.table_retention_ms, retention_ms
+            return RetentionChanged(before, retention_ms)
+
+        return run_change(
+            self._engine, ChangeRequest("store config", "table-retention", dry_run, reason), change
+        )
+
+    def set_reap_policy(
+        self, policy: str, *, dry_run: bool = False, reason: str | None = None
+    ) -> Changed[ReapPolicyChanged]:
+        """Set the transactions that the next writer reaps.
+
+        Args:
+            policy: `all` (overdue and orphaned transactions), `overdue`, or `manual`.
+
+        Raises:
+            InvalidValue
+        """
+        names = {member.name.lower(): member for member in ReapPolicy}
+        if policy not in names:
+            raise InvalidValue(f"{policy!r} is no reap policy", hint=f"One of {', '.join(names)}.")
+
+        def change(batch: WriteBatch) -> ReapPolicyChanged:
+            before, batch.superblock.reap_policy = ReapPolicy(batch.superblock.reap_policy), names[policy]
+            return ReapPolicyChanged(before.name.lower(), policy)
+
+        return run_change(self._engine, ChangeRequest("store config", "reap-policy", dry_run, reason), change)

@@ -1,0 +1,60 @@
+"""Skipping visible messages of a subscription, in steps of bounded size."""
+
+from __future__ import annotations
+
+from storage.disk.view import WriteBatch
+from storage.limits import DISPATCH_SCAN_ENTRIES_MAX
+from storage.subscription import delivery as deliveries, message_set, pending_ack
+from storage.subscription.dispatch import skipped_txns
+from storage.subscription.dispatch.visible_set import VisibleSet
+from storage.subscription.open_subscription import OpenSubscription
+from storage.topic import log, state as states
+from storage.topic.entry import Entry
+from storage.values.txn_state import TransactionState
+
+
+def step(opened: OpenSubscription[WriteBatch], count: int, beyond_max_read: bool) -> tuple[int, bool]:
+    """Acknowledge up to `count` visible messages, in a walk of bounded length; how many, and whether that was all."""
+    batch, topic_id = opened.view, opened.topic_id
+    state = states.load(batch, topic_id)
+    visible = VisibleSet(batch, state, opened.subscription)
+    through = visible.through if beyond_max_read or opened.subscription.skips else state.max_read
+    after = opened.cursor.mark_delete
+    skipped = looked = 0
+    while after < through and skipped < count and looked < DISPATCH_SCAN_ENTRIES_MAX:
+        page = log.page(batch, topic_id, after, through)
+        if not page:
+            break
+        for entry in page:
+            if skipped >= count:
+                break
+            skipped += _skip_entry(opened, visible, entry, count - skipped)
+            looked, after = looked + 1, entry.position
+        opened.acks.advance()
+    opened.acks.advance()
+    return skipped, skipped >= count or after >= through or not looked
+
+
+def _skip_entry(opened: OpenSubscription[WriteBatch], visible: VisibleSet, entry: Entry, room: int) -> int:
+    """Acknowledge the visible messages of an entry; how many. A marker, or an aborted entry, goes with them."""
+    at = entry.position
+    free = message_set.everything(entry.count)
+    free &= ~opened.acks.of(at, entry.count)
+    held = opened.deliveries.find(at)
+    free &= ~(held.of(deliveries.PENDING) if held else 0)
+    free &= ~pending_ack.covered(opened.cursor, at, entry.count)
+    shown, skipped = visible.of(entry), 0
+    if shown:
+        free = message_set.lowest(free & shown, room)
+        skipped = free.bit_count()
+    elif not entry.count and skipped_txns.find(opened.view, opened.subscription_id, entry.txn) is not None:
+        return 0  # Dispatch goes by this marker: it has to examine the skipped entries before.
+    elif entry.count and visible.state(entry) is not TransactionState.ABORTED:
+        return 0  # Undecided, or it waits for its key.
+    elif skipped_txns.find(opened.view, opened.subscription_id, entry.txn) is not None:
+        # Dispatch has not reached the marker yet: counts must examine this entry.
+        opened.cursor.has_uncommitted_acks = True
+    if free or not entry.count:
+        opened.acks.acknowledge(at, max(entry.count, 1), free or 1)
+        opened.deliveries.settle(at, free)
+    return skipped

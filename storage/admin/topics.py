@@ -1,0 +1,106 @@
+"""Delete topics."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage.admin.change import (
+    Changed,
+    ChangeRequest,
+    abort_holders,
+    living_consumers,
+    run_change,
+    transactions_on,
+)
+from storage.admin.purge import purge_deleted
+from storage.disk.view import WriteBatch
+from storage.engine import Engine
+from storage.errors import ObjectHeld
+from storage.subscription import catalogue as subscriptions
+from storage.topic import catalogue as topics, state
+from storage.topic.catalogue import Topic
+from storage.topic.producers import session as sessions
+from storage.txn import buffer
+from storage.values.txn_id import TxnID
+
+
+class TopicDeleted(NamedTuple):
+    """The effects of deleting a topic."""
+
+    topic: str
+    messages: int
+    bytes: int
+    subscriptions: list[str]
+    consumers_evicted: list[str]
+    producers_evicted: list[str]
+    transactions_aborted: list[TxnID]
+
+
+class TopicAdmin:
+    """Changes of topics, as `store.admin.topics`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def delete_topic(
+        self, name: str, *, force: bool = False, dry_run: bool = False, reason: str | None = None
+    ) -> Changed[TopicDeleted]:
+        """Delete a topic with its subscriptions. Its ledger ids and epoch go on counting if it is created again.
+
+        Raises:
+            TopicNotFound
+            ObjectHeld: open transactions, producers or consumers hold it; `force` aborts and evicts them first.
+        """
+
+        def change(batch: WriteBatch) -> TopicDeleted:
+            topic = topics.get(batch, name)
+            attached = list(subscriptions.every(batch, topic.topic_id))
+            holders = {txn for txn, _ in buffer.open_transactions(batch, topic.topic_id)}
+            holders.update(*(transactions_on(batch, subscription) for subscription in attached))
+            producers = [session.name for session in sessions.living(batch, topic.topic_id, batch.lock_file)]
+            consumers = [
+                consumer.name
+                for subscription in attached
+                for consumer in living_consumers(batch, subscription)
+            ]
+            if not force:
+                _check_unheld(topic, consumers, producers, sorted(holders))
+            aborted = abort_holders(self._engine, batch, f"topic {topic.name}", sorted(holders), force)
+            head = state.load(batch, topic.topic_id)
+            for subscription in attached:
+                subscriptions.delete(batch, subscription)
+            topics.delete(batch, topic)
+            return TopicDeleted(
+                topic=topic.full_name, messages=head.messages - head.messages_trimmed,
+                bytes=head.bytes - head.bytes_trimmed, subscriptions=[subscription.name for subscription in attached],
+                consumers_evicted=consumers, producers_evicted=producers, transactions_aborted=aborted,
+            )  # fmt: skip
+
+        result = run_change(self._engine, ChangeRequest("topics delete", name, dry_run, reason), change)
+        if not dry_run:
+            purge_deleted(self._engine.connection)
+        return result
+
+
+def _check_unheld(topic: Topic, consumers: list[str], producers: list[str], holders: list[int]) -> None:
+    """Check that nothing holds a topic.
+
+    Raises:
+        ObjectHeld: names all holders.
+    """
+    ids = [str(TxnID(txn)) for txn in holders]
+    held = [
+        f"{kind}: {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+        for kind, names in (
+            ("consumers attached", consumers), ("producers connected", producers), ("open transactions", ids)
+        )
+        if names
+    ]  # fmt: skip
+    if held:
+        raise ObjectHeld(
+            f"topic {topic.name} has {'; '.join(held)}",
+            hint="Close them, and let the transactions end; or use --force, which evicts and aborts them.",
+            consumers=consumers,
+            producers=producers,
+            transactions=ids,
+        )

@@ -1,0 +1,47 @@
+"""End transactions on request."""
+
+from __future__ import annotations
+
+from storage.admin.abort import AbortRequest, AbortResult, abort_transaction
+from storage.admin.reap import reap_transactions
+from storage.client.transaction import Transaction, txn_number
+from storage.engine import Engine
+from storage.reports.transactions import TransactionRow
+from storage.values.txn_id import TxnID
+
+
+class TransactionAdmin:
+    """Ending transactions of any process, as `store.admin.transactions`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def abort_transaction(
+        self,
+        txn: Transaction | TxnID | str,
+        *,
+        reason: str | None = None,
+        if_version: int | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        fence: bool = False,
+    ) -> AbortResult:
+        """Abort a transaction, also one of another process, and return the effects.
+
+        Args:
+            if_version: only if the transaction is still at this version.
+            force: also if its process is alive and used the transaction within the last minute.
+            dry_run: change nothing, and return the effects that the abort would have.
+            fence: end the sessions of the producers of its messages as well, so that they must connect anew.
+
+        Raises:
+            TransactionNotFound, TransactionNotOpen, TransactionChanged, OwnerAlive
+        """
+        request = AbortRequest(reason, if_version, force, dry_run, fence)
+        return abort_transaction(self._engine, txn_number(txn), request)
+
+    def reap_transactions(
+        self, limit: int = 1000, *, dry_run: bool = False, reason: str | None = None
+    ) -> list[TransactionRow]:
+        """End overdue and orphaned transactions now, and return their rows."""
+        return reap_transactions(self._engine, limit, dry_run, reason)

@@ -1,0 +1,1 @@
+"""The objects that an application holds: producer, consumer, reader, table, transaction."""

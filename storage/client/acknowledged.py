@@ -1,0 +1,47 @@
+"""The messages that an application acknowledges, however it names them, grouped by entry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from storage.errors import InvalidPosition
+from storage.subscription.acknowledge import Item, add_item, item_of
+from storage.topic.message import Message
+from storage.topic.message_batch import MessageBatch
+from storage.values.position import LateMessageId, MessageId, Position
+
+Acknowledged = Message | MessageId | LateMessageId | Sequence[Message | MessageId | LateMessageId]
+
+
+def items_of(messages: Acknowledged) -> list[Item]:
+    """The entries of the messages, each with the messages of the entry.
+
+    Raises:
+        InvalidPosition
+    """
+    items: dict[Position, int] = {}
+    if isinstance(messages, MessageBatch):
+        for piece in messages.pieces:
+            add_item(items, piece.at, piece.messages)
+        return list(items.items())
+    is_many = isinstance(messages, Sequence) and not isinstance(messages, MessageId)
+    many: Any = messages if is_many else [messages]
+    for message in many:
+        if isinstance(message, Message):
+            add_item(items, message.entry.position, 1 << message.index)
+        else:
+            add_item(items, *item_of(message_id_of(message)))
+    return list(items.items())
+
+
+def message_id_of(message: object) -> MessageId:
+    """The id of a message that is named by itself, or by its id.
+
+    Raises:
+        InvalidPosition
+    """
+    message_id = message.message_id if isinstance(message, Message | LateMessageId) else message
+    if not isinstance(message_id, MessageId):
+        raise InvalidPosition(f"{message!r} is neither a message nor a message id")
+    return message_id

@@ -1,0 +1,204 @@
+"""Appending a producer's messages to its topic, within one write batch.
+
+Every condition of an append is checked in the batch: the topic still exists, the producer may publish, the sequence
+ids are new. Messages sent at once and messages buffered by a transaction pass through here alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from storage.disk.view import DurableRefusal, WriteBatch
+from storage.errors import ProducerFenced, TopicNotFound
+from storage.process.identity import ProcessIdentity
+from storage.topic import catalogue as topics, log, state as states
+from storage.topic.catalogue import Topic
+from storage.topic.entry import MESSAGES, Columns, PackedColumns, PackedEntries
+from storage.topic.open_topic import OpenTopic
+from storage.topic.producers import errors
+from storage.topic.producers.credential import Credential
+from storage.topic.producers.last_publish import note_publisher
+from storage.topic.sequence_ids import SequenceIds
+from storage.txn import buffer
+from storage.txn.buffer import SequenceRange
+from storage.txn.coordinator import Coordinator
+from storage.txn.fence import Fence
+from storage.txn.record import TransactionRecord
+from storage.values.position import Position
+from storage.values.receipt import StoredEntry
+from storage.values.txn_state import TransactionState
+
+
+class ProducerProgress:
+    """The progress of a producer: the name under which messages are published, and the sequence ids used so far."""
+
+    __slots__ = ("last_sequence_id", "name", "next_sequence")
+
+    def __init__(self, name: str | None, next_sequence: int = 0, last_sequence_id: int = -1) -> None:
+        self.name = name
+        self.next_sequence = next_sequence
+        self.last_sequence_id = last_sequence_id
+
+    def copy(self) -> ProducerProgress:
+        """A copy for a batch that may come to nothing, or run again."""
+        return ProducerProgress(self.name, self.next_sequence, self.last_sequence_id)
+
+
+class Outgoing:
+    """The messages of one call, checked: columns, the size of each message, and the sequence ids if any were given."""
+
+    __slots__ = ("columns", "sequence_ids", "sizes")
+
+    def __init__(self, columns: Columns, sizes: Sequence[int], sequence_ids: Sequence[int] | None) -> None:
+        self.columns = columns
+        self.sizes = sizes
+        self.sequence_ids = sequence_ids
+
+
+class Appender:
+    """A producer at a topic.
+
+    Attributes:
+        progress: as the last committed batch left it.
+        fenced: the error with which the producer was fenced; None while the producer may publish.
+    """
+
+    def __init__(
+        self, coordinator: Coordinator, by: ProcessIdentity, topic: Topic, credential: Credential
+    ) -> None:
+        self._coordinator = coordinator
+        self._by = by
+        self.fence = Fence(coordinator, by)
+        self.topic = topic
+        self.credential = credential
+        self.progress = ProducerProgress(credential.name)
+        self.fenced: ProducerFenced | None = None
+
+    def refusal(
+        self, batch: WriteBatch, record: TransactionRecord | None, error: ProducerFenced
+    ) -> DurableRefusal:
+        """The refusal to raise for a fenced producer, whose open transaction is doomed in the same batch."""
+        if record is not None and record.state is TransactionState.OPEN:
+            self._coordinator.fence(batch, record, self._by, error.message)
+        return batch.refuse(error)
+
+    def open_topic(self, batch: WriteBatch) -> OpenTopic[WriteBatch]:
+        """Open the topic.
+
+        Raises:
+            TopicNotFound
+            ProducerFenced: the topic was deleted, and created again.
+        """
+        try:
+            topic = self.topic
+            return OpenTopic(batch, topic.topic_id, topic.name, states.load(batch, topic.topic_id))
+        except TopicNotFound:
+            if topics.find(batch, self.topic.full_name) is None:
+                raise
+            raise errors.recreated(self.topic.name, self.progress.name, self.credential.epoch) from None
+
+
+class BatchAppend:
+    """One producer's appends within one batch, which may come to nothing.
+
+    Attributes:
+        progress: the producer's, as the batch leaves it.
+    """
+
+    __slots__ = ("_appender", "_batch", "_session", "_topic", "_txn", "progress")
+
+    def __init__(self, appender: Appender, batch: WriteBatch, txn: int) -> None:
+        """Args:
+        txn: the transaction of the messages; 0 for none.
+        """
+        self._appender = appender
+        self._batch = batch
+        self._txn = txn
+        self._topic: OpenTopic[WriteBatch] | None = None
+        self._session = 0
+        self.progress = appender.progress.copy()
+
+    def check_publish(self) -> None:
+        """Open the topic, and check that the producer may publish now.
+
+        Raises:
+            ProducerFenced: made durable by `Appender.refusal`.
+            ProducerBusy, TopicNotFound
+        """
+        appender, progress = self._appender, self.progress
+        try:
+            if appender.fenced is not None:
+                raise appender.fenced
+            self._topic = appender.open_topic(self._batch)
+            self._session, progress.name = appender.credential.check_publish(self._topic, progress.name)
+        except ProducerFenced as error:
+            if error.details["lastSequenceId"] is None and progress.last_sequence_id >= 0:
+                error.details["lastSequenceId"] = progress.last_sequence_id
+            raise
+
+    def append(
+        self, columns: Columns | PackedEntries, start: int, stops: list[int], ids: Sequence[int] | None
+    ) -> list[StoredEntry]:
+        """Append the messages from `start` to the last of `stops`, an entry up to each stop.
+
+        `check_publish` comes first.
+
+        Args:
+            ids: the sequence ids given with the columns, for all messages; None if the producer numbers its messages.
+
+        Raises:
+            SequenceConflict
+        """
+        assert self._topic is not None, "an append follows a check"
+        if not self._topic.state.has_publisher(self._session):
+            note_publisher(self._topic, self._session, self._txn, self._appender.fence)
+        entries = []
+        for stop in stops:
+            given = None if ids is None else ids[start:stop]
+            entries.append(self._append_entry(columns.part(start, stop), start, given))
+            start = stop
+        return entries
+
+    def _append_entry(
+        self, part: Columns | PackedColumns, start: int, given: Sequence[int] | None
+    ) -> StoredEntry:
+        name = self.progress.name
+        assert name is not None, "a producer that may publish has a name"
+        topic_id = self._appender.topic.topic_id
+        fresh: Sequence[int] = range(part.count)
+        if given is not None:
+            fresh = SequenceIds(self._batch, topic_id, name).claim(given, self._txn)
+            if not fresh:
+                return StoredEntry(start, fresh, None, ())
+            if len(fresh) < len(given):
+                assert isinstance(part, Columns), "packed entries come without sequence ids"
+                part, given = part.pick(fresh), [given[index] for index in fresh]
+        elif self._appender.credential.keeps_sequences:
+            sequence_ids = SequenceIds(self._batch, topic_id, name)
+            self.progress.next_sequence = sequence_ids.assign(len(fresh), self._txn)
+        sequence = self.progress.next_sequence
+        ids: Sequence[int] = given if given is not None else range(sequence, sequence + len(fresh))
+        position = self._write_entry(name, part, ids, is_given=given is not None)
+        if given is None:
+            self.progress.next_sequence = sequence + len(fresh)
+        self.progress.last_sequence_id = ids[-1]
+        return StoredEntry(start, fresh, position, ids)
+
+    def _write_entry(
+        self, name: str, part: Columns | PackedColumns, ids: Sequence[int], *, is_given: bool
+    ) -> Position:
+        """Write one entry to the log, and note the entry with the transaction."""
+        topic, count = self._topic, len(ids)
+        assert topic is not None, "an append follows a check"
+        first: int | list[int] = ids[0]
+        if is_given and list(ids) != list(range(ids[0], ids[0] + count)):
+            first = list(ids)
+        body = part.body(name, first)
+        if not self._txn:
+            return log.append(topic, MESSAGES, count, 0, body)
+        used: list[SequenceRange] = []
+        if is_given:
+            used = [(name, sequence_id, sequence_id) for sequence_id in ids]
+        elif self._appender.credential.keeps_sequences:
+            used = [(name, ids[0], ids[-1])]
+        return buffer.append(topic, self._txn, count, body, used)

@@ -1,0 +1,172 @@
+"""One consumer's attachment to its subscription: checked in every batch, and taken over when a consumer has died."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from storage.client.transaction import Transaction, txn_number
+from storage.disk.connection import Connection
+from storage.disk.schema import CURSORS
+from storage.disk.view import ReadView, WriteBatch
+from storage.errors import ConsumerEvicted, StoreClosed, SubscriptionNotFound
+from storage.subscription import catalogue as subscriptions, update
+from storage.subscription.catalogue import AttachedConsumer
+from storage.subscription.dispatch.receiver_queue import Messages
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.subscription import Subscription
+from storage.topic.catalogue import Topic
+from storage.txn import reaper
+from storage.txn.coordinator import Coordinator
+from storage.values.txn_id import TxnID
+
+T = TypeVar("T")
+
+
+class Attachment:
+    """See the module.
+
+    Attributes:
+        is_closed: whether the consumer was closed; then nothing more is done by it.
+    """
+
+    __slots__ = ("_consumer", "connection", "coordinator", "is_closed", "subscription", "topic")
+
+    def __init__(
+        self,
+        connection: Connection,
+        coordinator: Coordinator,
+        topic: Topic,
+        subscription: Subscription,
+        consumer: AttachedConsumer,
+    ) -> None:
+        self.coordinator = coordinator
+        self._consumer = consumer
+        self.connection = connection
+        self.topic = topic
+        self.subscription = subscription
+        self.is_closed = False
+
+    @property
+    def consumer_id(self) -> int:
+        return self._consumer.consumer_id
+
+    @property
+    def consumer_name(self) -> str:
+        return self._consumer.name
+
+    def check_not_closed(self) -> None:
+        """Raises:
+        StoreClosed
+        """
+        if self.is_closed:
+            raise StoreClosed("this consumer is closed")
+
+    def check_attached(self, view: ReadView) -> None:
+        """See that the consumer is still attached.
+
+        Raises:
+            ConsumerEvicted, SubscriptionNotFound
+        """
+        if self._is_attached(view):
+            return
+        if not self._exists(view):
+            raise SubscriptionNotFound(f"subscription {self.subscription.name} was deleted meanwhile")
+        raise ConsumerEvicted(
+            f"consumer {self.consumer_name} of {self.subscription.name} was evicted: what it held went back",
+            hint="Subscribe again; messages not acknowledged come again.",
+            consumer=self.consumer_name,
+        )
+
+    def _is_attached(self, view: ReadView) -> bool:
+        return subscriptions.is_attached(view, self.subscription.subscription_id, self.consumer_id)
+
+    def _exists(self, view: ReadView) -> bool:
+        return view.has(CURSORS, self.subscription.subscription_id.to_bytes(8, "big"))
+
+    def write_attached(
+        self, action: Callable[[WriteBatch, int], T], txn: Transaction | TxnID | str | None = None
+    ) -> T:
+        """Run an action that only an attached consumer may make, in one batch.
+
+        Args:
+            action: given the number of the transaction, 0 for none.
+
+        Raises:
+            StoreClosed, ConsumerEvicted, SubscriptionNotFound, and what `action` raises.
+        """
+        self.check_not_closed()
+
+        def checked(batch: WriteBatch, txn_id: int) -> T:
+            self.check_attached(batch)
+            return action(batch, txn_id)
+
+        if isinstance(txn, Transaction):
+            return txn.work.run_action(checked)
+        txn_id = 0 if txn is None else txn_number(txn)
+        return self.connection.write(lambda batch: checked(batch, txn_id), naming=txn_id)
+
+    def sweep(self, batch: WriteBatch) -> list[AttachedConsumer]:
+        """Detach the consumers that have died, and end their transactions; the living ones."""
+        return subscriptions.sweep(batch, self.subscription, self._end_owned)
+
+    def _end_owned(self, batch: WriteBatch, lease: int) -> None:
+        reaper.end_owned(batch, self.coordinator, lease, self.connection.identity)
+
+    def take_over(self) -> None:
+        """End overdue transactions and take over from dead consumers, if there are any.
+
+        Raises:
+            ConsumerEvicted, SubscriptionNotFound, WriterBusy
+        """
+        locks = self.connection.environment.lock_file
+        with self.connection.view() as view:
+            consumers = subscriptions.consumers(view, self.subscription.subscription_id)
+            is_due = any(not locks.leases.is_held(consumer.lease) for consumer in consumers)
+            if not is_due and not reaper.overdue(view, 1) and not reaper.orphaned(view, locks):
+                return
+
+        def change(batch: WriteBatch) -> None:
+            self.check_attached(batch)
+            self.sweep(batch)
+
+        self.connection.write(change)
+
+    def is_first(self, view: ReadView) -> bool:
+        """Whether the consumer is the first living one: of a Failover subscription, the one that is delivered to."""
+        for consumer in subscriptions.consumers(view, self.subscription.subscription_id):
+            if self.connection.environment.lock_file.leases.is_held(consumer.lease):
+                return consumer.consumer_id == self.consumer_id
+        return False
+
+    def detach(self, untouched: Messages) -> None:
+        """Leave the subscription.
+
+        Args:
+            untouched: messages delivered to this process that no application has received.
+        """
+        self.is_closed = True
+
+        def change(batch: WriteBatch) -> None:
+            if self._exists(batch) and self._is_attached(batch):
+                opened = OpenSubscription(batch, self.subscription)
+                subscriptions.detach(opened, self.consumer_id, untouched)
+
+        self.connection.write(change)
+
+    def unsubscribe(self) -> None:
+        """Delete the subscription.
+
+        Raises:
+            SubscriptionBusy: further consumers are attached; this one stays.
+            ObjectHeld: an open transaction has acknowledgements pending.
+        """
+
+        def change(batch: WriteBatch, _: int) -> None:
+            rest = [consumer for consumer in self.sweep(batch) if consumer.consumer_id != self.consumer_id]
+            subscriptions.check_alone(self.topic, self.subscription, rest)
+            update.check_nothing_pending(OpenSubscription(batch, self.subscription), "be deleted")
+            subscriptions.delete(batch, self.subscription)
+
+        self.write_attached(change)
+        self.is_closed = True

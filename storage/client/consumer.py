@@ -1,0 +1,227 @@
+"""A consumer: receives the messages of a subscription and acknowledges them.
+
+Delivery is durable: a message is in flight at one consumer only, and goes to the next consumer at once when the process
+of the first dies. Messages are delivered in windows of `receiver_queue_size`, one store transaction each. If a consumer
+is closed, a message that the application has not received counts as not delivered.
+"""
+
+from __future__ import annotations
+
+from storage.client.acknowledged import Acknowledged, items_of, message_id_of
+from storage.client.attachment import Attachment
+from storage.client.blocked import Blocked, find_blocker, find_key_blocker
+from storage.client.receive_window import ReceiveWindow
+from storage.client.transaction import Transaction, txn_number
+from storage.errors import WaitTimeout
+from storage.limits import DEATH_CHECK_S
+from storage.process.clock import nanoseconds
+from storage.subscription.acknowledge import Acknowledger, item_of
+from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionType
+from storage.topic.message import Message
+from storage.topic.message_batch import MessageBatch
+from storage.txn import record as records
+from storage.values.position import LateMessageId, MessageId
+from storage.values.txn_id import TxnID
+
+_TAKE_OVER_NS = int(DEATH_CHECK_S * 1e9)
+
+
+class Consumer:
+    """Made by `Store.subscribe`. For one thread at a time."""
+
+    def __init__(self, attachment: Attachment, receiver_queue_size: int) -> None:
+        self._connection = attachment.connection
+        self._attachment = attachment
+        self._subscription = attachment.subscription
+        self._acknowledger = Acknowledger(
+            attachment.coordinator,
+            attachment.subscription,
+            attachment.connection.identity,
+            attachment.consumer_id,
+        )
+        self._window = ReceiveWindow(attachment, receiver_queue_size)
+        self._taken_over_ns = 0
+
+    @property
+    def topic(self) -> str:
+        return self._attachment.topic.name
+
+    @property
+    def subscription(self) -> str:
+        return self._subscription.name
+
+    @property
+    def consumer_name(self) -> str:
+        return self._attachment.consumer_name
+
+    @property
+    def subscription_type(self) -> SubscriptionType:
+        return self._subscription.type
+
+    @property
+    def subscription_isolation_level(self) -> IsolationLevel:
+        return self._subscription.level
+
+    @property
+    def on_open(self) -> OnOpen:
+        return self._subscription.on_open
+
+    def receive(
+        self, timeout: float | None = None, *, txn: Transaction | TxnID | str | None = None
+    ) -> Message:
+        """Wait for the next message.
+
+        Args:
+            timeout: seconds; None waits for ever.
+            txn: the transaction for which the message is received; see `receive_batch`.
+
+        Raises:
+            WaitTimeout
+            ConsumerEvicted: an operator evicted this consumer.
+        """
+        batch = self.receive_batch(1, timeout, txn=txn)
+        if not batch:
+            raise WaitTimeout(
+                f"no message came to {self._subscription.name} of {self.topic} within {timeout:g} s",
+                topic=self._attachment.topic.full_name,
+                subscription=self._subscription.name,
+            )
+        return batch[0]
+
+    def receive_batch(
+        self,
+        max_messages: int,
+        timeout: float | None = None,
+        *,
+        txn: Transaction | TxnID | str | None = None,
+    ) -> MessageBatch:
+        """Receive the next messages, at most so many: the messages available at once, or the first within `timeout`.
+
+        Args:
+            txn: the transaction for which the messages are received. A transaction that has used a table receives only
+                messages that were committed or plainly published before its begin; where a newer message is next, no
+                message is returned, and waiting is pointless (`next_is_newer_than` tells that from the end).
+
+        Raises:
+            ConsumerEvicted, TransactionNotFound
+        """
+        self._attachment.check_not_closed()
+        clock, window = self._connection.clock, self._window
+        until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
+        bound = None if txn is None else self._message_bound(txn)
+        while True:
+            if window.fill():
+                return window.take(
+                    max_messages if bound is None else window.count_readable(bound, max_messages)
+                )
+            now_ns = clock.boot_ns()
+            if now_ns >= until_ns:
+                return window.take(0)
+            self._connection.wait_for_commit(window.seen, min(until_ns, now_ns + _TAKE_OVER_NS))
+            if clock.boot_ns() - self._taken_over_ns >= _TAKE_OVER_NS:
+                self._taken_over_ns = clock.boot_ns()
+                self._attachment.take_over()
+
+    def _message_bound(self, txn: Transaction | TxnID | str) -> int | None:
+        """The timestamp of a transaction that has used a table; None without such a use."""
+        if isinstance(txn, Transaction):
+            if self._subscription.level is IsolationLevel.READ_UNCOMMITTED:
+                # At this level the transaction may receive its own messages.
+                txn.work.flush_messages()
+            return txn.message_bound
+        with self._connection.view() as view:
+            record = records.get(view, txn_number(txn))
+        return record.timestamp if record.uses_tables else None
+
+    def next_is_newer_than(self, txn: Transaction | TxnID | str) -> bool:
+        """Whether the next message is one that `receive` withholds from this transaction, which has used a table.
+
+        The message was not published or committed when the transaction began, and stays withheld: commit, and begin
+        a new transaction.
+
+        Raises:
+            ConsumerEvicted, TransactionNotFound
+        """
+        self._attachment.check_not_closed()
+        bound = self._message_bound(txn)
+        return bound is not None and self._window.fill() and not self._window.count_readable(bound, 1)
+
+    def acknowledge(
+        self, messages: Acknowledged, *, txn: Transaction | TxnID | str | None = None, force: bool = False
+    ) -> None:
+        """Acknowledge a message, a message id, or many of them, in one durable commit.
+
+        Args:
+            txn: makes the acknowledgement pending until that transaction ends.
+            force: abort a transaction that has an acknowledgement of a message pending.
+
+        Raises:
+            TransactionConflict, NotDeliverable, MessageNotFound, ConsumerEvicted, TransactionNotOpen,
+            TransactionTimedOut
+        """
+        items = items_of(messages)
+        if items:
+            acknowledge = self._acknowledger.acknowledge
+            self._attachment.write_attached(
+                lambda batch, txn_id: acknowledge(batch, items, txn_id, force), txn
+            )
+            if txn is not None:
+                self._window.note_pending(items)
+            self._window.forget_acknowledged(items)
+
+    def acknowledge_cumulative(
+        self,
+        message: Message | MessageId | LateMessageId,
+        *,
+        txn: Transaction | TxnID | str | None = None,
+        force: bool = False,
+    ) -> None:
+        """Acknowledge a message and everything before it. Refused on Shared and Key_Shared.
+
+        Raises:
+            InvalidValue, and as `acknowledge`
+        """
+        message_id = message_id_of(message)
+        item_of(message_id)
+        acknowledge = self._acknowledger.acknowledge_cumulative
+        self._attachment.write_attached(
+            lambda batch, txn_id: acknowledge(batch, message_id, txn_id, force), txn
+        )
+        self._window.forget_through(message_id.position)
+
+    def negative_acknowledge(
+        self, message: Message | MessageId | LateMessageId, *, delay: float = 60.0
+    ) -> None:
+        """Give a message back, to be delivered again after `delay` seconds."""
+        items = items_of(message)
+        self._window.give_back(items, nanoseconds(delay, "a delay"))
+
+    def blocked_by(self) -> Blocked | None:
+        """The open transaction behind which committed messages wait, or None.
+
+        With on-open skip: messages that wait on this subscription for their key.
+        """
+        with self._connection.view() as view:
+            if self._subscription.skips:
+                return find_key_blocker(view, self._subscription)
+            return find_blocker(view, self._subscription.topic_id, self._subscription.level)
+
+    def unsubscribe(self) -> None:
+        """Close, and delete the subscription.
+
+        Raises:
+            SubscriptionBusy: further consumers are attached; this one stays.
+            ObjectHeld: an open transaction has acknowledgements pending.
+        """
+        self._attachment.unsubscribe()
+
+    def close(self) -> None:
+        """Leave the subscription; messages that were not acknowledged are delivered again."""
+        if not self._attachment.is_closed:
+            self._attachment.detach(self._window.untouched())
+
+    def __enter__(self) -> Consumer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,183 @@
+"""A reader: reads a topic at an isolation level, from a position on, and leaves nothing behind.
+
+Invariants 2, 3, 4: at READ_COMMITTED nothing of an open or aborted transaction; at READ_UNCOMMITTED every message in
+place; always in position order. Each page comes from one view, which is closed before anything is handed out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from storage.client.blocked import Blocked, find_blocker
+from storage.disk.connection import Connection
+from storage.disk.view import ReadView
+from storage.errors import WaitTimeout
+from storage.process.clock import nanoseconds
+from storage.subscription.isolation import IsolationLevel, bound, delivers
+from storage.subscription.read_position import start_after
+from storage.topic import log, state
+from storage.topic.catalogue import Topic
+from storage.topic.entry import Entry
+from storage.topic.message import Message
+from storage.topic.open_topic import OpenTopic
+from storage.txn import record as records
+from storage.txn.aborted import AbortedSet
+from storage.values.position import Extreme, MessageId, Position
+from storage.values.txn_state import TransactionState
+
+
+class Reader:
+    """Made by `Store.reader`. For one thread at a time."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        topic: Topic,
+        start: Position | MessageId | Extreme,
+        level: IsolationLevel,
+        aborted: AbortedSet,
+    ) -> None:
+        self._connection = connection
+        self._topic = topic
+        self._level = level
+        self._aborted = aborted
+        self._page: list[Entry] = []
+        self._at = 0
+        self._index = 0
+        self._seen = 0
+        self._begin: MessageId | None = None
+        with connection.view() as view:
+            self._after = start_after(state.load(view, topic.topic_id), start, level)
+        if isinstance(start, MessageId) and start.batch_index > 0:
+            self._begin = start
+
+    @property
+    def topic(self) -> str:
+        return self._topic.name
+
+    def entries(self) -> Iterator[Entry]:
+        """Whole entries, to the end of the visible log. The fast way to read much.
+
+        Where `start` named a message inside a batch, or some of a batch was read before, `first_index` of the entry
+        is the first message to read.
+        """
+        while self._at < len(self._page) or self._fill():
+            entry = self._page[self._at]
+            entry.first_index = self._index
+            self._at, self._index = self._at + 1, 0
+            yield entry
+
+    def read_batch(self, max_messages: int) -> list[Message]:
+        """The next messages, at most so many; fewer, or none, at the end of the visible log."""
+        messages: list[Message] = []
+        while len(messages) < max_messages:
+            message = self._next()
+            if message is None:
+                break
+            messages.append(message)
+        return messages
+
+    def has_message_available(self) -> bool:
+        """Whether `read_next` would return at once. A promised message always comes."""
+        if self._at < len(self._page) or self._fill():
+            return True
+        self._connection.look_in_place()
+        return False
+
+    def read_next(self, timeout: float | None = None) -> Message:
+        """Wait for the next message.
+
+        Args:
+            timeout: seconds; None waits for ever.
+
+        Raises:
+            WaitTimeout
+        """
+        clock = self._connection.clock
+        until_ns = clock.boot_ns() + nanoseconds(timeout, "a timeout")
+        while True:
+            message = self._next()
+            if message is not None:
+                return message
+            if not self._connection.wait_for_commit(self._seen, until_ns):
+                raise WaitTimeout(
+                    f"no message came on {self._topic.name} within {timeout:g} s", topic=self._topic.full_name
+                )
+
+    def __iter__(self) -> Iterator[Message]:
+        """Messages to the end of the visible log."""
+        while (message := self._next()) is not None:
+            yield message
+
+    def blocked_by(self) -> Blocked | None:
+        """The open transaction at which reading stopped, or None if nothing more is there."""
+        with self._connection.view() as view:
+            return find_blocker(view, self._topic.topic_id, self._level)
+
+    def close(self) -> None:
+        """Forget the page, which is all that a reader holds."""
+        self._page = []
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _next(self) -> Message | None:
+        if self._at >= len(self._page) and not self._fill():
+            return None
+        entry = self._page[self._at]
+        message = entry.message(self._index, self._topic.name)
+        self._index += 1
+        if self._index >= entry.count:
+            self._at, self._index = self._at + 1, 0
+        return message
+
+    def _fill(self) -> bool:
+        """Read the next page that has something to hand out; False at the end of the visible log."""
+        while True:
+            with self._connection.view() as view:
+                self._seen = view.commit
+                topic = OpenTopic.load(view, self._topic.topic_id)
+                through = bound(self._level, topic.state.max_read, topic.state.last_confirmed)
+                if self._after >= through:
+                    return False
+                page = log.page(view, self._topic.topic_id, self._after, through)
+                if not page:
+                    return False
+                last = page[-1].position
+                self._page = visible(topic, self._level, self._aborted, self._after, page)
+            self._after, self._at, self._index = last, 0, 0
+            if self._begin is not None:
+                self._begin_inside(self._begin)
+            if self._page:
+                return True
+
+    def _begin_inside(self, begin: MessageId) -> None:
+        """The start named a message inside a batch: leave out those before it, if that entry is to be seen at all."""
+        self._begin = None
+        if self._page and self._page[0].position == begin.position:
+            if begin.batch_index < self._page[0].count:
+                self._index = begin.batch_index
+            else:
+                del self._page[0]
+
+
+def visible(
+    topic: OpenTopic[ReadView], level: IsolationLevel, aborted: AbortedSet, after: Position, page: list[Entry]
+) -> list[Entry]:
+    """The entries of a page, read in this view after `after`, that the level delivers, with their states."""
+    aborted.load(topic, after, page[-1].position)
+    ids = aborted.ids
+    visible_entries = [entry for entry in page if delivers(level, entry.kind, entry.txn, ids)]
+    states: dict[int, TransactionState] = {}
+    for entry in visible_entries:
+        if entry.txn:
+            if level is IsolationLevel.READ_COMMITTED:
+                entry.txn_state = TransactionState.COMMITTED
+                continue
+            if entry.txn not in states:
+                states[entry.txn] = records.state_of(topic.view, entry.txn)
+            entry.txn_state = states[entry.txn]
+    return visible_entries

@@ -1,0 +1,188 @@
+"""The messages delivered to one consumer that its application has not received yet.
+
+Messages are delivered a window at a time, in one store transaction each. Before the application sees a message, the
+messages that were recalled meanwhile leave the window: by an abort, a seek, or an acknowledgement of a second consumer.
+"""
+
+from __future__ import annotations
+
+from storage.client.attachment import Attachment
+from storage.disk.view import ReadView, WriteBatch
+from storage.subscription import (
+    catalogue as subscriptions,
+    cursor as cursors,
+    dead_letter,
+    delivery as deliveries,
+    message_bound,
+)
+from storage.subscription.acknowledge import Item
+from storage.subscription.dispatch.consumer_memory import ConsumerMemory
+from storage.subscription.dispatch.key_order import KeyOrder
+from storage.subscription.dispatch.receiver_queue import Messages, ReceiverQueue
+from storage.subscription.dispatch.record import record_selection
+from storage.subscription.dispatch.selection import Selection
+from storage.subscription.dispatch.walk import Walk
+from storage.subscription.isolation import SubscriptionType
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.redelivery import negative_acknowledge
+from storage.topic import log
+from storage.topic.message_batch import MessageBatch, Piece
+from storage.topic.open_topic import OpenTopic
+from storage.values.position import Position
+
+
+class ReceiveWindow:
+    """See the module.
+
+    Attributes:
+        seen: the commit of the last view that was looked at.
+    """
+
+    __slots__ = ("_attachment", "_generation", "_key_order", "_memory", "_queue", "_size", "seen")
+
+    def __init__(self, attachment: Attachment, size: int) -> None:
+        self._attachment = attachment
+        self._size = size
+        self._memory = ConsumerMemory(attachment.consumer_id)
+        self._queue = ReceiverQueue()
+        self._key_order = KeyOrder(attachment.subscription, attachment.consumer_id, self._queue)
+        self._generation = -1
+        self.seen = -1
+
+    # Filling
+
+    def fill(self) -> bool:
+        """Have the next window delivered if nothing is left of the last one; whether a message is there.
+
+        Raises:
+            ConsumerEvicted, SubscriptionNotFound, WriterBusy
+        """
+        self._drop_recalled()
+        return bool(self._queue) or self._deliver()
+
+    def _deliver(self) -> bool:
+        while True:
+            with self._attachment.connection.view() as view:
+                self.seen = view.commit
+                self._attachment.check_attached(view)
+                if not self._is_worth_dispatching(view):
+                    return False
+            try:
+                selection = self._attachment.connection.write(self._dispatch)
+            except BaseException:
+                self._memory.forget()
+                raise
+            self._queue.add(selection.dispatched)
+            if self._queue or not selection.is_worth_recording:
+                return bool(self._queue)
+
+    def _is_worth_dispatching(self, view: ReadView) -> bool:
+        """Whether a dispatch would find a message, without writing."""
+        subscription = self._attachment.subscription
+        topic, opened = OpenTopic.load(view, subscription.topic_id), OpenSubscription(view, subscription)
+        cursor = opened.cursor
+        if subscription.type is SubscriptionType.FAILOVER and not self._attachment.is_first(view):
+            return False
+        if not cursor.released and not subscription.keeps_keys:
+            after = max(cursor.read, cursor.mark_delete)
+            if after >= subscription.bound(topic.state):
+                return False
+            following = log.next_entry(view, subscription.topic_id, after)
+            if not subscription.skips or following is None or not following.txn:
+                return True
+        return Walk(topic, opened, self._memory, self._size).select().is_worth_recording
+
+    def _dispatch(self, batch: WriteBatch) -> Selection:
+        attachment, subscription = self._attachment, self._attachment.subscription
+        attachment.check_attached(batch)
+        living = attachment.sweep(batch)
+        now = subscriptions.get(batch, attachment.topic, subscription.name)
+        subscription.dead_letter_topic = now.dead_letter_topic
+        subscription.max_redeliver_count = now.max_redeliver_count
+        opened, topic = OpenSubscription(batch, subscription), OpenTopic.load(batch, subscription.topic_id)
+        self._generation = opened.cursor.generation
+        is_failover = subscription.type is SubscriptionType.FAILOVER
+        if is_failover and living[0].consumer_id != attachment.consumer_id:
+            return Selection(opened.cursor.read)
+        selection = Walk(topic, opened, self._memory, self._size).select()
+        if selection.exhausted:
+            dead_letter.send_letters(opened, attachment.topic, selection.exhausted)
+        record_selection(opened, attachment.consumer_id, selection)
+        self._memory.blocked_keys.know(opened.cursor.passes, selection.markers)
+        return selection
+
+    # Taking
+
+    def take(self, count: int) -> MessageBatch:
+        """The next messages, at most so many, for the application."""
+        return MessageBatch(self._queue.take(count), self._attachment.topic.name)
+
+    def count_readable(self, timestamp: int, count: int) -> int:
+        """How many of the next messages were readable at a timestamp, at most `count`."""
+        ready = 0
+        with self._attachment.connection.view() as view:
+            for piece in self._queue:
+                if ready >= count or message_bound.readable_since(view, piece.entry) > timestamp:
+                    break
+                ready += len(piece.indexes)
+        return min(count, ready)
+
+    def untouched(self) -> Messages:
+        """The messages that no application has received."""
+        return self._queue.messages()
+
+    # Dropping
+
+    def _drop_recalled(self) -> None:
+        connection = self._attachment.connection
+        if not self._queue or connection.environment.last_commit() == self.seen:
+            return
+        with connection.view() as view:
+            self._attachment.check_attached(view)
+            seen = view.commit
+            subscription_id = self._attachment.subscription.subscription_id
+            generation = cursors.load(view, subscription_id).generation
+            by_others = generation != self._generation
+            if by_others:
+                self._keep_in_flight(view)
+            would_overtake = self._key_order.would_overtake(view, by_others)
+        if would_overtake:
+            send_back = self._key_order.send_back_blocked
+            self._queue.drop(self._attachment.write_attached(lambda batch, _: send_back(batch)))
+        # Noted last: after a write that failed, the next call looks again.
+        self.seen, self._generation = seen, generation
+
+    def forget_acknowledged(self, items: list[Item]) -> None:
+        """Drop messages that were acknowledged before the application received them."""
+        self.forget_through(max(at for at, _ in items))
+
+    def forget_through(self, highest: Position) -> None:
+        """Drop messages up to a position that are not in flight any more."""
+        if self._queue and self._queue.first <= highest:
+            with self._attachment.connection.view() as view:
+                self._keep_in_flight(view)
+
+    def note_pending(self, items: list[Item]) -> None:
+        """Acknowledgements of a transaction are pending: the order of keys depends on its end."""
+        self._key_order.note_pending(items)
+
+    def give_back(self, items: list[Item], delay_ns: int) -> None:
+        """Negatively acknowledge messages, which are delivered again after a delay."""
+        attachment = self._attachment
+
+        def change(batch: WriteBatch, _: int) -> Messages:
+            opened = OpenSubscription(batch, attachment.subscription)
+            given = negative_acknowledge(opened, items, delay_ns, attachment.consumer_id)
+            return self._key_order.send_back_behind(batch, given)
+
+        self._queue.drop(attachment.write_attached(change))
+        self.forget_acknowledged(items)
+
+    def _keep_in_flight(self, view: ReadView) -> None:
+        """Keep the messages that are still in flight at this consumer."""
+
+        def in_flight(piece: Piece) -> int:
+            delivery = deliveries.find(view, self._attachment.subscription.subscription_id, piece.at)
+            return delivery.of(self._attachment.consumer_id) if delivery is not None else 0
+
+        self._queue.keep(in_flight)

@@ -1,0 +1,301 @@
+"""A table in the hands of an application: ordered keys, values of bytes.
+
+    accounts = store.table("accounts")
+    with store.transaction() as txn:
+        balance = int(accounts.get(b"B1", txn=txn))
+        accounts.put(b"B1", b"%d" % (balance - 100), txn=txn)
+
+Without a transaction a read is read-committed, and a write is a serializable transaction of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+from storage.client.table_reader import AtVersion, ReadCommitted, RowReader, committed_value
+from storage.disk.codec import key1
+from storage.disk.connection import Connection
+from storage.disk.schema import ROWS
+from storage.engine import Engine
+from storage.errors import InvalidValue
+from storage.limits import TABLE_KEY_BYTES_MAX
+from storage.table import catalogue as tables, row as rows
+from storage.table.catalogue import TableEntry
+from storage.table.key_range import KeyRange
+from storage.table.row import COMMITTED, VALUE_AT
+from storage.table.visibility import Version
+from storage.txn.options import CheckMode
+
+if TYPE_CHECKING:
+    from storage.client.transaction import Transaction
+    from storage.client.work.work import Work
+    from storage.table.conflict import ConflictRow
+    from storage.table.report import IntentRow, TableStats, VersionRow
+    from storage.txn.coordinator import Coordinator
+    from storage.values.txn_id import TxnID
+
+    Txn = Transaction | TxnID | str
+
+T = TypeVar("T")
+
+
+class Row:
+    """A key with the value that was seen, the version of the value, and the number of the writing transaction.
+
+    The number is 0 for a write of the reading transaction itself, as long as that has no number.
+    """
+
+    __slots__ = ("key", "txn", "value", "version")
+
+    def __init__(self, key: bytes, value: bytes, version: int, txn: int) -> None:
+        self.key = key
+        self.value = value
+        self.version = version
+        self.txn = txn
+
+    def __repr__(self) -> str:
+        return f"Row({self.key!r}, {self.value!r}, {self.version}, {self.txn})"
+
+
+class Table:
+    """Made by `Store.table`. Threads may share a table, each with transactions of its own."""
+
+    def __init__(
+        self, connection: Connection, coordinator: Callable[[], Coordinator], entry: TableEntry
+    ) -> None:
+        self._connection = connection
+        self._coordinator = coordinator
+        self._entry = entry
+        self._prefix = key1(entry.table_id)
+        self._fetch = connection.environment.fetcher(ROWS, rows.COMMITTED, rows.holder_of)
+
+    @classmethod
+    def open(cls, engine: Engine, name: str) -> Table:
+        """Open a table by name.
+
+        Raises:
+            TableNotFound, InvalidName
+        """
+        with engine.connection.view() as view:
+            return cls(engine.connection, lambda: engine.coordinator, tables.get(view, name))
+
+    @property
+    def name(self) -> str:
+        return self._entry.name
+
+    @property
+    def table_id(self) -> int:
+        """A number of its own: the same name created again is a new table."""
+        return self._entry.table_id
+
+    # Reading
+
+    def get(
+        self,
+        key: bytes,
+        *,
+        txn: Txn | None = None,
+        at: int | None = None,
+        check: CheckMode | None = None,
+    ) -> bytes | None:
+        """The value under a key, or None.
+
+        Args:
+            txn: reads as that transaction does; without one the read is read-committed.
+            at: reads the versions committed at that timestamp, in nanoseconds since 1970.
+            check: the treatment of an intent by a read-committed read.
+
+        Raises:
+            InvalidValue, TableNotFound
+            RequestTooOld: `at`, or the transaction, is older than the retained versions.
+            LostConflict, TransactionNotOpen, TransactionTimedOut: of the transaction.
+        """
+        if (
+            at is None
+            and (txn is None or getattr(txn, "is_open_reader", False))
+            and type(key) is bytes
+            and 0 < len(key) <= TABLE_KEY_BYTES_MAX
+        ):
+            payload, record = self._fetch(self._prefix + key)
+            # Most rows have one finalised version only: then no mode has anything to look up.
+            if payload is not None:
+                if payload[0] == COMMITTED:
+                    return payload[VALUE_AT:]
+                return committed_value(payload, record, txn, check)  # type: ignore[arg-type]
+        version = self._find(key, txn, at, check)
+        return None if version is None else version.value
+
+    def get_row(
+        self,
+        key: bytes,
+        *,
+        txn: Txn | None = None,
+        at: int | None = None,
+        check: CheckMode | None = None,
+    ) -> Row | None:
+        """As `get`, with the version."""
+        version = self._find(key, txn, at, check)
+        return None if version is None else _row(key, version)
+
+    def _find(self, key: bytes, txn: Txn | None, at: int | None, check: CheckMode | None) -> Version | None:
+        return self._reader(txn, at, check).read_version(self._entry, rows.check_key(key))
+
+    def scan(
+        self,
+        *,
+        prefix: bytes = b"",
+        start: bytes | None = None,
+        end: bytes | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        txn: Txn | None = None,
+        at: int | None = None,
+        check: CheckMode | None = None,
+    ) -> Iterator[Row]:
+        """The rows of a range, in order of their keys.
+
+        Each page is one view, so pages of a read-committed scan may come from different commits; going on by key
+        neither skips nor repeats. In a serializable transaction the whole range is protected, rows that are not there
+        included; where the limit is reached, the part up to the last row.
+
+        Args:
+            start, end: from this key on, below that one.
+            limit: rows at the most.
+
+        Raises:
+            as `get`
+        """
+        key_range = KeyRange.of(prefix, start, end, reverse)
+        if limit is not None and limit < 0:
+            raise InvalidValue(f"a limit is 0 or more, not {limit}")
+        pages = self._reader(txn, at, check).read_pages(self._entry, key_range, limit)
+        return (_row(key, version) for page in pages for key, version in page)
+
+    def split(self, parts: int) -> list[bytes]:
+        """Keys that cut the table into at most so many parts of about equal length, each the first key of a part.
+
+        All keys are walked, in views of bounded length; rows that come and go meanwhile shift the cuts a little.
+
+        Raises:
+            TableNotFound, InvalidValue
+        """
+        from storage.table import report
+
+        if parts < 1:
+            raise InvalidValue(f"a table is cut into 1 part or more, not {parts}")
+        return report.split(self._connection, self._entry, parts)
+
+    def _reader(self, txn: Txn | None, at: int | None, check: CheckMode | None) -> RowReader | Work:
+        """Reads for a call: a serializable transaction, a read-committed reader, or a reader at a version."""
+        if at is not None:
+            if txn is not None or check is not None:
+                raise InvalidValue("a read at a version takes neither a transaction nor a check mode")
+            return AtVersion(self._connection, at)
+        if txn is None:
+            return ReadCommitted(self._connection, check or CheckMode.MINIMAL, None)
+        from storage.client import table_access
+
+        return table_access.reader_in(self._connection, self._coordinator(), txn, check)
+
+    # Writing
+
+    def put(
+        self,
+        key: bytes,
+        value: bytes,
+        *,
+        txn: Txn | None = None,
+        if_version: int | None = None,
+        if_absent: bool = False,
+    ) -> int:
+        """Write a value under a key; the version of the write.
+
+        Args:
+            txn: the serializable transaction of the write; if None, a new one, committed at once.
+            if_version: only if the newest version that the transaction sees is this one; 0 for none.
+            if_absent: only if the transaction sees no value.
+
+        Raises:
+            InvalidValue, TableNotFound
+            ConditionFailed: the transaction stays usable, and has read the key.
+            WriteTooOld, LostConflict, RequestTooOld: the transaction is aborted; run all of it again.
+            ReadOnlyTransaction, TransactionNotOpen, TransactionTimedOut, WriterBusy, StoreFull
+        """
+        return self._write(key, rows.check_value(value), txn, 0 if if_absent else if_version)
+
+    def delete(self, key: bytes, *, txn: Txn | None = None, if_version: int | None = None) -> int:
+        """Delete a key, there or not; the version of the deletion.
+
+        Raises:
+            as `put`
+        """
+        return self._write(key, None, txn, if_version)
+
+    def _write(self, key: bytes, value: bytes | None, txn: Txn | None, expected: int | None) -> int:
+        from storage.client.table_access import check_version
+
+        rows.check_key(key)
+
+        def write(work: Work) -> int:
+            if expected is not None:
+                check_version(work, self._entry, key, expected)
+            return work.write_key(self._entry, key, value)
+
+        return self._in(txn, write)
+
+    def _in(self, txn: Txn | None, action: Callable[[Work], T]) -> T:
+        from storage.client import table_access
+
+        return table_access.write_in(self._connection, self._coordinator(), txn, action)
+
+    def import_rows(self, pairs: Iterable[tuple[bytes, bytes | None]], *, txn: Txn | None = None) -> int:
+        """Write many keys in one new transaction, in store transactions of a bounded size; how many.
+
+        Args:
+            pairs: keys, each with its value, or with None to delete the key.
+
+        Raises:
+            as `put`
+        """
+
+        def write_all(work: Work) -> int:
+            checked = (
+                (rows.check_key(key), None if value is None else rows.check_value(value))
+                for key, value in pairs
+            )
+            return work.write_keys(self._entry, checked)
+
+        return self._in(txn, write_all)
+
+    # Reports
+
+    def versions(self, key: bytes) -> list[VersionRow]:
+        """All stored versions of a key, the newest first, a write intent included."""
+        from storage.table import report
+
+        return report.list_versions(self._connection, self._entry, rows.check_key(key))
+
+    def intents(self, limit: int | None = None) -> list[IntentRow]:
+        """The write intents of the table: keys and their transactions."""
+        from storage.table import report
+
+        return report.list_intents(self._connection, self._entry.name, limit)
+
+    def stats(self) -> TableStats:
+        """Counts of the table."""
+        from storage.table import report
+
+        return report.table_stats(self._connection, self._entry)
+
+    def history(self, limit: int | None = None) -> list[ConflictRow]:
+        """Recent conflicts over keys of the table, the newest first."""
+        from storage.table import conflict
+
+        with self._connection.view() as view:
+            return conflict.list_conflicts(view, limit, self._entry.name)
+
+
+def _row(key: bytes, version: Version) -> Row:
+    assert version.value is not None, "a deleted key is not seen"
+    return Row(key, version.value, version.version, version.txn)

@@ -1,0 +1,184 @@
+"""Reading a table without a trace: as committed now, or as committed at a version. Nothing is written."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from storage.disk.connection import Connection
+from storage.disk.view import ReadView
+from storage.errors import InvalidValue, RequestTooOld, TransactionTimedOut
+from storage.limits import PAGE_ENTRIES
+from storage.table import read as reading, row as rows
+from storage.table.catalogue import TableEntry, check_exists
+from storage.table.key_range import KeyRange
+from storage.table.read import Pick
+from storage.table.visibility import COMMITTED, OPEN, Version
+from storage.txn import record as records
+from storage.txn.options import CheckMode
+
+if TYPE_CHECKING:
+    from storage.client.transaction import Transaction
+
+_ALWAYS = 1 << 63
+"""Later than every timestamp."""
+
+
+class RowReader(ABC):
+    """Reads keys, and pages of ranges, each from a view of its own."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @abstractmethod
+    def _pick(self, view: ReadView, table: TableEntry) -> Pick:
+        """Pick the version of a row that this reader sees."""
+
+    def read_version(self, table: TableEntry, key: bytes) -> Version | None:
+        """The version that the reader sees under a key.
+
+        Raises:
+            TableNotFound, TransactionNotOpen, TransactionTimedOut, RequestTooOld
+        """
+        with self._connection.view() as view:
+            version = reading.one(view, table.table_id, key, self._pick(view, table))
+            if version is None:
+                check_exists(view, table)
+            return version
+
+    def read_pages(
+        self, table: TableEntry, key_range: KeyRange, limit: int | None
+    ) -> Iterator[list[tuple[bytes, Version]]]:
+        """The rows that the reader sees in a range, a page at a time, in the direction of the range.
+
+        Raises:
+            as `read_version`
+        """
+        rest: KeyRange | None = key_range
+        left = 1 << 62 if limit is None else limit
+        while rest is not None and left > 0:
+            with self._connection.view() as view:
+                check_exists(view, table)
+                pick = self._pick(view, table)
+                rows_seen, rest = reading.page(view, table.table_id, rest, pick, min(left, PAGE_ENTRIES))
+            left -= len(rows_seen)
+            yield rows_seen
+
+
+class ReadCommitted(RowReader):
+    """Sees the versions committed at the time of reading.
+
+    Args:
+        check: how an intent is treated.
+        start: the last timestamp issued when the reader began; None if the reader begins with its first view.
+        txn_id: the number of the reader's transaction; 0 for a transaction without a record.
+    """
+
+    def __init__(self, connection: Connection, check: CheckMode, start: int | None, txn_id: int = 0) -> None:
+        super().__init__(connection)
+        self._check = check
+        self._start = start
+        self._txn_id = txn_id
+
+    def _pick(self, view: ReadView, table: TableEntry) -> Pick:  # noqa: ARG002  all tables are seen alike
+        if self._txn_id:
+            _check_readable(view, self._txn_id)
+        if self._start is None:
+            self._start = view.superblock.last_timestamp
+        return reading.as_committed(view, self._check, self._start)
+
+
+class AtVersion(RowReader):
+    """Sees the versions committed at a timestamp, as long as these are retained.
+
+    Raises:
+        InvalidValue: the timestamp is no version, or lies in the future, where the answer would change.
+    """
+
+    def __init__(self, connection: Connection, at: int) -> None:
+        super().__init__(connection)
+        if type(at) is not int or not 0 < at < 1 << 63:
+            raise InvalidValue(f"a version is a whole number of nanoseconds since 1970, not {at!r}")
+        self._at = at
+
+    def _pick(self, view: ReadView, table: TableEntry) -> Pick:
+        from storage.table import retention
+
+        start = retention.window_start(view)
+        if self._at < start:
+            raise _not_kept(table.name, self._at, start)
+        if self._is_to_come(view):
+            raise _to_come(table.name, self._at)
+        return reading.at_timestamp(view, table.table_id, self._at, 0, pushes=False)
+
+    def _is_to_come(self, view: ReadView) -> bool:
+        """Whether the timestamp is later than now, to the millisecond, and than every timestamp issued.
+
+        A clock may have been set back, so the timestamps issued count too.
+        """
+        if self._at // 1_000_000 <= view.clock.wall_ms() or self._at <= view.superblock.last_timestamp:
+            return False
+        return self._at > self._connection.environment.read_cache.peek_issued(view.superblock)
+
+
+def _to_come(table: str, at: int) -> InvalidValue:
+    from storage.values.timestamps import rfc3339
+
+    return InvalidValue(
+        f"{rfc3339(at // 1_000_000) or at} is in the future: what table {table} will hold then is not known",
+        hint="Leave out the time to read what is committed now.",
+        table=table,
+    )
+
+
+def _not_kept(table: str, at: int, start: int) -> RequestTooOld:
+    from storage.values.timestamps import rfc3339
+
+    time, since = (rfc3339(timestamp // 1_000_000) for timestamp in (at, start))
+    return RequestTooOld(
+        f"what table {table} held at {time or at} is not kept any more; it can be read from {since} on",
+        hint="`txnctl store config table-retention` says for how long versions are kept.",
+        table=table,
+        keptSince=since,
+    )
+
+
+def committed_value(
+    payload: bytes, record: bytes | None, txn: Transaction | None, check: CheckMode | None
+) -> bytes | None:
+    """The value of a row for a read-committed reader: `visibility.latest` on the bytes.
+
+    Args:
+        record: of the transaction that holds the row's intent, from the same view; None without an intent.
+    """
+    # Outside any transaction the reader began with this very view: every intent of the view began before.
+    start = _ALWAYS if txn is None else txn.start
+    mode = check or (txn.check if txn is not None else None) or CheckMode.MINIMAL
+    at = rows.intent_at(payload)
+    if record is None or mode is CheckMode.NONE or records.packed_state_code(record) != COMMITTED:
+        return rows.finalized_value(payload, at)
+    if mode is CheckMode.MINIMAL and rows.intent_version(payload, at) > start:
+        return rows.finalized_value(payload, at)
+    return rows.intent_value(payload, at)
+
+
+def _check_readable(view: ReadView, txn_id: int) -> None:
+    """See that a read-committed transaction with a record may still be read in. Nothing is written in any case.
+
+    Raises:
+        TransactionNotOpen
+        TransactionTimedOut: the deadline has passed; the next writer aborts the transaction.
+    """
+    record = records.get(view, txn_id)
+    if record.state_code != OPEN:
+        from storage.txn.errors import not_open
+
+        raise not_open(record, "used")
+    if record.is_overdue(view.now_ns):
+        raise TransactionTimedOut(
+            f"the deadline of transaction {record.id} has passed; the next writer aborts it",
+            hint="Begin a new one, with a longer --timeout if the work needs it.",
+            transaction=str(record.id),
+            state="OPEN",
+        )

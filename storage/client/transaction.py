@@ -1,0 +1,278 @@
+"""A transaction in the hands of an application.
+
+    with store.transaction(timeout=30) as txn:
+        producer.send(b"-100", key="B1", txn=txn)
+        producer.send(b"+100", key="B2", txn=txn)
+        accounts.put(b"B2", b"100", txn=txn)
+
+The transaction commits when the block ends and aborts when the block raises. It is attached: however the process dies,
+the next writer aborts the transaction. Messages and puts are buffered in the process, and are one store transaction
+with the commit. A read-committed transaction only reads tables: it has no record and no number, and writes nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from storage.audit_trail import check_reason
+from storage.errors import InvalidTxnId, InvalidValue, TxnctlError
+from storage.txn.options import CheckMode, Priority, TransactionIsolation
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import TransactionState
+
+if TYPE_CHECKING:
+    from storage.client.table_reader import ReadCommitted
+    from storage.client.work.beginning import BeginRequest
+    from storage.client.work.work import Work
+    from storage.disk.connection import Connection
+    from storage.txn.coordinator import Coordinator
+
+
+class Transaction(ABC):
+    """Made by `Store.transaction`. For one thread at a time.
+
+    Attributes:
+        is_open_reader: whether the transaction is read-committed and has not ended.
+        start: the last timestamp issued when a read-committed transaction began; 0 for a serializable one.
+    """
+
+    def __init__(self, request: BeginRequest) -> None:
+        self.is_open_reader = False
+        self.start = 0
+        self._options = request.options
+        self._aborted_here = False
+
+    @staticmethod
+    def begin(connection: Connection, coordinator: Coordinator, request: BeginRequest) -> Transaction:
+        """Begin as asked.
+
+        Raises:
+            InvalidValue, InvalidName
+        """
+        if request.options.isolation is not TransactionIsolation.SERIALIZABLE:
+            from storage.client.read_committed import ReadCommittedTransaction
+
+            return ReadCommittedTransaction(connection, request)
+        from storage.client.work.opening import begin_work
+
+        return SerializableTransaction(begin_work(connection, coordinator, request), request)
+
+    @property
+    @abstractmethod
+    def work(self) -> Work:
+        """The work of the transaction in this process.
+
+        Raises:
+            ReadOnlyTransaction: a read-committed transaction only reads.
+        """
+
+    @property
+    def id(self) -> TxnID:
+        """The number, for any process. The buffers are written, and nothing is buffered afterwards.
+
+        Raises:
+            ReadOnlyTransaction: a read-committed transaction has none.
+            WriteTooOld, LostConflict, RequestTooOld, ProducerFenced, SequenceConflict: as `flush`
+        """
+        return TxnID(self.work.share())
+
+    @property
+    @abstractmethod
+    def known_id(self) -> TxnID | None:
+        """The number if the transaction has one by now; nothing is written for the answer."""
+
+    @property
+    def number(self) -> int:
+        """The number, for this process. Buffered messages are stored; puts stay buffered.
+
+        Raises:
+            ReadOnlyTransaction, and as `Producer.flush`
+        """
+        return self.work.number()
+
+    @property
+    def isolation(self) -> TransactionIsolation:
+        return self._options.isolation
+
+    @property
+    def check(self) -> CheckMode | None:
+        """The treatment of an intent by a read; None for a serializable transaction, which pushes."""
+        return self._options.check
+
+    @property
+    def priority(self) -> Priority:
+        return self._options.priority
+
+    @property
+    def timestamp(self) -> int:
+        """At which the transaction reads tables, and the version of all its writes.
+
+        Raises:
+            ReadOnlyTransaction: a read-committed transaction has none.
+        """
+        return self.work.known_timestamp()
+
+    @property
+    def message_bound(self) -> int | None:
+        """Only messages readable at this timestamp are received for the transaction; None: any message.
+
+        Raises:
+            ReadOnlyTransaction
+        """
+        return self.work.message_bound
+
+    @property
+    @abstractmethod
+    def state(self) -> TransactionState:
+        """The state now."""
+
+    @abstractmethod
+    def table_reader(self, connection: Connection, check: CheckMode | None) -> Work | ReadCommitted:
+        """Reads tables in the transaction.
+
+        Raises:
+            InvalidValue: a check mode in a serializable transaction.
+            TransactionNotOpen: a read-committed transaction that has ended.
+        """
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Write the buffered messages, and the intents of the buffered puts. Conflicts show here.
+
+        Raises:
+            WriteTooOld, LostConflict, RequestTooOld, ProducerFenced: the transaction is aborted.
+            SequenceConflict, ProducerBusy, TopicNotFound: nothing was written, and all stays buffered.
+            TransactionNotOpen, TransactionTimedOut, WriterBusy, StoreFull
+        """
+
+    def commit(self) -> None:
+        """Make everything visible at one instant; repeating it succeeds.
+
+        Raises:
+            TransactionNotOpen: the transaction was aborted; the message gives time, reason and process.
+            WriteTooOld, LostConflict, RequestTooOld: a conflict over a table was lost; run the transaction again.
+            ProducerFenced: a producer that has sent in the transaction has lost its topic; it is aborted.
+            SequenceConflict, ProducerBusy, TopicNotFound: nothing was written, and the transaction is open still.
+            TransactionTimedOut, WriterBusy, StoreFull
+        """
+        self.commit_now()
+
+    @abstractmethod
+    def commit_now(self) -> bool:
+        """Commit, as `commit`; False if the transaction was committed before."""
+
+    def abort(self, reason: str | None = None) -> None:
+        """Drop everything; repeating it succeeds.
+
+        Raises:
+            TransactionNotOpen: the transaction was committed.
+            InvalidValue: the reason cannot be recorded.
+            WriterBusy: the transaction is open still, with all that was done in it; abort it again.
+        """
+        check_reason(reason)
+        self._abort(reason)
+        self._aborted_here = True
+
+    @abstractmethod
+    def _abort(self, reason: str | None) -> None:
+        """Abort, with a reason that is checked."""
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._give_up(kind, "in the program")
+        elif not self._aborted_here:
+            self._commit_or_leave_nothing()
+
+    def _commit_or_leave_nothing(self) -> None:
+        """Commit. A refused commit may be repeated; an interrupted one leaves nothing open behind the block."""
+        try:
+            self.commit()
+        except Exception:
+            raise
+        except BaseException as interrupt:
+            self._give_up(type(interrupt), "in its commit")
+            raise
+
+    def _give_up(self, kind: type[BaseException], where: str) -> None:
+        """Abort over an exception. An interrupt is raised as such even where the store is too busy to abort."""
+        hidden = () if issubclass(kind, Exception) else (TxnctlError,)
+        with suppress(*hidden):
+            if self.state is TransactionState.OPEN:
+                self.abort(f"{kind.__name__} {where}")
+
+
+class SerializableTransaction(Transaction):
+    """Reads and writes tables, sends and acknowledges; see `Work`."""
+
+    def __init__(self, work: Work, request: BeginRequest) -> None:
+        super().__init__(request)
+        self._work = work
+
+    @property
+    def work(self) -> Work:
+        return self._work
+
+    @property
+    def known_id(self) -> TxnID | None:
+        return TxnID(self._work.txn_id) if self._work.txn_id else None
+
+    @property
+    def state(self) -> TransactionState:
+        return self._work.state
+
+    def table_reader(self, connection: Connection, check: CheckMode | None) -> Work:  # noqa: ARG002
+        if check is not None:
+            raise InvalidValue("a serializable transaction has no check mode")
+        return self._work
+
+    def flush(self) -> None:
+        self._work.flush_buffers()
+
+    def commit_now(self) -> bool:
+        ended = self._work.commit()
+        return ended is None or not ended.already
+
+    def _abort(self, reason: str | None) -> None:
+        self._work.abort(reason)
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+def use(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> None:
+    """See that a transaction is open, however it is named; see `Store.use_transaction`."""
+    txn_id, owner = txn_number(txn), connection.identity
+    connection.write(lambda batch: coordinator.use(batch, txn_id, owner), naming=txn_id)
+
+
+def commit(connection: Connection, coordinator: Coordinator, txn: Transaction | TxnID | str) -> bool:
+    """Commit a transaction, however it is named; see `Store.commit`."""
+    if isinstance(txn, Transaction):
+        return txn.commit_now()
+    from storage.table.write import commit_in
+
+    txn_id, owner = txn_number(txn), connection.identity
+    return not connection.write(
+        lambda batch: commit_in(coordinator, batch, txn_id, owner), naming=txn_id
+    ).already
+
+
+def txn_number(txn: Transaction | TxnID | str) -> int:
+    """The number of a transaction, however the transaction is named.
+
+    Raises:
+        InvalidTxnId
+        ReadOnlyTransaction: a read-committed transaction of this process has none.
+    """
+    if isinstance(txn, Transaction):
+        return txn.number
+    if isinstance(txn, TxnID) and txn.most == 0 and 0 < txn.least < 1 << 63:
+        return txn.least
+    if isinstance(txn, str):
+        return TxnID.parse(txn).least
+    raise InvalidTxnId(f"{txn!r} is not a transaction")

@@ -1,0 +1,160 @@
+"""The begin of a transaction in its process: the request, the timestamp, the deadline, and the record later.
+
+An attached transaction begins without a commit. The timestamp comes from the shared page of the read cache, under the
+writer gate and below a mark that is durably reserved (docs/decisions/0015). In a store without tables a transaction has
+no timestamp before its record.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from storage.disk.connection import Connection
+from storage.disk.schema import TABLES
+from storage.disk.view import ReadView, WriteBatch
+from storage.limits import TIMESTAMP_RESERVE_NS
+from storage.table import retention
+from storage.txn.begin import NewTransaction, Started, check_begin
+from storage.txn.coordinator import Coordinator
+from storage.txn.options import SERIALIZABLE, TransactionOptions
+from storage.txn.record import TransactionRecord
+
+
+class NeedsWrite(Exception):
+    """A durable write has to come first: of a reserve of timestamps, or of the transaction's record."""
+
+
+class BeginRequest:
+    """How a transaction is begun; see `Store.transaction`."""
+
+    __slots__ = ("attached", "labels", "options", "timeout_ms")
+
+    def __init__(
+        self,
+        timeout_ms: int,
+        labels: dict[str, str] | None,
+        options: TransactionOptions = SERIALIZABLE,
+        attached: bool = True,
+    ) -> None:
+        self.timeout_ms = timeout_ms
+        self.labels = labels
+        self.options = options
+        self.attached = attached
+
+
+class Beginning:
+    """See the module.
+
+    Attributes:
+        started: None for a transaction that was begun with its record.
+    """
+
+    __slots__ = ("_boot_deadline_ns", "_connection", "_coordinator", "_request", "started")
+
+    def __init__(
+        self,
+        connection: Connection,
+        coordinator: Coordinator,
+        request: BeginRequest,
+        started: Started | None = None,
+    ) -> None:
+        self._connection = connection
+        self._coordinator = coordinator
+        self._request = request
+        self._boot_deadline_ns = connection.clock.boot_ns() + request.timeout_ms * 1_000_000
+        self.started = started
+
+    @classmethod
+    def now(cls, connection: Connection, coordinator: Coordinator, request: BeginRequest) -> Beginning:
+        """Begin without a record, if a timestamp can be issued so.
+
+        Raises:
+            InvalidValue, InvalidName
+            StoreClosed, StoreInvalid, WriterBusy
+        """
+        check_begin(request.timeout_ms, request.labels)
+        connection.check_writable()
+        return cls(connection, coordinator, request, _issue_start(connection))
+
+    @property
+    def deadline_ns(self) -> int:
+        """The deadline on the store clock, of a transaction that has no record yet."""
+        assert self.started is not None, "a transaction without a record knows when it began"
+        return self.started.now_ns + self._request.timeout_ms * 1_000_000
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the deadline has passed by the boot clock, which is read without a view."""
+        return self._connection.clock.boot_ns() >= self._boot_deadline_ns
+
+    def is_in_time(self) -> bool:
+        """Whether a transaction without a record may commit: before its deadline, and within the retention window."""
+        assert self.started is not None, "a transaction without a record knows when it began"
+        timestamp = self.started.timestamp
+        with self._connection.view() as view:
+            is_in_window = not timestamp or timestamp >= retention.window_start(view)
+            return view.now_ns < self.deadline_ns and is_in_window
+
+    def make_record(
+        self, batch: WriteBatch, *, uses_tables: bool, ends_here: bool = False, has_ended: bool = False
+    ) -> TransactionRecord:
+        """Make the transaction's record.
+
+        Args:
+            uses_tables: whether the transaction has used a table.
+            ends_here: the transaction is decided in this batch, and its record is saved then.
+            has_ended: the transaction ended in time before; its deadline must not be the reason of the end now.
+        """
+        connection, request, started = self._connection, self._request, self.started
+        if batch.count(TABLES):
+            _reserve_timestamps(batch)
+        if started is not None and has_ended:
+            started = Started(started.timestamp, started.wall_ms, batch.now_ns)
+        lease = connection.lease(batch) if request.attached and not ends_here else 0
+        record = self._coordinator.begin(
+            batch, connection.identity, lease,
+            NewTransaction(request.timeout_ms, request.labels, request.options, started), ends_here,
+        )  # fmt: skip
+        if uses_tables:
+            record.uses_tables = True
+        return record
+
+
+def _issue_start(connection: Connection) -> Started | None:
+    """The start of a transaction without a record; None if only a record can give a timestamp."""
+    cache, clock = connection.environment.read_cache, connection.clock
+    started: list[Started] = []
+    if not cache.is_attached:
+        with connection.view() as view:
+            if not view.count(TABLES):
+                return Started(0, clock.wall_ms(), view.now_ns)
+
+    def issue(view: ReadView) -> None:
+        if not cache.is_valid(view.superblock):
+            raise NeedsWrite
+        timestamp = max(clock.wall_ns(), max(cache.issued, view.superblock.last_timestamp) + 1)
+        if timestamp > view.superblock.timestamp_mark:
+            raise NeedsWrite
+        cache.note_issued(timestamp)
+        started.append(Started(timestamp, clock.wall_ms(), view.now_ns))
+
+    # A process about to write a key would be refused over a read of this newer transaction, so its commit comes first.
+    connection.environment.lock_file.gate.back_off(connection.lock_timeout_s)
+    for is_reserved in (False, True):
+        with suppress(NeedsWrite), connection.recorded_view(issue):
+            return started[0]
+        if not is_reserved:
+            # A record would stay, even of a transaction that comes to nothing; reserved timestamps leave no trace.
+            connection.write(_reserve_timestamps)
+    return None
+
+
+def _reserve_timestamps(batch: WriteBatch) -> None:
+    """Make timestamps issuable without a commit: a valid page to issue from, and a durable mark ahead of the page."""
+    superblock = batch.superblock
+    if not batch.read_cache.is_valid(superblock):
+        batch.read_cache.start_anew(superblock)
+    reserved = max(superblock.last_timestamp, batch.clock.wall_ns()) + TIMESTAMP_RESERVE_NS
+    if reserved > superblock.timestamp_mark:
+        superblock.timestamp_mark = reserved
+        superblock.changes += 1

@@ -1,0 +1,304 @@
+"""A serializable transaction in its process: number, timestamp, lock, end, and the outcome of each batch.
+
+The record is written with the first batch that needs one: when the number is asked for, when a message, an
+acknowledgement or an intent names the transaction, when the transaction meets a second one, or when a commit has
+something to write (docs/decisions/0015, 0017).
+
+The lock keeps the thread that uses the transaction and the watch over buffered messages out of each other's way. The
+lock is taken before the writer gate, and no thread holds the locks of two transactions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from storage.client.work.attempt import Attempt
+from storage.client.work.beginning import Beginning
+from storage.disk.connection import Connection
+from storage.disk.view import WriteBatch
+from storage.errors import TxnctlError
+from storage.table.arbiter import Arbiter
+from storage.txn import record as records
+from storage.txn.coordinator import Coordinator, Ended
+from storage.txn.record import TransactionRecord
+from storage.values.txn_state import AbortReason, TransactionState
+
+T = TypeVar("T")
+
+
+def _no_change(batch: WriteBatch, record: TransactionRecord) -> None:
+    """The use of the transaction alone."""
+
+
+def _nothing() -> None:
+    """The default of a callback."""
+
+
+class TransactionHandle:
+    """See the module. For one thread at a time.
+
+    Attributes:
+        txn_id: the transaction's number; 0 as long as there is no record.
+        timestamp: 0 as long as none is issued.
+        uses_tables: whether this process has used a table in the transaction; the next batch marks the record.
+        on_discard: called when the transaction is found to have ended without the content buffered in this process.
+    """
+
+    def __init__(
+        self, connection: Connection, coordinator: Coordinator, beginning: Beginning, txn_id: int = 0
+    ) -> None:
+        self.connection = connection
+        self.coordinator = coordinator
+        self.lock = threading.RLock()
+        self.beginning = beginning
+        self.txn_id = txn_id
+        self.timestamp = beginning.started.timestamp if beginning.started is not None else 0
+        self.uses_tables = False
+        self.on_discard: Callable[[], None] = _nothing
+        self._is_marked = False
+        self._attempt: Attempt | None = None
+        self._ended: TransactionState | None = None
+
+    # What is known
+
+    @property
+    def state(self) -> TransactionState:
+        """The transaction's state now."""
+        if self._ended is not None:
+            return self._ended
+        if not self.txn_id and self._attempt is not None:
+            with self.lock:
+                self.resolve()
+        if not self.txn_id:
+            return TransactionState.OPEN
+        with self.connection.view() as view:
+            return records.state_of(view, self.txn_id)
+
+    @property
+    def is_mark_due(self) -> bool:
+        """Whether there is a record, which does not say yet that the transaction uses tables."""
+        return bool(self.txn_id) and self.uses_tables and not self._is_marked
+
+    def check_usable(self) -> None:
+        """See that no batch is in doubt, and that the transaction may still be used from this process.
+
+        Raises:
+            TransactionNotOpen: the transaction ended without a record; one is made, so that the error has a number.
+            StoreClosed, StoreInvalid
+        """
+        self.connection.check_writable()
+        self.resolve()
+        if self._ended is not None:
+            self.run_batch(_no_change)
+
+    def check_open(self) -> None:
+        """See that the transaction is open and in time.
+
+        Raises:
+            TransactionNotOpen, TransactionTimedOut, LostConflict
+        """
+        if not self.txn_id:
+            is_open = not self.beginning.is_overdue
+        else:
+            with self.connection.view() as view:
+                record = records.get(view, self.txn_id)
+                is_open = record.state is TransactionState.OPEN and not record.is_overdue(view.now_ns)
+        if not is_open:
+            self.run_batch(_no_change)
+
+    # Batches
+
+    def run_batch(
+        self,
+        change: Callable[[WriteBatch, TransactionRecord], T],
+        settle: Callable[[], None] = _nothing,
+        timeout_s: float | None = None,
+    ) -> T:
+        """Run one batch. After an exception, resolve once whether it committed, by the count of writes in the record.
+
+        Args:
+            change: given the open record of the open transaction, made if there was none.
+            settle: called when the batch is committed, even if that shows only later.
+            timeout_s: how long to wait for the writer gate, if not as long as the connection does.
+
+        Raises:
+            TransactionNotOpen, TransactionTimedOut, LostConflict, RequestTooOld
+            WriterBusy, StoreFull, and what `change` raises.
+        """
+        if self._ended is not None:
+            self.materialise()
+        attempt = Attempt(settle, ends=False)
+
+        def whole(batch: WriteBatch) -> tuple[TransactionRecord, T]:
+            record = self._open_record(batch, attempt)
+            result = change(batch, record)
+            attempt.note_end(record)
+            return record, result
+
+        return self._write(attempt, whole, timeout_s)
+
+    def commit_batch(
+        self, prepare: Callable[[WriteBatch, TransactionRecord], None], settle: Callable[[], None]
+    ) -> Ended:
+        """Commit the transaction in one batch. Repeating a commit succeeds.
+
+        Args:
+            prepare: does the last of the work, once the transaction is known to be open and in time.
+            settle: as in `run_batch`.
+
+        Raises:
+            TransactionNotOpen, TransactionTimedOut, ProducerFenced, and what `prepare` raises.
+            WriterBusy, StoreFull
+        """
+        if self._ended is not None:
+            self.materialise()
+        coordinator, owner, attempt = self.coordinator, self.connection.identity, Attempt(settle, ends=True)
+
+        def whole(batch: WriteBatch) -> tuple[TransactionRecord, Ended]:
+            made, txn_id = None, self.txn_id
+            if not txn_id:
+                # Committed or refused, the transaction is decided in this batch.
+                made = self.beginning.make_record(batch, uses_tables=self.uses_tables, ends_here=True)
+                attempt.note_start(made)
+                txn_id = made.txn_id
+
+            def prepare_marked(record: TransactionRecord) -> None:
+                if self.uses_tables:
+                    Arbiter(batch, coordinator, owner).begin_use(record)
+                prepare(batch, record)
+
+            ended = coordinator.commit(batch, txn_id, owner, prepare_marked, made)
+            if ended.already:
+                # Committed by its number elsewhere, without the content buffered here.
+                attempt.settle = self.on_discard
+            attempt.note_end(ended.record)
+            return ended.record, ended
+
+        return self._write(attempt, whole)
+
+    def commit_without_record(self) -> bool:
+        """Commit a transaction that has nothing to write; False if the end has to be written, or is refused."""
+        if self.txn_id or self.beginning.started is None:
+            return False
+        if self._ended is None and self.beginning.is_in_time():
+            self._ended = TransactionState.COMMITTED
+        return self._ended is TransactionState.COMMITTED
+
+    def abort(self, reason: str | None) -> None:
+        """Abort the transaction; one without a record leaves nothing. A refused abort drops nothing.
+
+        Raises:
+            TransactionNotOpen: the transaction was committed.
+            StoreClosed, StoreInvalid, WriterBusy
+        """
+        self.connection.check_writable()
+        self.resolve()
+        if not self.txn_id:
+            if self._ended is not TransactionState.COMMITTED:
+                self._ended = TransactionState.ABORTED
+                self.on_discard()
+                return
+            self.materialise()
+        txn_id, owner, attempt = self.txn_id, self.connection.identity, Attempt(self.on_discard, ends=True)
+
+        def whole(batch: WriteBatch) -> tuple[TransactionRecord, None]:
+            ended = self.coordinator.abort(batch, txn_id, owner, AbortReason.ASKED, reason)
+            attempt.note_end(ended.record)
+            return ended.record, None
+
+        self._write(attempt, whole)
+
+    def materialise(self) -> None:
+        """Give the transaction a record if there is none yet; after an end without a record, one that says so.
+
+        Raises:
+            WriterBusy, StoreFull
+        """
+        with self.lock:
+            self.resolve()
+            if self.txn_id:
+                return
+            ended, coordinator, owner = self._ended, self.coordinator, self.connection.identity
+            attempt = Attempt(_nothing, ends=ended is not None)
+
+            def whole(batch: WriteBatch) -> tuple[TransactionRecord, None]:
+                make, has_ended = self.beginning.make_record, ended is not None
+                record = make(batch, uses_tables=self.uses_tables, has_ended=has_ended)
+                attempt.note_start(record)
+                if ended is TransactionState.COMMITTED:
+                    record = coordinator.commit(batch, record.txn_id, owner).record
+                elif ended is not None:
+                    record = coordinator.abort(batch, record.txn_id, owner).record
+                attempt.note_end(record)
+                return record, None
+
+            self._write(attempt, whole)
+
+    def _open_record(self, batch: WriteBatch, attempt: Attempt) -> TransactionRecord:
+        """The record of the open transaction, with one more write counted, and marked if tables are used."""
+        txn_id, owner = self.txn_id, self.connection.identity
+        if not txn_id:
+            made = self.beginning.make_record(batch, uses_tables=self.uses_tables)
+            attempt.note_start(made)
+            txn_id = made.txn_id
+        record = self.coordinator.use(batch, txn_id, owner)
+        attempt.note_start(record)
+        if self.uses_tables:
+            Arbiter(batch, self.coordinator, owner).begin_use(record)
+        return record
+
+    # Doubt
+
+    def _write(
+        self,
+        attempt: Attempt,
+        whole: Callable[[WriteBatch], tuple[TransactionRecord, T]],
+        timeout_s: float | None = None,
+    ) -> T:
+        """Write one batch and settle its outcome, even after an exception."""
+        self.resolve()
+        self._attempt = attempt
+        try:
+            record, result = self.connection.write(whole, naming=self.txn_id, timeout_s=timeout_s)
+            self._adopt(record)
+            attempt.settle()
+            self._attempt = None
+        except BaseException:
+            with suppress(TxnctlError):
+                self.resolve()
+            raise
+        return result
+
+    def resolve(self) -> None:
+        """Find out whether the batch in doubt is committed, if there is one; settle or discard its content.
+
+        The batch stays in doubt if the store cannot be read, or if an interrupt comes in between.
+
+        Raises:
+            StoreClosed, CorruptStore
+        """
+        attempt = self._attempt
+        if attempt is None:
+            return
+        with self.connection.view() as view:
+            stored = attempt.find_record(view, self.txn_id)
+        if stored is not None:
+            self._adopt(stored)
+            if attempt.is_committed(stored):
+                attempt.settle()
+            elif stored.state is not TransactionState.OPEN:
+                self.on_discard()
+        self._attempt = None
+
+    def _adopt(self, record: TransactionRecord) -> None:
+        # The number comes last: a thread that reads the number may rely on the rest.
+        self.timestamp, self._is_marked = record.timestamp, record.uses_tables
+        self.txn_id = record.txn_id
+
+    def forked(self) -> None:
+        """Forget the thread that held the lock: this is the child of a fork, which has no such thread."""
+        self.lock = threading.RLock()
+        self._attempt = None

@@ -1,0 +1,201 @@
+"""The reads of a serializable transaction in tables: each recorded, so that no later write can come before it.
+
+Invariant 12: a read is recorded, and its view is opened, inside one and the same writer gate. The transaction's own
+buffered writes are merged into every page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol, TypeVar
+
+from storage.client.work.beginning import NeedsWrite
+from storage.client.work.handle import TransactionHandle
+from storage.disk.read_cache import ReadCache
+from storage.disk.view import ReadView, WriteBatch
+from storage.limits import PAGE_ENTRIES
+from storage.table import read as reading, retention
+from storage.table.arbiter import Arbiter
+from storage.table.catalogue import TableEntry, check_exists
+from storage.table.key_range import KeyRange
+from storage.table.read import MustPush
+from storage.table.visibility import OPEN, Version
+from storage.txn import record as records
+from storage.txn.options import TransactionIsolation
+from storage.txn.record import TransactionRecord
+
+T = TypeVar("T")
+Rows = list[tuple[bytes, Version]]
+Page = tuple[Rows, KeyRange | None]
+"""Rows, and the rest of the range; None if the page reaches the end."""
+
+Note = Callable[[ReadView, ReadCache], None]
+"""Records a read in the cache, given a view that was opened inside the same gate."""
+
+
+class Merge(Protocol):
+    """Merges buffered writes into a page; see `WriteSet.merged`."""
+
+    def __call__(
+        self, table_id: int, rows: Rows, part: KeyRange, rest: KeyRange | None, version: tuple[int, int]
+    ) -> Rows: ...
+
+
+class ReadSet:
+    """See the module.
+
+    Attributes:
+        marks_first: the record says that tables are used before the first read, because processes with the number may
+            use the transaction too; else the next batch of this process says so.
+    """
+
+    __slots__ = ("_handle", "_merge", "marks_first")
+
+    def __init__(self, handle: TransactionHandle, merge: Merge, *, marks_first: bool) -> None:
+        self._handle = handle
+        self._merge = merge
+        self.marks_first = marks_first
+
+    def read_key(self, table: TableEntry, key: bytes) -> Version | None:
+        """The newest version of a key at the transaction's timestamp, own intents included, buffered writes not.
+
+        Raises:
+            LostConflict, RequestTooOld, TransactionNotOpen, TransactionTimedOut, TableNotFound
+        """
+        handle, table_id = self._handle, table.table_id
+
+        def note(_view: ReadView, cache: ReadCache) -> None:
+            cache.record_key(table_id, key, handle.timestamp, handle.txn_id)
+
+        def look(view: ReadView) -> Version | None:
+            pick = reading.at_timestamp(view, table_id, handle.timestamp, handle.txn_id)
+            return reading.one(view, table_id, key, pick)
+
+        return self._recorded(table, note, look)
+
+    def read_page(self, table: TableEntry, key_range: KeyRange, part: KeyRange, left: int | None) -> Page:
+        """The next page of a range, in the direction of the range, and the rest behind the page.
+
+        No row that the transaction would have seen can come any more into the part of the range that was read: the
+        whole range, or the part up to the last row where the limit is reached.
+
+        Args:
+            part: the part of `key_range` that is not read yet.
+            left: rows still asked for; None if the range is read to its end.
+
+        Raises:
+            as `read_key`
+        """
+        if left is not None:
+            return self._limited_page(table, key_range, part, left)
+        handle = self._handle
+
+        def note(_view: ReadView, cache: ReadCache) -> None:
+            cache.record_range(
+                table.table_id, key_range.start, key_range.end, handle.timestamp, handle.txn_id
+            )
+
+        return self._recorded(table, note, lambda view: self._rows(view, table, part, PAGE_ENTRIES))
+
+    def needs_mark(self, record: TransactionRecord) -> bool:
+        """Whether the record has to be changed before a table may be used."""
+        if record.uses_tables:
+            return False
+        return self.marks_first or record.consumed > record.timestamp
+
+    def needs_write_before_put(self) -> bool:
+        """Whether a batch has to come before a buffered put, to issue a timestamp or to find why none can be used."""
+        handle = self._handle
+        if not handle.txn_id:
+            return not handle.timestamp or handle.beginning.is_overdue
+        with handle.connection.view() as view:
+            record = records.get(view, handle.txn_id)
+            handle.timestamp = record.timestamp
+            is_over = record.state_code != OPEN or record.is_overdue(view.now_ns)
+            return is_over or (not record.uses_tables and record.consumed > record.timestamp)
+
+    def make_ready(self, batch: WriteBatch, record: TransactionRecord) -> None:
+        """Write the mark or the page that a read waits for.
+
+        Raises:
+            RequestTooOld: the transaction may use no table; it is doomed, durably.
+        """
+        coordinator, owner = self._handle.coordinator, self._handle.connection.identity
+        arbiter = Arbiter(batch, coordinator, owner)
+        arbiter.begin_use(record)
+        arbiter.check_window(record)
+        if not batch.read_cache.is_valid(batch.superblock):
+            batch.read_cache.start_anew(batch.superblock)
+
+    def _limited_page(self, table: TableEntry, key_range: KeyRange, part: KeyRange, left: int) -> Page:
+        """A page of a range of which at most `left` rows are asked for.
+
+        How far the page reaches shows only by reading, so the page is read inside the gate in which it is recorded.
+        """
+        handle = self._handle
+        pages: list[Page] = []
+
+        def note(view: ReadView, cache: ReadCache) -> None:
+            rows, rest = self._rows(view, table, part, min(left, PAGE_ENTRIES))
+            if len(rows) >= left:
+                rows = rows[:left]
+                rest = part.after(rows[-1][0])
+            done = key_range.without(rest)
+            cache.record_range(table.table_id, done.start, done.end, handle.timestamp, handle.txn_id)
+            pages[:] = [(rows, rest)]
+
+        return self._recorded(table, note, lambda _: pages[0])
+
+    def _rows(self, view: ReadView, table: TableEntry, part: KeyRange, limit: int) -> Page:
+        """Rows of a view, with the buffered writes among them."""
+        version = self._handle.timestamp, self._handle.txn_id
+        pick = reading.at_timestamp(view, table.table_id, *version)
+        rows, rest = reading.page(view, table.table_id, part, pick, limit)
+        return self._merge(table.table_id, rows, part, rest, version), rest
+
+    def _recorded(self, table: TableEntry, note: Note, look: Callable[[ReadView], T]) -> T:
+        """Record a read, look, and push the intents in the way until none is left."""
+        handle = self._handle
+        while True:
+            try:
+                with handle.connection.recorded_view(lambda view: self._admit(view, table, note)) as view:
+                    result = look(view)
+                handle.uses_tables = True
+                return result
+            except NeedsWrite:
+                handle.run_batch(self.make_ready)
+            except MustPush as met:
+                handle.run_batch(partial(self._push, met=met, table=table))
+
+    def _admit(self, view: ReadView, table: TableEntry, note: Note) -> None:
+        """Inside the gate: see that the transaction may read, and record the read.
+
+        Raises:
+            NeedsWrite: a batch has to change something first, or find why the transaction may never read.
+            TableNotFound
+        """
+        handle, cache = self._handle, self._handle.connection.environment.read_cache
+        if not cache.is_valid(view.superblock):
+            raise NeedsWrite
+        if handle.txn_id:
+            record = records.get(view, handle.txn_id)
+            handle.timestamp = record.timestamp
+            is_usable = (
+                record.state_code == OPEN
+                and not self.needs_mark(record)
+                and record.isolation == TransactionIsolation.SERIALIZABLE.value
+            )
+            deadline_ns = record.deadline_ns
+        else:
+            is_usable, deadline_ns = handle.timestamp > 0, handle.beginning.deadline_ns
+        if not is_usable or view.now_ns >= deadline_ns or handle.timestamp < retention.window_start(view):
+            raise NeedsWrite
+        check_exists(view, table)
+        note(view, cache)
+
+    def _push(self, batch: WriteBatch, record: TransactionRecord, met: MustPush, table: TableEntry) -> None:
+        coordinator, owner = self._handle.coordinator, self._handle.connection.identity
+        arbiter = Arbiter(batch, coordinator, owner)
+        arbiter.begin_use(record)
+        arbiter.push_for_read(record, met, table.name)

@@ -1,0 +1,147 @@
+"""When the buffers of a transaction are written: with a flush or the commit, and about a second after the oldest send.
+
+The watch over overdue messages (process/background.py) calls from a thread of its own. An operation of the transaction
+looks for overdue messages too, so the watch leaves a transaction in use alone.
+"""
+
+from __future__ import annotations
+
+from storage.client.work.buffers import Buffers
+from storage.client.work.handle import TransactionHandle
+from storage.client.work.outbox import BufferedBatch
+from storage.client.work.part import Part
+from storage.disk.view import WriteBatch
+from storage.errors import TxnctlError, WriterBusy
+from storage.limits import LOCK_NOTE_S
+from storage.process.background import KEPT_NS
+from storage.txn.record import TransactionRecord
+
+_OVERDUE_WAIT_S = 0.2
+"""How long the watch waits for the writer gate before it comes again."""
+
+
+class WriteBehind:
+    """See the module. `locate` and `write_overdue` take the lock of the handle; the rest is called under the lock."""
+
+    __slots__ = ("_buffers", "_failure", "_flusher", "_handle", "_is_watched", "_noted_ns")
+
+    def __init__(self, handle: TransactionHandle, buffers: Buffers) -> None:
+        self._handle = handle
+        self._buffers = buffers
+        self._flusher = handle.connection.environment.flusher
+        self._is_watched = False
+        self._failure: TxnctlError | None = None
+        self._noted_ns = -1
+        handle.on_discard = buffers.discard
+
+    def enter(self) -> None:
+        """Begin an operation: raise a failure of the watch, resolve doubt, store messages that are overdue.
+
+        Raises:
+            TxnctlError: as a batch with the buffered messages.
+            StoreClosed, StoreInvalid, TransactionNotOpen
+        """
+        self.raise_failure()
+        self._handle.check_usable()
+        outbox = self._buffers.outbox
+        if not outbox.is_empty and self._handle.connection.clock.boot_ns() - outbox.since_ns >= KEPT_NS:
+            self.store(outbox)
+
+    def store(self, part: Part, timeout_s: float | None = None) -> None:
+        """Write a part in one batch that leaves the transaction open.
+
+        Args:
+            timeout_s: how long to wait for the writer gate, if not as long as the connection does.
+
+        Raises:
+            TransactionNotOpen, TransactionTimedOut, LostConflict, RequestTooOld
+            WriterBusy, StoreFull, and what the part's `check` and `apply` raise.
+        """
+
+        def change(batch: WriteBatch, record: TransactionRecord) -> None:
+            part.check(batch, record)
+            part.apply(batch, record, commits=False)
+
+        self._handle.run_batch(change, part.settle, timeout_s)
+        self.leave_watch()
+
+    def locate(self, buffered: BufferedBatch) -> None:
+        """Store the buffered messages for a receipt that is looked at, or raise the reason why that is impossible.
+
+        Raises:
+            TxnctlError: as `store`.
+        """
+        with self._handle.lock:
+            self._handle.resolve()
+            if buffered.entries is not None:
+                return
+            self.enter()
+            if self._buffers.outbox.is_empty:
+                self._handle.check_open()
+            else:
+                self.store(self._buffers.outbox)
+
+    def watch_outbox(self) -> bool:
+        """Have the outbox, empty as yet, watched from now on; False if the process may have no more threads."""
+        outbox = self._buffers.outbox
+        outbox.since_ns = self._handle.connection.clock.boot_ns()
+        self._is_watched = self._flusher.watch(self, outbox.since_ns)
+        return self._is_watched
+
+    def leave_watch(self) -> None:
+        """End the watch, if the outbox is empty."""
+        if self._is_watched and self._buffers.outbox.is_empty:
+            self._flusher.leave(self)
+            self._is_watched = False
+
+    def write_overdue(self) -> None:
+        """Store messages that were buffered for too long; the next operation raises a failure."""
+        if not self._handle.lock.acquire(blocking=False):
+            return
+        try:
+            self._handle.resolve()
+            if self._buffers.outbox.is_empty:
+                self.leave_watch()
+            else:
+                self.store(self._buffers.outbox, _OVERDUE_WAIT_S)
+        except WriterBusy as error:
+            self._note_busy(error)
+        except TxnctlError as error:
+            self.fail(error)
+        finally:
+            self._handle.lock.release()
+
+    def fail(self, error: TxnctlError) -> None:
+        """Keep an error for the next operation of the transaction, and watch no longer."""
+        self._failure = error
+        self._flusher.leave(self)
+
+    def raise_failure(self) -> None:
+        """Raise the error of the watch once, if there is one.
+
+        Raises:
+            TxnctlError
+        """
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def forget_failure(self) -> None:
+        """The transaction is aborted: no failure matters any more."""
+        self._failure = None
+        self.leave_watch()
+
+    def _note_busy(self, error: WriterBusy) -> None:
+        """Tell of a wait for the writer gate as for any wait: once, after a second."""
+        connection, since_ns = self._handle.connection, self._buffers.outbox.since_ns
+        waited_s, holder = (connection.clock.boot_ns() - since_ns) / 1e9, error.details.get("holder")
+        if waited_s < LOCK_NOTE_S or self._noted_ns == since_ns or holder is None:
+            return
+        self._noted_ns = since_ns
+        if connection.on_wait is not None:
+            connection.on_wait(holder, waited_s)
+
+    def forked(self) -> None:
+        """Drop the messages, which belong to the parent: this is the child of a fork."""
+        self._handle.forked()
+        self._buffers.outbox.discard()

@@ -1,0 +1,125 @@
+"""The puts and deletions that a transaction has made in tables and that are not written yet, by table and key.
+
+A flush writes intents. The commit writes committed versions with all checks, and needs no intent.
+"""
+
+from __future__ import annotations
+
+from storage.disk.connection import Connection
+from storage.disk.view import WriteBatch
+from storage.limits import BUFFER_BYTES_MAX, BUFFER_KEYS_MAX
+from storage.table.arbiter import Arbiter
+from storage.table.key_range import KeyRange
+from storage.table.visibility import Version
+from storage.table.write import Write, Writing, check_tables
+from storage.txn.coordinator import Coordinator
+from storage.txn.record import TransactionRecord
+
+Rows = list[tuple[bytes, Version]]
+
+
+class WriteSet:
+    """A part of a transaction; see the module and `Part`."""
+
+    __slots__ = ("_bytes", "_connection", "_coordinator", "_keys_max", "_writes", "_writing")
+
+    def __init__(
+        self, connection: Connection, coordinator: Coordinator, keys_max: int = BUFFER_KEYS_MAX
+    ) -> None:
+        """Args:
+        keys_max: the capacity; a write set of 0 keys takes nothing, so that every write is placed at once.
+        """
+        self._connection = connection
+        self._coordinator = coordinator
+        self._keys_max = keys_max
+        self._writes: dict[tuple[int, bytes], Write] = {}
+        self._bytes = 0
+        self._writing: Writing | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._writes
+
+    @property
+    def is_immediate(self) -> bool:
+        """Whether the set takes nothing."""
+        return not self._keys_max
+
+    def has_room(self, write: Write) -> bool:
+        """Whether a write fits. A value above the bound is buffered alone."""
+        if len(self._writes) >= self._keys_max:
+            return False
+        return not self._writes or self._bytes + _size(write) <= BUFFER_BYTES_MAX
+
+    def add(self, write: Write) -> None:
+        """Buffer a write in place of an earlier one of its key."""
+        before = self._writes.pop((write.table_id, write.key), None)
+        if before is not None:
+            self._bytes -= _size(before)
+        self._writes[write.table_id, write.key] = write
+        self._bytes += _size(write)
+
+    def find(self, table_id: int, key: bytes) -> Write | None:
+        """The buffered write of a key, or None."""
+        return self._writes.get((table_id, key))
+
+    def merged(
+        self, table_id: int, rows: Rows, part: KeyRange, rest: KeyRange | None, version: tuple[int, int]
+    ) -> Rows:
+        """A page of rows with the buffered writes among them.
+
+        Args:
+            part: the range that was asked for.
+            rest: the part of the range behind the page; None if the page reaches the end.
+            version: timestamp and number of the transaction.
+        """
+        own = {
+            key: write.value
+            for (table, key), write in self._writes.items()
+            if table == table_id and part.has(key) and (rest is None or not rest.has(key))
+        }
+        if not own:
+            return rows
+        merged = {key: row for key, row in rows if key not in own}
+        for key, value in own.items():
+            if value is not None:
+                merged[key] = Version(*version, value)
+        return sorted(merged.items(), reverse=part.reverse)
+
+    def check(self, batch: WriteBatch, record: TransactionRecord) -> None:
+        """See that every key may be written.
+
+        Raises:
+            WriteTooOld, LostConflict, RequestTooOld: the transaction is doomed, durably.
+            TableNotFound
+        """
+        self._writing = None
+        if self._writes:
+            writes, coordinator, owner = (
+                list(self._writes.values()),
+                self._coordinator,
+                self._connection.identity,
+            )
+            check_tables(batch, writes)
+            Arbiter(batch, coordinator, owner).begin_use(record)
+            self._writing = Writing(batch, coordinator, record, owner, writes)
+            self._writing.judge()
+
+    def apply(self, batch: WriteBatch, record: TransactionRecord, *, commits: bool) -> None:  # noqa: ARG002
+        """Write committed versions if the transaction commits in this batch, else intents."""
+        if self._writing is not None:
+            if commits:
+                self._writing.commit()
+            else:
+                self._writing.place()
+
+    def settle(self) -> None:
+        """Drop the writes, which are committed, or stand in the store as intents."""
+        self._writes = {}
+        self._bytes, self._writing = 0, None
+
+    discard = settle
+
+
+def _size(write: Write) -> int:
+    return len(write.key) + len(write.value or b"")

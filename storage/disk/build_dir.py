@@ -1,0 +1,98 @@
+"""The build directory of a store, beside its destination: `.NAME.PID.new`.
+
+The builder holds a kernel lock (flock) on the build directory, and the kernel drops the lock with the process. A build
+directory that can be locked was therefore left by a dead process, and the next builder removes it; a pid would prove
+nothing. Builder and remover both check, under the lock, that the locked directory still has its name, so the directory
+of a living builder is never removed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from storage.disk.directory import FILES, give_to_owner
+
+
+@contextmanager
+def build_directory(destination: str, store: str | None = None) -> Iterator[str]:
+    """Make an empty, locked directory beside `destination`, and remove it at the end unless it was renamed.
+
+    Directories left by dead builders are removed first.
+
+    Args:
+        store: the store whose user shall own the directory; None for the user of this process.
+
+    Raises:
+        OSError: the directory cannot be made.
+    """
+    parent, name = os.path.split(destination)
+    _remove_leftovers(parent, name)
+    path = os.path.join(parent, f".{name}.{os.getpid()}.new")
+    descriptor = _make(path)
+    try:
+        if store is not None:
+            give_to_owner(descriptor, store)
+        yield path
+    finally:
+        if _has_name(descriptor, path):
+            shutil.rmtree(path, ignore_errors=True)
+        os.close(descriptor)
+
+
+def _make(path: str) -> int:
+    """Make a directory and lock it; return its descriptor."""
+    while True:
+        os.mkdir(path, 0o700)
+        try:
+            descriptor = _open(path)
+        except FileNotFoundError:
+            continue  # removed as a leftover, before the lock
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if _has_name(descriptor, path):
+            return descriptor
+        os.close(descriptor)
+
+
+def is_build_dir(name: str, destination: str) -> bool:
+    """Whether `name` is the name of a build directory for `destination`."""
+    return re.fullmatch(rf"\.{re.escape(destination)}\.[0-9]+\.new", name) is not None
+
+
+def _remove_leftovers(parent: str, name: str) -> None:
+    """Remove the build directories of dead builders, as far as this user may."""
+    for entry in os.listdir(parent):
+        if is_build_dir(entry, name):
+            _remove_if_dead(os.path.join(parent, entry))
+
+
+def _remove_if_dead(path: str) -> None:
+    try:
+        descriptor = _open(path)
+    except OSError:
+        return  # removed meanwhile, not a directory, or of another user
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # A directory with foreign files was not made by a builder, whatever its name.
+        if _has_name(descriptor, path) and set(os.listdir(path)) <= set(FILES):
+            shutil.rmtree(path, ignore_errors=True)
+    except BlockingIOError:
+        return  # the builder lives
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: str) -> int:
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def _has_name(descriptor: int, path: str) -> bool:
+    """Whether the open directory is the one at `path`."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,87 @@
+"""The only packing of bytes: checksums, integers in keys, MessagePack in values."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any
+from zlib import crc32
+
+from msgpack import packb, unpackb
+
+from storage.disk.schema import Database
+from storage.errors import CorruptStore
+
+U64 = Struct(">Q")
+U64X2 = Struct(">QQ")
+U64X3 = Struct(">QQQ")
+U64X4 = Struct(">QQQQ")
+I64X2 = Struct(">qq")
+PART_KEY = Struct(">QBQ")
+
+_U64_MAX = (1 << 64) - 1
+
+key1 = U64.pack
+key2 = U64X2.pack
+key3 = U64X3.pack
+key4 = U64X4.pack
+part_key = PART_KEY.pack
+
+
+def key_through(object_id: int, at: tuple[int, int]) -> bytes:
+    """The last key of an object's records at or below a position, which may be `L:-1`."""
+    if at[1] >= 0:
+        return key3(object_id, *at)
+    return key3(object_id, at[0] - 1, _U64_MAX) if at[0] else key3(object_id, 0, 0)
+
+
+def seal(database: Database, key: bytes, payload: bytes) -> bytes:
+    """The stored value: CRC-32 of seed, key and payload, followed by the payload."""
+    return crc32(payload[: database.sealed], crc32(key, database.seed)).to_bytes(4, "big") + payload
+
+
+def unseal(database: Database, key: bytes, data: bytes) -> memoryview:
+    """The payload of a stored value.
+
+    Raises:
+        CorruptStore: the checksum does not agree.
+    """
+    payload = memoryview(data)[4:]
+    if (
+        crc32(payload[: database.sealed], crc32(key, database.seed)) != int.from_bytes(data[:4], "big")
+        or len(data) < 4
+    ):
+        raise corrupt(database, key, "the checksum does not agree")
+    return payload
+
+
+def unsealed(database: Database, key: bytes, data: bytes) -> bytes:
+    """The payload as bytes: a faster `unseal` for databases whose checksum covers the whole payload.
+
+    Raises:
+        CorruptStore
+    """
+    payload = data[4:]
+    if crc32(payload, crc32(key, database.seed)) != int.from_bytes(data[:4], "big") or len(data) < 4:
+        raise corrupt(database, key, "the checksum does not agree")
+    return payload
+
+
+def corrupt(database: Database, key: bytes, why: str) -> CorruptStore:
+    """The error for a damaged record."""
+    return CorruptStore(
+        f"record {key.hex()} of {database.name} is corrupt: {why}",
+        hint="Run `txnctl store verify --full` to list all damage, then restore a backup.",
+        database=database.name,
+        key=key.hex(),
+    )
+
+
+def pack(fields: Any) -> bytes:
+    """MessagePack of a record."""
+    data: bytes = packb(fields, use_bin_type=True)
+    return data
+
+
+def unpack(data: bytes | memoryview) -> Any:
+    """The record packed in `data`; the caller reports a record that does not unpack."""
+    return unpackb(data, raw=False, strict_map_key=False)

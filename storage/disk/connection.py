@@ -1,0 +1,233 @@
+"""The interface of the disk to the rooms above: one handle on a store.
+
+A connection offers views and batches (`view`, `write`, `recorded_view`), the lease of this process, the number of the
+last commit and the wait for the next one, and through `environment` copies and figures. Handles of one process share
+one environment, because LMDB opens a file once in a process.
+
+Producers, consumers, readers and transactions read and write through their connection. A connection is thread-safe;
+an object made from it is used by one thread at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from typing import TypeVar
+
+from storage.disk import directory
+from storage.disk.codec import key1, pack
+from storage.disk.environment import Environment
+from storage.disk.schema import LEASES
+from storage.disk.view import ReadView, WriteBatch
+from storage.errors import StoreClosed, StoreInvalid, WriterBusy
+from storage.limits import WAKE_S
+from storage.process.clock import Clock
+from storage.process.identity import ProcessIdentity, this_process
+from storage.process.writer_gate import OnWait
+
+T = TypeVar("T")
+_VISIBLE_S = 0.001
+"""Time until a commit that LMDB has counted is visible in a view."""
+
+_open: dict[tuple[int, str], tuple[Environment, int]] = {}
+_open_lock = threading.Lock()
+
+
+def _before_fork() -> None:
+    _open_lock.acquire()
+    for environment, _ in _open.values():
+        environment.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for environment, _ in _open.values():
+        environment.after_fork()
+    _open_lock.release()
+
+
+def _after_fork_in_child() -> None:
+    global _open_lock
+    _open_lock = threading.Lock()
+    for environment, _ in _open.values():
+        environment.forked()
+    _open.clear()
+
+
+os.register_at_fork(
+    before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+)
+
+
+class Connection:
+    """One handle on a store; see the module."""
+
+    def __init__(
+        self,
+        path: str,
+        clock: Clock,
+        *,
+        read_only: bool,
+        lock_timeout_s: float,
+        on_wait: OnWait | None,
+        program: str | None,
+    ) -> None:
+        self.clock = clock
+        self.lock_timeout_s = lock_timeout_s
+        self.on_wait = on_wait
+        self.read_only = read_only
+        self._program = program
+        self._identity: ProcessIdentity | None = None
+        self._lease = 0
+        self._closed = False
+        self._overdue: list[Callable[[WriteBatch], object]] = []
+        self.path = directory.resolved(path, os.path.realpath)
+        self.environment = _acquire(self.path, clock, read_only, lock_timeout_s, on_wait)
+        self.view = self.environment.view
+
+    def cap_lock_timeout(self, seconds: float) -> None:
+        """Wait at most this long for the writer gate from now on."""
+        self.lock_timeout_s = min(self.lock_timeout_s, seconds)
+
+    @property
+    def identity(self) -> ProcessIdentity:
+        """The identity of this process, as records name it."""
+        if self._identity is None:
+            self._identity = this_process(self.clock, self._program)
+        return self._identity
+
+    def write(
+        self,
+        change: Callable[[WriteBatch], T],
+        *,
+        naming: int = 0,
+        dry_run: bool = False,
+        timeout_s: float | None = None,
+    ) -> T:
+        """Run `change` in one durable store transaction; see `Writer.write`."""
+        if self._closed or self.read_only:
+            self.check_writable()
+        if self._overdue:
+            self._catch_up(self.lock_timeout_s)
+        return self.environment.write(
+            change,
+            naming=naming,
+            timeout_s=self.lock_timeout_s if timeout_s is None else timeout_s,
+            on_wait=self.on_wait,
+            dry_run=dry_run,
+        )
+
+    def check_writable(self) -> None:
+        """Raises:
+        StoreClosed: the handle was closed, or was opened before this process was forked.
+        StoreInvalid: the handle is for reading only.
+        """
+        if self._closed:
+            raise StoreClosed(f"this handle of {self.path} is closed")
+        if self.read_only:
+            raise StoreInvalid(
+                f"this handle of {self.path} is for reading only", hint="Open it with read_only=False."
+            )
+        self.environment.check_usable()
+
+    def recorded_view(self, record: Callable[[ReadView], None]) -> AbstractContextManager[ReadView]:
+        """Open a view for a serializable read; see `Writer.recorded_view`."""
+        if self._closed:
+            raise StoreClosed(f"this handle of {self.path} is closed")
+        return self.environment.recorded_view(record, self.lock_timeout_s, self.on_wait)
+
+    def write_sometime(self, change: Callable[[WriteBatch], object], timeout_s: float) -> None:
+        """Write a change that may wait: now if the gate is free, else before the next write of this connection."""
+        self._overdue.append(change)
+        with suppress(WriterBusy):
+            self._catch_up(timeout_s)
+
+    def _catch_up(self, timeout_s: float) -> None:
+        while self._overdue:
+            self.environment.write(self._overdue[0], timeout_s=timeout_s, on_wait=self.on_wait)
+            self._overdue.pop(0)
+
+    def lease(self, batch: WriteBatch) -> int:
+        """The number of this connection's lease, which is held while the process lives and is recorded in the store.
+
+        The kernel lock is taken before the record is committed, so a living owner holds every recorded lease. If the
+        batch fails, this connection keeps the number: the next process that is issued the number meets the locked
+        byte and takes the following number.
+        """
+        if not self._lease:
+            number = batch.superblock.last_lease + 1
+            while not batch.lock_file.leases.hold(number):
+                number += 1
+            self._lease = number
+        if not batch.has(LEASES, key1(self._lease)):
+            batch.superblock.last_lease = max(batch.superblock.last_lease, self._lease)
+            batch.put(LEASES, key1(self._lease), pack(self.identity.fields()))
+        return self._lease
+
+    def wait_for_commit(self, seen: int, until_ns: int) -> bool:
+        """Sleep until a process has committed after `seen`, or the boot clock reaches `until_ns`.
+
+        The wait holds no view and polls a number in shared memory every few milliseconds. LMDB counts a commit shortly
+        before views show it, so a caller may look too early and call again: hence the first short sleep. Removed files
+        get no more commits, so the wait checks once a second that the store is still at its path.
+
+        Args:
+            seen: the commit number of the caller's last view.
+
+        Raises:
+            StoreNotFound: the store was removed, moved or replaced.
+        """
+        if self.environment.last_commit() != seen:
+            self.clock.sleep(_VISIBLE_S)
+            return True
+        while self.environment.last_commit() == seen:
+            now_ns = self.clock.boot_ns()
+            if now_ns >= until_ns:
+                return False
+            self.environment.look_in_place()
+            self.clock.sleep(WAKE_S)
+        return True
+
+    def look_in_place(self) -> None:
+        """Check, at most once a second, that the store is still at its path; for callers that poll.
+
+        Raises:
+            StoreNotFound: the store was removed, moved or replaced.
+        """
+        self.environment.look_in_place()
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            if self._lease and self.environment.pid == os.getpid():
+                self.environment.lock_file.leases.drop(self._lease)
+            _release(self.path)
+
+
+def _acquire(
+    path: str, clock: Clock, read_only: bool, timeout_s: float, on_wait: OnWait | None
+) -> Environment:
+    """Open the environment of a store, or share the one that this process has open; a count keeps track."""
+    key = (os.getpid(), path)
+    with _open_lock:
+        environment, count = _open.get(key, (None, 0))
+        if environment is not None and environment.read_only and not read_only:
+            environment.reopen_for_writing(timeout_s, on_wait)
+        if environment is None:
+            environment = Environment(path, clock, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait)
+        _open[key] = (environment, count + 1)
+        return environment
+
+
+def _release(path: str) -> None:
+    key = (os.getpid(), path)
+    with _open_lock:
+        environment, count = _open.get(key, (None, 0))
+        if environment is None:
+            return
+        if count > 1:
+            _open[key] = (environment, count - 1)
+        else:
+            del _open[key]
+            environment.close()

@@ -1,0 +1,204 @@
+"""Create a store: build it in a build directory, sync, then rename or move it to its path.
+
+LMDB's own creation does not survive a power cut. The rename comes after the sync, so a store at its path always has
+its format record on disk.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from storage import faults
+from storage.disk import data_file, directory
+from storage.disk.build_dir import build_directory, is_build_dir
+from storage.disk.codec import pack, seal
+from storage.disk.schema import FORMAT_NUMBER, HEADS, STORE, Database
+from storage.disk.superblock import Superblock
+from storage.disk.view import SUPERBLOCK_KEY
+from storage.errors import AlreadyExists, NotPermitted, StoreFull, StoreInvalid
+from storage.limits import READERS_MAX
+from storage.process.byte_locks import check_platform
+from storage.process.clock import Clock
+
+_LOCK_WORDS = b"txnctl store lock\n"
+_INSIDE = "store"
+"""The name of a store that is built inside an existing directory."""
+
+_IN_ORDER = (directory.LOCK, directory.LMDB_LOCK, directory.DATA)
+"""The order of moves into an existing directory: first the mark of txnctl, last the file that makes a store."""
+
+_READER_TABLE_BYTES = 64 * READERS_MAX + 128
+
+
+def create(path: str, clock: Clock) -> None:
+    """Create an empty store; see `Store.create`."""
+    check_platform()
+    path = directory.resolved(path, os.path.abspath)
+    with building(path) as build_dir:
+        directory.check_local(build_dir, os.stat(build_dir).st_dev)
+        _reserve(os.path.join(build_dir, directory.LMDB_LOCK))
+        data_file.create(build_dir, clock, _first_records)
+        write_lock_file(os.path.join(build_dir, directory.LOCK))
+        install(build_dir, path)
+
+
+@contextmanager
+def building(path: str, store: str | None = None) -> Iterator[str]:
+    """Make a build directory for a store at `path`, and remove it at the end unless `install` has moved it.
+
+    Args:
+        store: the store whose user shall own the directory; None for the user of this process.
+
+    Raises:
+        AlreadyExists, StoreInvalid, NotPermitted, StoreFull
+    """
+    check_free(path)
+    _make_parent(os.path.dirname(path))
+    try:
+        with build_directory(
+            os.path.join(path, _INSIDE) if os.path.isdir(path) else path, store
+        ) as build_dir:
+            yield build_dir
+    except OSError as error:
+        raise _explain(path, error) from error
+
+
+def check_free(path: str) -> None:
+    """Check that `path` is free for a new store: absent, or an empty directory.
+
+    Raises:
+        AlreadyExists
+    """
+    if os.path.lexists(path) and not _is_free_directory(path):
+        raise AlreadyExists(f"{path} exists already and was left unchanged", path=path)
+
+
+def install(build_dir: str, path: str) -> None:
+    """Sync a finished store to disk, then move it to its path."""
+    for file in os.listdir(build_dir):
+        os.chmod(os.path.join(build_dir, file), 0o600)
+        _sync(os.path.join(build_dir, file))
+    _sync(build_dir)
+    if os.path.dirname(build_dir) == path:
+        _fill(build_dir, path)
+        return
+    faults.reach("store.create.before_rename")
+    os.rename(build_dir, path)
+    faults.reach("store.create.after_rename")
+    _sync(os.path.dirname(path))
+
+
+def _fill(build_dir: str, path: str) -> None:
+    """Move the files into an existing directory, which may be a mount point or the current directory of a process.
+
+    The data file comes last and makes the directory a store. Files that a killed builder left are replaced.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.path.lexists(os.path.join(path, directory.DATA)):
+            raise AlreadyExists(f"another process created {path} meanwhile; nothing was changed", path=path)
+        os.fchmod(descriptor, 0o700)
+        for name in _IN_ORDER:
+            built, target = os.path.join(build_dir, name), os.path.join(path, name)
+            if not os.path.exists(built):
+                with suppress(FileNotFoundError):
+                    os.unlink(target)
+                continue
+            _give(built, path)
+            if name == directory.DATA:
+                faults.reach("store.create.before_rename")
+            os.rename(built, target)
+        faults.reach("store.create.after_rename")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _give(file: str, store: str) -> None:
+    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        directory.give_to_owner(descriptor, store)
+    finally:
+        os.close(descriptor)
+
+
+def _make_parent(parent: str) -> None:
+    try:
+        os.makedirs(parent, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise StoreInvalid(f"cannot create a store below {parent}: a part of the path is a file") from None
+    except OSError as error:
+        raise _explain(parent, error) from error
+
+
+def _is_free_directory(path: str) -> bool:
+    """Whether `path` is a directory that is empty but for build directories and the leftovers of killed builders."""
+    if not os.path.isdir(path) or os.path.islink(path):
+        return False
+    names = {name for name in os.listdir(path) if not is_build_dir(name, _INSIDE)}
+    return not names or (
+        names <= {directory.LOCK, directory.LMDB_LOCK} and _is_lock_file(os.path.join(path, directory.LOCK))
+    )
+
+
+def _is_lock_file(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_LOCK_WORDS)) == _LOCK_WORDS
+    except OSError:
+        return False
+
+
+def _explain(path: str, error: OSError) -> StoreInvalid | AlreadyExists:
+    """Translate an error of the operating system at `path`."""
+    import errno
+
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return NotPermitted(f"cannot write a store at {path}: {error.strerror}")
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return StoreFull(f"no room for a store at {path}: {error.strerror}")
+    if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+        return AlreadyExists(f"another process created {path} meanwhile; nothing was changed", path=path)
+    return StoreInvalid(f"cannot write a store at {path}: {error.strerror}")
+
+
+def _first_records(clock: Clock) -> dict[Database, dict[bytes, bytes]]:
+    store_id = os.urandom(16)
+    formats: list[Any] = [FORMAT_NUMBER, store_id, clock.wall_ms()]
+    return {
+        STORE: {b"format": seal(STORE, b"format", pack(formats))},
+        HEADS: {SUPERBLOCK_KEY: seal(HEADS, SUPERBLOCK_KEY, Superblock(store_id, clock).encode())},
+    }
+
+
+def _reserve(path: str) -> None:
+    """Allocate LMDB's reader table: LMDB writes to it through memory, where a full disk would kill the process."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(descriptor, 0, _READER_TABLE_BYTES)
+    finally:
+        os.close(descriptor)
+
+
+def write_lock_file(path: str) -> None:
+    """Write the lock file (`process/locks.py`), which holds nothing but its own name for curious readers."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, _LOCK_WORDS.ljust(64))
+        directory.give_to_owner(descriptor, os.path.dirname(path))
+    finally:
+        os.close(descriptor)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,259 @@
+"""The memory map of the data file in this process. Open views are counted, as the map may change only between views.
+
+Holds: no view of this process is open while the file is closed, opened anew or mapped at another size, nor (see
+`forked` of environment.py) while the process forks. A handle that failed stays failed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from zlib import crc32
+
+import lmdb
+
+from storage.disk import data_file
+from storage.disk.codec import unsealed
+from storage.disk.lmdb_errors import damaged, readers_full
+from storage.disk.schema import Database
+from storage.disk.view import ReadView
+from storage.errors import StoreClosed, StoreFull, StoreInvalid
+from storage.limits import LOCK_TIMEOUT_S
+from storage.process.clock import Clock
+from storage.process.locks import LockFile
+from storage.process.writer_gate import OnWait
+
+Follow = Callable[[bytes], tuple[Database, bytes] | None]
+
+
+class DataMap:
+    """The map of one store in one process, shared by all handles and threads.
+
+    Attributes:
+        raw: LMDB's environment.
+        databases: LMDB's handles of the named databases.
+        locks: the lock file.
+        read_only: whether the map is for reading only.
+        failed: why the map is no longer usable; None while it is usable.
+    """
+
+    def __init__(self, path: str, clock: Clock) -> None:
+        self.path = path
+        self.clock = clock
+        self.failed: str | None = None
+        self._views = 0
+        self._lock = threading.RLock()
+        self._views_done = threading.Condition(self._lock)
+        self._changes = False
+
+    def open(
+        self,
+        locks: LockFile,
+        *,
+        read_only: bool,
+        timeout_s: float = LOCK_TIMEOUT_S,
+        on_wait: OnWait | None = None,
+        inside_gate: bool = False,
+    ) -> None:
+        """Map the file. A map for writing passes the writer gate, unless the caller is inside.
+
+        Raises:
+            WriterBusy, CorruptStore, and as `data_file.mapped`
+        """
+        self.locks, self.read_only = locks, read_only
+        self.raw = data_file.mapped(self.path, read_only)
+        try:
+            if read_only or inside_gate:
+                self.databases = data_file.databases(self.raw, self.path, read_only)
+                return
+            self.raw.reader_check()
+            try:
+                locks.gate.enter(timeout_s, on_wait)
+                self.databases = data_file.databases(self.raw, self.path, read_only=False)
+            finally:
+                locks.gate.leave()
+        except BaseException:
+            self.raw.close()
+            raise
+
+    def drop(self) -> None:
+        """Close LMDB's environment if one is open."""
+        with suppress(lmdb.Error):
+            self.raw.close()
+
+    def check_usable(self) -> None:
+        """Raises:
+        StoreClosed: the handle was closed, forked, or latched after a failed commit.
+        """
+        if self.failed is not None:
+            raise StoreClosed(f"this handle of {self.path} is unusable: {self.failed}")
+
+    # Views
+
+    def view(self) -> _CountedView:
+        """A context manager that opens one consistent view."""
+        return _CountedView(self)
+
+    def fetcher(
+        self, database: Database, alone: int, follow: Follow
+    ) -> Callable[[bytes], tuple[bytes | None, bytes | None]]:
+        """Make a function that gets the record under a key and the record that the first one refers to.
+
+        Each call reads from a view of its own and checks both records, as `with view() as v: v.get(...)` does at five
+        times the cost. The function raises StoreClosed, CorruptStore and ReadersFull.
+
+        Args:
+            alone: the first byte of records without a reference.
+            follow: database and key of the second record, given the first.
+        """
+        name, seed, lock = database.name, database.seed, self._lock
+
+        def fetch(key: bytes) -> tuple[bytes | None, bytes | None]:
+            # Under the lock the map cannot change and the process cannot fork: the view need not be counted.
+            with lock:
+                if self.failed is None and not self._changes:
+                    try:
+                        raw = self.raw.begin()
+                        try:
+                            data = raw.get(key, None, self.databases[name])
+                            if data is None:
+                                return None, None
+                            first = data[4:]
+                            # `unsealed`, inlined for speed; the slow path reports damage.
+                            if first and data[:4] == crc32(first, crc32(key, seed)).to_bytes(4, "big"):
+                                if first[0] == alone:
+                                    return first, None
+                                return first, self._fetch_second(raw, follow(first))
+                        finally:
+                            raw.abort()
+                    except lmdb.Error:
+                        pass  # a changed map, or damage: the slow path tells which
+            self.check_usable()
+            with self.view() as view:
+                payload = view.get(database, key)
+                if payload is None:
+                    return None, None
+                first = bytes(payload)
+                where = follow(first)
+                second = None if where is None else view.get(*where)
+                return first, None if second is None else bytes(second)
+
+        return fetch
+
+    def _fetch_second(self, raw: Any, where: tuple[Database, bytes] | None) -> bytes | None:
+        if where is None:
+            return None
+        data = raw.get(where[1], db=self.databases[where[0].name])
+        return None if data is None else unsealed(*where, data)
+
+    def begin_view(self) -> Any:
+        """Begin a counted transaction of LMDB; the caller ends it with `end_view`.
+
+        Raises:
+            StoreClosed, StoreFull, ReadersFull
+        """
+        while True:
+            self.check_usable()
+            with self._views_done:
+                while self._changes:
+                    self._views_done.wait()
+                self._views += 1
+            try:
+                return self.raw.begin()
+            except lmdb.MapResizedError:
+                self.end_view()
+                self.resize(0)
+            except lmdb.ReadersFullError:
+                self.end_view()
+                if self.raw.reader_check():
+                    continue
+                raise readers_full(self.path) from None
+            except BaseException:
+                self.end_view()
+                raise
+
+    def end_view(self) -> None:
+        """Count a view as ended."""
+        with self._views_done:
+            self._views -= 1
+            if self._changes:
+                self._views_done.notify_all()
+
+    # Changes of the map
+
+    @contextmanager
+    def between_views(self) -> Iterator[None]:
+        """Wait until no view is open, and let no view begin within the block."""
+        with self._views_done:
+            while self._views:
+                self._views_done.wait()
+            yield
+
+    def stop_views(self, timeout_s: float) -> bool:
+        """Wait until no view is open, and let no view begin until `let_views_go`; False after `timeout_s`."""
+        self._views_done.acquire()
+        is_still = self._views_done.wait_for(lambda: not self._views, timeout_s)
+        if not is_still:
+            self._views_done.release()
+        return is_still
+
+    def let_views_go(self) -> None:
+        """Let views begin again."""
+        self._views_done.release()
+
+    def resize(self, size: int, *, inside_gate: bool = False) -> None:
+        """Change the size of the map, or adopt another process's change (0), while no view of this process is open.
+
+        Raises:
+            StoreFull: the limit on address space is too low; the handle goes on with the old size.
+        """
+        with self._views_done:
+            self._changes = True
+            while self._views:
+                self._views_done.wait()
+            try:
+                self.raw.set_mapsize(size)
+            except (MemoryError, lmdb.Error) as error:
+                self._reopen(inside_gate)
+                raise StoreFull(
+                    f"{self.path} needs more address space than this process may have: {error}",
+                    hint="Raise the limit (ulimit -v). Acknowledged messages are safe.",
+                ) from error
+            finally:
+                self._changes = False
+                self._views_done.notify_all()
+
+    def _reopen(self, inside_gate: bool) -> None:
+        """Open the environment again: py-lmdb has dropped it after a failed change of the map."""
+        self.drop()
+        try:
+            self.open(self.locks, read_only=self.read_only, inside_gate=inside_gate)
+        except StoreInvalid as error:
+            self.failed = f"the map could not grow, and the store could not be opened again: {error.message}"
+
+
+class _CountedView:
+    __slots__ = ("_map", "_raw")
+
+    def __init__(self, data_map: DataMap) -> None:
+        self._map = data_map
+
+    def __enter__(self) -> ReadView:
+        data_map = self._map
+        self._raw = data_map.begin_view()
+        try:
+            return ReadView(self._raw, data_map.databases, data_map.clock)
+        except BaseException as error:
+            self._raw.abort()
+            data_map.end_view()
+            if isinstance(error, lmdb.Error):
+                raise damaged(data_map.path, error) from error
+            raise
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self._raw.abort()
+        self._map.end_view()
+        if isinstance(error, lmdb.Error):
+            raise damaged(self._map.path, error) from error

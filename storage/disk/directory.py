@@ -1,0 +1,200 @@
+"""The directory of a store: the checks of directory and files that come before a store is opened."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreNotFound, StoreUnsafe
+from storage.process import locks
+
+DATA: Final = "data.mdb"
+LMDB_LOCK: Final = "lock.mdb"
+LOCK: Final = locks.FILE_NAME
+FILES: Final = (DATA, LMDB_LOCK, LOCK)
+_NETWORK: Final = (
+    "nfs",
+    "cifs",
+    "smb",
+    "afs",
+    "ceph",
+    "lustre",
+    "glusterfs",
+    "gfs2",
+    "ocfs2",
+    "9p",
+    "fuse.sshfs",
+)
+_ROOT: Final = 0
+_MAGIC: Final = 0xBEEFC0DE
+_META_BYTES: Final = 4096
+_COMMIT_AT: Final = 16 + 128
+
+
+def resolved(path: str, how: Callable[[str], str]) -> str:
+    """The path, made absolute by `how`.
+
+    Raises:
+        StoreNotFound: the path is relative to a directory that was removed.
+    """
+    try:
+        return how(path)
+    except FileNotFoundError:
+        raise StoreNotFound(
+            f"cannot tell where {path} is: the current directory was removed",
+            hint="Change to another directory, or name the store by its whole path.",
+        ) from None
+
+
+def check(path: str) -> None:
+    """Check that `path` is a directory with the files of a store, safe to open.
+
+    Raises:
+        StoreNotFound, NotAStore, NotPermitted, StoreUnsafe, CorruptStore
+    """
+    try:
+        directory = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise StoreNotFound(
+            f"there is no store at {path}",
+            hint="Create one with `txnctl store init`, or name another with --store.",
+        ) from None
+    except PermissionError as error:
+        raise NotPermitted(f"cannot look at {path}: {error.strerror}") from None
+    if not stat.S_ISDIR(directory.st_mode):
+        raise NotAStore(f"{path} is a file, not the directory of a store")
+    _check_has_data(path)
+    _check_private(path, directory)
+    if directory.st_uid not in (os.geteuid(), _ROOT) and os.geteuid() != _ROOT:
+        raise StoreUnsafe(
+            f"{path} belongs to {_user(directory.st_uid)}, a user who could change the store at any time",
+            hint=f"Run txnctl as {_user(directory.st_uid)}, or work on a copy of your own.",
+        )
+    data = os.path.join(path, DATA)
+    for file in FILES:
+        _check_file(path, file, directory.st_uid)
+    check_local(path, directory.st_dev)
+    _check_magic(data)
+
+
+def _check_has_data(path: str) -> None:
+    """Check for the data file before the mode: no hint shall ask to change the mode of an unrelated directory."""
+    try:
+        os.lstat(os.path.join(path, DATA))
+    except FileNotFoundError:
+        raise NotAStore(f"{path} is a directory, but not a whole txnctl store: {DATA} is missing") from None
+    except OSError:
+        return  # a directory that this user may not search is refused below, with its owner
+
+
+def _check_file(path: str, name: str, owner: int) -> None:
+    """Check for a plain file that only its owner may write. LMDB's lock file may be missing: LMDB makes a new one."""
+    file = os.path.join(path, name)
+    try:
+        status = os.lstat(file)
+    except FileNotFoundError:
+        if name == LMDB_LOCK:
+            return
+        raise NotAStore(f"{path} is a directory, but not a whole txnctl store: {name} is missing") from None
+    except PermissionError as error:
+        raise NotPermitted(f"cannot look into {path}: {error.strerror}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreUnsafe(f"{file} is a link or a special file; a store needs a plain file")
+    _check_private(file, status)
+    if status.st_uid != owner:
+        raise StoreUnsafe(
+            f"{file} belongs to {_user(status.st_uid)}, but the store to {_user(owner)}",
+            hint=f"Run `chown {owner} {file}` as root if you trust its content.",
+        )
+
+
+def _user(number: int) -> str:
+    import pwd
+
+    try:
+        return f"user {pwd.getpwuid(number).pw_name}"
+    except KeyError:
+        return f"user {number}"
+
+
+def give_to_owner(descriptor: int, path: str) -> None:
+    """As root, give a new file or directory to the user of the store at `path`."""
+    if os.geteuid() == _ROOT:
+        owner = os.stat(path)
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+
+
+def make_reader_table(path: str) -> None:
+    """As root, make LMDB's lock file if it is missing: LMDB would make a file of root's in a user's store.
+
+    Raises:
+        NotPermitted
+    """
+    if os.geteuid() != _ROOT:
+        return
+    file = os.path.join(path, LMDB_LOCK)
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            give_to_owner(descriptor, path)
+        finally:
+            os.close(descriptor)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise NotPermitted(f"cannot create {file}: {error.strerror}") from None
+
+
+def _check_private(path: str, status: os.stat_result) -> None:
+    if status.st_mode & 0o022:
+        raise StoreUnsafe(
+            f"{path} may be written by other users (mode {stat.S_IMODE(status.st_mode):04o})",
+            hint=f"Run `chmod go-w {path}` if you trust its content.",
+        )
+
+
+def check_local(path: str, device: int) -> None:
+    """Raises:
+    StoreUnsafe: a network file system, which keeps neither the locks nor the order of writes.
+    """
+    device_name = f"{os.major(device)}:{os.minor(device)}".encode("ascii")
+    try:
+        with open("/proc/self/mountinfo", "rb") as file:
+            for line in file:
+                fields = line.split(b" ", 3)
+                if fields[2] == device_name:
+                    kind = line.partition(b" - ")[2].split(b" ", 1)[0].decode("ascii", "replace")
+                    if kind.startswith(_NETWORK):
+                        raise StoreUnsafe(
+                            f"{path} lies on a network file system ({kind})",
+                            hint="Put the store on a local disk.",
+                        )
+                    return
+    except OSError:
+        return
+
+
+def _check_magic(data: str) -> None:
+    """Check that the file begins like a file of LMDB: LMDB would turn an empty file into a new store."""
+    try:
+        with open(data, "rb") as file:
+            head = file.read(2 * _META_BYTES)
+    except PermissionError as error:
+        raise NotPermitted(f"cannot read {data}: {error.strerror}") from None
+    if len(head) < 2 * _META_BYTES:
+        raise CorruptStore(f"{data} is truncated: {len(head)} bytes are less than the two first pages")
+    if int.from_bytes(head[16:20], "little") != _MAGIC and int.from_bytes(head[16:20], "big") != _MAGIC:
+        raise NotAStore(f"{data} is not a file of LMDB")
+    # LMDB opens the first or second page, by the later commit. The two commits must be neighbours, each on its page.
+    first, second = (
+        int.from_bytes(head[at : at + 8], sys.byteorder) for at in (_COMMIT_AT, _META_BYTES + _COMMIT_AT)
+    )
+    are_neighbours = abs(first - second) == 1 and first % 2 == 0 and second % 2 == 1
+    if not are_neighbours and (first or second):
+        raise CorruptStore(
+            f"{data} is damaged: the two first pages name the commits {first} and {second}",
+            hint="Restore a backup.",
+        )

@@ -1,0 +1,192 @@
+"""The open environment of one store in this process: opening, closing, forking, and LMDB's own figures.
+
+Must not know: the meaning of records.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+import lmdb
+
+from storage.disk import directory
+from storage.disk.data_map import DataMap
+from storage.disk.preallocation import Preallocation
+from storage.disk.read_cache import ReadCache
+from storage.disk.writer import Writer
+from storage.errors import StoreInvalid
+from storage.limits import LOCK_TIMEOUT_S
+from storage.process.background import Flusher
+from storage.process.byte_locks import check_platform
+from storage.process.clock import Clock
+from storage.process.locks import LockFile, open_locks
+from storage.process.writer_gate import OnWait
+
+_FORK_WAIT_S: Final = 2.0
+_IN_PLACE_NS: Final = 1_000_000_000
+
+
+class Environment:
+    """The environment that all handles and threads of this process share.
+
+    Attributes:
+        view, fetcher, check_usable: methods of the `DataMap`.
+        writer: the `Writer`, with `write` and `recorded_view`.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        clock: Clock,
+        *,
+        read_only: bool,
+        timeout_s: float = LOCK_TIMEOUT_S,
+        on_wait: OnWait | None = None,
+    ) -> None:
+        self.path = path
+        self.clock = clock
+        self.pid = os.getpid()
+        self.read_cache = ReadCache(path, clock)
+        self.flusher = Flusher(clock)
+        self._preallocation = Preallocation(os.path.join(path, directory.DATA))
+        self._map = DataMap(path, clock)
+        self.writer = Writer(self._map, self._preallocation, self.read_cache)
+        self.view, self.fetcher, self.check_usable = self._map.view, self._map.fetcher, self._map.check_usable
+        self.write, self.recorded_view = self.writer.write, self.writer.recorded_view
+        self._is_still = False
+        self._in_place_ns = 0
+        check_platform()
+        directory.check(path)
+        directory.make_reader_table(path)
+        locks = open_locks(path, clock, read_only=read_only)
+        try:
+            locks.share_store()
+            self._map.open(locks, read_only=read_only, timeout_s=timeout_s, on_wait=on_wait)
+        except BaseException:
+            locks.close()
+            raise
+
+    @property
+    def lock_file(self) -> LockFile:
+        return self._map.locks
+
+    @property
+    def read_only(self) -> bool:
+        return self._map.read_only
+
+    def close(self) -> None:
+        """Close the environment; every view must have ended."""
+        self.flusher.stop()
+        if self.pid == os.getpid():
+            self._map.raw.close()
+        self._preallocation.close()
+        self.read_cache.close()
+        self.lock_file.close()
+        self._map.failed = "the handle is closed"
+
+    def reopen_for_writing(self, timeout_s: float, on_wait: OnWait | None) -> None:
+        """Switch to writing when a writing handle joins reading handles; if that fails, the readers go on as before."""
+        with self._map.between_views():
+            locks, before = open_locks(self.path, self.clock, read_only=False), self.lock_file
+            try:
+                locks.share_store()
+                self._map.raw.close()
+                self._map.open(locks, read_only=False, timeout_s=timeout_s, on_wait=on_wait)
+            except BaseException:
+                locks.close()
+                self._map.drop()
+                self._map.open(before, read_only=True)
+                raise
+            before.close()
+
+    def replace_data(self, path: str) -> None:
+        """Replace the data file and go on with the new file; the caller holds the store lock alone."""
+        with self._map.between_views():
+            self._map.raw.close()
+            self._preallocation.close()
+            os.rename(path, os.path.join(self.path, directory.DATA))
+            descriptor = os.open(self.path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            self._map.open(self.lock_file, read_only=self.read_only)
+
+    # Forking
+
+    def before_fork(self) -> None:
+        """Wait until no batch and no view is open, so that the child can close the environment; see `forked`.
+
+        A thread that forks inside its own batch or view would wait for itself: after two seconds the fork goes on, and
+        the child cannot open this store anew.
+        """
+        self._is_still = self.lock_file.gate.stop_threads(_FORK_WAIT_S)
+        if self._is_still:
+            self._is_still = self._map.stop_views(_FORK_WAIT_S)
+            if not self._is_still:
+                self.lock_file.gate.let_threads_go()
+
+    def after_fork(self) -> None:
+        """Go on, in the parent."""
+        if self._is_still:
+            self._map.let_views_go()
+            self.lock_file.gate.let_threads_go()
+
+    def forked(self) -> None:
+        """Close the parent's environment, in the child: LMDB must not be used across a fork.
+
+        Reader slots and kernel locks belong to a process. With no transaction of LMDB open (and none kept for reuse),
+        closing releases nothing of the parent, and the child can open the store anew.
+        """
+        self._preallocation.close()
+        self.read_cache.close()
+        self.lock_file.close()
+        self.flusher.forked()
+        self._map.failed = "the store was opened before this process forked; open the store anew in the child"
+        if self._is_still:
+            self._map.drop()
+
+    # LMDB's own figures
+
+    def last_commit(self) -> int:
+        """The number of the last commit of any process; cheap enough for polling."""
+        self.check_usable()
+        number: int = self._map.raw.info()["last_txnid"]
+        return number
+
+    def info(self) -> dict[str, int]:
+        """LMDB's own figures: map size, pages, readers."""
+        self.check_usable()
+        return {**self._map.raw.info(), "psize": self._map.raw.stat()["psize"]}
+
+    def readers(self) -> str:
+        """LMDB's reader table, as LMDB prints it."""
+        self.check_usable()
+        text: str = self._map.raw.readers()
+        return text
+
+    def check_readers(self) -> int:
+        """Free the slots of dead readers; return the number of freed slots."""
+        self.check_usable()
+        freed: int = self._map.raw.reader_check()
+        return freed
+
+    def copy(self, descriptor: int) -> None:
+        """Write a compacted, consistent copy of the data file to an open descriptor, from one view."""
+        self.check_usable()
+        try:
+            self._map.raw.copyfd(descriptor, compact=True)
+        except lmdb.Error as error:
+            raise StoreInvalid(f"{self.path} could not be copied: {error}") from error
+
+    def look_in_place(self) -> None:
+        """Check, at most once a second, that the store is still at its path; for callers that wait.
+
+        Raises:
+            StoreNotFound: the store was removed, moved or replaced.
+        """
+        now_ns = self.clock.boot_ns()
+        if now_ns - self._in_place_ns >= _IN_PLACE_NS:
+            self._in_place_ns = now_ns
+            self.lock_file.gate.check_in_place()

@@ -1,0 +1,60 @@
+"""Translate errors of LMDB: the event, the store, and the next step for the user."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+import lmdb
+
+from storage.disk import directory
+from storage.errors import CorruptStore, ReadersFull, StoreFull, StoreInvalid
+from storage.limits import READERS_MAX, WRITE_BYTES_TARGET
+
+DAMAGE: Final = (
+    lmdb.BadTxnError,  # LMDB's answer to every call after an unreadable page
+    lmdb.CorruptedError,
+    lmdb.PageNotFoundError,
+    lmdb.PageFullError,
+    lmdb.CursorFullError,
+)
+_WRITE_BYTES_MAX: Final = 2 * WRITE_BYTES_TARGET
+_FULL_WORDS: Final = ("No space left", "File too large", "quota exceeded", "ENOSPC")
+
+
+def damaged(path: str, error: Exception) -> CorruptStore:
+    """The error for a damaged page of LMDB."""
+    return CorruptStore(
+        f"a page of {path} is damaged: {error}",
+        hint="Run `txnctl store verify --full`, then restore a backup.",
+    )
+
+
+def readers_full(path: str) -> ReadersFull:
+    """The error for a view without a free reader slot."""
+    return ReadersFull(
+        f"all {READERS_MAX} reader slots of {path} are taken",
+        hint="Close some readers; `txnctl store readers` lists the processes.",
+    )
+
+
+def refused(path: str, error: Exception) -> StoreInvalid:
+    """The error for a change that the disk refused; StoreFull where there is no room."""
+    text = str(error)
+    is_short_write = "Input/output error" in text and not _has_room(path)
+    if is_short_write or any(words in text for words in _FULL_WORDS):
+        return StoreFull(
+            f"no room for the change in {path}: {text}",
+            hint="Free some space. Acknowledged messages are safe.",
+        )
+    return StoreInvalid(f"the disk refused a change in {path}: {text}", hint="Nothing was stored.")
+
+
+def _has_room(path: str) -> bool:
+    """Whether a store transaction would fit. LMDB reports a write cut short by a full disk as an input/output error."""
+    import resource
+
+    disk, limit = os.statvfs(path), resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    size = os.stat(os.path.join(path, directory.DATA)).st_size
+    is_limited = limit != resource.RLIM_INFINITY and size + _WRITE_BYTES_MAX > limit
+    return disk.f_bavail * disk.f_frsize >= _WRITE_BYTES_MAX and not is_limited

@@ -1,0 +1,150 @@
+"""The list of everything on disk: each named database with key and value.
+
+The bytes are defined in docs/FORMAT.md, which tests pin with golden bytes. Notation: u64 and i64 are big-endian;
+`name` is ASCII; M(...) is MessagePack of an array with these elements in this order. Every value begins with a CRC-32
+over database seed, key and value, which every read checks, as LMDB does not notice a flipped bit.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+FORMAT_NUMBER = 1
+"""The number of the layout below. A store with a different number is refused and left untouched."""
+
+
+class Database:
+    """A named database.
+
+    Attributes:
+        name: LMDB's name of the database.
+        seed: the start of each checksum, which ties a record to its database.
+        sealed: bytes of the payload that the checksum covers; None for all. The checksum of an entry covers the header,
+            which holds a checksum of the body, so that the aborted filter need not read bodies.
+    """
+
+    __slots__ = ("name", "sealed", "seed")
+
+    def __init__(self, name: str, sealed: int | None = None) -> None:
+        self.name = name
+        self.sealed = sealed
+        self.seed = crc32(name.encode("ascii"))
+
+    def __repr__(self) -> str:
+        return f"Database({self.name!r})"
+
+
+STORE = Database("store")
+"""name -> M(...): `format` (format number, store id, created ms)."""
+
+HEADS = Database("heads")
+"""u64 object id -> the state that every append changes: the superblock at id 0, a topic's state, or, with the top bit
+set, a table's state."""
+
+TOPICS = Database("topics")
+"""topic name -> M(topic record). The record outlives the topic, so that ledger ids and epochs go on counting."""
+
+LEDGERS = Database("ledgers")
+"""u64 topic, u64 ledger -> M(ledger record), for every closed ledger."""
+
+ENTRY_HEADER_BYTES = 58
+ENTRIES = Database("entries", sealed=ENTRY_HEADER_BYTES)
+"""u64 topic, u64 ledger, u64 entry -> entry header, M(columns): a message, a batch of messages, or a marker."""
+
+PRODUCERS = Database("producers")
+"""u64 topic, u64 session -> M(session record): connected producers, and waiting ones in the order of their turn."""
+
+OWNERS = Database("owners")
+"""u64 topic, u64 epoch -> M(session record, grant, end): the last thousand owners of the topic."""
+
+SEQUENCES = Database("sequences")
+"""u64 topic, producer name, 00, u64 first -> u64 last, u64 txn: used sequence ids; txn 0 once plain or committed."""
+
+TXNS = Database("txns")
+"""u64 txn -> M(transaction record)."""
+
+TXN_PARTS = Database("txn_parts")
+"""u64 txn, u8 kind, u64 object -> M(part): the transaction's changes to one topic, subscription or table."""
+
+TXN_DEADLINES = Database("txn_deadlines")
+"""u64 store clock ns, u64 txn -> nothing: the open transactions, most urgent first."""
+
+TXN_RUNS = Database("txn_runs")
+"""u64 topic, u64 txn, u64 ledger, u64 first entry -> u64 last entry, u64 messages through that entry: the runs of
+entries of a transaction."""
+
+OPEN_FIRST = Database("open_first")
+"""u64 topic, u64 ledger, u64 entry, u64 txn -> i64 ledger, i64 entry: first messages of open transactions, in order,
+with the position just before each. The first of a topic gives its maxReadPosition."""
+
+ABORTED = Database("aborted")
+"""u64 topic, u64 segment -> the aborted set, in segments."""
+
+LEASES = Database("leases")
+"""u64 lease -> M(process identity): processes with transactions, sessions or consumers that end with the process."""
+
+LEASE_TXNS = Database("lease_txns")
+"""u64 lease, u64 txn -> nothing: open transactions that end with the process of the lease."""
+
+SUBSCRIPTIONS = Database("subscriptions")
+"""u64 topic, subscription name -> M(subscription record)."""
+
+CURSORS = Database("cursors")
+"""u64 subscription -> M(cursor): markDeletePosition, read position, counters."""
+
+ACKS = Database("acks")
+"""u64 subscription, u64 ledger, u64 first entry -> u64 last entry, bitmap: acknowledged ahead of markDeletePosition."""
+
+DELIVERIES = Database("deliveries")
+"""u64 subscription, u64 ledger, u64 entry -> M(parts): messages delivered or held back, with the consumer."""
+
+AWAITED = Database("awaited")
+"""u64 subscription, u64 txn -> M(skipped transaction): with `--on-open skip`, transactions that dispatch skipped."""
+
+HELD = Database("held")
+"""u64 subscription, u64 txn, u64 ledger, u64 entry -> bitmap: on Key_Shared with `--on-open skip`, committed messages
+behind a skipped transaction's message of the same key."""
+
+CONSUMERS = Database("consumers")
+"""u64 subscription, u64 consumer -> M(consumer record)."""
+
+PENDING = Database("pending")
+"""u64 subscription, u64 ledger, u64 entry, u64 txn -> bitmap: acknowledgements of open transactions."""
+
+TXN_PENDING = Database("txn_pending")
+"""u64 txn, u64 subscription, u64 ledger, u64 entry -> nothing: the index of PENDING by transaction."""
+
+AUDIT = Database("audit")
+"""u64 number -> M(audit record): changes by operators; with its highest bit set, transactions that expired."""
+
+PURGES = Database("purges")
+"""u64 topic -> nothing: deleted topics with entries still to be removed."""
+
+TABLES = Database("tables")
+"""table name -> M(table record)."""
+
+ROWS = Database("rows")
+"""u64 table, key -> row: the newest finalised version, and at most one write intent."""
+
+VERSIONS = Database("versions")
+"""u64 table, key in groups of 8, u64 all ones minus version -> version: superseded committed versions."""
+
+TXN_KEYS = Database("txn_keys")
+"""u64 txn, u64 table, key -> nothing: the keys of a transaction's write intents."""
+
+CONFLICTS = Database("conflicts")
+"""u64 number -> M(conflict): loser, winner and key of the latest conflicts."""
+
+TABLE_PURGES = Database("table_purges")
+"""u64 table -> nothing: deleted tables with rows still to be removed."""
+
+ALL = (
+    STORE, HEADS, TOPICS, LEDGERS, ENTRIES, PRODUCERS, OWNERS, SEQUENCES, TXNS, TXN_PARTS, TXN_DEADLINES, TXN_RUNS,
+    OPEN_FIRST, ABORTED, LEASES, LEASE_TXNS, SUBSCRIPTIONS, CURSORS, ACKS, DELIVERIES, AWAITED, HELD, CONSUMERS,
+    PENDING, TXN_PENDING, AUDIT, PURGES, TABLES, ROWS, VERSIONS, TXN_KEYS, CONFLICTS, TABLE_PURGES,
+)  # fmt: skip
+
+PART_TOPIC = 1
+PART_SUBSCRIPTION = 2
+PART_TABLE = 3
+"""The kinds of object in the key of TXN_PARTS."""

@@ -1,0 +1,294 @@
+"""Views and write batches: the engine's reads and writes of records.
+
+A `ReadView` is one consistent state of the store, a `WriteBatch` is a view with changes. Both are transactions of LMDB;
+the word *transaction* is reserved for transactions of users (docs/ARCHITECTURE.md, "Words"). `data_map.py` makes views,
+`writer.py` makes batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from storage.disk.codec import key1, seal, unseal
+from storage.disk.read_cache import ReadCache
+from storage.disk.schema import HEADS, Database
+from storage.disk.superblock import Superblock
+from storage.errors import TxnctlError
+from storage.limits import KEY_BYTES_MAX
+from storage.process.clock import Clock
+from storage.process.locks import LockFile
+
+SUPERBLOCK_KEY = key1(0)
+
+
+class OpenRecord(Protocol):
+    """An object that stands under one key, and that a batch writes when the batch finishes."""
+
+    def encode(self) -> bytes: ...
+
+
+R = TypeVar("R", bound=OpenRecord)
+
+
+class DurableRefusal(Exception):
+    """Commit the batch, which dooms or expires a transaction, then raise `error`."""
+
+    def __init__(self, error: TxnctlError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class ReadView:
+    """One consistent view of the store. Short-lived: no caller waits while a view is open."""
+
+    __slots__ = ("_databases", "_raw", "_superblock", "clock")
+
+    def __init__(self, raw: Any, databases: dict[str, object], clock: Clock) -> None:
+        self._raw = raw
+        self._databases = databases
+        self.clock = clock
+        self._superblock: Superblock | None = None
+
+    @property
+    def superblock(self) -> Superblock:
+        """The superblock of the store, read at first use."""
+        superblock = self._superblock
+        if superblock is None:
+            data = self._raw.get(SUPERBLOCK_KEY, db=self._databases["heads"])
+            superblock = self._superblock = Superblock.decode(unseal(HEADS, SUPERBLOCK_KEY, data))
+        return superblock
+
+    def get(self, database: Database, key: bytes) -> memoryview | None:
+        """The payload stored under `key`, checked, or None."""
+        data = self._raw.get(key, db=self._databases[database.name])
+        return None if data is None else unseal(database, key, data)
+
+    def open(self, database: Database, key: bytes, decode: Callable[[memoryview], R]) -> R | None:
+        """The record under `key`, decoded, or None. Within a batch every caller gets the same object."""
+        payload = self.get(database, key)
+        return None if payload is None else decode(payload)
+
+    def opened(self, database: Database, key: bytes) -> Any:  # noqa: ARG002
+        """The record under `key` if open in this batch; None in a view, where no record changes."""
+        return None
+
+    def database_stats(self) -> dict[str, dict[str, int]]:
+        """LMDB's own figures of each named database: entries, pages, depth."""
+        return {name: self._raw.stat(handle) for name, handle in self._databases.items()}
+
+    def has(self, database: Database, key: bytes) -> bool:
+        return self._raw.get(key, db=self._databases[database.name]) is not None
+
+    def scan(
+        self, database: Database, prefix: bytes = b"", start: bytes | None = None, stop: bytes | None = None
+    ) -> Iterator[tuple[bytes, memoryview]]:
+        """Keys with `prefix`, from `start` on, up to and including `stop`, in order."""
+        length = len(prefix)
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            if not _seek(cursor, prefix, start):
+                return
+            for key, data in cursor.iternext():
+                if key[:length] != prefix or (stop is not None and key > stop):
+                    return
+                yield key, unseal(database, key, data)
+
+    def scan_back(
+        self, database: Database, prefix: bytes, before: bytes
+    ) -> Iterator[tuple[bytes, memoryview]]:
+        """Keys with `prefix` below `before`, the last one first."""
+        length = len(prefix)
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            if not (cursor.prev() if cursor.set_range(before) else cursor.last()):
+                return
+            for key, data in cursor.iterprev():
+                if key[:length] != prefix:
+                    return
+                yield key, unseal(database, key, data)
+
+    def keys(self, database: Database, prefix: bytes = b"", start: bytes | None = None) -> Iterator[bytes]:
+        """Keys with `prefix`, from `start` on, in order; their values are not read."""
+        length = len(prefix)
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            if not _seek(cursor, prefix, start):
+                return
+            for key in cursor.iternext(values=False):
+                if key[:length] != prefix:
+                    return
+                yield key
+
+    def first(
+        self, database: Database, prefix: bytes, start: bytes | None = None
+    ) -> tuple[bytes, memoryview] | None:
+        """The first record with `prefix`, from `start` on."""
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            if not cursor.set_range(start if start is not None else prefix):
+                return None
+            key = cursor.key()
+            if key[: len(prefix)] != prefix:
+                return None
+            return key, unseal(database, key, cursor.value())
+
+    def last(self, database: Database, prefix: bytes, at: bytes) -> tuple[bytes, memoryview] | None:
+        """The last record with `prefix` and a key of at most `at`."""
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            if not (cursor.set_range(at) and cursor.key() == at):
+                # set_range left the cursor above `at`, or behind the end: step back, or take the last record.
+                moved = cursor.prev() if cursor.key() else cursor.last()
+                if not moved:
+                    return None
+            key = cursor.key()
+            if key[: len(prefix)] != prefix:
+                return None
+            return key, unseal(database, key, cursor.value())
+
+    def count(self, database: Database) -> int:
+        """The number of records in the whole database, in constant time."""
+        entries: int = self._raw.stat(self._databases[database.name])["entries"]
+        return entries
+
+    @property
+    def commit(self) -> int:
+        """The number of the commit that this view shows, for `Connection.wait_for_commit`.
+
+        `Environment.last_commit` may be ahead: LMDB counts a commit before views show it, by as long as an fsync.
+        """
+        number: int = self._raw.id()
+        return number
+
+    @property
+    def now_ns(self) -> int:
+        """The store clock, which stands still from a reboot until the next write."""
+        return self.superblock.now_ns(self.clock)
+
+
+def _seek(cursor: Any, prefix: bytes, start: bytes | None) -> bool:
+    """Go to the first key with `prefix`, from `start` on; False behind the last key."""
+    if not (start or prefix):
+        return bool(cursor.first())
+    return bool(cursor.set_range(prefix if start is None else start))
+
+
+class BatchContext(NamedTuple):
+    """The open store as a batch needs it."""
+
+    databases: dict[str, object]
+    clock: Clock
+    lock_file: LockFile
+    read_cache: ReadCache
+
+
+class WriteBatch(ReadView):
+    """A view with changes: one durable commit or nothing. Only `Writer.write` makes batches.
+
+    Open records (topic states, cursors, counters) are shared by all code that runs in the batch. `write_open` writes
+    each of them once, if its bytes have changed; no code puts a record by its key as long as the record is open.
+    """
+
+    __slots__ = ("_open", "bytes", "dry_run", "lock_file", "naming", "read_cache")
+
+    def __init__(
+        self,
+        raw: Any,
+        context: BatchContext,
+        naming: int,
+        dry_run: bool,
+    ) -> None:
+        super().__init__(raw, context.databases, context.clock)
+        self.lock_file = context.lock_file
+        self.read_cache = context.read_cache
+        self.naming = naming
+        self.bytes = 0
+        self.dry_run = dry_run
+        self._open: dict[tuple[Database, bytes], tuple[OpenRecord, memoryview | None]] = {}
+        self.superblock.go_on(context.clock)
+        if self.superblock.read_generation:
+            context.read_cache.catch_up(self.superblock)
+
+    def put(self, database: Database, key: bytes, payload: bytes) -> None:
+        assert 0 < len(key) <= KEY_BYTES_MAX, "bounded names make bounded keys"
+        self._raw.put(key, seal(database, key, payload), db=self._databases[database.name])
+        self.bytes += len(payload)
+        self.superblock.changes += 1
+
+    def open(self, database: Database, key: bytes, decode: Callable[[memoryview], R]) -> R | None:
+        name = (database, key)
+        if name in self._open:
+            known: Any = self._open[name][0]
+            record: R = known
+            return record
+        payload = self.get(database, key)
+        if payload is None:
+            return None
+        record = decode(payload)
+        self._open[name] = record, payload
+        return record
+
+    def opened(self, database: Database, key: bytes) -> Any:
+        known = self._open.get((database, key))
+        return None if known is None else known[0]
+
+    def add(self, database: Database, key: bytes, record: OpenRecord) -> None:
+        """Open a new record. Until the batch finishes, only `open` and `opened` find it."""
+        self._open[database, key] = record, None
+
+    def put_record(self, database: Database, key: bytes, record: OpenRecord) -> None:
+        """Write a record now, and close it if it is open."""
+        self._open.pop((database, key), None)
+        self.put(database, key, record.encode())
+
+    def remove(self, database: Database, key: bytes) -> None:
+        """Delete a record, and close it if it is open."""
+        self._open.pop((database, key), None)
+        self.delete(database, key)
+
+    def write_open(self) -> None:
+        """Write the open records that have changed."""
+        for name in self._open:
+            record, before = self._open[name]
+            payload: Any = record.encode()
+            if payload != before:
+                self.put(*name, payload)
+
+    def delete(self, database: Database, key: bytes) -> bool:
+        """Remove the record; False if there is none."""
+        self.superblock.changes += 1
+        removed: bool = self._raw.delete(key, db=self._databases[database.name])
+        return removed
+
+    def delete_prefix(
+        self, database: Database, prefix: bytes, limit: int = 1 << 62, stop: bytes | None = None
+    ) -> int:
+        """Remove at most `limit` records with `prefix`, up to and including `stop`; return the number removed."""
+        removed = 0
+        with self._raw.cursor(db=self._databases[database.name]) as cursor:
+            while removed < limit and cursor.set_range(prefix):
+                key = cursor.key()
+                if key[: len(prefix)] != prefix or (stop is not None and key > stop):
+                    break
+                cursor.delete()
+                removed += 1
+        self.superblock.changes += removed
+        return removed
+
+    def timestamp(self) -> int:
+        """The next timestamp of the oracle: strictly growing, recorded with this batch."""
+        return self.superblock.issue_timestamp(self.clock)
+
+    @property
+    def now_ms(self) -> int:
+        """Wall time, for the record."""
+        return self.clock.wall_ns() // 1_000_000
+
+    def refuse(self, error: TxnctlError) -> DurableRefusal:
+        """For `raise batch.refuse(error)`: the batch becomes durable before `error` is raised."""
+        return DurableRefusal(error)
+
+    def finish(self) -> None:
+        """Write the superblock; called once, just before the commit."""
+        superblock = self.superblock
+        superblock.last_clock_ns = superblock.now_ns(self.clock)
+        superblock.commits += 1
+        self._raw.put(
+            SUPERBLOCK_KEY, seal(HEADS, SUPERBLOCK_KEY, superblock.encode()), db=self._databases["heads"]
+        )

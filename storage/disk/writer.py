@@ -1,0 +1,182 @@
+"""The writer: inside the writer gate, run a change on a batch and commit the batch durably.
+
+Holds: batches of all processes pass one gate (process/writer_gate.py). A batch is one durable commit (one fdatasync and
+one synchronous write) or nothing, in the store at its path. After a commit with an unknown outcome the handle is
+latched: every later call fails.
+
+Must not know: the meaning of a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import lmdb
+
+from storage import faults
+from storage.disk.data_map import DataMap
+from storage.disk.lmdb_errors import DAMAGE, damaged, refused
+from storage.disk.preallocation import Preallocation
+from storage.disk.read_cache import ReadCache
+from storage.disk.schema import TXN_DEADLINES
+from storage.disk.view import BatchContext, DurableRefusal, ReadView, WriteBatch
+from storage.errors import OutcomeUnknown, StoreInvalid
+from storage.limits import LOCK_TIMEOUT_S
+from storage.process.writer_gate import OnWait
+
+T = TypeVar("T")
+_SPARE_BYTES: Final = 1 << 16
+
+
+class Writer:
+    """The writer of one environment.
+
+    Attributes:
+        prologue: called at the start of a batch; returns the next `prologue_due_ns`.
+        prologue_due_ns: the store clock from which a batch calls the prologue. Before that time, a batch calls the
+            prologue only while a deadline is recorded.
+    """
+
+    def __init__(self, data_map: DataMap, preallocation: Preallocation, read_cache: ReadCache) -> None:
+        self._map = data_map
+        self._preallocation = preallocation
+        self._read_cache = read_cache
+        self.prologue: Callable[[WriteBatch], int] | None = None
+        self.prologue_due_ns = 0
+
+    @contextmanager
+    def recorded_view(
+        self, record: Callable[[ReadView], None], timeout_s: float, on_wait: OnWait | None
+    ) -> Iterator[ReadView]:
+        """Open a view inside the writer gate and let `record` note the coming reads; then leave the gate.
+
+        A writer therefore either sees the note, or committed before the view was opened. Costs no fsync.
+        """
+        self._map.check_usable()
+        if self._map.read_only:
+            raise StoreInvalid(
+                "the store is open for reading only, and a serializable read is recorded",
+                hint="Open it with read_only=False, or read at read-committed.",
+            )
+        context, locks = self._map.view(), self._map.locks
+        try:
+            locks.gate.enter(timeout_s, on_wait)
+            view = context.__enter__()
+            try:
+                record(view)
+            except BaseException as error:
+                context.__exit__(type(error), error, None)
+                raise
+        finally:
+            locks.gate.leave()
+        try:
+            yield view
+        except BaseException as error:
+            context.__exit__(type(error), error, None)
+            raise
+        context.__exit__(None, None, None)
+
+    def write(
+        self,
+        change: Callable[[WriteBatch], T],
+        *,
+        naming: int = 0,
+        timeout_s: float = LOCK_TIMEOUT_S,
+        on_wait: OnWait | None = None,
+        dry_run: bool = False,
+    ) -> T:
+        """Run `change` on a write batch and commit the batch durably; return the result of `change`.
+
+        `change` may run again (after the map has grown), so it must touch nothing but the batch. If `change` raises,
+        the batch is dropped, except after `raise batch.refuse(error)`. A batch without changes is not committed.
+
+        Args:
+            naming: the transaction that the caller names, which the prologue must not reap; 0 for none.
+            dry_run: run everything, then drop the batch.
+
+        Raises:
+            WriterBusy, StoreFull, OutcomeUnknown, StoreNotFound, and the errors of `change`.
+        """
+        if self._map.failed is not None:
+            self._map.check_usable()
+        if self._map.read_only:
+            raise StoreInvalid("the store is open for reading only", hint="Open it with read_only=False.")
+        gate = self._map.locks.gate
+        try:
+            gate.enter(timeout_s, on_wait)
+            gate.check_in_place()
+            while True:
+                try:
+                    return self._write_once(change, naming, dry_run)
+                except lmdb.MapFullError:
+                    self._map.resize(self._map.raw.info()["map_size"] * 2, inside_gate=True)
+                except lmdb.MapResizedError:
+                    self._map.resize(0, inside_gate=True)
+        finally:
+            gate.leave()
+
+    def _write_once(self, change: Callable[[WriteBatch], T], naming: int, dry_run: bool) -> T:
+        data_map, raw = self._map, self._map.raw.begin(write=True)
+        refusal: DurableRefusal | None = None
+        try:
+            context = BatchContext(data_map.databases, data_map.clock, data_map.locks, self._read_cache)
+            batch = WriteBatch(raw, context, naming, dry_run)
+            faults.reach("environment.before_change")
+            self._begin(batch)
+            try:
+                result = change(batch)
+            except DurableRefusal as raised:
+                refusal = raised
+            if not dry_run:
+                batch.write_open()
+            if dry_run or not batch.superblock.changes:
+                raw.abort()
+            else:
+                batch.finish()
+                self._take_room(batch.bytes + _SPARE_BYTES)
+                faults.reach("environment.before_commit")
+                self._commit(raw)
+                faults.reach("environment.after_commit")
+        except lmdb.DiskError as error:
+            raw.abort()
+            raise refused(data_map.path, error) from error
+        except DAMAGE as error:
+            raw.abort()
+            raise damaged(data_map.path, error) from error
+        except BaseException:
+            raw.abort()
+            raise
+        if refusal is not None:
+            raise refusal.error
+        return result
+
+    def _begin(self, batch: WriteBatch) -> None:
+        """Call the prologue if due."""
+        if self.prologue is not None and (batch.now_ns >= self.prologue_due_ns or batch.count(TXN_DEADLINES)):
+            self.prologue_due_ns = self.prologue(batch)
+
+    def _take_room(self, needed: int) -> None:
+        room = self._preallocation
+        room.left -= needed
+        if room.left < 0:
+            raw = self._map.raw
+            room.provide((raw.info()["last_pgno"] + 1) * raw.stat()["psize"], needed)
+
+    def _commit(self, raw: Any) -> None:
+        path = self._map.path
+        try:
+            raw.commit()
+        except lmdb.MapFullError:
+            raise
+        except lmdb.Error as error:
+            try:
+                self._map.raw.begin(write=True).abort()
+            except lmdb.Error:
+                self._map.failed = "a commit failed while its last page was written"
+                raise OutcomeUnknown(
+                    f"the disk failed during the commit in {path}: {error}",
+                    hint="Open the store again and run `txnctl transactions show`, or send the sequence id again.",
+                ) from error
+            raise refused(path, error) from error

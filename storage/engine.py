@@ -1,0 +1,105 @@
+"""An open store's connection, transaction coordinator and reaper, passed as one value to every room above.
+
+`Store` makes an engine and keeps it; reports, administration and maintenance receive the engine instead of the store.
+Restoring and compacting open a second engine on a copy.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+from storage.disk.connection import Connection
+from storage.disk.schema import PART_SUBSCRIPTION, PART_TOPIC
+from storage.limits import LOCK_TIMEOUT_S
+from storage.process.clock import SYSTEM_CLOCK, Clock
+
+if TYPE_CHECKING:
+    from storage.disk.view import WriteBatch
+    from storage.process.identity import ProcessIdentity
+    from storage.process.locks import LockFile
+    from storage.process.writer_gate import OnWait
+    from storage.txn.coordinator import Coordinator
+    from storage.txn.participant import Participant
+    from storage.txn.reaper import Reaper
+
+
+class Engine:
+    """One process's access to a store. Made by `Engine.open`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        if not connection.read_only and connection.environment.writer.prologue is None:
+            connection.environment.writer.prologue = self.reaper.reap_some
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        lock_timeout: float = LOCK_TIMEOUT_S,
+        on_wait: OnWait | None = None,
+        program: str | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> Engine:
+        """Open an existing store; args and raises as `Store.open`."""
+        return cls(
+            Connection(
+                os.fspath(path), clock, read_only=read_only, lock_timeout_s=lock_timeout, on_wait=on_wait,
+                program=program,
+            )
+        )  # fmt: skip
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.connection.close()
+
+    @property
+    def lock_file(self) -> LockFile:
+        """The lock file, which holds the writer gate and the leases of living processes."""
+        return self.connection.environment.lock_file
+
+    @property
+    def process(self) -> ProcessIdentity:
+        """The identity under which this process writes."""
+        return self.connection.identity
+
+    @cached_property
+    def coordinator(self) -> Coordinator:
+        """The coordinator, with topics, subscriptions and tables as its participants."""
+        from storage.txn.coordinator import Coordinator
+
+        return Coordinator(_participant)
+
+    @cached_property
+    def reaper(self) -> Reaper:
+        """The reaper, which runs before every write of this process."""
+        from storage.txn.reaper import Reaper
+
+        return Reaper(self.coordinator, lambda: self.connection.identity)
+
+    def end_owned(self, batch: WriteBatch, lease: int) -> None:
+        """Within a batch, end the transactions of a lease whose process is dead."""
+        from storage.txn import reaper
+
+        reaper.end_owned(batch, self.coordinator, lease, self.connection.identity)
+
+
+@cache
+def _participant(kind: int) -> Participant:
+    """The participant for a kind of transaction part. Loaded on use: few commands need all three."""
+    if kind == PART_TOPIC:
+        from storage.txn.buffer import TransactionBuffer
+
+        return TransactionBuffer()
+    if kind == PART_SUBSCRIPTION:
+        from storage.subscription.pending_ack import PendingAcks
+
+        return PendingAcks()
+    from storage.table.intent import TableIntents
+
+    return TableIntents()

@@ -1,0 +1,123 @@
+"""The JSON form of rows: names in camelCase, values as JSON knows them, in the order of a row's fields.
+
+A row is a named tuple. The form of a field follows from its name and value:
+
+    txn_id: TxnID          "txnId": "0:42"; positions, message ids and process identities are text as well
+    begin_at_ms: int       "beginAt": "2026-11-22T20:55:00.000Z", "beginMs": 1795380900000
+    version_ns: int        "version": "1795380900000000000", text because such a number is no exact double
+
+    counts: Flat[Counts]   the fields of `Counts` in place of the field
+    start_at_ms: TimeText  "start": "2026-11-22T20:55:00.000Z"
+
+Rows are named tuples rather than dataclasses because a short
+command pays for making their classes: 0.3 ms each, against 1.4 ms and 27 ms for loading `dataclasses`.
+
+The mapping stands in the engine because the audit trail stores the effects of a change in this form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Annotated, Any, TypeVar, overload
+
+from storage.process.identity import ProcessIdentity
+from storage.values.timestamps import rfc3339
+
+JsonObject = dict[str, Any]
+"""A JSON object: its values are null, true, false, numbers, text, bytes (which the output encodes), lists, objects."""
+
+T = TypeVar("T")
+Flat = Annotated[T, "flat"]
+TimeText = Annotated[int, "text"]
+
+_Emit = Callable[[JsonObject, Any], None]
+
+_plans: dict[type, list[_Emit]] = {}
+_PLAIN = (bool, int, float, str, bytes)
+
+
+@overload
+def to_json(value: tuple[Any, ...]) -> JsonObject: ...
+@overload
+def to_json(value: list[Any]) -> list[JsonObject]: ...
+@overload
+def to_json(value: Iterator[Any]) -> Iterator[JsonObject]: ...
+@overload
+def to_json(value: object) -> Any: ...
+
+
+def to_json(value: Any) -> Any:
+    """The JSON form of a row, of rows in a list or dict, or of a single value; an iterator is converted lazily."""
+    if value is None or isinstance(value, _PLAIN):
+        return value
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return [to_json(item) for item in value]
+    if kind is dict:
+        return {key: to_json(item) for key, item in value.items()}
+    if kind is not ProcessIdentity and hasattr(kind, "_fields"):
+        return _to_object(value)
+    if isinstance(value, Enum):
+        return value.value
+    return (to_json(item) for item in value) if isinstance(value, Iterator) else str(value)
+
+
+def camel_case(name: str) -> str:
+    """`max_read_position` as `maxReadPosition`."""
+    first, *words = name.split("_")
+    return first + "".join([word.capitalize() for word in words])
+
+
+def _to_object(row: Any) -> JsonObject:
+    kind = type(row)
+    plan = _plans.get(kind)
+    if plan is None:
+        plan = _plans[kind] = [_emitter(kind, name) for name in kind._fields]
+    shown: JsonObject = {}
+    for emit, value in zip(plan, row, strict=True):
+        emit(shown, value)
+    return shown
+
+
+def _emitter(kind: Any, name: str) -> _Emit:
+    """The function that writes one field of a row into an object."""
+    annotation = getattr(kind.__annotations__[name], "__forward_arg__", "")
+    if annotation.startswith("Flat["):
+        return _write_flat
+    if annotation.startswith("TimeText"):
+        return _time_writer(camel_case(name.removesuffix("_at_ms")), None)
+    if name.endswith("_at_ms"):
+        stem = camel_case(name.removesuffix("_at_ms"))
+        return _time_writer(f"{stem}At", f"{stem}Ms")
+    if name.endswith("_ns"):
+        return _text_writer(camel_case(name.removesuffix("_ns")))
+    return _value_writer(camel_case(name))
+
+
+def _write_flat(shown: JsonObject, row: Any) -> None:
+    if row is not None:
+        shown.update(_to_object(row))
+
+
+def _time_writer(text_name: str, number_name: str | None) -> _Emit:
+    def write(shown: JsonObject, value: Any) -> None:
+        shown[text_name] = rfc3339(value)
+        if number_name is not None:
+            shown[number_name] = value
+
+    return write
+
+
+def _text_writer(name: str) -> _Emit:
+    def write(shown: JsonObject, value: Any) -> None:
+        shown[name] = None if value is None else str(value)
+
+    return write
+
+
+def _value_writer(name: str) -> _Emit:
+    def write(shown: JsonObject, value: Any) -> None:
+        shown[name] = to_json(value)
+
+    return write

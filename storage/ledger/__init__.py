@@ -1,1 +1,0 @@
-"""Topics and their ledgers: what is appended, where, and how it is read back."""

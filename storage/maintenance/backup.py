@@ -1,0 +1,36 @@
+"""Back up a store while it is in use.
+
+The copy is built in a directory of its own, synced and renamed, so that the backup exists whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from storage.disk.create import building, install, write_lock_file
+from storage.disk.directory import resolved
+from storage.engine import Engine
+from storage.maintenance.copy import Progress, copy_data, data_bytes
+from storage.process.locks import FILE_NAME
+
+
+class BackupResult(NamedTuple):
+    """A backup."""
+
+    path: str
+    bytes: int
+
+
+def backup_store(engine: Engine, destination: str, progress: Progress | None = None) -> BackupResult:
+    """Write a compacted copy of the store to `destination`, from one view, while other processes go on writing.
+
+    Raises:
+        AlreadyExists, StoreFull, StoreInvalid
+    """
+    destination = resolved(destination, os.path.abspath)
+    with building(destination) as build_dir:
+        copy_data(engine, build_dir, progress)
+        write_lock_file(os.path.join(build_dir, FILE_NAME))
+        install(build_dir, destination)
+    return BackupResult(destination, data_bytes(destination))

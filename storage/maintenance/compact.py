@@ -1,0 +1,85 @@
+"""Rewrite the data file of a store without its free pages, in place."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from storage import audit_trail
+from storage.disk.create import building, write_lock_file
+from storage.disk.directory import DATA
+from storage.engine import Engine
+from storage.errors import StoreInUse
+from storage.maintenance.copy import Progress, copy_data, data_bytes
+from storage.process.identity import describe, started
+from storage.process.locks import FILE_NAME, processes_with
+from storage.txn.reaper import EVERY
+
+
+class Compacted(NamedTuple):
+    """A compaction as the audit trail stores it."""
+
+    bytes_before: int
+    bytes_copied: int
+
+
+class CompactResult(NamedTuple):
+    """The size of the data file before and after."""
+
+    path: str
+    bytes_before: int
+    bytes_after: int
+    dry_run: bool
+
+
+def compact_store(
+    engine: Engine, progress: Progress | None = None, dry_run: bool = False, reason: str | None = None
+) -> CompactResult:
+    """Rewrite the data file without its free pages, in place. No other process may have the store open.
+
+    Args:
+        dry_run: write the new file to learn its size, and leave the old file in place.
+
+    Raises:
+        StoreInUse: names the processes that have the store open.
+        StoreFull, BadInput
+    """
+    audit_trail.check_reason(reason)
+    connection = engine.connection
+    environment, lock_path = connection.environment, os.path.join(connection.path, FILE_NAME)
+    bytes_before = data_bytes(connection.path)
+    if not environment.lock_file.own_store():
+        holders = [describe(pid, started(pid)) for pid in processes_with(lock_path)]
+        raise StoreInUse(
+            f"{connection.path} is open in {', '.join(holders) or 'another process'}",
+            hint="Close it there, or make a backup instead: it is compacted as well.",
+            holders=holders,
+        )
+    try:
+        with building(os.path.join(connection.path, "compacted"), connection.path) as build_dir:
+            copy_data(engine, build_dir, progress)
+            _note_compacting(engine, build_dir, reason, bytes_before)
+            bytes_after = data_bytes(build_dir)
+            if not dry_run:
+                environment.replace_data(os.path.join(build_dir, DATA))
+    finally:
+        environment.lock_file.share_store()
+    return CompactResult(connection.path, bytes_before, bytes_after, dry_run)
+
+
+def _note_compacting(engine: Engine, build_dir: str, reason: str | None, bytes_before: int) -> None:
+    """Write the audit record into the new file, so that record and file are put in place together."""
+    effects = Compacted(bytes_before, data_bytes(build_dir))
+    process = engine.process
+    write_lock_file(os.path.join(build_dir, FILE_NAME))
+    with Engine.open(build_dir, clock=engine.connection.clock) as copy:
+        # Reaping would end living transactions here: their processes hold leases in the other lock file.
+        copy.connection.write(
+            lambda batch: audit_trail.record(batch, process, "store compact", "store", reason, effects),
+            naming=EVERY,
+        )
+        figures = copy.connection.environment.info()
+    # Cut off the preallocation that this write made: compacting is to give that space back.
+    with open(os.path.join(build_dir, DATA), "r+b") as file:
+        file.truncate((figures["last_pgno"] + 1) * figures["psize"])
+        os.fsync(file.fileno())

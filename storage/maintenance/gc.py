@@ -1,0 +1,67 @@
+"""Collect garbage: reader slots of dead processes, remains of deleted topics and tables, old versions of rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage import audit_trail
+from storage.admin.purge import purge_deleted
+from storage.disk.schema import PURGES, TABLE_PURGES
+from storage.engine import Engine
+from storage.json_form import Flat
+from storage.maintenance import table_gc
+from storage.maintenance.table_gc import TableCollected
+from storage.process.identity import is_running
+from storage.reports import store_info
+
+
+class Collected(NamedTuple):
+    """The garbage collected; `purge_steps` is None for a dry run."""
+
+    readers_freed: int
+    deleted_topics: int
+    deleted_tables: int
+    purge_steps: int | None
+    tables: Flat[TableCollected]
+
+
+class AuditedCollection(NamedTuple):
+    """A collection as the audit trail stores it."""
+
+    collected: Flat[Collected]
+    trust_clock: bool
+
+
+class CollectResult(NamedTuple):
+    """The result of a run or a dry run."""
+
+    collected: Flat[Collected]
+    dry_run: bool
+
+
+def collect_garbage(
+    engine: Engine, trust_clock: bool = False, dry_run: bool = False, reason: str | None = None
+) -> CollectResult:
+    """Free reader slots of dead processes, remains of deleted topics and tables, and versions out of the window.
+
+    Raises:
+        BadInput
+    """
+    audit_trail.check_reason(reason)
+    connection = engine.connection
+    with connection.view() as view:
+        deleted_topics, deleted_tables = view.count(PURGES), view.count(TABLE_PURGES)
+    if dry_run:
+        dead = sum(not is_running(row.pid) for row in store_info.list_readers(connection))
+        tables = table_gc.forecast(connection, trust_clock)
+        return CollectResult(Collected(dead, deleted_topics, deleted_tables, None, tables), dry_run=True)
+    freed = connection.environment.check_readers()
+    steps = purge_deleted(connection)
+    tables = table_gc.collect(connection, trust_clock)
+    collected = Collected(freed, deleted_topics, deleted_tables, steps, tables)
+    if trust_clock or freed or deleted_topics or deleted_tables or any(tables.counts):
+        audited, process = AuditedCollection(collected, trust_clock), engine.process
+        connection.write(
+            lambda batch: audit_trail.record(batch, process, "store gc", "store", reason, audited)
+        )
+    return CollectResult(collected, dry_run=False)

@@ -1,0 +1,104 @@
+"""Restore a backup as a new incarnation of its store.
+
+Open transactions are aborted, consumers detached and every topic epoch raised (docs/SEMANTICS.md), so that no process
+that used the store before the backup can go on in the restored one.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from storage import audit_trail
+from storage.disk.codec import U64X2
+from storage.disk.create import building, install, write_lock_file
+from storage.disk.directory import resolved
+from storage.disk.schema import LEASES, TXN_DEADLINES
+from storage.disk.view import WriteBatch
+from storage.engine import Engine
+from storage.json_form import Flat
+from storage.maintenance.copy import Progress, copy_data
+from storage.process.locks import FILE_NAME
+from storage.subscription import catalogue as subscriptions
+from storage.subscription.open_subscription import OpenSubscription
+from storage.topic import catalogue as topics
+from storage.topic.open_topic import OpenTopic
+from storage.topic.producers.admission import ProducerRegistry
+from storage.txn.fence import Fence
+from storage.txn.reaper import EVERY
+from storage.values.txn_state import AbortReason
+
+
+class Reincarnation(NamedTuple):
+    """The new incarnation, and the transactions and consumers ended in it."""
+
+    incarnation: int
+    transactions_aborted: int
+    consumers_detached: int
+
+
+class RestoreResult(NamedTuple):
+    """A restored store."""
+
+    path: str
+    reincarnation: Flat[Reincarnation]
+    dry_run: bool
+
+
+def restore_store(
+    source: str,
+    destination: str,
+    *,
+    program: str | None = None,
+    progress: Progress | None = None,
+    dry_run: bool = False,
+    reason: str | None = None,
+) -> RestoreResult:
+    """Make a new store at `destination` from a backup. A source that is in use is copied from one view.
+
+    Args:
+        dry_run: build and check the new store, and then drop it.
+
+    Raises:
+        AlreadyExists, StoreNotFound, NotAStore, UnknownFormat, CorruptStore, StoreFull
+    """
+    audit_trail.check_reason(reason)
+    destination = resolved(destination, os.path.abspath)
+    with (
+        Engine.open(source, read_only=True, program=program) as backed_up,
+        building(destination) as build_dir,
+    ):
+        copy_data(backed_up, build_dir, progress)
+        write_lock_file(os.path.join(build_dir, FILE_NAME))
+        with Engine.open(build_dir, program=program) as engine:
+            result = engine.connection.write(lambda batch: _reincarnate(batch, engine, reason), naming=EVERY)
+        if not dry_run:
+            install(build_dir, destination)
+    return RestoreResult(destination, result, dry_run)
+
+
+def _reincarnate(batch: WriteBatch, engine: Engine, reason: str | None) -> Reincarnation:
+    """Within a batch, end every transaction, session, consumer and lease that the backup has brought along."""
+    process, batch.superblock.incarnation = engine.process, batch.superblock.incarnation + 1
+    aborted = [U64X2.unpack(key)[1] for key in batch.keys(TXN_DEADLINES)]
+    for txn in aborted:
+        engine.coordinator.abort(batch, txn, process, AbortReason.INCARNATION)
+    detached = 0
+    for topic in list(topics.every(batch)):
+        # No producer is connected to a copy: sessions end by the restore, not because their process died.
+        registry = ProducerRegistry(
+            OpenTopic.load(batch, topic.topic_id, topic.name),
+            Fence(engine.coordinator, process),
+            is_swept=False,
+        )
+        registry.fence(process, "restore")
+        for subscription in subscriptions.every(batch, topic.topic_id):
+            opened = OpenSubscription(batch, subscription)
+            for consumer in subscriptions.consumers(batch, subscription.subscription_id):
+                subscriptions.detach(opened, consumer.consumer_id, {})
+                detached += 1
+    for key in list(batch.keys(LEASES)):
+        batch.delete(LEASES, key)
+    result = Reincarnation(batch.superblock.incarnation, len(aborted), detached)
+    audit_trail.record(batch, process, "store restore", "store", reason, result)
+    return result

@@ -1,0 +1,98 @@
+"""Collect garbage of tables: intents of ended transactions, old versions, deleted keys, old outcomes.
+
+Finding takes views, removing takes store transactions of bounded size; after a kill the next run goes on.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from storage import faults
+from storage.disk.connection import Connection
+from storage.disk.view import ReadView, WriteBatch
+from storage.json_form import Flat, TimeText
+from storage.table import retention
+from storage.table.retention import Sweep
+from storage.txn import outcomes
+
+
+class Find(Protocol):
+    """Finds removable records from a key on, and the key to go on from."""
+
+    def __call__(self, view: ReadView, after: bytes) -> tuple[list[bytes], bytes | None]: ...
+
+
+class Remove(Protocol):
+    """Removes records by key, and counts them."""
+
+    def __call__(self, batch: WriteBatch, keys: list[bytes]) -> int: ...
+
+
+class TableCounts(NamedTuple):
+    """Records removed from tables, by kind."""
+
+    intents_finalized: int
+    versions_removed: int
+    tombstones_removed: int
+    outcomes_removed: int
+
+
+class TableCollected(NamedTuple):
+    """The result for tables; reads in the past begin at `table_window_start`."""
+
+    counts: Flat[TableCounts]
+    table_window_start_at_ms: TimeText
+    clocks_disagree: bool
+
+
+def forecast(connection: Connection, trust_clock: bool = False) -> TableCollected:
+    """The result that `collect` would have now without writes meanwhile, from one view.
+
+    An overdue or orphaned transaction counts as open, although a run of gc is a writer and may reap a few.
+    """
+    with connection.view() as view:
+        agree, start = _window(view, trust_clock)
+        swept = Sweep(start).forecast(view)
+        counts = TableCounts(*swept, outcomes.forecast(view))
+    if not agree:
+        counts = TableCounts(counts.intents_finalized, 0, 0, 0)
+    return TableCollected(counts, start // 1_000_000, not agree)
+
+
+def collect(connection: Connection, trust_clock: bool = False) -> TableCollected:
+    """Finalise intents, then remove versions older than the window; no version while the clocks disagree.
+
+    Args:
+        trust_clock: the operator has checked the wall clock, however far it was moved.
+    """
+    if trust_clock:
+        connection.write(retention.trust_clocks)
+    finalized = _sweep(connection, retention.find_decided, retention.finalize)
+    with connection.view() as view:
+        agree, start = _window(view, trust_clock=False)
+    sweep, versions, tombstones, ended = Sweep(start), 0, 0, 0
+    if agree:
+        versions = _sweep(connection, sweep.find_versions, sweep.remove_versions)
+        tombstones = _sweep(connection, sweep.find_tombstones, sweep.remove_tombstones)
+        ended = _sweep(connection, outcomes.find_old, outcomes.remove)
+    counts = TableCounts(finalized, versions, tombstones, ended)
+    return TableCollected(counts, start // 1_000_000, not agree)
+
+
+def _window(view: ReadView, trust_clock: bool) -> tuple[bool, int]:
+    """Whether the clocks agree or are trusted, and the begin of the window of reads in the past."""
+    agree = trust_clock or retention.clocks_agree(view)
+    return agree, retention.window_start(view, trust_clock=trust_clock)
+
+
+def _sweep(connection: Connection, find: Find, remove: Remove) -> int:
+    at: bytes | None = b""
+    done = 0
+    while at is not None:
+        with connection.view() as view:
+            keys, at = find(view, at)
+        if keys:
+            done += connection.write(partial(remove, keys=keys))
+            faults.reach("table.between_gc_steps")
+    return done

@@ -1,0 +1,89 @@
+"""Kernel locks on single bytes of an open file.
+
+On Linux these are open file description locks: the kernel drops them with the last descriptor, on exit and after
+kill -9 alike. macOS has record locks only, which serve as well because a process opens the lock file once.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from struct import Struct
+from typing import Final
+
+from storage.errors import PlatformUnsupported
+
+_LINUX: Final = os.uname().sysname == "Linux"
+# struct flock: l_type, l_whence, padding, l_start, l_len, l_pid, padding. macOS has the fields in another order.
+_FLOCK: Final = Struct("@hhqqi4x" if _LINUX else "@qqihh")
+_KIND_INDEX: Final = 0 if _LINUX else 3
+SET: Final = getattr(fcntl, "F_OFD_SETLK", fcntl.F_SETLK)
+_GET: Final = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)
+
+
+def check_platform() -> None:
+    """Raises:
+    PlatformUnsupported: neither Linux nor macOS.
+    """
+    system = os.uname().sysname
+    if system not in ("Linux", "Darwin"):
+        raise PlatformUnsupported(
+            f"txnctl needs the kernel locks of Linux; {system} does not have them",
+            hint="Run txnctl on Linux, in a container or a virtual machine.",
+        )
+
+
+class ByteLocks:
+    """The byte locks that this process holds on one open file.
+
+    Attributes:
+        descriptor: the open file; -1 after `close`.
+        path: where the file was opened.
+    """
+
+    __slots__ = ("descriptor", "path")
+
+    def __init__(self, path: str, *, writable: bool) -> None:
+        self.path = path
+        access = os.O_RDWR if writable else os.O_RDONLY
+        self.descriptor = os.open(path, access | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+    def close(self) -> None:
+        """Close the file, which drops every lock held through this descriptor."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def take_exclusive(self, byte: int) -> bool:
+        """Lock a byte for this process alone, without waiting; False if another process has any lock on the byte."""
+        return self._set(fcntl.F_WRLCK, byte)
+
+    def take_shared(self, byte: int) -> bool:
+        """Lock a byte together with other sharers, without waiting; False if a process has the byte alone."""
+        return self._set(fcntl.F_RDLCK, byte)
+
+    def release(self, byte: int) -> None:
+        """Unlock a byte."""
+        self._set(fcntl.F_UNLCK, byte)
+
+    def is_taken(self, byte: int) -> bool:
+        """Whether another descriptor has a lock on the byte."""
+        answer = _FLOCK.unpack(fcntl.fcntl(self.descriptor, _GET, flock(fcntl.F_WRLCK, byte)))
+        return bool(answer[_KIND_INDEX] != fcntl.F_UNLCK)
+
+    def _set(self, kind: int, byte: int) -> bool:
+        try:
+            fcntl.fcntl(self.descriptor, SET, flock(kind, byte))
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                return False
+            raise
+        return True
+
+
+def flock(kind: int, byte: int) -> bytes:
+    """The argument of `fcntl` that locks or unlocks a byte."""
+    if _LINUX:
+        return _FLOCK.pack(kind, os.SEEK_SET, byte, 1, 0)
+    return _FLOCK.pack(byte, 1, 0, kind, os.SEEK_SET)

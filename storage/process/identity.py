@@ -1,0 +1,115 @@
+"""The identity of a process, as records name it: host, boot, pid, start time, user, program.
+
+Facts from the process table are for people to read: a pid counts only together with its start time. `liveness.py`
+decides by a kernel lock whether a process is alive or dead.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NamedTuple
+
+from storage.process.clock import Clock
+
+
+class ProcessIdentity(NamedTuple):
+    """A process, as recorded when it opened a transaction, a session or a consumer.
+
+    Attributes:
+        started: the start time in clock ticks since boot; 0 where the system has no /proc.
+    """
+
+    host: str
+    boot_id: bytes
+    pid: int
+    started: int
+    user: str
+    program: str
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.host}:{self.pid} ({self.program})"
+
+    def fields(self) -> list[Any]:
+        return list(self)
+
+    @classmethod
+    def of(cls, fields: list[Any]) -> ProcessIdentity:
+        return cls(*fields[:6])
+
+    def row(self) -> dict[str, str | int]:
+        """The row of reports."""
+        return {
+            "host": self.host,
+            "bootId": self.boot_id.hex(),
+            "pid": self.pid,
+            "user": self.user,
+            "program": self.program,
+        }
+
+
+def this_process(clock: Clock, program: str | None = None) -> ProcessIdentity:
+    """The identity of the calling process."""
+    pid = os.getpid()
+    if program is None:
+        program = " ".join([os.path.basename(sys.argv[0] or "python"), *sys.argv[1:3]])
+    return ProcessIdentity(
+        os.uname().nodename, clock.boot_id(), pid, started(pid), _user(), printable(program[:200])
+    )
+
+
+def printable(text: str) -> str:
+    """Text of a foreign process on one line, with control characters escaped."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    """The fields of /proc/PID/stat after the command name, or None."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+
+
+def started(pid: int) -> int:
+    """The start time of a process in clock ticks since boot; 0 where the system has no /proc."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields else 0
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process has this pid."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def is_stopped(pid: int, start: int) -> bool:
+    """Whether the process of this pid and start time is stopped (SIGSTOP, a debugger)."""
+    fields = _stat(pid)
+    return fields is not None and int(fields[19]) == start and fields[0] in (b"T", b"t")
+
+
+def describe(pid: int, start: int) -> str:
+    """Describe a process in a message: pid, command, and whether the process is stopped."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            command = printable(file.read(200).replace(b"\0", b" ").decode("utf-8", "replace").strip())
+    except OSError:
+        command = ""
+    words = f"process {pid}" + (f" ({command})" if command else "")
+    return words + (", which is stopped" if is_stopped(pid, start) else "")

@@ -1,0 +1,95 @@
+"""The lock file of a store: which byte stands for what, and the lock on the store as a whole.
+
+    byte 0         the writer gate (writer_gate.py): its holder may begin a store transaction
+    byte 1         the store lock: shared by every process with the store open, exclusive for compact and restore
+    byte 2^20 + n  lease n (liveness.py): locked as long as its process lives; no number is used twice
+
+A forked child shares the descriptor, which could keep the locks of a dead parent: the child closes it at once.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from storage.errors import NotAStore, NotPermitted, StoreInUse
+from storage.process.byte_locks import ByteLocks
+from storage.process.clock import Clock
+from storage.process.liveness import Leases
+from storage.process.writer_gate import WriterGate
+
+FILE_NAME: Final = "store.lock"
+_STORE_BYTE: Final = 1
+
+
+class LockFile:
+    """The open lock file of one store in one process.
+
+    Attributes:
+        gate: the writer gate.
+        leases: the leases of processes, which prove who is alive.
+    """
+
+    __slots__ = ("_locks", "gate", "leases")
+
+    def __init__(self, path: str, clock: Clock, *, writable: bool) -> None:
+        self._locks = ByteLocks(path, writable=writable)
+        self.gate = WriterGate(self._locks, clock)
+        self.leases = Leases(self._locks)
+
+    def close(self) -> None:
+        """Close the file, which drops the gate, the store lock and every lease of this process."""
+        self._locks.close()
+
+    def share_store(self) -> None:
+        """Take the store lock together with other processes.
+
+        Raises:
+            StoreInUse: a process has the store alone.
+        """
+        if not self._locks.take_shared(_STORE_BYTE):
+            raise StoreInUse(
+                "the store is being compacted, upgraded or restored", hint="Try again when that is done."
+            )
+
+    def own_store(self) -> bool:
+        """Take the store lock alone; False if another process has the store open."""
+        return self._locks.take_exclusive(_STORE_BYTE)
+
+
+def open_locks(path: str, clock: Clock, *, read_only: bool) -> LockFile:
+    """Open the lock file of the store at `path`.
+
+    Raises:
+        NotAStore, NotPermitted
+    """
+    lock_path = os.path.join(path, FILE_NAME)
+    try:
+        return LockFile(lock_path, clock, writable=not read_only)
+    except FileNotFoundError:
+        raise NotAStore(f"{path} is not a whole store: {FILE_NAME} is missing") from None
+    except OSError as error:
+        raise NotPermitted(f"cannot open {lock_path}: {error.strerror}") from None
+
+
+def processes_with(path: str) -> list[int]:
+    """Pids of the processes that have the lock file open, as far as this user may see."""
+    lock_status, pids = os.stat(path), []
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self/fd") else ():
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            with os.scandir(f"/proc/{name}/fd") as descriptors:
+                if any(_is_same_file(descriptor, lock_status) for descriptor in descriptors):
+                    pids.append(int(name))
+        except OSError:
+            continue
+    return pids
+
+
+def _is_same_file(descriptor: os.DirEntry[str], lock_status: os.stat_result) -> bool:
+    try:
+        status = descriptor.stat()
+    except OSError:
+        return False  # closed since the listing
+    return os.path.samestat(status, lock_status)

@@ -1,0 +1,160 @@
+"""The writer gate: one process, and in the process one thread, writes to a store at a time.
+
+Byte 0 of the lock file is the gate between processes, and a re-entrant lock is the gate between threads. Bytes 64 to 79
+name the process that passed last (pid and start time): a hint for error messages, never proof. `liveness.py` decides
+whether a process is dead.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable
+from struct import Struct
+from typing import Final
+
+from storage.errors import StoreNotFound, WriterBusy
+from storage.limits import LOCK_NOTE_S
+from storage.process import identity
+from storage.process.byte_locks import SET, ByteLocks, flock
+from storage.process.clock import Clock
+
+OnWait = Callable[[str, float], None]
+"""Called with the holder of the gate and the seconds waited so far."""
+
+GATE_BYTE: Final = 0
+_LOCK: Final = flock(fcntl.F_WRLCK, GATE_BYTE)
+_UNLOCK: Final = flock(fcntl.F_UNLCK, GATE_BYTE)
+_SIGNATURE_AT: Final = 64
+_SIGNATURE = Struct(">QQ")
+_BACK_OFF_S: Final = (0.002, 0.004, *[0.008] * 12)
+"""Pauses of `back_off`: a tenth of a second in all, so that a newcomer is not starved."""
+
+
+class WriterGate:
+    """The gate of one store as one process sees it."""
+
+    __slots__ = ("_clock", "_locks", "_started", "_status", "_threads")
+
+    def __init__(self, locks: ByteLocks, clock: Clock) -> None:
+        self._locks = locks
+        self._status = os.fstat(locks.descriptor)
+        self._clock = clock
+        self._threads = threading.RLock()
+        self._started = -1
+
+    def enter(self, timeout_s: float, on_wait: OnWait | None) -> None:
+        """Enter the gate, waiting if need be; an interrupt (Ctrl-C) ends the wait.
+
+        Args:
+            timeout_s: how long to wait.
+            on_wait: called once, after a second of waiting.
+
+        Raises:
+            WriterBusy: the gate was not free in time.
+        """
+        if not self._threads.acquire(timeout=timeout_s):
+            raise WriterBusy(
+                f"another thread of this process held the writer gate for {timeout_s:g} s", hint="Try again."
+            )
+        is_inside = True
+        try:
+            # As `take_exclusive`, in one call of C code; `_wait` tells a gate in use from an error.
+            fcntl.fcntl(self._locks.descriptor, SET, _LOCK)
+        except OSError:
+            is_inside = False
+        if not is_inside:
+            self._wait(timeout_s, on_wait)
+        self._sign()
+
+    def _wait(self, timeout_s: float, on_wait: OnWait | None) -> None:
+        clock, pause_s, is_announced = self._clock, 0.00005, False
+        began_ns = clock.boot_ns()
+        while not self._locks.take_exclusive(GATE_BYTE):
+            waited_s = (clock.boot_ns() - began_ns) / 1e9
+            if waited_s >= timeout_s:
+                raise WriterBusy(
+                    f"the writer gate was not free within {timeout_s:g} s: {self.holder()} holds it",
+                    hint="Try again, raise --lock-timeout, or look at `txnctl store locks`.",
+                    holder=self.holder(),
+                )
+            if waited_s >= LOCK_NOTE_S and not is_announced and on_wait is not None:
+                is_announced = True
+                on_wait(self.holder(), waited_s)
+            clock.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, 0.002)
+
+    def _sign(self) -> None:
+        if self._started < 0:
+            self._started = identity.started(os.getpid())
+        signature = _SIGNATURE.pack(os.getpid(), self._started)
+        # Reading costs less than writing, so an unchanged signature is left alone.
+        try:
+            if os.pread(self._locks.descriptor, _SIGNATURE.size, _SIGNATURE_AT) != signature:
+                os.pwrite(self._locks.descriptor, signature, _SIGNATURE_AT)
+        except OSError:
+            pass  # A full disk must not keep the gate from being used: the signature is only a hint.
+
+    def check_in_place(self) -> None:
+        """Check that the lock file, and so the gate, is still the one at its path.
+
+        Writes into removed files would be lost, and commits of newer processes would never be seen there.
+
+        Raises:
+            StoreNotFound: the store was removed, moved or replaced after it was opened.
+        """
+        path = self._locks.path
+        try:
+            is_in_place = os.path.samestat(self._status, os.stat(path))
+        except OSError:
+            is_in_place = False
+        if not is_in_place:
+            raise StoreNotFound(
+                f"the store at {os.path.dirname(path)} was removed, moved or replaced while it was open",
+                hint="Open the path anew; a store found there now is another store.",
+            )
+
+    def leave(self) -> None:
+        """Leave the gate if this thread is inside; called after every `enter`, an interrupted one included.
+
+        The thread lock knows its owner, so a lock that an interrupt left taken is released here.
+        """
+        while self._threads._is_owned():  # type: ignore[attr-defined]
+            fcntl.fcntl(self._locks.descriptor, SET, _UNLOCK)
+            self._threads.release()
+
+    def back_off(self, timeout_s: float) -> None:
+        """Pause, for a tenth of a second at most, while the gate is held; for a caller that is about to begin.
+
+        Transactions in progress pass the gate several times. With a pause before each new one, the ones in progress
+        finish first, so that fewer transactions run at once and conflict.
+        """
+        waited_s = 0.0
+        for pause_s in _BACK_OFF_S:
+            if waited_s >= timeout_s or not self.is_held():
+                return
+            self._clock.sleep(pause_s)
+            waited_s += pause_s
+
+    def is_held(self) -> bool:
+        """Whether another process is inside the gate."""
+        return self._locks.is_taken(GATE_BYTE)
+
+    def signature(self) -> tuple[int, int] | None:
+        """Pid and start time of the last process that passed the gate; None before the first."""
+        data = os.pread(self._locks.descriptor, _SIGNATURE.size, _SIGNATURE_AT)
+        return _SIGNATURE.unpack(data) if len(data) == _SIGNATURE.size else None
+
+    def holder(self) -> str:
+        """The last process that passed the gate, in words."""
+        signature = self.signature()
+        return identity.describe(*signature) if signature else "an unknown process"
+
+    def stop_threads(self, timeout_s: float) -> bool:
+        """Keep every thread of this process out of the gate until `let_threads_go`; False if a thread stayed inside."""
+        return self._threads.acquire(timeout=timeout_s)
+
+    def let_threads_go(self) -> None:
+        """Let threads of this process enter the gate again."""
+        self._threads.release()

@@ -1,0 +1,1 @@
+"""Read-only answers about a store, each from one view."""

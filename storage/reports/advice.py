@@ -1,0 +1,112 @@
+"""Advise on a transaction: one piece of advice, with the command to type. Pure.
+
+The first advice that fits is given: an ended transaction needs nothing; an orphan is reaped; a stopped process is
+continued; a process at work is waited for; a transaction that would free nothing refers to the one before it; then
+comes ending the transaction, beginning with a dry run; a transaction that holds nothing back is left alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage.limits import ACTIVE_OWNER_MS
+from storage.table.push import RANKS
+from storage.txn.liveness import GONE
+from storage.txn.options import Priority
+
+
+class Situation(NamedTuple):
+    """The facts about a transaction that advice follows from.
+
+    Attributes:
+        state: OPEN, COMMITTED or ABORTED.
+        owner_state: alive, stopped, dead, rebooted, unknown-host or detached.
+        overdue: whether the deadline has passed.
+        reaped: whether the store's reap policy lets the next writer end the transaction.
+        idle_ms: time since the last use.
+        frees: committed messages that ending the transaction alone would free now.
+        before: the transaction that comes first, if this one frees nothing yet.
+        holds: whether the transaction holds back messages, pending acknowledgements or keys.
+    """
+
+    id: str
+    state: str
+    owner_state: str | None
+    pid: int
+    overdue: bool
+    reaped: bool
+    idle_ms: int
+    frees: int
+    before: str | None
+    holds: bool
+
+
+class Advice(NamedTuple):
+    """A stable word for the advice, the reason, and the command.
+
+    `safe_to_end` is true after the deadline or the death of the process, false while a process may go on with the
+    transaction, None where neither is known.
+    """
+
+    advice: str
+    safe_to_end: bool | None
+    because: str
+    command: str | None
+
+
+def judge(situation: Situation) -> Advice:
+    """The advice for a situation."""
+    txn = situation.id
+    if situation.state != "OPEN":
+        return Advice("nothing", None, "It has ended and holds nothing back.", None)
+    if situation.owner_state in GONE or situation.overdue:
+        return _reap(situation)
+    if situation.owner_state == "stopped":
+        pid = situation.pid
+        why = f"Its process {pid} is stopped; continued, it goes on where it was. Or end that process."
+        return Advice("continue", False, why, f"kill -CONT {pid}")
+    if situation.idle_ms < ACTIVE_OWNER_MS and situation.owner_state != "unknown-host":
+        why = "It was used within the last minute: somebody is at work in it. Let it finish."
+        return Advice("wait", False, why, f"txnctl transactions wait {txn} --timeout 1m")
+    if not situation.frees and situation.before is not None:
+        first = situation.before
+        why = f"Ending it frees nothing before {first} has ended, which comes first. Look at that one."
+        return Advice("look-at-first", None, why, f"txnctl transactions explain {first}")
+    if not situation.holds:
+        return Advice("leave", None, "Nobody waits for it: leave it to its owner, or to its deadline.", None)
+    return _end(situation)
+
+
+def next_write(priority: str) -> str:
+    """The outcome of the next write of a key that an open transaction of this priority holds."""
+    if RANKS[priority] < RANKS[Priority.MEDIUM.value]:
+        return "The next write of a key that it holds is refused, a plain one too, unless its priority is as high."
+    return "The next write of a key that it holds aborts it, a plain one too, unless its priority is lower."
+
+
+def _reap(situation: Situation) -> Advice:
+    """Reap. A commit by id ends no transaction on its way, least of all the one named."""
+    state = (
+        "Its deadline has passed: it can never commit any more."
+        if situation.overdue
+        else "Its process is gone; only who has its id could still commit it."
+    )
+    effect = (
+        "The next writer aborts it, all of it; so does this."
+        if situation.reaped
+        else "The store's reap policy has no writer abort it on its way: this does."
+    )
+    return Advice("reap", True, f"{state} {effect}", "txnctl transactions reap")
+
+
+def _end(situation: Situation) -> Advice:
+    look = "look at what ending it changes"
+    safe: bool | None = None
+    if situation.owner_state == "alive":
+        safe = False
+        why = f"Its process {situation.pid} lives and does nothing with it: find out what it waits for, or {look}."
+    elif situation.owner_state == "unknown-host":
+        why = f"It was begun on another machine; nothing here tells whether its owner lives: ask there, then {look}."
+    else:
+        why = f"No process holds it and nobody uses it; whoever has its id may still come back: {look}."
+    return Advice("end", safe, why, f"txnctl transactions abort {situation.id} --dry-run")

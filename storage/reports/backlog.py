@@ -1,0 +1,254 @@
+"""The backlog of a subscription, split: what is visible, blocked, uncommitted, and why.
+
+Invariant 8: each stored message after markDeletePosition is in the first class that fits: acknowledged, pending, at
+READ_COMMITTED aborted, uncommitted, blocked, else visible. All are counted from running counts, the aborted set's
+sums and what the cursor holds; what is blocked is never scanned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from storage.disk.codec import corrupt, key3
+from storage.disk.schema import ENTRIES
+from storage.disk.view import ReadView
+from storage.reports import skipped
+from storage.subscription import cursor as cursors, delivery as deliveries, message_set, pending_ack
+from storage.subscription.cursor import Cursor
+from storage.subscription.isolation import IsolationLevel
+from storage.subscription.subscription import Subscription
+from storage.topic import log
+from storage.topic.state import TopicState
+from storage.txn import aborted, buffer, record as records, runs
+from storage.values.position import Position
+from storage.values.txn_state import TransactionState
+
+Taken = tuple[Position, int, int]
+"""Messages that are acknowledged ahead or pending: first position, last entry, which ones (0: whole entries)."""
+
+
+class Backlog:
+    """Messages after markDeletePosition, by class; `in_flight` is part of `visible`."""
+
+    __slots__ = (
+        "aborted",
+        "acknowledged",
+        "blocked",
+        "in_flight",
+        "pending",
+        "stored",
+        "uncommitted",
+        "visible",
+    )
+
+    def __init__(self) -> None:
+        self.stored = self.acknowledged = self.pending = self.aborted = 0
+        self.uncommitted = self.blocked = self.visible = self.in_flight = 0
+
+    def verdict(self, consumers: int) -> str:
+        """ok, behind, blocked, mixed, or no-consumer."""
+        if self.visible and not consumers:
+            return "no-consumer"
+        if self.visible and self.blocked:
+            return "mixed"
+        return "behind" if self.visible else "blocked" if self.blocked else "ok"
+
+
+def count(view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor) -> Backlog:
+    """The backlog of a subscription, exactly."""
+    topic_id, subscription_id = subscription.topic_id, subscription.subscription_id
+    backlog, through = Backlog(), log.messages_through
+    backlog.stored = head.messages - through(view, topic_id, head, cursor.mark_delete)
+    backlog.acknowledged = cursors.acknowledged_count(view, topic_id, subscription_id)
+    backlog.pending, backlog.in_flight = _held(view, head, subscription, cursor)
+    if subscription.skips:
+        _count_skipping(view, head, subscription, cursor, backlog)
+    elif subscription.level is IsolationLevel.READ_COMMITTED:
+        _count_blocking(view, head, subscription, cursor, backlog)
+    backlog.visible = backlog.stored - backlog.acknowledged - backlog.pending - backlog.aborted
+    backlog.visible -= backlog.uncommitted + backlog.blocked
+    assert min(backlog.visible, backlog.blocked, backlog.uncommitted, backlog.aborted) >= 0, (
+        "no class is negative"
+    )
+    return backlog
+
+
+def _count_blocking(
+    view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor, backlog: Backlog
+) -> None:
+    """READ_COMMITTED that stops at maxReadPosition: what is aborted, uncommitted, and blocked behind the bound."""
+    topic_id, through = subscription.topic_id, log.messages_through
+    reserved = list(taken(view, subscription, cursor))
+    # Dispatch has acknowledged every aborted message it passed, so that aborted ones count from there on; what
+    # was acknowledged or is pending beyond is looked at, entry by entry. markDeletePosition may lie beyond
+    # maxReadPosition, after a seek or a change of the level.
+    covered = covered_whole(cursor)
+    passed, last = max(cursor.read, cursor.mark_delete, covered), head.last_confirmed
+    waiting = max(head.max_read, cursor.mark_delete, covered)
+    beyond = _classes_of(view, head, subscription, passed, reserved)
+    late = beyond if waiting <= passed else _classes_of(view, head, subscription, waiting, reserved)
+    aborted_between = aborted.messages_between
+    backlog.aborted = aborted_between(view, topic_id, head, passed, last) - beyond["aborted"]
+    uncommitted = head.uncommitted - _uncommitted_through(view, head, topic_id, waiting)
+    backlog.uncommitted = uncommitted - late["uncommitted"]
+    backlog.blocked = head.messages - through(view, topic_id, head, waiting) - uncommitted
+    backlog.blocked -= aborted_between(view, topic_id, head, waiting, last) + late["blocked"]
+
+
+def _count_skipping(
+    view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor, backlog: Backlog
+) -> None:
+    """READ_COMMITTED that passes over what is open: what is aborted, uncommitted, and held behind a key.
+
+    Up to where dispatch has come nothing undecided is acknowledged or pending, unless the cursor says so: then what
+    was acknowledged ahead is looked at, entry by entry.
+    """
+    topic_id, read = subscription.topic_id, max(cursor.read, cursor.mark_delete)
+    reserved = list(taken(view, subscription, cursor))
+    beyond = _classes_of(view, head, subscription, read, reserved)
+    ahead = beyond
+    if cursor.has_uncommitted_acks:
+        ahead = _classes_of(view, head, subscription, cursor.mark_delete, reserved)
+    passed, backlog.blocked = skipped.aborted_and_blocked(view, head, subscription, cursor)
+    late = aborted.messages_between(view, topic_id, head, read, head.last_confirmed) - beyond["aborted"]
+    backlog.aborted = passed + late
+    backlog.uncommitted = head.uncommitted - _uncommitted_through(view, head, topic_id, cursor.mark_delete)
+    backlog.uncommitted -= ahead["uncommitted"]
+
+
+def _uncommitted_through(view: ReadView, head: TopicState, topic_id: int, at: Position) -> int:
+    """Messages of open transactions at or below a position."""
+    if at <= head.max_read:
+        return 0
+    return sum(
+        runs.messages_through(view, topic_id, txn, at)
+        for txn, first in buffer.open_transactions(view, topic_id)
+        if first <= at
+    )
+
+
+def _held(view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor) -> tuple[int, int]:
+    """Messages that are pending, and those in flight."""
+    pending = in_flight = 0
+    cumulative = cursor.pending_cumulative
+    for found in deliveries.every(view, subscription.subscription_id):
+        for part in found.parts:
+            if part.holder > 0:
+                in_flight += part.messages.bit_count()
+            elif part.holder == deliveries.PENDING:
+                pending += (part.messages & ~pending_ack.covered(cursor, found.at, found.count)).bit_count()
+    if cumulative is not None:
+        pending += _covered_count(view, head, subscription, cursor, cumulative)
+    return pending, in_flight
+
+
+def pending_in(view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor, txn: int) -> int:
+    """Messages that one transaction has pending on a subscription."""
+    cumulative = cursor.pending_cumulative
+    if cumulative is None or cumulative[0] != txn:
+        return pending_ack.part_of(view, txn, subscription).messages
+    total = _covered_count(view, head, subscription, cursor, cumulative)
+    for at, holder, messages in pending_ack.one_by_one(view, subscription.subscription_id):
+        found = deliveries.find(view, subscription.subscription_id, at)
+        if holder == txn and found is not None:
+            mine = message_set.decode(messages, found.count)
+            total += (mine & ~pending_ack.covered(cursor, at, found.count)).bit_count()
+    return total
+
+
+def pending_by_transaction(
+    view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor
+) -> dict[int, int]:
+    """Messages that are pending on a subscription, by transaction."""
+    txns = {txn for _, txn, _ in pending_ack.one_by_one(view, subscription.subscription_id)}
+    if cursor.pending_cumulative is not None:
+        txns.add(cursor.pending_cumulative[0])
+    return {txn: pending_in(view, head, subscription, cursor, txn) for txn in sorted(txns)}
+
+
+def _covered_count(
+    view: ReadView,
+    head: TopicState,
+    subscription: Subscription,
+    cursor: Cursor,
+    cumulative: tuple[int, int, int, int],
+) -> int:
+    """Messages ahead of markDeletePosition, not acknowledged, that a pending cumulative one covers."""
+    topic_id, at = subscription.topic_id, Position(*cumulative[1:3])
+    if at <= cursor.mark_delete:
+        return 0
+    entry = log.read(view, topic_id, at)
+    assert entry is not None, "what is acknowledged exists"
+    inside = entry.count if cumulative[3] < 0 else cumulative[3] + 1
+    total = entry.messages_before + inside
+    total -= log.messages_through(view, topic_id, head, cursor.mark_delete)
+    for first, last, messages in cursors.ranges(view, subscription.subscription_id):
+        if first > at:
+            break
+        if messages:
+            known = int.from_bytes(messages, "big")
+            total -= (known & pending_ack.covered(cursor, first, known.bit_length())).bit_count()
+            continue
+        end = log.read(view, topic_id, min(Position(first.ledger_id, last), at))
+        begin = log.read(view, topic_id, first)
+        if begin is None or end is None:
+            raise corrupt(ENTRIES, key3(topic_id, first.ledger_id, last), "an acknowledged entry is missing")
+        reached = end.messages_before + inside if end.position == at else end.messages_through
+        total -= reached - begin.messages_before
+    return total
+
+
+def covered_whole(cursor: Cursor) -> Position:
+    """The last entry of which a pending cumulative acknowledgement covers every message."""
+    if cursor.pending_cumulative is None:
+        return cursor.mark_delete
+    _, ledger_id, entry_id, index = cursor.pending_cumulative
+    return Position(ledger_id, entry_id if index < 0 else entry_id - 1)
+
+
+def taken(view: ReadView, subscription: Subscription, cursor: Cursor) -> Iterator[Taken]:
+    """What is acknowledged ahead or pending one by one: first position, last entry, messages (0: whole entries)."""
+    subscription_id, cumulative = subscription.subscription_id, cursor.pending_cumulative
+    for first, last, messages in cursors.ranges(view, subscription_id):
+        yield first, last, int.from_bytes(messages, "big")
+    partly: Position | None = None
+    if cumulative is not None and cumulative[3] >= 0:
+        partly = Position(*cumulative[1:3])
+        entry = log.read(view, subscription.topic_id, partly)
+        assert entry is not None, "what is acknowledged exists"
+        covered = message_set.through(cumulative[3])
+        found = deliveries.find(view, subscription_id, partly)
+        covered |= found.of(deliveries.PENDING) if found is not None else 0
+        covered &= ~cursors.acknowledged(view, subscription_id, cursor, partly, entry.count)
+        if covered:
+            yield partly, partly[1], covered
+    for found in deliveries.every(view, subscription_id):
+        pending = found.of(deliveries.PENDING)
+        if pending and found.at != partly:
+            yield found.at, found.at[1], pending
+
+
+def _classes_of(
+    view: ReadView,
+    head: TopicState,
+    subscription: Subscription,
+    after: Position,
+    taken: list[Taken],
+) -> dict[str, int]:
+    """Of the messages taken beyond `after`: how many are aborted, uncommitted, or blocked."""
+    found = {"aborted": 0, "uncommitted": 0, "blocked": 0}
+    states: dict[int, TransactionState] = {}
+    for first, last, messages in taken:
+        begin = max(Position(first[0], first[1] - 1), after)
+        for entry in log.scan(view, subscription.topic_id, begin, Position(first[0], last)):
+            taken_here = messages.bit_count() if messages else entry.count
+            if entry.txn and entry.txn not in states:
+                states[entry.txn] = records.state_of(view, entry.txn)
+            state = states.get(entry.txn)
+            if state is TransactionState.ABORTED:
+                found["aborted"] += taken_here
+            elif state is TransactionState.OPEN:
+                found["uncommitted"] += taken_here
+            elif entry.position > head.max_read:
+                found["blocked"] += taken_here
+    return found

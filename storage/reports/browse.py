@@ -1,0 +1,169 @@
+"""Browse a topic without consuming: its log, its last message, the next messages of a subscription."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from storage.disk.connection import Connection
+from storage.disk.view import ReadView
+from storage.subscription import (
+    catalogue as subscriptions,
+    cursor as cursors,
+    delivery as deliveries,
+    message_set,
+    pending_ack,
+)
+from storage.subscription.dispatch.visible_set import VisibleSet
+from storage.subscription.isolation import IsolationLevel
+from storage.subscription.read_position import start_after
+from storage.subscription.subscription import Subscription
+from storage.topic import catalogue as topics, log as managed_ledger, state as topic_head
+from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
+from storage.topic.message import Message
+from storage.topic.producers.errors import shown_epoch
+from storage.txn import record as records, runs
+from storage.values.position import EARLIEST, Extreme, MessageId, Position
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import TransactionState
+
+_KINDS = {MESSAGES: "messages", COMMIT_MARKER: "commit", ABORT_MARKER: "abort"}
+
+
+class EntryRow(NamedTuple):
+    """An entry of the log: a batch of messages, or the marker of a transaction."""
+
+    position: Position
+    kind: str
+    messages: int
+    size: int
+    publish_time_at_ms: int
+    producer_name: str | None
+    sequence_id: int | None
+    epoch: int | None
+    txn_id: TxnID | None
+    txn_state: TransactionState | None
+
+
+def list_entries(
+    connection: Connection,
+    name: str,
+    start: Position | MessageId | Extreme = EARLIEST,
+    limit: int | None = None,
+) -> Iterator[EntryRow]:
+    """Every entry from `start` on, markers included, in order. Each page comes from a view of its own.
+
+    Raises:
+        TopicNotFound: also if the topic is deleted between two pages.
+    """
+    with connection.view() as view:
+        found = topics.get(view, name)
+        head = topic_head.load(view, found.topic_id)
+        after = start_after(head, start, IsolationLevel.READ_UNCOMMITTED)
+        through = head.last_confirmed
+    left = limit if limit is not None else 1 << 62
+    while left > 0:
+        with connection.view() as view:
+            topic_head.load(view, found.topic_id)
+            page = managed_ledger.page(view, found.topic_id, after, through)
+            rows = [_entry_row(view, entry) for entry in page[:left]]
+        if not rows:
+            return
+        left -= len(rows)
+        after = page[-1].position
+        yield from rows
+
+
+def _entry_row(view: ReadView, entry: Entry) -> EntryRow:
+    is_marker = entry.kind != MESSAGES
+    return EntryRow(
+        position=entry.position, kind=_KINDS[entry.kind], messages=entry.count, size=entry.size,
+        publish_time_at_ms=entry.publish_time,
+        producer_name=None if is_marker else entry.producer_name,
+        sequence_id=None if is_marker else entry.sequence_ids[0],
+        epoch=shown_epoch(entry.epoch),
+        txn_id=entry.txn_id if entry.txn else None,
+        txn_state=records.state_of(view, entry.txn) if entry.txn else None,
+    )  # fmt: skip
+
+
+def last_message_id(
+    connection: Connection,
+    name: str,
+    level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    subscription_name: str | None = None,
+) -> MessageId | None:
+    """The largest visible message: at READ_COMMITTED at or below maxReadPosition, and not aborted.
+
+    None in a topic without visible messages.
+
+    Args:
+        subscription_name: as this subscription sees the topic, at its own level.
+    """
+    with connection.view() as view:
+        found = topics.get(view, name)
+        head = topic_head.load(view, found.topic_id)
+        mine = Subscription(found.topic_id, "", 0)
+        mine.level = level
+        if subscription_name is not None:
+            mine = subscriptions.get(view, found, subscription_name)
+        visible_set = VisibleSet(view, head, mine)
+        at = visible_set.through
+        while at[1] >= 0:
+            entry = managed_ledger.read(view, found.topic_id, at)
+            if entry is None:
+                return None
+            shown = visible_set.of(entry)
+            if shown:
+                return entry.message_id(shown.bit_length() - 1)
+            if visible_set.state(entry) is TransactionState.OPEN:
+                at = runs.start_of_run(view, found.topic_id, entry.txn, entry.position)
+            at = managed_ledger.previous_position(view, found.topic_id, at)
+    return None
+
+
+def peek(connection: Connection, name: str, subscription_name: str, count: int) -> list[Message]:
+    """The next visible messages that a subscription has not acknowledged; nothing is delivered."""
+    messages: list[Message] = []
+    with connection.view() as view:
+        found = topics.get(view, name)
+        mine = subscriptions.get(view, found, subscription_name)
+        cursor = cursors.load(view, mine.subscription_id)
+        head = topic_head.load(view, found.topic_id)
+        visible_set = VisibleSet(view, head, mine)
+        for entry in managed_ledger.scan(view, found.topic_id, cursor.mark_delete, visible_set.through):
+            if len(messages) >= count:
+                break
+            at = entry.position
+            shown = visible_set.of(entry)
+            shown &= ~cursors.acknowledged(view, mine.subscription_id, cursor, at, entry.count)
+            delivery = deliveries.find(view, mine.subscription_id, at) if shown else None
+            shown &= ~(delivery.of(deliveries.PENDING) if delivery else 0)
+            shown &= ~pending_ack.covered(cursor, at, entry.count)
+            entry.txn_state = visible_set.state(entry)
+            messages += [entry.message(index, found.name) for index in message_set.indexes(shown)]
+    return messages[:count]
+
+
+def position_at(connection: Connection, name: str, time_ms: int) -> Position:
+    """The first entry published at or after a time; the end of the topic if there is none.
+
+    Publish times hardly ever step back, so that two binary searches find the entry: for the ledger, then inside.
+    """
+    with connection.view() as view:
+        found = topics.get(view, name)
+        head = topic_head.load(view, found.topic_id)
+        for ledger in managed_ledger.ledgers(view, found.topic_id, head):
+            if ledger.closed_ms is not None and ledger.closed_ms < time_ms:
+                continue
+            low, high = 0, ledger.entries
+            while low < high:
+                middle = (low + high) // 2
+                entry = managed_ledger.read(view, found.topic_id, Position(ledger.ledger_id, middle))
+                if entry is not None and entry.publish_time >= time_ms:
+                    high = middle
+                else:
+                    low = middle + 1
+            if low < ledger.entries:
+                return Position(ledger.ledger_id, low)
+        return Position(head.ledger_id, head.next_entry)

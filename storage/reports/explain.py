@@ -1,0 +1,171 @@
+"""Explain a transaction: facts, the evidence that its process lives, the parts, the blocked messages, and advice.
+
+All facts come from one view, except the evidence of the process table, which is of the present.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from storage.disk.schema import PART_SUBSCRIPTION, PART_TOPIC
+from storage.disk.superblock import ReapPolicy
+from storage.disk.view import ReadView
+from storage.engine import Engine
+from storage.json_form import Flat
+from storage.process.identity import started
+from storage.reports import advice, backlog, timeline, transactions
+from storage.reports.advice import Advice, Situation
+from storage.reports.chain import Chain
+from storage.reports.timeline import Blocking, IfEnded
+from storage.reports.transactions import TablePartRow, TransactionDetails
+from storage.subscription import catalogue as subscriptions, cursor as cursors
+from storage.topic import catalogue as topics, state as topic_head
+from storage.txn import record as records
+from storage.txn.coordinator import touches
+from storage.txn.record import TransactionRecord
+from storage.values.position import Position
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import TransactionState
+
+
+class Evidence(NamedTuple):
+    """The state of the process that began a transaction, and the facts it follows from.
+
+    `lock_held` is the proof, None for a detached transaction. The pid is evidence for people only: `process_running`
+    is None on another machine or boot, and `pid_reused` tells that another process has the number now.
+    """
+
+    state: str
+    lock_held: bool | None
+    same_host: bool
+    same_boot: bool
+    process_running: bool | None
+    pid_reused: bool | None
+
+
+class BlockedTopic(NamedTuple):
+    """The messages that a transaction holds back on one topic; `first` is the transaction that comes first there."""
+
+    topic: str
+    name: str
+    place: int
+    messages: int
+    holds_from: Position
+    holds_through: Position
+    frees: int
+    unblocks: dict[str, int]
+    frees_where_skipped: int
+    if_ended: IfEnded
+    blocked_next: TxnID | None
+    first: TxnID
+
+
+class PendingOn(NamedTuple):
+    """Messages of a subscription that are delivered to no consumer until the transaction ends."""
+
+    topic: str
+    name: str
+    subscription: str
+    messages: int
+
+
+class Explanation(NamedTuple):
+    """A transaction explained."""
+
+    details: Flat[TransactionDetails]
+    evidence: Evidence | None
+    blocks: list[BlockedTopic]
+    pending: list[PendingOn]
+    advice: Flat[Advice]
+
+
+def explain_transaction(engine: Engine, txn: int) -> Explanation:
+    """Explain one transaction.
+
+    Raises:
+        TransactionNotFound
+    """
+    with engine.connection.view() as view:
+        record = records.get(view, txn)
+        is_open = record.state is TransactionState.OPEN
+        return explanation_of(view, engine, record, _blocked_topics(view, engine, record) if is_open else [])
+
+
+def explanation_of(
+    view: ReadView, engine: Engine, record: TransactionRecord, blocks: list[BlockedTopic]
+) -> Explanation:
+    """Explain a transaction in a view, given the topics that it blocks."""
+    details = transactions.details_of(view, engine, record)
+    is_open = record.state is TransactionState.OPEN
+    pending = _pending(view, record) if is_open else []
+    policy = ReapPolicy(view.superblock.reap_policy)
+    return Explanation(
+        details, evidence(view, record, details.row.owner_state or "") if is_open else None, blocks, pending,
+        advice.judge(_situation(details, blocks, pending, policy)),
+    )  # fmt: skip
+
+
+def _blocked_topics(view: ReadView, engine: Engine, record: TransactionRecord) -> list[BlockedTopic]:
+    """Every topic with messages of an open transaction."""
+    touched, found = touches(view, record.txn_id, PART_TOPIC), []
+    for topic in topics.every(view) if touched else ():
+        if topic.topic_id not in touched:
+            continue
+        chain = Chain(view, topic.topic_id, topic_head.load(view, topic.topic_id))
+        (blocking,) = timeline.blocking_in(view, engine.lock_file, topic, chain, only=record.txn_id)
+        found.append(blocked_topic(blocking, TxnID(chain.links[0].txn)))
+    return found
+
+
+def blocked_topic(blocking: Blocking, first: TxnID) -> BlockedTopic:
+    """A row of a topic's timeline as a row of the transaction."""
+    return BlockedTopic(
+        topic=blocking.topic, name=blocking.name, place=blocking.place, messages=blocking.written.messages,
+        holds_from=blocking.holds_from, holds_through=blocking.holds_through, frees=blocking.frees,
+        unblocks=blocking.unblocks, frees_where_skipped=blocking.frees_where_skipped,
+        if_ended=blocking.if_ended, blocked_next=blocking.blocked_next, first=first,
+    )  # fmt: skip
+
+
+def _pending(view: ReadView, record: TransactionRecord) -> list[PendingOn]:
+    touched = set(touches(view, record.txn_id, PART_SUBSCRIPTION))
+    found = []
+    for topic in topics.every(view) if touched else ():
+        head = topic_head.load(view, topic.topic_id)
+        for subscription in subscriptions.every(view, topic.topic_id):
+            if subscription.subscription_id in touched:
+                cursor = cursors.load(view, subscription.subscription_id)
+                count = backlog.pending_in(view, head, subscription, cursor, record.txn_id)
+                found.append(PendingOn(topic.full_name, topic.name, subscription.name, count))
+    return found
+
+
+def evidence(view: ReadView, record: TransactionRecord, state: str) -> Evidence:
+    """The evidence for a process state."""
+    owner = record.owner
+    same_host, same_boot = owner.host == os.uname().nodename, owner.boot_id == view.clock.boot_id()
+    # A start time of 0 comes from a system without /proc.
+    is_known = same_host and same_boot and owner.started > 0
+    start = started(owner.pid) if is_known else 0
+    return Evidence(
+        state=state, lock_held=None if state == "detached" else state in ("alive", "stopped"),
+        same_host=same_host, same_boot=same_boot,
+        process_running=start == owner.started if is_known else None,
+        pid_reused=0 < start != owner.started if is_known else None,
+    )  # fmt: skip
+
+
+def _situation(
+    details: TransactionDetails, blocks: list[BlockedTopic], pending: list[PendingOn], policy: ReapPolicy
+) -> Situation:
+    row = details.row
+    frees = sum(block.if_ended.frees + block.frees_where_skipped for block in blocks)
+    waiting = [block for block in blocks if block.place > 1 and block.frees]
+    keys = any(isinstance(part, TablePartRow) and part.keys for part in details.parts)
+    is_reaped = policy is ReapPolicy.ALL or (policy is ReapPolicy.OVERDUE and bool(row.overdue))
+    return Situation(
+        id=str(row.txn_id), state=row.state.value, owner_state=row.owner_state, pid=row.owner.pid,
+        overdue=bool(row.overdue), reaped=is_reaped, idle_ms=row.idle_ms or 0, frees=frees,
+        before=str(waiting[0].first) if waiting else None, holds=bool(frees or pending or keys),
+    )  # fmt: skip

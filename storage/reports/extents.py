@@ -1,0 +1,162 @@
+"""Extents of topics at one instant: the bounds of reading in parallel, or piece by piece.
+
+A READ_COMMITTED range at or below maxReadPosition never changes (invariant 4). A READ_UNCOMMITTED range is fixed by the
+list of transactions that were open at that instant: a later reader treats the listed transactions as open, and every
+further transaction as decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from storage.disk.connection import Connection
+from storage.disk.view import ReadView
+from storage.subscription.isolation import IsolationLevel, bound
+from storage.topic import catalogue as topics, log, state
+from storage.topic.catalogue import Topic
+from storage.topic.log import LedgerInfo
+from storage.topic.state import TopicState
+from storage.txn import aborted, buffer
+from storage.values.position import Position
+
+
+class Extent:
+    """One topic.
+
+    Attributes:
+        topic: the full name; a topic that was deleted and created again has a new `topic_id`.
+        before: the position before the first entry, `L:-1`.
+        max_read, last_confirmed: maxReadPosition, lastConfirmedEntry.
+        is_trimmed: whether entries were removed from the front.
+        ledgers: in order, the open one last.
+        open_txns: numbers of the open transactions with messages here.
+    """
+
+    __slots__ = (
+        "before",
+        "is_trimmed",
+        "last_confirmed",
+        "ledgers",
+        "max_read",
+        "open_txns",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, view: ReadView, topic: Topic, head: TopicState) -> None:
+        self.topic = topic.full_name
+        self.topic_id = topic.topic_id
+        self.before = Position(head.first_ledger, -1)
+        self.max_read = head.max_read_position
+        self.last_confirmed = head.last_confirmed_position
+        self.is_trimmed = head.bytes_trimmed > 0
+        self.ledgers: Sequence[LedgerInfo] = log.ledgers(view, topic.topic_id, head)
+        self.open_txns = tuple(txn for txn, _ in buffer.open_transactions(view, topic.topic_id))
+
+    def bound(self, level: IsolationLevel) -> Position:
+        """The last position that may be delivered to a reader of this level."""
+        return Position(*bound(level, self.max_read, self.last_confirmed))
+
+
+class Reached(NamedTuple):
+    """A position, and the messages and bytes between the start of the walk and that position."""
+
+    position: Position
+    messages: int
+    bytes: int
+
+
+def of(connection: Connection, names: Sequence[str] | None) -> list[Extent]:
+    """The extents of these topics, or of all, from one view.
+
+    Raises:
+        TopicNotFound, InvalidName
+    """
+    with connection.view() as view:
+        found = topics.every(view) if names is None else [topics.get(view, name) for name in names]
+        return [Extent(view, each, state.load(view, each.topic_id)) for each in found]
+
+
+def reach(
+    connection: Connection,
+    name: str,
+    after: Position,
+    through: Position,
+    messages: int | None,
+    size: int | None,
+) -> Reached:
+    """Return the furthest position after `after` within a number of messages and bytes, in whole entries.
+
+    Messages of aborted transactions count, because a reader reads and drops them. At least one entry is taken, so that
+    an entry of any size lets the reader go on.
+
+    Raises:
+        TopicNotFound, InvalidName
+    """
+    with connection.view() as view:
+        topic = topics.get(view, name)
+        head = state.load(view, topic.topic_id)
+        through = min(through, head.last_confirmed)
+        if after >= through:
+            return Reached(Position(*after), 0, 0)
+        counted = log.counts_through(view, topic.topic_id, head, after)
+        limits = [
+            (1 << 62) if limit is None else done + limit
+            for done, limit in zip(counted, (messages, size), strict=True)
+        ]
+
+        def fits(position: Position) -> bool:
+            there = log.counts_through(view, topic.topic_id, head, position)
+            return there[0] <= limits[0] and there[1] <= limits[1]
+
+        position = _furthest(log.ledgers(view, topic.topic_id, head), after, through, fits)
+        there = log.counts_through(view, topic.topic_id, head, position)
+        return Reached(position, there[0] - counted[0], there[1] - counted[1])
+
+
+def messages_between(
+    connection: Connection, name: str, after: Position, through: Position, level: IsolationLevel
+) -> int:
+    """Count the messages in (after, through] that are delivered to a reader of a level, without reading entries.
+
+    Raises:
+        TopicNotFound, InvalidName
+    """
+    with connection.view() as view:
+        topic = topics.get(view, name)
+        head = state.load(view, topic.topic_id)
+        through = min(through, bound(level, head.max_read, head.last_confirmed))
+        if after >= through:
+            return 0
+        first, last = (log.messages_through(view, topic.topic_id, head, at) for at in (after, through))
+        if level is IsolationLevel.READ_UNCOMMITTED:
+            return last - first
+        return last - first - aborted.messages_between(view, topic.topic_id, head, after, through)
+
+
+def _furthest(
+    ledgers: Sequence[LedgerInfo],
+    after: Position,
+    through: Position,
+    fits: Callable[[Position], bool],
+) -> Position:
+    """The last entry in (after, through] that fits; the first entry if none fits."""
+    reached = after
+    for ledger in ledgers:
+        last = min(Position(ledger.ledger_id, ledger.entries - 1), through)
+        if last <= reached:
+            continue
+        if fits(last):
+            reached = last
+            continue
+        low = reached[1] + 1 if reached[0] == ledger.ledger_id else 0
+        first, high = low, last[1]
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if fits(Position(ledger.ledger_id, middle)) else (low, middle)
+        # `low` is the first entry that does not fit.
+        if reached == after and low == first:
+            return Position(ledger.ledger_id, low)
+        return Position(ledger.ledger_id, low - 1) if low > first else Position(*reached)
+    return Position(*reached)

@@ -1,0 +1,153 @@
+"""The facts of a store that findings follow from, as `overview.py` collects them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage.json_form import Flat
+from storage.process.identity import ProcessIdentity
+from storage.reports.producers import ProducerRow
+from storage.reports.stats import ConsumerRow
+from storage.reports.store_info import DiskSpace, GateHolder, ReaderRow, StoreInfo
+from storage.reports.transactions import TransactionRow
+from storage.values.position import Position
+from storage.values.txn_id import TxnID
+
+
+class StoreFacts(NamedTuple):
+    """The store and its disk."""
+
+    info: Flat[StoreInfo]
+    disk: Flat[DiskSpace]
+
+
+class ReaderFacts(NamedTuple):
+    """The use of the reader table, and the reader with the oldest view."""
+
+    in_use: int
+    max: int
+    reading: int
+    oldest: ReaderRow | None
+
+
+class Present(NamedTuple):
+    """The facts that no view shows: readers, and the process in the writer gate."""
+
+    readers: ReaderFacts
+    writer_gate: GateHolder | None
+
+
+class HolderFacts(NamedTuple):
+    """An open transaction that holds acknowledgements or keys."""
+
+    txn_id: TxnID
+    owner: ProcessIdentity
+    owner_state: str
+    idle_ms: int
+    overdue: bool
+    labels: dict[str, str]
+    priority: str
+
+
+class MessageHolder(NamedTuple):
+    """An open transaction with so many messages pending on a subscription."""
+
+    holder: Flat[HolderFacts]
+    messages: int
+
+
+class KeyHolder(NamedTuple):
+    """An open transaction with so many keys of a table, and the first of these keys."""
+
+    holder: Flat[HolderFacts]
+    keys: int
+    key_list: list[str]
+
+
+class TopicFacts(NamedTuple):
+    """A topic; `blocked_by` is the transaction that holds maxReadPosition, if messages wait behind it."""
+
+    topic: str
+    name: str
+    msg_count: int
+    max_read_position: Position
+    last_confirmed_entry: Position
+    topic_epoch: int | None
+    ongoing_txn_count: int
+    blocked_messages: int
+    oldest_blocked_at_ms: int | None
+    uncommitted_messages: int
+    subscriptions: int
+    visible: int
+    blocked_by: TxnID | None
+    blocked_by_age_ms: int | None
+
+
+class SubscriptionFacts(NamedTuple):
+    """A subscription; `held_by` are the open transactions with acknowledgements pending on it."""
+
+    topic: str
+    name: str
+    subscription: str
+    type: str
+    subscription_isolation_level: str
+    on_open: str
+    visible: int
+    blocked: int
+    uncommitted: int
+    pending: int
+    unacked_messages: int
+    verdict: str
+    consumers: list[ConsumerRow]
+    held_by: list[MessageHolder]
+
+
+class StoppedOwner(NamedTuple):
+    """An open transaction whose process is stopped."""
+
+    row: Flat[TransactionRow]
+    pid: int
+
+
+class TransactionFacts(NamedTuple):
+    """Open transactions: number, oldest, late (overdue or orphaned), and those of stopped processes."""
+
+    open: int
+    oldest: TransactionRow | None
+    late: list[TransactionRow]
+    stopped: list[StoppedOwner]
+
+
+class QueueFacts(NamedTuple):
+    """A topic with a queue of producers: the next in the queue, and the connected producer before it."""
+
+    topic: str
+    name: str
+    waiting: int
+    next: ProducerRow
+    before: ProducerRow | None
+
+
+class TableFacts(NamedTuple):
+    """A table, with the open transactions that hold keys of it."""
+
+    table: str
+    keys: int
+    versions: int
+    intents: int
+    held_by: list[KeyHolder]
+
+
+class Facts(NamedTuple):
+    """The facts that findings follow from; `clock_skew_ms` is None before the first commit of this boot."""
+
+    as_of_at_ms: int
+    store: StoreFacts
+    readers: ReaderFacts
+    writer_gate: GateHolder | None
+    clock_skew_ms: int | None
+    topics: list[TopicFacts]
+    subscriptions: list[SubscriptionFacts]
+    transactions: TransactionFacts
+    producers: list[QueueFacts]
+    tables: list[TableFacts]

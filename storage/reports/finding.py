@@ -1,0 +1,43 @@
+"""A finding: a problem of a store, or a fact worth knowing, and the words that findings share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SHOWN = 5
+"""Names of one kind that a sentence lists."""
+
+
+class Finding(NamedTuple):
+    """One finding.
+
+    Attributes:
+        code: stable.
+        severity: `critical`, `warning` or `info`.
+        about: the object.
+        what, why: in plain words.
+        command: to type next.
+    """
+
+    code: str
+    severity: str
+    about: str
+    what: str
+    why: str
+    command: str
+
+
+def warning(code: str, about: str, what: str, why: str, command: str) -> Finding:
+    """A finding about work that waits."""
+    return Finding(code, "warning", about, what, why, command)
+
+
+def several(number: int, noun: str) -> str:
+    """`1 message`, `5,688 messages`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def some(names: list[str]) -> str:
+    """The first names, and the number of further ones."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"

@@ -1,0 +1,133 @@
+"""Findings: the problems of a store with reason and command, decided from the facts of `overview.py` alone.
+
+A finding is critical if nothing goes on, or soon nothing will; a warning if work waits; an info if nothing is wrong.
+Findings about work that waits for a holder come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from storage.limits import CLOCKS_DISAGREE_NS
+from storage.reports import blockers
+from storage.reports.facts import Facts
+from storage.reports.finding import Finding, several, some, warning
+
+DISK_LOW = (1 << 30, 5)
+DISK_FULL = (128 << 20, 1)
+"""Free bytes, and percent of the disk: less than both is low, or next to nothing."""
+
+READERS_HIGH_PERCENT = 90
+READER_BEHIND_MAX = 1000
+"""Commits that a reader may be behind before the growth of the file is worth a finding."""
+
+VERSIONS_HIGH = 100_000
+"""Superseded versions of a table that are worth a run of gc, if the table has fewer keys."""
+
+_FULLNESS_HINT = "A write that finds no room is refused, whole; what is stored stays readable."
+
+
+_SEVERITIES = ("critical", "warning", "info")
+
+
+def judge(facts: Facts) -> list[Finding]:
+    """All findings, the critical ones first, the informing ones last."""
+    findings = [finding for rule in _RULES for finding in rule(facts)]
+    return sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity))
+
+
+def verdict(findings: list[Finding]) -> str:
+    """ok, warning or critical: as the worst finding; ok too if all findings only inform."""
+    worst = findings[0].severity if findings else "info"
+    return "ok" if worst == "info" else worst
+
+
+def _gate(facts: Facts) -> Iterator[Finding]:
+    gate = facts.writer_gate
+    if gate is not None and gate.state == "stopped":
+        what = f"nobody can write: process {gate.pid} holds the writer gate and is stopped"
+        why = f"{gate.holder} got SIGSTOP (Ctrl-Z) while it wrote. Continue it, or end it with kill -KILL."
+        yield Finding("gate-stopped", "critical", "writer gate", what, why, f"kill -CONT {gate.pid}")
+
+
+def _disk(facts: Facts) -> Iterator[Finding]:
+    free, whole = facts.store.disk.disk_free_bytes, facts.store.disk.disk_bytes
+    for code, severity, (least_bytes, percent) in (
+        ("disk-full", "critical", DISK_FULL),
+        ("disk-low", "warning", DISK_LOW),
+    ):
+        if free < least_bytes and free * 100 < whole * percent:
+            what = f"the disk of the store has {free >> 20:,} MiB left"
+            yield Finding(code, severity, "disk", what, _FULLNESS_HINT, "txnctl store space")
+            return
+
+
+def _readers(facts: Facts) -> Iterator[Finding]:
+    readers = facts.readers
+    if readers.in_use * 100 >= readers.max * READERS_HIGH_PERCENT:
+        what = f"{readers.in_use} of {readers.max} places for readers are taken"
+        why = "Without a free one nobody can open the store. gc frees those of processes that died."
+        yield Finding("readers-nearly-full", "critical", "readers", what, why, "txnctl store gc")
+    oldest = readers.oldest
+    behind = oldest.behind or 0 if oldest is not None else 0
+    if oldest is not None and behind and oldest.state == "stopped":
+        what = f"process {oldest.pid} is stopped and holds a view {behind:,} commits old"
+        why = f"{oldest.holder}: as long as it does, the file grows instead of reusing what was freed."
+        yield warning("reader-stopped", "readers", what, why, f"kill -CONT {oldest.pid}")
+    elif oldest is not None and behind > READER_BEHIND_MAX:
+        what = f"process {oldest.pid} holds a view {behind:,} commits old"
+        why = f"{oldest.holder}: meanwhile the file grows. A backup or a full verify does so as long as it runs."
+        yield warning("reader-long", "readers", what, why, "txnctl store readers")
+
+
+def _late(facts: Facts) -> Iterator[Finding]:
+    late = facts.transactions.late
+    if not late:
+        return
+    orphaned = sum(bool(row.orphaned) for row in late)
+    kinds = [f"{orphaned} left behind by a process that is gone"] if orphaned else []
+    if len(late) > orphaned:
+        kinds.append(f"{len(late) - orphaned} past the deadline")
+    verb, names = "is" if len(late) == 1 else "are", some([str(row.txn_id) for row in late])
+    what = f"{several(len(late), 'open transaction')} {verb} late: {names}"
+    why = f"{' and '.join(kinds)}. The next writer ends them"
+    policy = facts.store.info.reap_policy
+    if policy != "all":
+        why += f", as far as the store's reap policy ({policy}) lets it"
+    yield warning(
+        "late-transactions", "transactions", what, f"{why}; so does this.", "txnctl transactions reap"
+    )
+
+
+def _versions(facts: Facts) -> Iterator[Finding]:
+    for table in facts.tables:
+        if table.versions >= VERSIONS_HIGH and table.versions > table.keys:
+            what = f"table {table.table} keeps {table.versions:,} superseded versions of {table.keys:,} keys"
+            why = "gc removes those that are older than the retention window."
+            yield warning("versions-kept", f"table {table.table}", what, why, "txnctl store gc --dry-run")
+
+
+def _clocks(facts: Facts) -> Iterator[Finding]:
+    skew_ms = facts.clock_skew_ms
+    if skew_ms is not None and abs(skew_ms) * 1_000_000 > CLOCKS_DISAGREE_NS:
+        way = "ahead" if skew_ms > 0 else "back"
+        what = f"the wall clock was set {way} by {abs(skew_ms) // 1000:,} s"
+        why = "Until somebody has looked at it, nothing is removed for its age. If it is right now, this says so."
+        yield warning("clocks-disagree", "clock", what, why, "txnctl store gc --trust-clock")
+
+
+def _no_consumer(facts: Facts) -> Iterator[Finding]:
+    """Subscriptions without a consumer only inform: many have none between two runs of a job."""
+    rows = [row for row in facts.subscriptions if row.verdict == "no-consumer"]
+    if not rows:
+        return
+    named = some([f"{row.subscription} of topic {row.name} ({row.visible:,})" for row in rows])
+    have = "subscription has" if len(rows) == 1 else "subscriptions have"
+    what = f"{len(rows):,} {have} messages to read and no consumer: {named}"
+    why = "No living process is attached. Start the consumer; or delete a subscription that is used no more."
+    topics = {row.name for row in rows}
+    command = "txnctl subscriptions list" + (f" {topics.pop()}" if len(topics) == 1 else "")
+    yield Finding("no-consumer", "info", "subscriptions", what, why, command)
+
+
+_RULES = (_gate, _late, *blockers.RULES, _disk, _readers, _versions, _clocks, _no_consumer)

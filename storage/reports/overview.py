@@ -1,0 +1,202 @@
+"""The health of a whole store, as `status`, `doctor` and `check` show it, with findings.
+
+Topics, transactions, producers and tables come from one view, by the model of `timeline.py`: no blocked message is
+read. The writer gate, LMDB's readers and the disk are of the present; readers are listed before the view is opened,
+so that the view is not among them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage.disk.connection import Connection
+from storage.disk.schema import PART_SUBSCRIPTION, PART_TABLE
+from storage.disk.view import ReadView
+from storage.engine import Engine
+from storage.json_form import Flat
+from storage.limits import READERS_MAX
+from storage.process.locks import LockFile
+from storage.reports import backlog, findings, producers, store_info, timeline, transactions
+from storage.reports.facts import (
+    Facts,
+    HolderFacts,
+    KeyHolder,
+    MessageHolder,
+    Present,
+    QueueFacts,
+    ReaderFacts,
+    StoppedOwner,
+    StoreFacts,
+    SubscriptionFacts,
+    TableFacts,
+    TopicFacts,
+    TransactionFacts,
+)
+from storage.reports.finding import Finding
+from storage.reports.timeline import Timeline
+from storage.subscription import catalogue as subscriptions, cursor as cursors
+from storage.table import catalogue as tables, intent as intents, state as table_states
+from storage.table.state import TableState
+from storage.topic import catalogue as topics, state as topic_states
+from storage.txn import reaper, record as records
+from storage.txn.coordinator import touches
+from storage.txn.liveness import owner_state
+
+KEYS_SHOWN = 5
+
+
+class Overview(NamedTuple):
+    """The facts, and the findings, the worst first."""
+
+    verdict: str
+    facts: Flat[Facts]
+    findings: list[Finding]
+
+
+def store_overview(engine: Engine) -> Overview:
+    """The store as it is now."""
+    connection = engine.connection
+    present = present_facts(connection)
+    with connection.view() as view:
+        models = timeline.models(view, engine.lock_file)
+        return overview_in(view, engine, models, present, keys_shown=KEYS_SHOWN)
+
+
+def present_facts(connection: Connection) -> Present:
+    """The facts that no view shows."""
+    rows = store_info.list_readers(connection)
+    reading = [row for row in rows if row.behind is not None]
+    oldest = max(reading, key=lambda row: row.behind or 0, default=None)
+    readers = ReaderFacts(len(rows), READERS_MAX, len(reading), oldest)
+    return Present(readers, store_info.gate_holder(connection))
+
+
+def overview_in(
+    view: ReadView, engine: Engine, models: list[Timeline], present: Present, keys_shown: int = 0
+) -> Overview:
+    """The store as a view shows it.
+
+    Args:
+        models: of all topics, from this view.
+        present: from before the view was opened.
+        keys_shown: keys listed of those that a transaction holds of a table.
+    """
+    connection, locks, begun = engine.connection, engine.lock_file, transactions.open_txns(view)
+    facts = Facts(
+        as_of_at_ms=view.clock.wall_ms(),
+        store=StoreFacts(
+            store_info.info_in(view, connection, present.readers.in_use), store_info.disk_space(connection)
+        ),
+        readers=present.readers, writer_gate=present.writer_gate, clock_skew_ms=_clock_skew_ms(view),
+        topics=[_topic(model) for model in models],
+        subscriptions=_subscriptions(view, locks, begun, models),
+        transactions=_transactions(view, engine, begun), producers=_queues(view, locks),
+        tables=_tables(view, locks, begun, keys_shown),
+    )  # fmt: skip
+    judged = findings.judge(facts)
+    return Overview(findings.verdict(judged), facts, judged)
+
+
+def _clock_skew_ms(view: ReadView) -> int | None:
+    """The movement of the wall clock against the boot clock; None before the first commit of this boot."""
+    if view.superblock.boot_id != view.clock.boot_id():
+        return None
+    return (view.clock.wall_ns() - view.now_ns - view.superblock.wall_offset_ns) // 1_000_000
+
+
+def _topic(model: Timeline) -> TopicFacts:
+    blocking = model.open_transactions if model.readable.blocked_messages else []
+    return TopicFacts(
+        topic=model.topic, name=model.name, msg_count=model.msg_count,
+        max_read_position=model.max_read_position, last_confirmed_entry=model.last_confirmed_entry,
+        topic_epoch=model.topic_epoch, ongoing_txn_count=model.ongoing_txn_count,
+        blocked_messages=model.readable.blocked_messages,
+        oldest_blocked_at_ms=model.readable.oldest_blocked_at_ms,
+        uncommitted_messages=model.uncommitted_messages, subscriptions=len(model.subscriptions),
+        visible=max((stats.visible for stats in model.subscriptions.values()), default=0),
+        blocked_by=blocking[0].holder.txn_id if blocking else None,
+        blocked_by_age_ms=blocking[0].holder.age_ms if blocking else None,
+    )  # fmt: skip
+
+
+def _subscriptions(
+    view: ReadView, locks: LockFile, begun: list[int], models: list[Timeline]
+) -> list[SubscriptionFacts]:
+    """The subscriptions of all topics, with the transactions that hold messages."""
+    holders: dict[int, list[int]] = {}
+    for txn in begun:
+        for subscription_id in touches(view, txn, PART_SUBSCRIPTION):
+            holders.setdefault(subscription_id, []).append(txn)
+    return [
+        SubscriptionFacts(
+            topic=model.topic, name=model.name, subscription=name, type=stats.type,
+            subscription_isolation_level=stats.subscription_isolation_level, on_open=stats.on_open,
+            visible=stats.visible, blocked=stats.blocked, uncommitted=stats.uncommitted, pending=stats.pending,
+            unacked_messages=stats.unacked_messages, verdict=stats.verdict, consumers=stats.consumers,
+            held_by=_message_holders(view, locks, holders, model.topic, name) if stats.pending else [],
+        )
+        for model in models
+        for name, stats in model.subscriptions.items()
+    ]  # fmt: skip
+
+
+def _message_holders(
+    view: ReadView, locks: LockFile, holders: dict[int, list[int]], topic_name: str, name: str
+) -> list[MessageHolder]:
+    topic = topics.get(view, topic_name)
+    subscription = subscriptions.get(view, topic, name)
+    head, cursor = topic_states.load(view, topic.topic_id), cursors.load(view, subscription.subscription_id)
+    return [
+        MessageHolder(_holder(view, locks, txn), backlog.pending_in(view, head, subscription, cursor, txn))
+        for txn in holders.get(subscription.subscription_id, [])
+    ]
+
+
+def _transactions(view: ReadView, engine: Engine, begun: list[int]) -> TransactionFacts:
+    locks, names = engine.lock_file, transactions.topic_names(view)
+    orphans = [txn for txn in reaper.orphaned(view, locks) if txn in set(begun)]
+    late = sorted({*reaper.overdue(view), *orphans})
+    stopped = [txn for txn in begun if owner_state(view, locks, records.get(view, txn)) == "stopped"]
+    rows = {
+        txn: transactions.row_of(view, engine, records.get(view, txn), names)
+        for txn in {*late, *stopped, *begun[:1]}
+    }
+    return TransactionFacts(
+        open=len(begun), oldest=rows[begun[0]] if begun else None, late=[rows[txn] for txn in late],
+        stopped=[StoppedOwner(rows[txn], rows[txn].owner.pid) for txn in stopped],
+    )  # fmt: skip
+
+
+def _queues(view: ReadView, locks: LockFile) -> list[QueueFacts]:
+    """Topics with a living producer in the queue."""
+    queues = []
+    for topic in topics.every(view):
+        living = [row for row in producers.rows_of(view, locks, topic) if row.alive]
+        waiting = [row for row in living if row.is_waiting]
+        if waiting:
+            before = next((row for row in living if not row.is_waiting), None)
+            queues.append(QueueFacts(topic.full_name, topic.name, len(waiting), waiting[0], before))
+    return queues
+
+
+def _tables(view: ReadView, locks: LockFile, begun: list[int], keys_shown: int) -> list[TableFacts]:
+    holders: dict[int, list[KeyHolder]] = {}
+    for txn in begun:
+        for table_id in touches(view, txn, PART_TABLE):
+            keys = [ascii(key)[2:-1] for key in intents.keys_of(view, txn, table_id, keys_shown)]
+            count = intents.count_of(view, txn, table_id)
+            holders.setdefault(table_id, []).append(KeyHolder(_holder(view, locks, txn), count, keys))
+    rows = []
+    for table in tables.every(view):
+        head = table_states.find(view, table.table_id) or TableState()
+        held_by = holders.get(table.table_id, [])
+        rows.append(TableFacts(table.name, head.keys, head.versions, head.intents, held_by))
+    return rows
+
+
+def _holder(view: ReadView, locks: LockFile, txn: int) -> HolderFacts:
+    record = records.get(view, txn)
+    return HolderFacts(
+        record.id, record.owner, owner_state(view, locks, record), record.idle_ms(view.now_ns),
+        record.is_overdue(view.now_ns), record.labels, record.priority,
+    )  # fmt: skip

@@ -1,0 +1,37 @@
+"""Acknowledgements of a subscription that are pending until their transaction ends."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage.disk.connection import Connection
+from storage.subscription import catalogue as subscriptions, cursor as cursors, message_set, pending_ack
+from storage.topic import catalogue as topics, log
+from storage.values.position import MessageId, Position
+from storage.values.txn_id import TxnID
+
+
+class PendingRow(NamedTuple):
+    """A pending acknowledgement: of a message and all before it, or of messages of one entry."""
+
+    message_id: MessageId | Position
+    kind: str
+    txn_id: TxnID
+    messages: int | None
+
+
+def list_pending(connection: Connection, topic: str, name: str) -> list[PendingRow]:
+    """The pending acknowledgements of a subscription, the cumulative one first."""
+    with connection.view() as view:
+        subscription = subscriptions.get(view, topics.get(view, topic), name)
+        cursor = cursors.load(view, subscription.subscription_id)
+        rows: list[PendingRow] = []
+        if cursor.pending_cumulative is not None:
+            txn, *position, index = cursor.pending_cumulative
+            through = MessageId(position[0], position[1], index)
+            rows.append(PendingRow(through, "cumulative", TxnID(txn), None))
+        for at, txn, messages in pending_ack.one_by_one(view, subscription.subscription_id):
+            entry = log.read(view, subscription.topic_id, at)
+            bits = message_set.decode(messages, entry.count if entry is not None else 1)
+            rows.append(PendingRow(Position(*at), "individual", TxnID(txn), bits.bit_count()))
+        return rows

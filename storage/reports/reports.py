@@ -1,0 +1,404 @@
+"""Every read-only answer about a store, as `store.reports`: each method makes one report, from one view.
+
+The modules behind the methods are loaded on use: a command needs one or two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from storage.engine import Engine
+from storage.errors import InvalidValue
+from storage.subscription.isolation import IsolationLevel
+from storage.values.position import EARLIEST, Extreme, MessageId, Position
+
+if TYPE_CHECKING:
+    from storage.audit_trail import AuditRecord
+    from storage.client.transaction import Transaction
+    from storage.reports.attention import AttentionRow
+    from storage.reports.browse import EntryRow
+    from storage.reports.explain import Explanation
+    from storage.reports.extents import Extent, Reached
+    from storage.reports.overview import Overview
+    from storage.reports.pending import PendingRow
+    from storage.reports.producers import OwnershipRow, ProducerRow, SessionRow, TopicProducers
+    from storage.reports.stats import OneSubscription, SubscriptionRow, TopicRow, TopicStats
+    from storage.reports.stats_internal import InternalStats
+    from storage.reports.store_info import DatabaseRow, LockRow, ReaderRow, StoreInfo
+    from storage.reports.store_report import StoreReport
+    from storage.reports.timeline import BlockingRow, Timeline
+    from storage.reports.transactions import TransactionDetails, TransactionRow
+    from storage.table.conflict import ConflictRow
+    from storage.table.report import IntentRow, TableRow
+    from storage.topic.message import Message
+    from storage.values.txn_id import TxnID
+
+    Start = Position | MessageId | Extreme
+    Txn = Transaction | TxnID | str
+
+
+class Reports:
+    """Reports about one store."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._connection = engine.connection
+
+    # Topics
+
+    def list_topics(self) -> list[TopicRow]:
+        """Positions and counts of every topic."""
+        from storage.reports import stats
+
+        return stats.list_topics(self._connection)
+
+    def topic_stats(self, topic: str) -> TopicStats:
+        """One topic with its subscriptions, producers and the transaction that blocks the topic.
+
+        Raises:
+            TopicNotFound, InvalidName
+        """
+        from storage.reports import stats
+
+        return stats.topic_stats(self._connection, topic)
+
+    def topic_stats_internal(self, topic: str) -> InternalStats:
+        """Ledgers, cursors and segments of the aborted set of a topic.
+
+        Raises:
+            TopicNotFound, InvalidName
+        """
+        from storage.reports import stats_internal
+
+        return stats_internal.topic_stats_internal(self._connection, topic)
+
+    def topic_timeline(self, topic: str) -> Timeline:
+        """The positions of a topic: ledgers, open transactions with the messages each holds back, cursors.
+
+        Raises:
+            TopicNotFound, InvalidName
+        """
+        from storage.reports import timeline
+
+        return timeline.topic_timeline(self._connection, topic)
+
+    def topic_timelines(self) -> list[Timeline]:
+        """The timelines of all topics, from one view."""
+        from storage.reports import timeline
+
+        return timeline.topic_timelines(self._connection)
+
+    def topic_log(self, topic: str, start: Start = EARLIEST, limit: int | None = None) -> Iterator[EntryRow]:
+        """Every entry of a topic from `start` on, transaction markers included."""
+        from storage.reports import browse
+
+        return browse.list_entries(self._connection, topic, start, _limit(limit))
+
+    def last_message_id(
+        self,
+        topic: str,
+        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+        *,
+        subscription: str | None = None,
+    ) -> MessageId | None:
+        """The largest message visible at an isolation level, or to a subscription at its own level."""
+        from storage.reports import browse
+
+        return browse.last_message_id(self._connection, topic, isolation_level, subscription)
+
+    def position_at(self, topic: str, time_ms: int) -> Position:
+        """The first entry published at or after a time, for a start or a seek by time."""
+        from storage.reports import browse
+
+        return browse.position_at(self._connection, topic, time_ms)
+
+    def topic_extents(self, topics: Sequence[str] | None = None) -> list[Extent]:
+        """The first and last positions of some topics, or of all, from one view: to read topics in parallel.
+
+        Raises:
+            TopicNotFound, InvalidName
+        """
+        from storage.reports import extents
+
+        return extents.of(self._connection, topics)
+
+    def furthest_position(
+        self,
+        topic: str,
+        after: Position,
+        through: Position,
+        *,
+        max_messages: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Reached:
+        """The end of a piece of (after, through] within bounds on messages and bytes: whole entries, at least one.
+
+        Raises:
+            TopicNotFound, InvalidName
+        """
+        from storage.reports import extents
+
+        return extents.reach(self._connection, topic, after, through, max_messages, max_bytes)
+
+    def count_messages_between(
+        self,
+        topic: str,
+        after: Position,
+        through: Position,
+        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    ) -> int:
+        """Messages in (after, through] that a reader of this level receives: the lag of a reader at `after`.
+
+        Raises:
+            TopicNotFound, InvalidName
+        """
+        from storage.reports import extents
+
+        return extents.messages_between(self._connection, topic, after, through, isolation_level)
+
+    # Subscriptions
+
+    def list_subscriptions(self, topic: str | None = None) -> list[SubscriptionRow]:
+        """Backlog and consumers of the subscriptions of one topic, or of all topics."""
+        from storage.reports import stats
+
+        return stats.list_subscriptions(self._connection, topic)
+
+    def subscription_stats(self, topic: str, subscription: str) -> OneSubscription:
+        """One subscription of `topic_stats`.
+
+        Raises:
+            TopicNotFound, SubscriptionNotFound, InvalidName
+        """
+        from storage.reports import stats
+
+        return stats.one_subscription(self._connection, topic, subscription)
+
+    def list_pending_acknowledgements(self, topic: str, subscription: str) -> list[PendingRow]:
+        """Acknowledgements that are pending until their transaction ends.
+
+        Raises:
+            TopicNotFound, SubscriptionNotFound, InvalidName
+        """
+        from storage.reports import pending
+
+        return pending.list_pending(self._connection, topic, subscription)
+
+    def peek_messages(self, topic: str, subscription: str, count: int = 1) -> list[Message]:
+        """The next messages that a subscription may deliver; nothing is delivered by looking."""
+        from storage.reports import browse
+
+        return browse.peek(self._connection, topic, subscription, count)
+
+    # Producers
+
+    def list_producers(self, topic: str | None = None) -> list[ProducerRow]:
+        """The producers that are connected to a topic or wait for the topic; of all topics if None."""
+        from storage.reports import producers
+
+        return producers.list_producers(self._connection, topic)
+
+    def ownership_history(self, topic: str, limit: int = 100) -> list[OwnershipRow]:
+        """The owners of a topic, the newest first."""
+        from storage.reports import producers
+
+        return producers.ownership_history(self._connection, topic, limit)
+
+    def show_producers(self, topic: str) -> TopicProducers:
+        """Why a producer can or cannot connect to a topic: epoch, owner, publishers, queue, and the history."""
+        from storage.reports import producers
+
+        return producers.show_producers(self._connection, topic)
+
+    def show_session(self, session: str) -> SessionRow:
+        """The session of a token.
+
+        Raises:
+            InvalidValue, SessionNotFound
+        """
+        from storage.reports import producers
+
+        return producers.show_session(self._engine, session)
+
+    # Tables
+
+    def list_tables(self) -> list[TableRow]:
+        """Counts of every table."""
+        from storage.table import report as tables
+
+        return tables.list_tables(self._connection)
+
+    def list_intents(self, table: str | None = None, limit: int | None = None) -> list[IntentRow]:
+        """Write intents of one table, or of all: the keys held, and by which transaction."""
+        from storage.table import report as tables
+
+        return tables.list_intents(self._connection, table, _limit(limit))
+
+    def list_conflicts(self, limit: int | None = None, table: str | None = None) -> list[ConflictRow]:
+        """Recent conflicts between transactions over tables, the newest first: winner, loser, key."""
+        from storage.table import conflict
+
+        with self._connection.view() as view:
+            return conflict.list_conflicts(view, _limit(limit), table)
+
+    # Transactions
+
+    def list_transactions(
+        self, *, ended: bool = False, topic: str | None = None, limit: int | None = None
+    ) -> list[TransactionRow]:
+        """The open transactions, oldest first; with `ended` the ended transactions, newest first."""
+        from storage.reports import transactions
+
+        return transactions.list_transactions(self._engine, ended=ended, topic=topic, limit=_limit(limit))
+
+    def list_ended_transactions(
+        self,
+        *,
+        topic: str | None = None,
+        reason: str | None = None,
+        since_ms: int | None = None,
+        limit: int | None = None,
+    ) -> list[TransactionRow]:
+        """Transactions that have ended, the one that ended last first.
+
+        Args:
+            reason: only transactions aborted for this reason: asked, timed-out, owner-dead and so on.
+            since_ms: only transactions that ended then or later.
+
+        Raises:
+            TopicNotFound, InvalidValue
+        """
+        from storage.reports import transactions
+        from storage.values.names import named
+        from storage.values.txn_state import AbortReason
+
+        code = named(AbortReason, reason, "reason")
+        return transactions.list_ended(
+            self._engine, topic=topic, reason=code, since_ms=since_ms, limit=_limit(limit)
+        )
+
+    def list_blocking_transactions(self, topic: str | None = None) -> list[BlockingRow]:
+        """The open transactions of a topic, or of all, in the order of their messages, with what ending each frees.
+
+        Raises:
+            TopicNotFound
+        """
+        from storage.reports import timeline
+
+        return timeline.list_blocking(self._connection, topic)
+
+    def list_slow_transactions(self, over: float = 60.0) -> list[AttentionRow]:
+        """Transactions open for longer than `over` seconds, the oldest first, with what each holds back."""
+        from storage.process.clock import nanoseconds
+        from storage.reports import attention
+
+        return attention.list_slow(self._engine, nanoseconds(over, "an age") // 1_000_000)
+
+    def list_orphaned_transactions(self) -> list[AttentionRow]:
+        """Open transactions whose process is proven dead, with what each holds back."""
+        from storage.reports import attention
+
+        return attention.list_orphans(self._engine)
+
+    def show_transaction(self, txn: Txn) -> TransactionDetails:
+        """One transaction with its parts.
+
+        Raises:
+            TransactionNotFound
+        """
+        from storage.client.transaction import txn_number
+        from storage.reports import transactions
+
+        return transactions.show_transaction(self._engine, txn_number(txn))
+
+    def explain_transaction(self, txn: Txn) -> Explanation:
+        """As `show_transaction`, with the evidence that its process lives, what the transaction blocks, and advice.
+
+        Raises:
+            TransactionNotFound
+        """
+        from storage.client.transaction import txn_number
+        from storage.reports import explain
+
+        return explain.explain_transaction(self._engine, txn_number(txn))
+
+    def wait_for_transaction(self, txn: Txn, timeout: float | None = None) -> TransactionDetails:
+        """Wait until a transaction has ended, and return the row of `show_transaction`.
+
+        Raises:
+            TransactionNotFound, WaitTimeout
+        """
+        from storage.client.transaction import txn_number
+        from storage.reports import transactions
+
+        return transactions.wait_for_transaction(self._engine, txn_number(txn), timeout)
+
+    # The store
+
+    def store_overview(self) -> Overview:
+        """The health of the store, from one view, with problems as `findings`."""
+        from storage.reports import overview
+
+        return overview.store_overview(self._engine)
+
+    def store_report(self, topics: Sequence[str] | None = None) -> StoreReport:
+        """The data of the report page, of the whole store or of some topics, from one view; no values, no keys.
+
+        Raises:
+            TopicNotFound, InvalidName
+        """
+        from storage.reports import store_report
+
+        return store_report.store_report(self._engine, topics)
+
+    def store_info(self) -> StoreInfo:
+        """Format, identity, sizes and counts of the store."""
+        from storage.reports import store_info
+
+        return store_info.store_info(self._connection)
+
+    def list_locks(self) -> list[LockRow]:
+        """Processes that hold the writer gate, leases, or the store open."""
+        from storage.reports import store_info
+
+        return store_info.list_locks(self._connection)
+
+    def list_readers(self) -> list[ReaderRow]:
+        """LMDB's reader table."""
+        from storage.reports import store_info
+
+        return store_info.list_readers(self._connection)
+
+    def list_databases(self) -> list[DatabaseRow]:
+        """Entries and bytes of every database."""
+        from storage.reports import store_info
+
+        return store_info.list_databases(self._connection)
+
+    def list_audit_records(self, limit: int | None = None) -> list[AuditRecord]:
+        """Changes by operators, the newest first."""
+        from storage.reports import audit
+
+        return audit.list_records(self._connection, _limit(limit))
+
+    def show_audit_record(self, number: int) -> AuditRecord:
+        """One audit record.
+
+        Raises:
+            NotFound
+        """
+        from storage.reports import audit
+
+        return audit.show_record(self._connection, number)
+
+
+def _limit(rows: int | None) -> int | None:
+    """A bound on rows; None for all, also where it exceeds any possible number of rows.
+
+    Raises:
+        InvalidValue
+    """
+    if rows is not None and rows < 0:
+        raise InvalidValue(f"a number of rows is 0 or more, not {rows}")
+    return None if rows is None or rows >= 1 << 62 else rows

@@ -1,0 +1,92 @@
+"""Count the messages that a subscription with `--on-open skip` has skipped, by the transaction that holds them back.
+
+The counts come from the record that dispatch keeps of each skipped transaction
+(`storage/subscription/dispatch/skipped_txns.py`) and from the runs of its entries; the log is not read.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage.disk.view import ReadView
+from storage.limits import HOLDERS_SHOWN
+from storage.subscription import cursor as cursors, message_set, pending_ack
+from storage.subscription.cursor import Cursor
+from storage.subscription.dispatch import skipped_txns
+from storage.subscription.dispatch.skipped_txns import SkippedTxn
+from storage.subscription.subscription import Subscription
+from storage.topic.state import TopicState
+from storage.txn import buffer, record as records, runs
+from storage.values.position import Position
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import TransactionState
+
+
+def aborted_and_blocked(
+    view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor
+) -> tuple[int, int]:
+    """Messages that dispatch has passed over and not looked at since: of transactions that were aborted meanwhile;
+    and held behind ones that are open.
+    """
+    aborted = blocked = 0
+    read = max(cursor.read, cursor.mark_delete)
+    if not cursor.skipped_txns or (read >= head.last_confirmed and not cursor.blocked):
+        return 0, 0  # The markers of all that have ended are passed.
+    for each in skipped_txns.every(view, subscription.subscription_id):
+        state = records.state_of(view, each.txn)
+        if state is TransactionState.ABORTED:
+            aborted += _own(view, subscription, cursor, each, read)
+        elif state is TransactionState.OPEN:
+            blocked += each.blocked
+    return aborted, blocked
+
+
+def _own(view: ReadView, subscription: Subscription, cursor: Cursor, each: SkippedTxn, read: Position) -> int:
+    """The transaction's own messages up to where dispatch has come that it has not looked at, nor anybody else."""
+    topic_id, after = subscription.topic_id, max(each.examined, cursor.mark_delete)
+    if after >= read:
+        return 0
+    if not cursor.has_uncommitted_acks:
+        return runs.messages_through(view, topic_id, each.txn, read) - runs.messages_through(
+            view, topic_id, each.txn, after
+        )
+    total = 0
+    for entry in runs.entries(view, topic_id, each.txn, after, read):
+        at = entry.position
+        taken = cursors.acknowledged(view, subscription.subscription_id, cursor, at, entry.count)
+        for _, _, messages in pending_ack.one_by_one(view, subscription.subscription_id, at):
+            taken |= message_set.decode(messages, entry.count)
+        total += entry.count - taken.bit_count()
+    return total
+
+
+class HeldBack(NamedTuple):
+    """What an open transaction holds back on a subscription that skips.
+
+    Attributes:
+        uncommitted: messages of the transaction itself.
+        blocked: committed messages behind a message of the transaction with the same key.
+    """
+
+    txn_id: TxnID
+    uncommitted: int
+    blocked: int
+
+
+def held_back(view: ReadView, subscription: Subscription, cursor: Cursor) -> list[HeldBack]:
+    """The first open transactions of the topic, with what each holds back on a subscription.
+
+    Empty if the subscription blocks: then the first open transaction holds back everything.
+    """
+    if not subscription.skips:
+        return []
+    topic_id, rows = subscription.topic_id, []
+    for txn, first in buffer.open_transactions(view, topic_id)[:HOLDERS_SHOWN]:
+        part = buffer.part_of(view, txn, topic_id)
+        assert part is not None, "an open transaction of the index has a part"
+        own = part.messages
+        if first <= cursor.mark_delete:
+            own -= runs.messages_through(view, topic_id, txn, cursor.mark_delete)
+        skipped = skipped_txns.find(view, subscription.subscription_id, txn)
+        rows.append(HeldBack(TxnID(txn), own, skipped.blocked if skipped else 0))
+    return rows

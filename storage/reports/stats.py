@@ -1,0 +1,307 @@
+"""Statistics of topics and subscriptions, each from one view.
+
+Names in the JSON are Apache Pulsar's where Pulsar has the same figure, so that jq scripts for `pulsar-admin topics
+stats` and `stats-internal` carry over. Unknown is None, never 0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage.disk.connection import Connection
+from storage.disk.view import ReadView
+from storage.json_form import Flat
+from storage.process.identity import ProcessIdentity
+from storage.process.locks import LockFile
+from storage.reports import backlog as backlogs, chain, producers, skipped
+from storage.reports.producers import ProducerRow
+from storage.reports.skipped import HeldBack
+from storage.subscription import catalogue as subscriptions, cursor as cursors, delivery as deliveries
+from storage.subscription.catalogue import AttachedConsumer
+from storage.subscription.cursor import Cursor
+from storage.subscription.subscription import Subscription
+from storage.topic import catalogue as topics, log, state as topic_head
+from storage.topic.catalogue import Topic
+from storage.topic.producers.errors import shown_epoch
+from storage.topic.state import TopicState
+from storage.txn import buffer, record as records
+from storage.txn.liveness import owner_state
+from storage.values.position import Position
+from storage.values.txn_id import TxnID
+
+
+class TopicCounts(NamedTuple):
+    """Positions and counts of a topic."""
+
+    msg_in_counter: int
+    bytes_in_counter: int
+    msg_count: int
+    marker_count: int
+    storage_size: int
+    first_position: Position | None
+    max_read_position: Position
+    last_confirmed_entry: Position
+    topic_epoch: int | None
+    ongoing_txn_count: int
+    aborted_txn_count: int
+    uncommitted_messages: int
+    aborted_messages: int
+    last_publish_at_ms: int | None
+
+
+class TopicRow(NamedTuple):
+    """One topic of a list."""
+
+    topic: str
+    name: str
+    counts: Flat[TopicCounts]
+
+
+class Readable(NamedTuple):
+    """Messages that a READ_COMMITTED reader from the beginning receives, and messages behind maxReadPosition."""
+
+    readable_messages: int
+    skipped_messages: int
+    blocked_messages: int
+    oldest_blocked_at_ms: int | None
+
+
+class Blocker(NamedTuple):
+    """The open transaction that holds maxReadPosition."""
+
+    txn_id: TxnID
+    first_position: Position
+    begin_at_ms: int
+    age_ms: int
+    owner: ProcessIdentity
+    owner_state: str
+
+
+class PendingIn(NamedTuple):
+    """Messages that a transaction has pending on a subscription."""
+
+    txn_id: TxnID
+    messages: int
+
+
+class ConsumerRow(NamedTuple):
+    """An attached consumer."""
+
+    consumer_name: str
+    owner: ProcessIdentity
+    pid: int
+    state: str
+    unacked_messages: int
+    connected_since_at_ms: int
+
+
+class SubscriptionStats(NamedTuple):
+    """Level, cursor, backlog by class, verdict and consumers of a subscription."""
+
+    type: str
+    subscription_isolation_level: str
+    on_open: str
+    mark_delete_position: Position
+    read_position: Position
+    msg_backlog: int
+    visible: int
+    blocked: int
+    uncommitted: int
+    pending: int
+    pending_in: list[PendingIn]
+    unacked_messages: int
+    acknowledged_ahead: int
+    aborted_ahead: int
+    backlog_size: int
+    msg_out_counter: int
+    msg_redeliver_counter: int
+    dead_letter_topic: str | None
+    max_redeliver_count: int | None
+    held_by: list[HeldBack]
+    verdict: str
+    created_at_ms: int
+    consumers: list[ConsumerRow]
+
+
+class SubscriptionRow(NamedTuple):
+    """One subscription of a list."""
+
+    topic: str
+    subscription: str
+    as_of_at_ms: int
+    stats: Flat[SubscriptionStats]
+
+
+class OneSubscription(NamedTuple):
+    """A subscription with the bounds and the blocker of its topic."""
+
+    row: Flat[SubscriptionRow]
+    max_read_position: Position
+    last_confirmed_entry: Position
+    blocked_by: Blocker | None
+
+
+class TopicStats(NamedTuple):
+    """One topic with its subscriptions, producers and blocker."""
+
+    topic: str
+    name: str
+    as_of_at_ms: int
+    created_at_ms: int
+    counts: Flat[TopicCounts]
+    readable: Flat[Readable]
+    ledger_entries_max: int | None
+    ledger_bytes_max: int | None
+    ledger_age_max_ms: int | None
+    blocked_by: Blocker | None
+    waiting_publishers: int
+    publishers: list[ProducerRow]
+    subscriptions: dict[str, SubscriptionStats]
+
+
+def list_topics(connection: Connection) -> list[TopicRow]:
+    """Positions and counts of every topic."""
+    with connection.view() as view:
+        return [
+            TopicRow(topic.full_name, topic.name, _counts(view, topic, topic_head.load(view, topic.topic_id)))
+            for topic in topics.every(view)
+        ]
+
+
+def topic_stats(connection: Connection, name: str) -> TopicStats:
+    """One topic."""
+    with connection.view() as view:
+        topic = topics.get(view, name)
+        head = topic_head.load(view, topic.topic_id)
+        locks = connection.environment.lock_file
+        publishers, waiting = producers.publishers(view, locks, topic, head)
+        return TopicStats(
+            topic=topic.full_name, name=topic.name,
+            as_of_at_ms=connection.clock.wall_ms(), created_at_ms=topic.created_ms,
+            counts=_counts(view, topic, head), readable=readable(view, topic, head),
+            ledger_entries_max=head.ledger_entries_max, ledger_bytes_max=head.ledger_bytes_max,
+            ledger_age_max_ms=head.ledger_age_max_ms,
+            blocked_by=_blocker(view, locks, topic),
+            waiting_publishers=waiting, publishers=publishers,
+            subscriptions={
+                subscription.name: subscription_of(view, locks, head, subscription)
+                for subscription in subscriptions.every(view, topic.topic_id)
+            },
+        )  # fmt: skip
+
+
+def _counts(view: ReadView, topic: Topic, head: TopicState) -> TopicCounts:
+    first = log.first_entry(view, topic.topic_id)
+    return TopicCounts(
+        msg_in_counter=head.messages, bytes_in_counter=head.bytes,
+        msg_count=head.messages - head.messages_trimmed, marker_count=head.markers,
+        storage_size=head.bytes - head.bytes_trimmed,
+        first_position=first.position if first else None,
+        max_read_position=head.max_read_position, last_confirmed_entry=head.last_confirmed_position,
+        topic_epoch=shown_epoch(head.epoch),
+        ongoing_txn_count=head.open_txns, aborted_txn_count=head.aborted_txns,
+        uncommitted_messages=head.uncommitted, aborted_messages=head.aborted_messages,
+        last_publish_at_ms=head.last_publish_ms or None,
+    )  # fmt: skip
+
+
+def readable(view: ReadView, topic: Topic, head: TopicState) -> Readable:
+    """Count on both sides of maxReadPosition."""
+    from storage.txn import aborted
+
+    topic_id, last = topic.topic_id, head.last_confirmed
+    below = log.messages_through(view, topic_id, head, head.max_read)
+    aborted_below = aborted.messages_between(view, topic_id, head, Position(0, -1), head.max_read)
+    beyond = head.messages - below - head.uncommitted
+    beyond -= aborted.messages_between(view, topic_id, head, head.max_read, last)
+    oldest = chain.oldest_blocked_ms(view, topic_id, head) if beyond else None
+    return Readable(below - head.messages_trimmed - aborted_below, aborted_below, beyond, oldest)
+
+
+def _blocker(view: ReadView, locks: LockFile, topic: Topic) -> Blocker | None:
+    first = buffer.first_open(view, topic.topic_id)
+    if first is None:
+        return None
+    record = records.get(view, first[0])
+    age_ms = max(0, view.clock.wall_ms() - record.begun_ms)
+    return Blocker(
+        record.id, first[1], record.begun_ms, age_ms, record.owner, owner_state(view, locks, record)
+    )
+
+
+def one_subscription(connection: Connection, topic_name: str, name: str) -> OneSubscription:
+    """One subscription of a topic."""
+    with connection.view() as view:
+        topic, locks = topics.get(view, topic_name), connection.environment.lock_file
+        head = topic_head.load(view, topic.topic_id)
+        subscription = subscriptions.get(view, topic, name)
+        stats = subscription_of(view, locks, head, subscription)
+        return OneSubscription(
+            SubscriptionRow(topic.full_name, name, connection.clock.wall_ms(), stats),
+            head.max_read_position, head.last_confirmed_position, _blocker(view, locks, topic),
+        )  # fmt: skip
+
+
+def list_subscriptions(connection: Connection, topic_name: str | None = None) -> list[SubscriptionRow]:
+    """The subscriptions of one topic, or of all topics."""
+    rows: list[SubscriptionRow] = []
+    locks, now_ms = connection.environment.lock_file, connection.clock.wall_ms()
+    with connection.view() as view:
+        for topic in [topics.get(view, topic_name)] if topic_name is not None else topics.every(view):
+            head = topic_head.load(view, topic.topic_id)
+            rows += [
+                SubscriptionRow(
+                    topic.full_name, subscription.name, now_ms, subscription_of(view, locks, head, subscription)
+                )
+                for subscription in subscriptions.every(view, topic.topic_id)
+            ]  # fmt: skip
+    return rows
+
+
+def subscription_of(
+    view: ReadView, locks: LockFile, head: TopicState, subscription: Subscription
+) -> SubscriptionStats:
+    """The figures of one subscription."""
+    cursor = cursors.load(view, subscription.subscription_id)
+    backlog = backlogs.count(view, head, subscription, cursor)
+    attached = subscriptions.consumers(view, subscription.subscription_id)
+    living = [consumer for consumer in attached if locks.leases.is_held(consumer.lease)]
+    _, acknowledged_bytes = log.counts_through(view, subscription.topic_id, head, cursor.mark_delete)
+    return SubscriptionStats(
+        type=subscription.type.value, subscription_isolation_level=subscription.level.value,
+        on_open=subscription.on_open.value,
+        mark_delete_position=Position(*cursor.mark_delete), read_position=Position(*cursor.read),
+        msg_backlog=backlog.visible + backlog.blocked + backlog.uncommitted,
+        visible=backlog.visible, blocked=backlog.blocked, uncommitted=backlog.uncommitted,
+        pending=backlog.pending,
+        pending_in=_pending_in(view, head, subscription, cursor) if backlog.pending else [],
+        unacked_messages=backlog.in_flight,
+        acknowledged_ahead=backlog.acknowledged, aborted_ahead=backlog.aborted,
+        backlog_size=head.bytes - acknowledged_bytes,
+        msg_out_counter=cursor.delivered, msg_redeliver_counter=cursor.redelivered,
+        dead_letter_topic=subscription.dead_letter_topic, max_redeliver_count=subscription.max_redeliver_count,
+        held_by=skipped.held_back(view, subscription, cursor),
+        verdict=backlog.verdict(len(living)), created_at_ms=subscription.created_ms,
+        consumers=_consumers(view, locks, attached, backlog.in_flight, subscription.subscription_id),
+    )  # fmt: skip
+
+
+def _pending_in(
+    view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor
+) -> list[PendingIn]:
+    pending = backlogs.pending_by_transaction(view, head, subscription, cursor)
+    return [PendingIn(TxnID(txn), messages) for txn, messages in pending.items() if messages]
+
+
+def _consumers(
+    view: ReadView, locks: LockFile, attached: list[AttachedConsumer], in_flight: int, subscription_id: int
+) -> list[ConsumerRow]:
+    rows = []
+    for consumer in attached:
+        owner, unacked = consumer.owner, in_flight
+        if len(attached) > 1 and in_flight:
+            held = deliveries.every(view, subscription_id)
+            unacked = sum(delivery.of(consumer.consumer_id).bit_count() for delivery in held)
+        state = locks.leases.state_of(consumer.lease, owner, view.clock.boot_id())
+        rows.append(ConsumerRow(consumer.name, owner, owner.pid, state, unacked, consumer.connected_ms))
+    return rows

@@ -1,0 +1,196 @@
+"""The store itself: format, sizes, processes that hold locks, space by database."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from storage.disk.codec import unpack
+from storage.disk.connection import Connection
+from storage.disk.directory import DATA
+from storage.disk.schema import FORMAT_NUMBER, LEASES, STORE, TXN_DEADLINES, TXNS
+from storage.disk.superblock import ReapPolicy
+from storage.disk.view import ReadView
+from storage.limits import READERS_MAX
+from storage.process.identity import ProcessIdentity, describe, is_stopped, started
+from storage.process.locks import FILE_NAME, processes_with
+from storage.table import catalogue as tables
+from storage.topic import catalogue as topics
+
+
+class StoreInfo(NamedTuple):
+    """Format, identity, sizes and counts of a store."""
+
+    path: str
+    format: int
+    store_id: str
+    created_at_ms: int
+    incarnation: int
+    commits: int
+    topics: int
+    tables: int
+    open_transactions: int
+    transactions: int
+    last_timestamp_ns: int
+    reap_policy: str
+    table_retention_ms: int
+    data_bytes: int
+    used_bytes: int
+    map_bytes: int
+    readers_in_use: int
+    readers_max: int
+
+
+class DiskSpace(NamedTuple):
+    """Free bytes for the store's user, and all bytes, of the file system of the store."""
+
+    disk_free_bytes: int
+    disk_bytes: int
+
+
+class GateHolder(NamedTuple):
+    """The process in the writer gate; the state is `held` or `stopped`."""
+
+    pid: int | None
+    holder: str
+    state: str
+
+
+class LockRow(NamedTuple):
+    """A lock, and the process that holds it."""
+
+    lock: str
+    pid: int | None
+    holder: str
+    state: str
+
+
+class ReaderRow(NamedTuple):
+    """A slot of LMDB's reader table: the commit that the reader's view shows, and the commits since."""
+
+    pid: int
+    holder: str
+    commit: int | None
+    behind: int | None
+    state: str
+
+
+class DatabaseRow(NamedTuple):
+    """Entries and bytes of pages of one database."""
+
+    database: str
+    entries: int
+    bytes: int
+    depth: int
+
+
+def store_info(connection: Connection) -> StoreInfo:
+    """The figures of a store, from one view."""
+    in_use = sum(1 for _ in _slots(connection))
+    with connection.view() as view:
+        return info_in(view, connection, in_use)
+
+
+def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> StoreInfo:
+    """The figures of a store in a view.
+
+    Args:
+        readers_in_use: counted before the view was opened, so that the view is not among them.
+    """
+    figures, head = connection.environment.info(), view.superblock
+    payload = view.get(STORE, b"format")
+    assert payload is not None, "an open store has a format record"
+    _, store_id, created_ms = unpack(payload)[:3]
+    return StoreInfo(
+        path=connection.path, format=FORMAT_NUMBER, store_id=store_id.hex(), created_at_ms=created_ms,
+        incarnation=head.incarnation, commits=head.commits,
+        topics=sum(1 for _ in topics.every(view)), tables=sum(1 for _ in tables.every(view)),
+        open_transactions=view.count(TXN_DEADLINES), transactions=view.count(TXNS),
+        last_timestamp_ns=head.last_timestamp, reap_policy=ReapPolicy(head.reap_policy).name.lower(),
+        table_retention_ms=head.table_retention_ms,
+        data_bytes=os.stat(os.path.join(connection.path, DATA)).st_size,
+        used_bytes=(figures["last_pgno"] + 1) * figures["psize"], map_bytes=figures["map_size"],
+        readers_in_use=readers_in_use, readers_max=READERS_MAX,
+    )  # fmt: skip
+
+
+def gate_holder(connection: Connection) -> GateHolder | None:
+    """The process in the writer gate now, or None."""
+    connection.environment.check_usable()
+    lock_file = connection.environment.lock_file
+    if not lock_file.gate.is_held():
+        return None
+    signature = lock_file.gate.signature() or (0, 0)
+    state = "stopped" if is_stopped(*signature) else "held"
+    return GateHolder(signature[0] or None, describe(*signature), state)
+
+
+def disk_space(connection: Connection) -> DiskSpace:
+    """The space of the file system of the store."""
+    figures = os.statvfs(connection.path)
+    return DiskSpace(figures.f_bavail * figures.f_frsize, figures.f_blocks * figures.f_frsize)
+
+
+def identity(connection: Connection) -> str:
+    """The id and incarnation of a store: positions and ids of another incarnation mean nothing here."""
+    with connection.view() as view:
+        payload = view.get(STORE, b"format")
+        assert payload is not None, "an open store has a format record"
+        return f"{unpack(payload)[1].hex()}-{view.superblock.incarnation}"
+
+
+def list_locks(connection: Connection) -> list[LockRow]:
+    """Processes that hold the writer gate, leases, or the store open."""
+    rows: list[LockRow] = []
+    writing = gate_holder(connection)
+    if writing is not None:
+        rows.append(LockRow("writer gate", *writing))
+    lock_file = connection.environment.lock_file
+    with connection.view() as view:
+        for key, payload in view.scan(LEASES):
+            owner, lease = ProcessIdentity.of(unpack(payload)), int.from_bytes(key, "big")
+            state = lock_file.leases.state_of(lease, owner, view.clock.boot_id())
+            rows.append(LockRow(f"lease {lease}", owner.pid, str(owner), state))
+    for pid in processes_with(os.path.join(connection.path, FILE_NAME)):
+        state = "stopped" if is_stopped(pid, started(pid)) else "open"
+        rows.append(LockRow("store", pid, describe(pid, started(pid)), state))
+    return rows
+
+
+def list_readers(connection: Connection) -> list[ReaderRow]:
+    """LMDB's reader table. The pages of an old view are not reused while its reader holds it."""
+    last, rows = connection.environment.last_commit(), []
+    for pid, seen in _slots(connection):
+        state = "reading" if seen is not None else "idle"
+        if is_stopped(pid, started(pid)):
+            state = "stopped"
+        behind = last - seen if seen is not None else None
+        rows.append(ReaderRow(pid, describe(pid, started(pid)), seen, behind, state))
+    return rows
+
+
+def _slots(connection: Connection) -> Iterator[tuple[int, int | None]]:
+    """The taken slots of LMDB's reader table: the process, and the commit that its view shows."""
+    for line in connection.environment.readers().splitlines():
+        fields = line.split()
+        if len(fields) == 3 and fields[0].isdigit():
+            yield int(fields[0]), int(fields[2]) if fields[2].isdigit() else None
+
+
+def list_databases(connection: Connection) -> list[DatabaseRow]:
+    """Entries and bytes by database."""
+    with connection.view() as view:
+        return databases_in(view)
+
+
+def databases_in(view: ReadView) -> list[DatabaseRow]:
+    """Entries and bytes by database, in a view."""
+    return [
+        DatabaseRow(
+            name, figures["entries"],
+            figures["psize"] * (figures["branch_pages"] + figures["leaf_pages"] + figures["overflow_pages"]),
+            figures["depth"],
+        )
+        for name, figures in view.database_stats().items()
+    ]  # fmt: skip

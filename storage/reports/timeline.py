@@ -1,0 +1,282 @@
+"""The model of a topic's positions: ledgers, open transactions, maxReadPosition, cursors, and who blocks whom.
+
+`transactions blocked`, `explain` and `timeline`, and the report page draw from this one model. A model is made from
+one view, and no blocked message is read for it (`storage/reports/chain.py`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage.disk.connection import Connection
+from storage.disk.view import ReadView
+from storage.json_form import Flat
+from storage.process.identity import ProcessIdentity
+from storage.process.locks import LockFile
+from storage.reports import stats, stats_internal
+from storage.reports.chain import Chain, Link, oldest_blocked_ms
+from storage.reports.stats import Readable, SubscriptionStats
+from storage.reports.stats_internal import LedgerRow
+from storage.subscription import catalogue as subscriptions, cursor as cursors
+from storage.topic import catalogue as topics, log, state as topic_head
+from storage.topic.catalogue import Topic
+from storage.topic.producers.errors import shown_epoch
+from storage.topic.state import TopicState
+from storage.txn import record as records, runs
+from storage.txn.buffer import TopicPart
+from storage.txn.liveness import GONE, owner_state
+from storage.txn.record import TransactionRecord
+from storage.values.position import Position
+from storage.values.txn_id import TxnID
+
+RUNS_SHOWN = 100
+"""Ranges of neighbouring entries that are listed of one transaction."""
+
+
+class Holder(NamedTuple):
+    """An open transaction, its process, and its age."""
+
+    txn_id: TxnID
+    version: int
+    labels: dict[str, str]
+    owner: ProcessIdentity
+    owner_state: str
+    orphaned: bool
+    begin_at_ms: int
+    age_ms: int
+    idle_ms: int
+    deadline_in_ms: int
+    overdue: bool
+
+
+class Written(NamedTuple):
+    """The messages of a transaction on a topic, with their positions and producers."""
+
+    messages: int
+    bytes: int
+    first_position: Position
+    last_position: Position
+    positions: list[str]
+    producers: list[str]
+
+
+class IfEnded(NamedTuple):
+    """The effect of ending one transaction now: the new maxReadPosition, and the messages freed."""
+
+    max_read_position_before: Position
+    max_read_position_after: Position
+    frees: int
+    stays_blocked: int
+
+
+class Blocking(NamedTuple):
+    """An open transaction of a topic, in the order of first messages, with the messages it holds back.
+
+    Attributes:
+        place: 1 for the transaction that holds maxReadPosition.
+        unblocks: messages freed by subscription, once this transaction and all before it have ended.
+        frees_where_skipped: messages that subscriptions with on-open skip hold behind this transaction alone.
+    """
+
+    holder: Flat[Holder]
+    topic: str
+    name: str
+    place: int
+    written: Flat[Written]
+    holds_from: Position
+    holds_through: Position
+    frees: int
+    unblocks: dict[str, int]
+    frees_where_skipped: int
+    if_ended: IfEnded
+    blocked_next: TxnID | None
+
+
+class BlockingRow(NamedTuple):
+    """A blocking transaction of a list, with the blocked messages of its topic."""
+
+    blocking: Flat[Blocking]
+    as_of_at_ms: int
+    blocked_messages: int
+    oldest_blocked_at_ms: int | None
+
+
+class LedgerOnAxis(NamedTuple):
+    """A ledger, and the entries before it, so that a position is a point on an axis of entries."""
+
+    ledger: Flat[LedgerRow]
+    entries_before: int
+
+
+class Timeline(NamedTuple):
+    """One topic. Ledgers, open transactions and subscriptions are in order."""
+
+    topic: str
+    name: str
+    as_of_at_ms: int
+    first_position: Position | None
+    max_read_position: Position
+    last_confirmed_entry: Position
+    topic_epoch: int | None
+    msg_count: int
+    marker_count: int
+    ongoing_txn_count: int
+    aborted_txn_count: int
+    uncommitted_messages: int
+    aborted_messages: int
+    readable: Flat[Readable]
+    ledgers: list[LedgerOnAxis]
+    open_transactions: list[Blocking]
+    subscriptions: dict[str, SubscriptionStats]
+
+
+def topic_timeline(connection: Connection, name: str) -> Timeline:
+    """The model of one topic.
+
+    Raises:
+        TopicNotFound
+    """
+    with connection.view() as view:
+        return model(view, connection.environment.lock_file, topics.get(view, name))
+
+
+def topic_timelines(connection: Connection) -> list[Timeline]:
+    """The models of all topics, from one view."""
+    with connection.view() as view:
+        return models(view, connection.environment.lock_file)
+
+
+def models(view: ReadView, locks: LockFile) -> list[Timeline]:
+    """The models of all topics in a view."""
+    return [model(view, locks, topic) for topic in topics.every(view)]
+
+
+def list_blocking(connection: Connection, name: str | None = None) -> list[BlockingRow]:
+    """The open transactions of one topic, or of all topics, in order; from one view.
+
+    Raises:
+        TopicNotFound
+    """
+    rows = []
+    with connection.view() as view:
+        locks, now_ms = connection.environment.lock_file, view.clock.wall_ms()
+        for topic in [topics.get(view, name)] if name is not None else topics.every(view):
+            head = topic_head.load(view, topic.topic_id)
+            chain = Chain(view, topic.topic_id, head)
+            blocked = sum(link.frees for link in chain.links)
+            oldest = oldest_blocked_ms(view, topic.topic_id, head) if blocked else None
+            rows += [
+                BlockingRow(blocking, now_ms, blocked, oldest)
+                for blocking in blocking_in(view, locks, topic, chain)
+            ]
+    return rows
+
+
+def model(view: ReadView, locks: LockFile, topic: Topic) -> Timeline:
+    """One topic in a view; `blocked_messages` is the number that its open transactions free together."""
+    head, topic_id = topic_head.load(view, topic.topic_id), topic.topic_id
+    chain, first = Chain(view, topic_id, head), log.first_entry(view, topic_id)
+    return Timeline(
+        topic=topic.full_name, name=topic.name, as_of_at_ms=view.clock.wall_ms(),
+        first_position=first.position if first else None,
+        max_read_position=head.max_read_position, last_confirmed_entry=head.last_confirmed_position,
+        topic_epoch=shown_epoch(head.epoch),
+        msg_count=head.messages - head.messages_trimmed, marker_count=head.markers,
+        ongoing_txn_count=head.open_txns, aborted_txn_count=head.aborted_txns,
+        uncommitted_messages=head.uncommitted, aborted_messages=head.aborted_messages,
+        readable=stats.readable(view, topic, head),
+        ledgers=_ledgers(view, topic, head),
+        open_transactions=blocking_in(view, locks, topic, chain),
+        subscriptions={
+            subscription.name: stats.subscription_of(view, locks, head, subscription)
+            for subscription in subscriptions.every(view, topic_id)
+        },
+    )  # fmt: skip
+
+
+def _ledgers(view: ReadView, topic: Topic, head: TopicState) -> list[LedgerOnAxis]:
+    rows, before = [], 0
+    for ledger in log.ledgers(view, topic.topic_id, head):
+        rows.append(LedgerOnAxis(stats_internal.ledger_row(ledger), before))
+        before += ledger.entries
+    return rows
+
+
+def blocking_in(
+    view: ReadView, locks: LockFile, topic: Topic, chain: Chain, only: int | None = None
+) -> list[Blocking]:
+    """The open transactions of a topic, the one that holds maxReadPosition first.
+
+    Args:
+        only: return the row of this transaction alone.
+    """
+    attached = list(subscriptions.every(view, topic.topic_id))
+    skipping = [subscription.name for subscription in attached if subscription.skips]
+    waiting = {
+        subscription.name: chain.unblocks(subscription, cursors.load(view, subscription.subscription_id))
+        for subscription in attached
+    }
+    rows = []
+    for index, link in enumerate(chain.links):
+        if only not in (None, link.txn):
+            continue
+        following = chain.links[index + 1 : index + 2]
+        rows.append(Blocking(
+            holder=holder(view, locks, records.get(view, link.txn)),
+            topic=topic.full_name, name=topic.name, place=index + 1,
+            written=_written(view, topic, link),
+            holds_from=link.first, holds_through=link.through, frees=link.frees,
+            unblocks={name: counts[index] for name, counts in waiting.items()},
+            frees_where_skipped=sum(waiting[name][index] for name in skipping),
+            if_ended=_if_ended(view, chain, index),
+            blocked_next=TxnID(following[0].txn) if following else None,
+        ))  # fmt: skip
+    return rows
+
+
+def _written(view: ReadView, topic: Topic, link: Link) -> Written:
+    part = link.part
+    ranges = runs.ranges(view, topic.topic_id, link.txn, RUNS_SHOWN)
+    return Written(
+        part.messages, part.bytes, link.first, Position(*part.last),
+        [f"{a}" if a == b else f"{a}..{b}" for a, b in ranges],
+        producers_of(view, topic.topic_id, part),
+    )  # fmt: skip
+
+
+def producers_of(view: ReadView, topic_id: int, part: TopicPart) -> list[str]:
+    """The producers of a transaction's messages on a topic: those with sequence ids, and of the two ends."""
+    names = {name for name, _, _ in part.sequences}
+    for position in (part.first, part.last):
+        entry = log.read(view, topic_id, position)
+        assert entry is not None, "an open transaction's messages are not trimmed"
+        names.add(entry.producer_name)
+    return sorted(names)
+
+
+def _if_ended(view: ReadView, chain: Chain, index: int) -> IfEnded:
+    """The effect of ending this transaction and no other.
+
+    Behind another transaction nothing moves. For the only one, its own marker becomes the end of the topic.
+    """
+    links, head = chain.links, chain.head
+    now, total = head.max_read_position, sum(link.frees for link in links)
+    if index:
+        after, frees = now, 0
+    elif len(links) > 1:
+        after, frees = links[0].through, links[0].frees
+    else:
+        after, frees = log.next_position(head, view.clock.wall_ms()), links[0].frees
+    return IfEnded(now, after, frees, total - frees)
+
+
+def holder(view: ReadView, locks: LockFile, record: TransactionRecord) -> Holder:
+    """An open transaction with the state of its process."""
+    state, now_ms = owner_state(view, locks, record), view.clock.wall_ms()
+    return Holder(
+        txn_id=record.id, version=record.version, labels=record.labels,
+        owner=record.owner, owner_state=state, orphaned=state in GONE,
+        begin_at_ms=record.begun_ms, age_ms=max(0, now_ms - record.begun_ms),
+        idle_ms=record.idle_ms(view.now_ns),
+        deadline_in_ms=record.left_ms(view.now_ns), overdue=record.is_overdue(view.now_ns),
+    )  # fmt: skip

@@ -1,0 +1,266 @@
+"""Acknowledge messages, plainly or in a transaction, one by one or cumulatively.
+
+A message that the subscription cannot deliver yet cannot be acknowledged. A plain acknowledgement never overrides a
+pending one; `force` aborts the transaction that holds the message, in the same store transaction.
+"""
+
+from __future__ import annotations
+
+from storage import faults
+from storage.disk.view import ReadView, WriteBatch
+from storage.errors import InvalidPosition, InvalidValue, MessageNotFound, NotDeliverable
+from storage.limits import ENTRY_MESSAGES_MAX
+from storage.process.identity import ProcessIdentity
+from storage.subscription import delivery as deliveries, message_bound, message_set, pending_ack
+from storage.subscription.cursor import Cursor
+from storage.subscription.dispatch import skipped_txns
+from storage.subscription.isolation import IsolationLevel
+from storage.subscription.open_subscription import OpenSubscription
+from storage.subscription.pending_ack import Acknowledgement
+from storage.subscription.subscription import Subscription
+from storage.topic import log, state as states
+from storage.topic.entry import MESSAGES, Entry
+from storage.txn import record as records
+from storage.txn.coordinator import Coordinator
+from storage.values.position import MessageId, Position
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import AbortReason, TransactionState
+
+Item = tuple[Position, int]
+"""A position, and messages of its entry by batch index; 0 for all messages."""
+
+_WHOLE = 0
+
+
+class Acknowledger:
+    """Acknowledges on one subscription, within write batches."""
+
+    __slots__ = ("_consumer_id", "_coordinator", "_process", "_subscription")
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        subscription: Subscription,
+        process: ProcessIdentity,
+        consumer_id: int = 0,
+    ) -> None:
+        self._coordinator = coordinator
+        self._subscription = subscription
+        self._process = process
+        self._consumer_id = consumer_id
+
+    def acknowledge(self, batch: WriteBatch, items: list[Item], txn: int, force: bool) -> int:
+        """Acknowledge messages one by one; return the number of newly acknowledged messages.
+
+        Raises:
+            TransactionConflict, NotDeliverable, MessageNotFound, and of the transaction as `Coordinator.use`
+        """
+        faults.reach("subscription.before_acknowledge")
+        opened = OpenSubscription(batch, self._subscription)
+        resolved = [(at, *_resolve(opened, at, messages)) for at, messages in items]
+        if txn:
+            record = self._coordinator.use(batch, txn, self._process)
+            message_bound.note_consumed(batch, self._subscription, record, [at for at, _, _ in resolved])
+            record.acknowledgements += pending_ack.add(opened, txn, resolved, self._consumer_id)
+            return sum(messages.bit_count() for _, _, messages in resolved)
+        self._clear_holders(opened, resolved, force)
+        done = 0
+        for at, count, messages in resolved:
+            done += opened.acks.acknowledge(at, count, messages).bit_count()
+            opened.deliveries.settle(at, messages, self._consumer_id)
+        opened.acks.advance()
+        return done
+
+    def _clear_holders(
+        self, opened: OpenSubscription[WriteBatch], resolved: list[Acknowledgement], force: bool
+    ) -> None:
+        """Check that no transaction holds any of the messages; with `force` abort the transactions that do."""
+        holding = set[int]()
+        for at, count, messages in resolved:
+            open_ = messages & ~opened.acks.of(at, count)
+            for txn in pending_ack.holders(opened, at, count, open_):
+                if not force:
+                    why = f"is pending in transaction {TxnID(txn)}"
+                    raise pending_ack.conflict(self._subscription, f"message {at}", why, txn)
+                holding.add(txn)
+        self._abort_all(opened.view, holding)
+
+    def _abort_all(self, batch: WriteBatch, holding: set[int]) -> None:
+        for txn in sorted(holding):
+            self._coordinator.abort(
+                batch, txn, self._process, AbortReason.ASKED, "an acknowledgement was forced"
+            )
+
+    def acknowledge_cumulative(self, batch: WriteBatch, message_id: MessageId, txn: int, force: bool) -> None:
+        """Acknowledge everything up to and including a message.
+
+        Raises:
+            InvalidValue: the subscription is Shared or Key_Shared.
+            TransactionConflict, NotDeliverable, MessageNotFound
+        """
+        faults.reach("subscription.before_acknowledge")
+        self._check_ordered()
+        at, index = message_id.position, message_id.batch_index
+        opened = OpenSubscription(batch, self._subscription)
+        cursor = opened.cursor
+        count, _ = _resolve(opened, at, 1 << index if index >= 0 else _WHOLE)
+        through = MessageId(*at, -1 if index >= count - 1 else index)
+        if txn:
+            record = self._coordinator.use(batch, txn, self._process)
+            _check_delivered(opened, through)
+            after = _acknowledged_by(cursor, txn)
+            message_bound.note_consumed_through(batch, self._subscription, record, after, at)
+            pending_ack.add_cumulative(opened, txn, through, self._consumer_id)
+            record.acknowledgements += 1
+            return
+        if at <= cursor.mark_delete:
+            return
+        holding = pending_ack.holders_through(opened, through)
+        if holding and not force:
+            why = f"covers what is pending in transaction {TxnID(holding[0])}"
+            raise pending_ack.conflict(self._subscription, f"message {message_id}", why, holding[0])
+        self._abort_all(batch, set(holding))
+        if not force:
+            _check_delivered(opened, through)
+        pending_ack.acknowledge_cumulative(opened, through, self._consumer_id)
+        opened.acks.advance()
+
+    def _check_ordered(self) -> None:
+        subscription = self._subscription
+        if not subscription.type.is_ordered:
+            raise InvalidValue(
+                f"subscription {subscription.name} is {subscription.type.value}: it has no cumulative acknowledgement",
+                hint="Acknowledge messages one by one.",
+            )
+
+    def acknowledge_through(self, batch: WriteBatch, position: Position) -> Position:
+        """Acknowledge all up to a position, at most up to the level's bound; return the new markDeletePosition.
+
+        Raises:
+            InvalidValue: the subscription is Shared or Key_Shared.
+            MessageNotFound: there is no such position, neither an entry nor `L:-1`.
+            TransactionConflict
+        """
+        subscription = self._subscription
+        self._check_ordered()
+        state = states.load(batch, subscription.topic_id)
+        through = min(position, subscription.bound(state))
+        opened = OpenSubscription(batch, subscription)
+        if through > opened.cursor.mark_delete:
+            if through[1] >= 0 and log.read(batch, subscription.topic_id, through) is None:
+                raise _missing(through)
+            holding = pending_ack.holders_through(opened, MessageId(*through))
+            if holding:
+                why = f"covers what is pending in transaction {TxnID(holding[0])}"
+                raise pending_ack.conflict(subscription, f"position {through}", why, holding[0])
+            pending_ack.acknowledge_cumulative(opened, MessageId(*through), self._consumer_id)
+            opened.acks.advance()
+        return opened.cursor.mark_delete
+
+
+def _acknowledged_by(cursor: Cursor, txn: int) -> Position:
+    """The position up to which a transaction's cumulative acknowledgement has nothing new."""
+    pending = cursor.pending_cumulative
+    if pending is None or pending[0] != txn:
+        return cursor.mark_delete
+    return max(cursor.mark_delete, Position(pending[1], pending[2]))
+
+
+def _resolve(opened: OpenSubscription[ReadView], at: Position, messages: int) -> tuple[int, int]:
+    """Return the number of messages of an entry, and the chosen messages, after checking that each is deliverable.
+
+    Raises:
+        MessageNotFound, NotDeliverable
+    """
+    delivery = opened.deliveries.find(at)
+    if delivery is not None:
+        every = message_set.everything(delivery.count)
+        if messages & ~every:
+            raise _missing(at)
+        if not (messages or every) & ~delivery.in_flight():
+            return delivery.count, messages or every
+    entry = log.read(opened.view, opened.topic_id, at)
+    if entry is None or entry.kind != MESSAGES or messages >> entry.count:
+        raise _missing(at)
+    chosen = messages or message_set.everything(entry.count)
+    _check_deliverable(opened, entry, chosen)
+    return entry.count, chosen
+
+
+def _missing(at: Position) -> MessageNotFound:
+    return MessageNotFound(
+        f"there is no message at {at}: it was never written, was trimmed away, or is a marker",
+        hint="`txnctl topics peek` shows what is there.",
+        position=str(at),
+    )
+
+
+def _check_deliverable(opened: OpenSubscription[ReadView], entry: Entry, messages: int) -> None:
+    view, subscription = opened.view, opened.subscription
+    topic_state = states.load(view, opened.topic_id)
+    state = records.state_of(view, entry.txn) if entry.txn else None
+    is_undecided = subscription.skips and state is TransactionState.OPEN
+    if entry.position > subscription.bound(topic_state) or is_undecided:
+        raise NotDeliverable(
+            f"message {entry.position} cannot be acknowledged: subscription {subscription.name} "
+            f"({subscription.level.value}) is not handed it before its transaction ends",
+            hint="`txnctl subscriptions lag` shows what blocks it.",
+            position=str(entry.position),
+        )
+    if state is TransactionState.ABORTED and subscription.level is IsolationLevel.READ_COMMITTED:
+        raise NotDeliverable(
+            f"message {entry.position} belongs to aborted transaction {entry.txn_id}: "
+            f"{subscription.name} never gets it",
+            position=str(entry.position),
+        )
+    if subscription.skips and subscription.keeps_keys:
+        holder = skipped_txns.holder_of(view, subscription.subscription_id, entry, messages)
+        if holder:
+            raise NotDeliverable(
+                f"message {entry.position} cannot be acknowledged: open transaction {TxnID(holder)} has an earlier "
+                f"message of its key, behind which it waits on {subscription.name}",
+                hint="It comes when that transaction has ended.",
+                position=str(entry.position),
+                transaction=str(TxnID(holder)),
+            )
+
+
+def _check_delivered(opened: OpenSubscription[ReadView], through: MessageId) -> None:
+    """Check that messages which an abort recalled were delivered again, before a cumulative acknowledgement."""
+    cursor, last = opened.cursor, through.position
+    if cursor.recalled is not None and cursor.read < min(last, cursor.recalled):
+        raise _recalled(cursor.recalled, last)
+    for delivery in opened.deliveries.scan():
+        if delivery.at > last:
+            return
+        inside = message_set.everything(delivery.count)
+        if delivery.at == last and through.batch_index >= 0:
+            inside = message_set.through(through.batch_index)
+        for part in delivery.parts:
+            if part.recalled and part.holder == deliveries.NOBODY and part.messages & inside:
+                raise _recalled(delivery.at, last)
+
+
+def _recalled(position: Position, through: Position) -> NotDeliverable:
+    return NotDeliverable(
+        f"an abort took messages up to {position} back: they have to be handed out again before "
+        f"{through} is acknowledged cumulatively",
+        hint="Receive again; or acknowledge one by one.",
+        position=str(position),
+    )
+
+
+def item_of(message_id: MessageId) -> Item:
+    """Make an item of a message id: without a batch index, the whole entry."""
+    at = message_id.position
+    if not (0 <= at[0] < 1 << 63 and 0 <= at[1] < 1 << 63 and message_id.batch_index >= -1):
+        raise InvalidPosition(f"{message_id} is not a message")
+    if message_id.batch_index >= ENTRY_MESSAGES_MAX:
+        raise _missing(at)
+    return at, (1 << message_id.batch_index if message_id.batch_index >= 0 else _WHOLE)
+
+
+def add_item(items: dict[Position, int], at: Position, bits: int) -> None:
+    """Add an item to items grouped by entry: 0 stands for all messages of the entry, and stays."""
+    known = items.get(at)
+    items[at] = 0 if not bits or known == 0 else (known or 0) | bits

@@ -1,0 +1,1 @@
+"""Dispatch: the messages that a subscription delivers next."""

@@ -1,0 +1,114 @@
+"""Keys that messages of skipped transactions block on Key_Shared, remembered by a consumer between dispatches.
+
+The content of an entry never changes, so that keys stay right once read; only the list of skipped transactions is read
+anew. Nothing of it is stored: a consumer that knows too little reads the entries again, and where the keys are too many
+to remember, a transaction blocks every key from there on, which can only hold back too much.
+"""
+
+from __future__ import annotations
+
+from storage.disk.view import ReadView
+from storage.limits import KEYS_REMEMBERED_MAX
+from storage.subscription import message_set
+from storage.subscription.dispatch import skipped_txns
+from storage.subscription.open_subscription import OpenSubscription
+from storage.topic.entry import Entry
+from storage.txn import runs
+from storage.values.position import Position
+
+MessageOrder = tuple[int, int, int]
+"""Ledger, entry and batch index of a message: plain tuples, as Key_Shared compares one for each message."""
+
+NOTHING: dict[int, MessageOrder] = {}
+
+
+class BlockedKeys:
+    """The first message of each key in each skipped transaction."""
+
+    __slots__ = ("_by_key", "_every_key", "_keys_of", "_known", "_passes", "_through")
+
+    def __init__(self) -> None:
+        self._by_key: dict[bytes, dict[int, MessageOrder]] = {}
+        self._every_key: dict[int, MessageOrder] = {}
+        self._keys_of: dict[int, list[bytes]] = {}
+        self._through: dict[int, Position] = {}
+        self._known = 0
+        self._passes = -1
+        """The cursor's `passes` up to which all skipped entries are known."""
+
+    @property
+    def is_any(self) -> bool:
+        """Whether any key is blocked."""
+        return bool(self._by_key or self._every_key)
+
+    def know(self, passes: int, ended: list[int]) -> None:
+        """Note that all entries skipped up to this number of the cursor are known, and forget ended transactions."""
+        self._passes = passes
+        for txn in ended:
+            if txn in self._through:
+                self._forget(txn)
+
+    def load(self, opened: OpenSubscription[ReadView]) -> None:
+        """Learn the entries that other consumers have skipped, and forget transactions that are skipped no longer."""
+        if self._passes == opened.cursor.passes:
+            return
+        skipped = {record.txn for record in skipped_txns.every(opened.view, opened.subscription_id)}
+        for txn in [txn for txn in self._through if txn not in skipped]:
+            self._forget(txn)
+        for txn in skipped:
+            self.learn(opened, txn, opened.cursor.read)
+        self._passes = opened.cursor.passes
+
+    def learn(self, opened: OpenSubscription[ReadView], txn: int, through: Position) -> None:
+        """Learn the keys of a transaction's entries up to a position that are in the subscription's backlog."""
+        after = max(self._through.get(txn, Position(0, -1)), opened.cursor.mark_delete)
+        self._through[txn] = max(after, through)
+        if txn in self._every_key or after >= through:
+            return
+        for entry in runs.entries(opened.view, opened.topic_id, txn, after, through):
+            self._note(opened, entry)
+            if self._known >= KEYS_REMEMBERED_MAX:
+                self._every_key[txn] = (entry.ledger_id, entry.entry_id, 0)
+                return
+
+    def _note(self, opened: OpenSubscription[ReadView], entry: Entry) -> None:
+        done = opened.acks.of(entry.position, entry.count)
+        keys, known = entry.keys, self._keys_of.setdefault(entry.txn, [])
+        for index in message_set.indexes(message_set.everything(entry.count) & ~done) if keys else ():
+            key = keys[index] if keys else None
+            if key is None:
+                continue
+            firsts = self._by_key.setdefault(key, {})
+            if entry.txn not in firsts:
+                firsts[entry.txn] = (entry.ledger_id, entry.entry_id, index)
+                known.append(key)
+                self._known += 1
+
+    def forget(self) -> None:
+        """Forget all keys."""
+        for txn in list(self._through):
+            self._forget(txn)
+        self._passes = -1
+
+    def _forget(self, txn: int) -> None:
+        keys = self._keys_of.pop(txn, [])
+        for key in keys:
+            firsts = self._by_key[key]
+            del firsts[txn]
+            if not firsts:
+                del self._by_key[key]
+        self._known -= len(keys)
+        self._every_key.pop(txn, None)
+        del self._through[txn]
+
+    def among(self, keys: set[bytes]) -> set[bytes]:
+        """The keys that some transaction is known to have."""
+        return keys if self._every_key else self._by_key.keys() & keys
+
+    def before(self, key: bytes, here: MessageOrder) -> list[tuple[MessageOrder, int]]:
+        """The transactions known to have a message of a key before `here`, each with the first message, in order."""
+        if not self.is_any:
+            return []
+        earlier = [(first, txn) for txn, first in self._by_key.get(key, NOTHING).items() if first < here]
+        earlier += [(first, txn) for txn, first in self._every_key.items() if first < here]
+        return sorted(earlier)

@@ -1,0 +1,21 @@
+"""The memory of a consumer: knowledge that the walks of one consumer share."""
+
+from __future__ import annotations
+
+from storage.subscription.dispatch.blocked_keys import BlockedKeys
+from storage.txn.aborted import AbortedSet
+
+
+class ConsumerMemory:
+    """The knowledge of one consumer that walks share: aborted transactions, and blocked keys."""
+
+    __slots__ = ("aborted", "blocked_keys", "consumer_id")
+
+    def __init__(self, consumer_id: int) -> None:
+        self.consumer_id = consumer_id
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget everything: after a failed batch, whose changes the memory may contain."""
+        self.aborted = AbortedSet()
+        self.blocked_keys = BlockedKeys()

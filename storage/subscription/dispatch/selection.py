@@ -1,0 +1,85 @@
+"""The result of one walk of dispatch: messages to deliver, and notes on the rest. Nothing of it is recorded yet."""
+
+from __future__ import annotations
+
+from storage.limits import PASSED_OVER_KEPT
+from storage.subscription.delivery import Delivery
+from storage.topic.entry import Entry
+from storage.values.position import Position
+
+WHOLE = 0
+"""Among passed entries: every message of the entry, or a marker."""
+
+
+class Dispatched:
+    """Messages of one entry to deliver to a consumer, with the earlier deliveries of each."""
+
+    __slots__ = ("delivery", "entry", "messages", "times")
+
+    def __init__(self, entry: Entry, delivery: Delivery, messages: int, times: dict[int, int]) -> None:
+        self.entry = entry
+        self.delivery = delivery
+        self.messages = messages
+        self.times = times
+
+
+class Selection:
+    """See the module.
+
+    Attributes:
+        read: the position that the walk has reached.
+        dispatched: the messages to deliver; at most one value for each entry.
+        passed: entries to pass over for good: ledger, entry, number of messages, the messages (WHOLE: all).
+        held: messages to hold back now, because their key is blocked or the room is full.
+        exhausted: messages for the dead-letter topic.
+        skipped: open transactions whose entries the walk skipped.
+        behind: committed messages blocked behind a skipped transaction: transaction, entry, number of messages, the
+            messages.
+        unblocked: messages that were blocked before and are examined now: transaction, entry, the messages.
+        examined: ended transactions, each with the position up to which skipped entries are examined.
+        ended: ended transactions of which everything is examined.
+        markers: transactions whose markers the walk has passed, skipped or not.
+        is_cut: whether the walk stopped at a marker, to go on there after the selection is recorded.
+    """
+
+    __slots__ = (
+        "behind",
+        "dispatched",
+        "ended",
+        "examined",
+        "exhausted",
+        "held",
+        "is_cut",
+        "markers",
+        "passed",
+        "read",
+        "skipped",
+        "unblocked",
+    )  # fmt: skip
+
+    def __init__(self, read: Position) -> None:
+        self.read = read
+        self.dispatched: list[Dispatched] = []
+        self.passed: list[tuple[int, int, int, int]] = []
+        self.held: list[tuple[Delivery, int]] = []
+        self.exhausted: list[tuple[Entry, Delivery, int]] = []
+        self.skipped: dict[int, None] = {}
+        self.behind: list[tuple[int, Position, int, int]] = []
+        self.unblocked: list[tuple[int, Position, int]] = []
+        self.examined: dict[int, Position] = {}
+        self.ended: list[int] = []
+        self.markers: list[int] = []
+        self.is_cut = False
+
+    @property
+    def changes(self) -> int:
+        """About the number of records that the selection changes besides deliveries."""
+        return len(self.passed) + len(self.held) + len(self.behind) + len(self.unblocked) + len(self.skipped)
+
+    @property
+    def is_worth_recording(self) -> bool:
+        """Whether to record the selection. Entries that were only skipped are skipped again by the next walk."""
+        return bool(
+            self.dispatched or self.exhausted or self.passed or self.behind or self.ended or self.is_cut
+            or len(self.skipped) >= PASSED_OVER_KEPT
+        )  # fmt: skip

@@ -1,0 +1,80 @@
+"""The transactions that one walk of dispatch has to skip, with the blocked keys (`--on-open skip`)."""
+
+from __future__ import annotations
+
+from storage.disk.view import ReadView
+from storage.subscription.dispatch import skipped_txns
+from storage.subscription.dispatch.blocked_keys import BlockedKeys, MessageOrder
+from storage.subscription.dispatch.skipped_txns import SkippedTxn
+from storage.subscription.open_subscription import OpenSubscription
+from storage.topic.entry import Entry
+from storage.topic.state import TopicState
+from storage.txn import record as records
+from storage.values.position import Position
+from storage.values.txn_state import TransactionState
+
+
+class SkipWalk:
+    """The transactions skipped before a walk, and those that the walk finds open."""
+
+    __slots__ = ("_done", "_keys", "_known", "_opened", "_state")
+
+    def __init__(self, state: TopicState, opened: OpenSubscription[ReadView], keys: BlockedKeys) -> None:
+        self._state = state
+        self._opened = opened
+        self._keys = keys
+        self._known: dict[int, SkippedTxn | None] = {}
+        self._done: set[int] = set()
+        if opened.subscription.keeps_keys:
+            if opened.cursor.has_uncommitted_acks:
+                keys.forget()  # A message that was pending when its key was learned may be acknowledged by now.
+            keys.load(opened)
+
+    def of(self, txn: int) -> SkippedTxn | None:
+        """The transaction if it is skipped, else None."""
+        if txn not in self._known:
+            opened = self._opened
+            self._known[txn] = (
+                skipped_txns.find(opened.view, opened.subscription_id, txn)
+                if opened.cursor.skipped_txns > 0
+                else None
+            )
+        return self._known[txn]
+
+    def must_skip(self, entry: Entry) -> bool:
+        """Whether to skip an entry: the transaction is open, or was when dispatch skipped an earlier entry."""
+        if self.of(entry.txn) is not None:
+            return True
+        if entry.position <= self._state.max_read:
+            return False
+        if records.state_of(self._opened.view, entry.txn) is not TransactionState.OPEN:
+            return False
+        self._known[entry.txn] = SkippedTxn(entry.txn)
+        return True
+
+    def is_skipped(self, entry: Entry) -> bool:
+        """Whether an entry that dispatch has met before is still to be examined at the transaction's end."""
+        skipped = self.of(entry.txn) if entry.txn else None
+        return skipped is not None and entry.position > skipped.examined
+
+    def pass_over(self, txn: int, through: Position) -> None:
+        """Skip a transaction's entries up to a position: on Key_Shared the entries block keys."""
+        if self._opened.subscription.keeps_keys:
+            self._keys.learn(self._opened, txn, through)
+
+    def suspects(self, keys: set[bytes]) -> set[bytes]:
+        """The keys that some skipped transaction may block."""
+        return self._keys.among(keys)
+
+    def holder(self, key: bytes, here: MessageOrder) -> int:
+        """The skipped transaction behind whose message of a key the message `here` waits; 0 if there is none."""
+        for _, txn in self._keys.before(key, here):
+            skipped = self.of(txn) if txn not in self._done else None
+            # A message examined since the end is in flight, or blocks a key like every message.
+            if skipped is not None and here[:2] > skipped.examined:
+                return txn
+        return 0
+
+    def begin_to_examine(self, txn: int) -> None:
+        """Note that a transaction has ended and is being examined, and blocks nothing any more."""
+        self._done.add(txn)

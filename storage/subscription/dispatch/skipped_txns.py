@@ -1,0 +1,137 @@
+"""Skipped transactions of a subscription with `--on-open skip`, and the messages blocked behind them (AWAITED, HELD).
+
+A transaction is skipped from the first of its entries that dispatch passes, until dispatch has passed the marker and
+has examined everything in between: the transaction's own entries, and on Key_Shared the messages blocked behind the
+transaction, which are committed and come after a message of the same key in the transaction. Such messages are neither
+acknowledged nor in any part of a delivery; so markDeletePosition stays below them. A message is blocked behind one
+transaction, the transaction whose message of the key comes first; after its end, dispatch checks for the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from storage.disk.codec import key1, key2, key4, pack, unpack
+from storage.disk.schema import AWAITED, HELD
+from storage.disk.view import ReadView, WriteBatch
+from storage.subscription import message_set
+from storage.subscription.open_subscription import OpenSubscription
+from storage.topic.entry import Entry
+from storage.txn import record as records
+from storage.values.position import Position, as_position
+from storage.values.txn_state import TransactionState
+
+
+class SkippedTxn:
+    """A transaction that a subscription skips.
+
+    Attributes:
+        examined: the position up to which dispatch has examined skipped messages after the end; `0:-1` before the end.
+        blocked: number of messages blocked behind the transaction.
+    """
+
+    __slots__ = ("blocked", "examined", "txn")
+
+    def __init__(self, txn: int) -> None:
+        self.txn = txn
+        self.examined = Position(0, -1)
+        self.blocked = 0
+
+    def encode(self) -> bytes:
+        return pack([self.examined, self.blocked])
+
+    @classmethod
+    def decode(cls, txn: int, payload: memoryview) -> SkippedTxn:
+        skipped = cls(txn)
+        examined, skipped.blocked = unpack(payload)
+        skipped.examined = as_position(examined)
+        return skipped
+
+
+def find(view: ReadView, subscription_id: int, txn: int) -> SkippedTxn | None:
+    """Find a skipped transaction of a subscription, or None."""
+    payload = view.get(AWAITED, key2(subscription_id, txn))
+    return None if payload is None else SkippedTxn.decode(txn, payload)
+
+
+def every(view: ReadView, subscription_id: int) -> Iterator[SkippedTxn]:
+    """Yield the skipped transactions of a subscription, in the order of their begin."""
+    for key, payload in view.scan(AWAITED, key1(subscription_id)):
+        yield SkippedTxn.decode(int.from_bytes(key[8:], "big"), payload)
+
+
+def skip(opened: OpenSubscription[WriteBatch], txn: int) -> SkippedTxn:
+    """Open the record of a skipped transaction, or begin to skip the transaction."""
+    key = key2(opened.subscription_id, txn)
+    skipped = opened.view.open(AWAITED, key, partial(SkippedTxn.decode, txn))
+    if skipped is None:
+        skipped = SkippedTxn(txn)
+        opened.view.add(AWAITED, key, skipped)
+        opened.cursor.skipped_txns += 1
+    return skipped
+
+
+def remove(opened: OpenSubscription[WriteBatch], skipped: SkippedTxn) -> None:
+    """Forget a transaction of which dispatch has examined everything.
+
+    Dispatch starts after markDeletePosition. A message that was blocked behind the ended transaction and acknowledged
+    meanwhile, by `skip` or an operator, can lie before that position: its record goes here.
+    """
+    view, subscription_id = opened.view, opened.subscription_id
+    if skipped.blocked:
+        for at, _ in blocked_behind(view, subscription_id, skipped.txn, Position(0, -1)):
+            assert at <= opened.cursor.mark_delete, "a held message after markDeletePosition was looked at"
+        view.delete_prefix(HELD, key2(subscription_id, skipped.txn))
+        opened.cursor.blocked -= skipped.blocked
+    view.remove(AWAITED, key2(subscription_id, skipped.txn))
+    opened.cursor.skipped_txns -= 1
+
+
+def clear(opened: OpenSubscription[WriteBatch]) -> None:
+    """Forget all skipped transactions; dispatch must examine their messages again."""
+    for database in (AWAITED, HELD):
+        opened.view.delete_prefix(database, key1(opened.subscription_id))
+    opened.cursor.skipped_txns = opened.cursor.blocked = 0
+    opened.cursor.passes += 1
+
+
+def block(
+    opened: OpenSubscription[WriteBatch], skipped: SkippedTxn, at: Position, count: int, messages: int
+) -> None:
+    """Note that messages of an entry, which has `count` messages, wait behind a skipped transaction."""
+    key = key4(opened.subscription_id, skipped.txn, *at)
+    payload = opened.view.get(HELD, key)
+    before = 0 if payload is None else message_set.decode(payload, count)
+    opened.view.put(HELD, key, message_set.encode(before | messages, count))
+    new = (messages & ~before).bit_count()
+    skipped.blocked += new
+    opened.cursor.blocked += new
+
+
+def unblock(opened: OpenSubscription[WriteBatch], skipped: SkippedTxn, at: Position, messages: int) -> None:
+    """Note that the blocked messages of an entry were examined."""
+    opened.view.delete(HELD, key4(opened.subscription_id, skipped.txn, *at))
+    skipped.blocked -= messages.bit_count()
+    opened.cursor.blocked -= messages.bit_count()
+
+
+def blocked_behind(
+    view: ReadView, subscription_id: int, txn: int, after: Position
+) -> Iterator[tuple[Position, bytes]]:
+    """Yield the messages blocked behind a transaction after a position, in order: position and messages as stored."""
+    start = key4(subscription_id, txn, after[0], after[1] + 1)
+    for key, payload in view.scan(HELD, key2(subscription_id, txn), start):
+        yield Position(int.from_bytes(key[16:24], "big"), int.from_bytes(key[24:], "big")), bytes(payload)
+
+
+def holder_of(view: ReadView, subscription_id: int, entry: Entry, messages: int) -> int:
+    """The open transaction behind which any of these messages of an entry is blocked; 0 if there is none."""
+    for skipped in every(view, subscription_id):
+        key = key4(subscription_id, skipped.txn, entry.ledger_id, entry.entry_id)
+        payload = view.get(HELD, key) if skipped.blocked else None
+        if payload is None or not message_set.decode(payload, entry.count) & messages:
+            continue
+        if records.state_of(view, skipped.txn) is TransactionState.OPEN:
+            return skipped.txn
+    return 0

@@ -1,0 +1,39 @@
+"""Redelivery: a negative acknowledgement gives messages back, to be delivered again after a delay."""
+
+from __future__ import annotations
+
+from storage.disk.view import WriteBatch
+from storage.subscription.acknowledge import Item
+from storage.subscription.delivery import NOBODY, PENDING, Delivery, DeliveryPart
+from storage.subscription.open_subscription import OpenSubscription
+
+
+def negative_acknowledge(
+    opened: OpenSubscription[WriteBatch], items: list[Item], delay_ns: int, consumer_id: int = NOBODY
+) -> list[Item]:
+    """Make messages free and due after a delay; return the messages that were given back.
+
+    Args:
+        consumer_id: gives back only messages in flight at this consumer; NOBODY, for an operator, gives back all
+            messages without a pending acknowledgement.
+    """
+    batch, given_back = opened.view, list[Item]()
+    for at, messages in items:
+        delivery = opened.deliveries.find(at)
+        if delivery is None:
+            continue
+        chosen = _returnable(delivery, consumer_id) & (messages or -1)
+        taken = delivery.take(chosen)
+        opened.deliveries.note_taken(taken, consumer_id)
+        for part in taken:
+            delivery.give(DeliveryPart(part.messages, NOBODY, part.times, batch.now_ns + delay_ns))
+        opened.deliveries.put(delivery)
+        if chosen:
+            given_back.append((at, chosen))
+    return given_back
+
+
+def _returnable(delivery: Delivery, consumer_id: int) -> int:
+    if consumer_id != NOBODY:
+        return delivery.of(consumer_id)
+    return delivery.known() & ~delivery.of(PENDING)

@@ -1,0 +1,106 @@
+"""Change type, isolation level or on-open of a subscription without consumers.
+
+READ_UNCOMMITTED → READ_COMMITTED: messages acknowledged while uncommitted stay acknowledged. READ_COMMITTED →
+READ_UNCOMMITTED: messages that were left out stay left out. Only a seek shows such messages again.
+"""
+
+from __future__ import annotations
+
+from storage.disk.codec import key1
+from storage.disk.schema import PENDING
+from storage.disk.view import ReadView, WriteBatch
+from storage.errors import ObjectHeld
+from storage.subscription import delivery as deliveries
+from storage.subscription.dispatch import skipped_txns
+from storage.subscription.isolation import IsolationLevel, SubscriptionMode, check_on_open, delivers
+from storage.subscription.open_subscription import OpenSubscription
+from storage.topic import log
+from storage.topic.open_topic import OpenTopic
+from storage.txn.aborted import AbortedSet
+from storage.values.txn_id import TxnID
+
+
+def update(opened: OpenSubscription[WriteBatch], asked: SubscriptionMode) -> list[str]:
+    """Change type, level or on-open, and describe the changes. `catalogue.save` writes the subscription afterwards.
+
+    Raises:
+        ObjectHeld: an open transaction has acknowledgements pending, which a change of type would break.
+        InvalidValue: a type or level that cannot skip open transactions, together with on-open skip.
+    """
+    subscription, cursor, changes = opened.subscription, opened.cursor, list[str]()
+    before, skipped = (subscription.type, subscription.level, subscription.on_open), subscription.skips
+    on_open = asked.on_open or subscription.on_open
+    check_on_open(asked.type or subscription.type, asked.level or subscription.level, on_open)
+    if asked.type is not None and asked.type is not subscription.type:
+        check_nothing_pending(opened, "change its type")
+        changes.append(f"type {subscription.type.value} -> {asked.type.value}")
+        subscription.type = asked.type
+    if asked.level is not None and asked.level is not subscription.level:
+        _acknowledge_left_out(opened)
+        changes.append(f"subscriptionIsolationLevel {subscription.level.value} -> {asked.level.value}")
+        cursor.has_uncommitted_acks |= subscription.level is IsolationLevel.READ_UNCOMMITTED
+        subscription.level = asked.level
+        _acknowledge_left_out(opened)
+        # Dispatch examines everything again: messages that the old level left out, or delivered early, are judged anew.
+        cursor.read = cursor.mark_delete
+    if on_open is not subscription.on_open:
+        changes.append(f"onOpen {subscription.on_open.value} -> {on_open.value}")
+        subscription.on_open = on_open
+    after = (subscription.type, subscription.level, subscription.on_open)
+    if after != before and (skipped or subscription.skips):
+        # Dispatch finds skipped transactions again from markDeletePosition on, by the new rules.
+        skipped_txns.clear(opened)
+        cursor.read = cursor.mark_delete
+    return changes
+
+
+def check_nothing_pending(opened: OpenSubscription[ReadView], action: str) -> None:
+    """Raises:
+    ObjectHeld: an open transaction has acknowledgements pending on the subscription, which forbid the action.
+    """
+    holders = transactions_holding(opened)
+    if holders:
+        raise ObjectHeld(
+            f"subscription {opened.subscription.name} cannot {action}: acknowledgements are pending in "
+            f"{', '.join(str(TxnID(txn)) for txn in holders[:5])}",
+            hint="Wait for those transactions to end, or abort them.",
+            transactions=[str(TxnID(txn)) for txn in holders],
+        )
+
+
+def transactions_holding(opened: OpenSubscription[ReadView]) -> list[int]:
+    """Open transactions with acknowledgements pending on a subscription."""
+    keys = opened.view.keys(PENDING, key1(opened.subscription_id))
+    holding = {int.from_bytes(key[24:], "big") for key in keys}
+    if opened.cursor.pending_cumulative is not None:
+        holding.add(opened.cursor.pending_cumulative[0])
+    return sorted(holding)
+
+
+def _acknowledge_left_out(opened: OpenSubscription[WriteBatch]) -> None:
+    """At READ_COMMITTED, acknowledge the markers and aborted messages directly after markDeletePosition."""
+    cursor = opened.cursor
+    if (
+        opened.subscription.level is not IsolationLevel.READ_COMMITTED
+        or cursor.pending_cumulative is not None
+    ):
+        return
+    batch, topic, aborted = opened.view, OpenTopic.load(opened.view, opened.topic_id), AbortedSet()
+    max_read = topic.state.max_read
+    while cursor.mark_delete < max_read:
+        page = log.page(batch, topic.topic_id, cursor.mark_delete, max_read)
+        if not page:
+            return
+        aborted.load(topic, cursor.mark_delete, page[-1].position)
+        for entry in page:
+            at = entry.position
+            if at <= cursor.mark_delete:
+                continue
+            if delivers(IsolationLevel.READ_COMMITTED, entry.kind, entry.txn, aborted.ids):
+                return
+            delivery = opened.deliveries.find(at)
+            if delivery is not None and delivery.of(deliveries.PENDING):
+                return
+            opened.deliveries.settle(at, -1)
+            opened.acks.acknowledge_through(at)
+            opened.acks.advance()

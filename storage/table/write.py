@@ -1,0 +1,196 @@
+"""Write rows in a transaction, within one batch: first judge all keys, then write.
+
+A write is refused if its key, or a range with the key, was read by a later transaction, or has a committed version at
+or after the writer's timestamp; both are judged before any push (K2-3SI). Then every foreign intent in progress is
+pushed. Rows are written only after all keys have passed, so that a refusal leaves nothing but the transaction's doom.
+
+Invariants: 12 (the check against the read cache and the write are one store transaction, and the gate keeps reads from
+being recorded meanwhile), 17, 18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from storage import faults
+from storage.disk.view import ReadView, WriteBatch
+from storage.process.identity import ProcessIdentity
+from storage.table import conflict as conflicts, intent as intents, read
+from storage.table.arbiter import Arbiter, survives
+from storage.table.catalogue import TableEntry, check_exists
+from storage.table.conflict import DoomCause
+from storage.table.intent import RowWriter
+from storage.table.visibility import COMMITTED, OPEN, StateOf, StoredRow, Version, newest
+from storage.txn import record as records
+from storage.txn.coordinator import Coordinator, Ended
+from storage.txn.record import TransactionRecord
+from storage.values.txn_state import AbortReason
+
+KEYS_SHOWN_MAX = 20
+"""Keys that the record of a transaction keeps where no intents name them."""
+
+
+class Write:
+    """A key to be written; the value None deletes the key."""
+
+    __slots__ = ("key", "table", "table_id", "value")
+
+    def __init__(self, table_id: int, table: str, key: bytes, value: bytes | None) -> None:
+        self.table_id = table_id
+        self.table = table
+        self.key = key
+        self.value = value
+
+
+class Writing:
+    """The writes of one transaction in one batch: `judge` passes every key, then `place` or `commit` writes."""
+
+    def __init__(
+        self,
+        batch: WriteBatch,
+        coordinator: Coordinator,
+        record: TransactionRecord,
+        process: ProcessIdentity,
+        writes: Sequence[Write],
+    ) -> None:
+        self._batch = batch
+        self._record = record
+        self._arbiter = Arbiter(batch, coordinator, process)
+        self._writes = writes
+        self._writers: dict[int, RowWriter] = {}
+        self._rows: list[tuple[Write, StoredRow]] = []
+        self._losers: list[tuple[TransactionRecord, Write]] = []
+
+    def judge(self) -> None:
+        """Pass only if every key may be written. Only a refusal changes anything.
+
+        Raises:
+            WriteTooOld, LostConflict, RequestTooOld: the transaction is doomed, durably.
+        """
+        self._arbiter.check_window(self._record)
+        look_up = read.state_of(self._batch)
+        self._load()
+        self._check_reads()
+        for write, row in self._rows:
+            self._check_versions(write, row, look_up)
+        pushed: dict[int, Write] = {}
+        for write, row in self._rows:
+            intent = row.intent
+            if intent is not None and intent.txn != self._record.txn_id and look_up(intent.txn) == OPEN:
+                pushed.setdefault(intent.txn, write)
+        self._losers = [(records.get(self._batch, txn), write) for txn, write in pushed.items()]
+        for holder, write in self._losers:
+            if not survives(self._record, holder):
+                self._lose(write.table, write.key, holder)
+
+    def place(self) -> None:
+        """Leave intents."""
+        self._doom_losers()
+        record, new = self._record, {write.table_id: 0 for write in self._writes}
+        for write, judged in self._rows:
+            writer = self._writer(write.table_id)
+            row = self._own(writer, write.key, judged)
+            new[write.table_id] += writer.place(write.key, row, self._version(write))
+        for table_id, count in new.items():
+            before = intents.count_of(self._batch, record.txn_id, table_id)
+            intents.save_count(self._batch, record.txn_id, table_id, before + count)
+
+    def commit(self) -> None:
+        """Write committed versions without intents: the transaction is decided in this batch."""
+        self._doom_losers()
+        shown: dict[int, list[bytes]] = {}
+        for write, judged in self._rows:
+            writer = self._writer(write.table_id)
+            row = self._own(writer, write.key, judged)
+            if row.intent is not None:
+                left = intents.count_of(self._batch, self._record.txn_id, write.table_id) - 1
+                intents.save_count(self._batch, self._record.txn_id, write.table_id, left)
+            writer.write(write.key, row, self._version(write))
+            shown.setdefault(write.table_id, []).append(write.key)
+        self._record.written = [
+            [table_id, len(keys), keys[:KEYS_SHOWN_MAX]] for table_id, keys in shown.items()
+        ]
+
+    def _load(self) -> None:
+        self._rows = [(write, self._writer(write.table_id).load(write.key)) for write in self._writes]
+
+    def _doom_losers(self) -> None:
+        """Abort the holders of intents that lost the push."""
+        for loser, write in self._losers:
+            self._arbiter.doom_other(loser, self._record, write.table, write.key)
+        if self._losers:
+            # Aborting has finalised rows: read again.
+            self._load()
+        faults.reach("table.before_write")
+
+    def _writer(self, table_id: int) -> RowWriter:
+        writer = self._writers.get(table_id)
+        if writer is None:
+            writer = self._writers[table_id] = RowWriter(self._batch, table_id)
+        return writer
+
+    def _version(self, write: Write) -> Version:
+        return Version(self._record.timestamp, self._record.txn_id, write.value)
+
+    def _own(self, writer: RowWriter, key: bytes, row: StoredRow) -> StoredRow:
+        """The row without a foreign intent: an intent of a decided transaction is finalised on the way."""
+        intent = row.intent
+        if intent is None or intent.txn == self._record.txn_id:
+            return row
+        state = records.state_code(self._batch, intent.txn)
+        assert state != OPEN, "an intent in progress was pushed before"
+        return writer.finalize(key, row, state == COMMITTED)
+
+    # Judging
+
+    def _check_reads(self) -> None:
+        batch, record, writes = self._batch, self._record, self._writes
+        cache, superblock, own_timestamp = batch.read_cache, batch.superblock, record.timestamp
+        if not superblock.read_generation:
+            return
+        if not cache.is_valid(superblock):
+            cache.start_anew(superblock)
+        if own_timestamp < cache.watermark(superblock):
+            self._refuse(DoomCause(conflicts.READ, writes[0].table, writes[0].key))
+        ranges = cache.ranges_after(own_timestamp)
+        for write in writes:
+            timestamp, txn = cache.reader_of(write.table_id, write.key)
+            if timestamp > own_timestamp:
+                self._refuse(DoomCause(conflicts.READ, write.table, write.key, txn, timestamp))
+            for table_id, timestamp, txn, start, end in ranges:
+                if table_id == write.table_id and start <= write.key and (end is None or write.key < end):
+                    self._refuse(DoomCause(conflicts.READ, write.table, write.key, txn, timestamp))
+
+    def _check_versions(self, write: Write, row: StoredRow, look_up: StateOf) -> None:
+        version = newest(row, self._record.txn_id, look_up)
+        if version is not None and version.version >= self._record.timestamp:
+            self._refuse(DoomCause(conflicts.VERSION, write.table, write.key, version.txn, version.version))
+
+    def _refuse(self, conflict: DoomCause) -> None:
+        self._arbiter.doom(self._record, AbortReason.REFUSED_WRITE, conflict)
+        raise self._batch.refuse(conflicts.write_too_old(self._record, conflict))
+
+    def _lose(self, table: str, key: bytes, winner: TransactionRecord) -> None:
+        raise self._arbiter.lose(self._record, winner, table, key)
+
+
+def commit_in(coordinator: Coordinator, batch: WriteBatch, txn_id: int, process: ProcessIdentity) -> Ended:
+    """Commit a transaction by its number; after a use of tables it must not be older than the kept versions.
+
+    Raises:
+        RequestTooOld, TransactionNotFound, TransactionNotOpen, TransactionTimedOut, ProducerFenced
+    """
+
+    def prepare(record: TransactionRecord) -> None:
+        if record.uses_tables:
+            Arbiter(batch, coordinator, process).check_window(record)
+
+    return coordinator.commit(batch, txn_id, process, prepare)
+
+
+def check_tables(view: ReadView, writes: Sequence[Write]) -> None:
+    """Raises:
+    TableNotFound: the table of a write was deleted.
+    """
+    for table_id, name in {write.table_id: write.table for write in writes}.items():
+        check_exists(view, TableEntry(name, table_id, 0, {}))

@@ -1,0 +1,1 @@
+"""Topics: catalogue, state, ledgers, entries and messages."""

@@ -1,0 +1,260 @@
+"""An entry: one message, a batch of messages that share producer and transaction, or a transaction marker.
+
+A fixed header stands before the packed columns, so that counting and the aborted filter read no body. The header
+carries running counts: messages and bytes of the topic before this entry. The seal of the record covers the header,
+which covers the body by a checksum of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any, Final
+from zlib import crc32
+
+from storage.disk.codec import U64X3, corrupt, pack, unpack
+from storage.disk.schema import ENTRIES, ENTRY_HEADER_BYTES
+from storage.topic.message import Message
+from storage.values.position import MessageId, Position, as_position
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import TransactionState
+
+# body crc, kind, flags (0), messages, txn (0 none), epoch, publish ms, timestamp, messages before, bytes before
+HEADER = Struct(">IBBIQqQQQQ")
+assert HEADER.size == ENTRY_HEADER_BYTES
+
+MESSAGES: Final = 0
+COMMIT_MARKER: Final = 1
+ABORT_MARKER: Final = 2
+
+
+class Columns:
+    """The messages of one entry as parallel columns, so that a batch costs no work per message.
+
+    Attributes:
+        values: bytes or None each, at least one.
+        keys, properties, event_times: a list as long as `values`, or None where no message has a value there.
+    """
+
+    __slots__ = ("event_times", "keys", "properties", "values")
+
+    _IN_ORDER = ("values", "keys", "properties", "event_times")
+
+    def __init__(
+        self,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None = None,
+        properties: Sequence[dict[str, str] | None] | None = None,
+        event_times: Sequence[int | None] | None = None,
+    ) -> None:
+        self.values = values
+        self.keys = keys
+        self.properties = properties
+        self.event_times = event_times
+
+    def part(self, start: int, stop: int) -> Columns:
+        """The messages start to stop, stop excluded."""
+        if stop - start == len(self.values):
+            return self
+        return Columns(
+            self.values[start:stop],
+            self.keys[start:stop] if self.keys else None,
+            self.properties[start:stop] if self.properties else None,
+            self.event_times[start:stop] if self.event_times else None,
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Columns]) -> Columns:
+        """Join the messages of all parts, in order."""
+        fields: list[Any] = []
+        for name in cls._IN_ORDER:
+            columns = [getattr(part, name) for part in parts]
+            if all(column is None for column in columns):
+                fields.append(None)
+                continue
+            column: list[Any] = []
+            for part, own in zip(parts, columns, strict=True):
+                column += own if own is not None else [None] * len(part.values)
+            fields.append(column)
+        return cls(*fields)
+
+    def pick(self, indexes: Sequence[int]) -> Columns:
+        """The messages at these indexes."""
+        return Columns(
+            [self.values[i] for i in indexes],
+            [self.keys[i] for i in indexes] if self.keys else None,
+            [self.properties[i] for i in indexes] if self.properties else None,
+            [self.event_times[i] for i in indexes] if self.event_times else None,
+        )
+
+    @property
+    def count(self) -> int:
+        """The number of messages."""
+        return len(self.values)
+
+    def body(self, producer_name: str, sequence: int | list[int]) -> bytes:
+        """Pack the body; `sequence` is the first id, or every id where the ids have gaps."""
+        return pack([producer_name, sequence, self.values, self.keys, self.properties, self.event_times])
+
+    def packed(self) -> PackedColumns:
+        """Pack the columns alone, as in a body behind the producer's name and the sequence ids."""
+        return PackedColumns(self.count, pack([self.values, self.keys, self.properties, self.event_times]))
+
+
+class PackedColumns:
+    """The columns of one entry, packed before the producer is known, perhaps in a different process.
+
+    Attributes:
+        count: messages.
+        data: the four columns, packed by `Columns.packed`.
+    """
+
+    __slots__ = ("count", "data")
+
+    def __init__(self, count: int, data: bytes) -> None:
+        self.count = count
+        self.data = data
+
+    def body(self, producer_name: str, sequence: int | list[int]) -> bytes:
+        """Make the packed body, equal to that of the columns: the packed columns are copied, not packed again."""
+        return b"\x96" + pack([producer_name, sequence])[1:] + self.data[1:]
+
+    def columns(self) -> Any:
+        """Unpack the columns, unchecked: four fields if `Columns.packed` has packed them.
+
+        Raises:
+            ValueError, TypeError: the data do not unpack.
+        """
+        return unpack(self.data)
+
+
+class PackedEntries:
+    """Packed entries in a row, taken apart where an entry ends and the next begins."""
+
+    __slots__ = ("_starts", "count")
+
+    def __init__(self, entries: Sequence[PackedColumns]) -> None:
+        self._starts: dict[int, PackedColumns] = {}
+        self.count = 0
+        for entry in entries:
+            self._starts[self.count] = entry
+            self.count += entry.count
+
+    def part(self, start: int, stop: int) -> PackedColumns:
+        """The entry of the messages start to stop, stop excluded."""
+        entry = self._starts[start]
+        assert entry.count == stop - start, "packed entries are not cut"
+        return entry
+
+
+class Entry:
+    """An entry read from a ledger. The body is checked and unpacked at the first use.
+
+    Attributes:
+        txn_state: the state of the entry's transaction when a reader of an isolation level took the entry, and set so
+            by that reader.
+    """
+
+    __slots__ = (
+        "_body", "_columns", "bytes_before", "count", "entry_id", "epoch", "first_index", "key", "kind", "ledger_id",
+        "messages_before", "position", "publish_time", "size", "timestamp", "txn", "txn_state",
+    )  # fmt: skip
+
+    bytes_before: int
+    count: int
+    entry_id: int
+    epoch: int
+    kind: int
+    ledger_id: int
+    messages_before: int
+    position: Position
+    publish_time: int
+    timestamp: int
+    txn: int
+
+    def __init__(self, key: bytes, payload: memoryview) -> None:
+        self.key = key
+        _, self.ledger_id, self.entry_id = U64X3.unpack(key)
+        self.position = as_position((self.ledger_id, self.entry_id))
+        (
+            _, self.kind, _, self.count, self.txn, self.epoch, self.publish_time, self.timestamp,
+            self.messages_before, self.bytes_before,
+        ) = HEADER.unpack_from(payload)  # fmt: skip
+        self.size = len(payload)
+        self.txn_state: TransactionState | None = None
+        self.first_index = 0
+        self._body = payload
+        self._columns: list[Any] | None = None
+
+    @property
+    def txn_id(self) -> TxnID | None:
+        return TxnID(self.txn) if self.txn else None
+
+    @property
+    def messages_through(self) -> int:
+        """The number of messages of the topic up to and including this entry."""
+        return self.messages_before + self.count
+
+    def _unpacked(self) -> list[Any]:
+        if self._columns is None:
+            body = self._body[ENTRY_HEADER_BYTES:]
+            if crc32(body) != int.from_bytes(self._body[:4], "big"):
+                raise corrupt(ENTRIES, self.key, "the checksum of its messages does not agree")
+            self._columns = unpack(body)
+            if len(self._columns[2]) != self.count:
+                raise corrupt(ENTRIES, self.key, "it holds another number of messages than it says")
+        return self._columns
+
+    def check_body(self) -> None:
+        """Raise CorruptStore unless the body agrees with the header."""
+        if self.kind == MESSAGES:
+            self._unpacked()
+
+    @property
+    def producer_name(self) -> str:
+        name: str = self._unpacked()[0]
+        return name
+
+    @property
+    def sequence_ids(self) -> Sequence[int]:
+        sequence = self._unpacked()[1]
+        return range(sequence, sequence + self.count) if isinstance(sequence, int) else list(sequence)
+
+    @property
+    def values(self) -> list[bytes | None]:
+        values: list[bytes | None] = self._unpacked()[2]
+        return values
+
+    @property
+    def keys(self) -> list[bytes | None] | None:
+        keys: list[bytes | None] | None = self._unpacked()[3]
+        return keys
+
+    @property
+    def properties(self) -> list[dict[str, str] | None] | None:
+        properties: list[dict[str, str] | None] | None = self._unpacked()[4]
+        return properties
+
+    @property
+    def event_times(self) -> list[int | None] | None:
+        times: list[int | None] | None = self._unpacked()[5]
+        return times
+
+    def message_id(self, index: int) -> MessageId:
+        """The id of the message at `index` of the batch."""
+        return MessageId(self.ledger_id, self.entry_id, index if self.count > 1 else -1)
+
+    def message(self, index: int, topic: str, redelivery_count: int = 0) -> Message:
+        """The message at `index` of the batch."""
+        return Message(self, index, topic, redelivery_count)
+
+
+def encode(
+    kind: int, count: int, txn: int, epoch: int, publish_ms: int, timestamp: int,
+    messages_before: int, bytes_before: int, body: bytes,
+) -> bytes:  # fmt: skip
+    """Make the payload of an entry record: one parameter for each field of the header, then the body."""
+    header = HEADER.pack(
+        crc32(body), kind, 0, count, txn, epoch, publish_ms, timestamp, messages_before, bytes_before
+    )  # fmt: skip
+    return header + body

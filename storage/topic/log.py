@@ -1,0 +1,219 @@
+"""A topic's ledgers: append, roll over, read, count.
+
+Invariant 5: positions are dense within a ledger and never reused; entries do not change; an open ledger that rolls
+over is closed for good. The log knows nothing of transactions but the id in the header of an entry, and the one rule
+that with no open transaction maxReadPosition is lastConfirmedEntry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from storage import faults
+from storage.disk.codec import corrupt, key1, key2, key3, key_through, pack, unpack
+from storage.disk.schema import ENTRIES, LEDGERS
+from storage.disk.view import ReadView, WriteBatch
+from storage.limits import PAGE_BYTES, PAGE_ENTRIES
+from storage.topic.entry import MESSAGES, Entry, encode
+from storage.topic.open_topic import OpenTopic
+from storage.topic.state import TopicState
+from storage.values.position import Position, as_position
+
+
+def append(topic: OpenTopic[WriteBatch], kind: int, count: int, txn: int, body: bytes) -> Position:
+    """Write the next entry of a topic, under the topic's epoch.
+
+    Args:
+        count: messages in the entry; 0 for a marker.
+        txn: the transaction of the entry; 0 for none.
+    """
+    faults.reach("ledger.before_append")
+    batch, state = topic.view, topic.state
+    now_ms = batch.now_ms
+    if _is_due_to_roll(state, now_ms):
+        _roll(topic, now_ms)
+    timestamp = batch.timestamp()
+    payload = encode(
+        kind, count, txn, state.epoch, now_ms, timestamp, state.messages, state.bytes, body
+    )  # fmt: skip
+    position = as_position((state.ledger_id, state.next_entry))
+    batch.put(ENTRIES, key3(topic.topic_id, state.ledger_id, state.next_entry), payload)
+    state.next_entry += 1
+    state.entries += 1
+    state.bytes += len(payload)
+    if kind == MESSAGES:
+        state.messages += count
+        state.last_publish_ms = now_ms
+    else:
+        state.markers += 1
+    if not state.open_txns:
+        assert state.max_read <= position, "maxReadPosition never moves backwards"
+        state.max_read = position
+    return position
+
+
+def _is_due_to_roll(state: TopicState, now_ms: int) -> bool:
+    return state.next_entry > 0 and (
+        state.next_entry >= state.ledger_entries_max
+        or state.bytes - state.ledger_bytes_before >= state.ledger_bytes_max
+        or now_ms - state.ledger_opened_ms >= state.ledger_age_max_ms
+    )
+
+
+def next_position(state: TopicState, now_ms: int) -> Position:
+    """The position of an entry that would be appended now."""
+    return (
+        Position(state.ledger_id + 1, 0)
+        if _is_due_to_roll(state, now_ms)
+        else Position(state.ledger_id, state.next_entry)
+    )
+
+
+def _roll(topic: OpenTopic[WriteBatch], now_ms: int) -> None:
+    """Close the open ledger and open the next. A ledger is never closed empty."""
+    state = topic.state
+    record = [
+        state.next_entry, state.ledger_opened_ms, now_ms, state.ledger_messages_before,
+        state.messages - state.ledger_messages_before, state.ledger_bytes_before,
+        state.bytes - state.ledger_bytes_before,
+    ]  # fmt: skip
+    topic.view.put(LEDGERS, key2(topic.topic_id, state.ledger_id), pack(record))
+    state.ledger_id += 1
+    state.next_entry = 0
+    state.ledger_opened_ms = now_ms
+    state.ledger_messages_before = state.messages
+    state.ledger_bytes_before = state.bytes
+    faults.reach("ledger.after_roll")
+
+
+class LedgerInfo:
+    """A ledger of a topic: counts, and the wall times of opening and closing (None for the open ledger)."""
+
+    __slots__ = ("bytes", "closed_ms", "entries", "ledger_id", "messages", "opened_ms")
+
+    def __init__(
+        self, ledger_id: int, entries: int, times: tuple[int, int | None], messages: int, size: int
+    ) -> None:
+        self.ledger_id = ledger_id
+        self.entries = entries
+        self.opened_ms, self.closed_ms = times
+        self.messages = messages
+        self.bytes = size
+
+
+def ledgers(view: ReadView, topic_id: int, state: TopicState) -> list[LedgerInfo]:
+    """Return the ledgers of a topic in order, the open one last."""
+    closed_ones = []
+    for key, payload in view.scan(LEDGERS, key1(topic_id)):
+        entries, opened, closed, _, messages, _, size = unpack(payload)[:7]
+        closed_ones.append(
+            LedgerInfo(int.from_bytes(key[8:], "big"), entries, (opened, closed), messages, size)
+        )
+    open_one = LedgerInfo(
+        state.ledger_id, state.next_entry, (state.ledger_opened_ms, None),
+        state.messages - state.ledger_messages_before, state.bytes - state.ledger_bytes_before,
+    )  # fmt: skip
+    return [*closed_ones, open_one]
+
+
+def read(view: ReadView, topic_id: int, position: Position) -> Entry | None:
+    """The entry at a position, or None."""
+    if position[1] < 0:
+        return None
+    key = key3(topic_id, *position)
+    payload = view.get(ENTRIES, key)
+    return None if payload is None else Entry(key, payload)
+
+
+def scan(view: ReadView, topic_id: int, after: Position, through: Position) -> Iterator[Entry]:
+    """Yield the entries after one position, up to and including a second, in order.
+
+    A checksum proves each record, but not that no record is missing: so each entry must follow the entry before.
+
+    Raises:
+        CorruptStore: an entry does not follow the entry before.
+    """
+    if through <= after:
+        return
+    start, previous = key3(topic_id, after[0], after[1] + 1), None
+    for key, payload in view.scan(ENTRIES, key1(topic_id), start, key_through(topic_id, through)):
+        entry = Entry(key, payload)
+        if previous is None:
+            if entry.ledger_id == after[0] and entry.entry_id != after[1] + 1:
+                raise corrupt(ENTRIES, key, f"it does not follow {after[0]}:{after[1]}")
+        elif not _follows(previous, entry):
+            raise corrupt(ENTRIES, key, f"it does not follow {previous.position}")
+        previous = entry
+        yield entry
+
+
+def _follows(previous: Entry, entry: Entry) -> bool:
+    """Whether an entry is the next one: dense within a ledger, with counts that go on."""
+    if entry.ledger_id == previous.ledger_id:
+        is_next = entry.entry_id == previous.entry_id + 1
+    else:
+        is_next = entry.ledger_id == previous.ledger_id + 1 and entry.entry_id == 0
+    return (
+        is_next
+        and entry.messages_before == previous.messages_before + previous.count
+        and entry.bytes_before == previous.bytes_before + previous.size
+    )
+
+
+def page(view: ReadView, topic_id: int, after: Position, through: Position) -> list[Entry]:
+    """Return the next entries, about as many as fit a page: the share that a reader takes out of one view.
+
+    Raises:
+        CorruptStore: the log ends before `through`, which is a position that was written.
+    """
+    entries, room = [], PAGE_BYTES
+    for entry in scan(view, topic_id, after, through):
+        entries.append(entry)
+        room -= entry.size
+        if room <= 0 or len(entries) >= PAGE_ENTRIES:
+            return entries
+    last = entries[-1].position if entries else after
+    if through[1] >= 0 and last < through:
+        raise corrupt(ENTRIES, key3(topic_id, *through), f"the log ends at {last[0]}:{last[1]} before it")
+    return entries
+
+
+def messages_through(view: ReadView, topic_id: int, state: TopicState, position: Position) -> int:
+    """Count the messages of the topic up to and including a position, from the beginning, without a scan."""
+    return counts_through(view, topic_id, state, position)[0]
+
+
+def counts_through(view: ReadView, topic_id: int, state: TopicState, position: Position) -> tuple[int, int]:
+    """Count messages and bytes of the topic up to and including a position, without a scan."""
+    if position >= state.last_confirmed:
+        return state.messages, state.bytes
+    entry = read(view, topic_id, position)
+    if entry is not None:
+        return entry.messages_through, entry.bytes_before + entry.size
+    # L:-1, or a position that was trimmed away: the next entry carries the counts before it.
+    following = next_entry(view, topic_id, position)
+    return (following.messages_before, following.bytes_before) if following else (state.messages, state.bytes)
+
+
+def next_entry(view: ReadView, topic_id: int, position: Position) -> Entry | None:
+    """The first entry after a position."""
+    record = view.first(ENTRIES, key1(topic_id), key3(topic_id, position[0], position[1] + 1))
+    return Entry(*record) if record else None
+
+
+def previous_position(view: ReadView, topic_id: int, position: Position) -> Position:
+    """The position just before: in the previous ledger if need be, `L:-1` if there is none."""
+    if position[1] > 0:
+        return Position(position[0], position[1] - 1)
+    record = view.last(ENTRIES, key1(topic_id), key3(topic_id, position[0], 0))
+    if record is not None and record[0] == key3(topic_id, position[0], 0):
+        record = view.last(ENTRIES, key1(topic_id), key3(topic_id, position[0] - 1, (1 << 64) - 1))
+    if record is None:
+        return Position(position[0], -1)
+    return Position(int.from_bytes(record[0][8:16], "big"), int.from_bytes(record[0][16:], "big"))
+
+
+def first_entry(view: ReadView, topic_id: int) -> Entry | None:
+    """The first entry that the topic still has."""
+    record = view.first(ENTRIES, key1(topic_id))
+    return Entry(*record) if record else None

@@ -1,0 +1,1 @@
+"""Producers of a topic: access modes, sessions, admission, ownership, epochs (PIP-68)."""

@@ -1,0 +1,126 @@
+"""Beginning a transaction: check the options, and make the first record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from storage.disk.view import WriteBatch
+from storage.errors import InvalidValue
+from storage.limits import (
+    LABEL_VALUE_BYTES_MAX,
+    LABELS_MAX,
+    TRANSACTION_TIMEOUT_MS,
+    TRANSACTION_TIMEOUT_MS_MAX,
+)
+from storage.process.clock import nanoseconds
+from storage.process.identity import ProcessIdentity
+from storage.txn.options import SERIALIZABLE, TransactionOptions
+from storage.txn.record import TransactionRecord
+from storage.values.names import check_name
+from storage.values.txn_state import STATE_CODES, TransactionState
+
+
+class Started:
+    """The begin of a transaction: timestamp (0: not issued yet), wall time in ms, store clock in ns."""
+
+    __slots__ = ("now_ns", "timestamp", "wall_ms")
+
+    def __init__(self, timestamp: int, wall_ms: int, now_ns: int) -> None:
+        self.timestamp = timestamp
+        self.wall_ms = wall_ms
+        self.now_ns = now_ns
+
+
+class NewTransaction:
+    """The options of a new transaction.
+
+    Attributes:
+        timeout_ms: until the deadline, 24 hours at most.
+        started: the begin, if earlier than the batch that writes the record; None for now.
+    """
+
+    __slots__ = ("labels", "options", "started", "timeout_ms")
+
+    def __init__(
+        self,
+        timeout_ms: int,
+        labels: dict[str, str] | None = None,
+        options: TransactionOptions = SERIALIZABLE,
+        started: Started | None = None,
+    ) -> None:
+        self.timeout_ms = timeout_ms
+        self.labels = labels
+        self.options = options
+        self.started = started
+
+
+def timeout_ms_of(seconds: float | None) -> int:
+    """The timeout of a new transaction in milliseconds; the default if None.
+
+    Raises:
+        InvalidValue: no number, or negative.
+    """
+    timeout_s = TRANSACTION_TIMEOUT_MS / 1000 if seconds is None else seconds
+    return nanoseconds(timeout_s, "a transaction's timeout") // 1_000_000
+
+
+def check_begin(timeout_ms: int, labels: dict[str, str] | None) -> None:
+    """Check timeout and labels of a new transaction.
+
+    Raises:
+        InvalidValue, InvalidName: a timeout or label out of bounds.
+    """
+    if not 0 < timeout_ms <= TRANSACTION_TIMEOUT_MS_MAX:
+        raise InvalidValue(
+            f"a transaction's timeout of {timeout_ms / 1000:,.10g} s is not between 1 ms and 24 h",
+            timeoutMs=timeout_ms,
+        )
+    _check_labels(labels or {})
+
+
+def _check_labels(labels: dict[Any, Any]) -> dict[str, str]:
+    if len(labels) > LABELS_MAX:
+        raise InvalidValue(f"a transaction has at most {LABELS_MAX} labels, not {len(labels)}")
+    for name, value in labels.items():
+        if (
+            not isinstance(name, str)
+            or not isinstance(value, str)
+            or (not value.isascii() and not _is_unicode(value))
+        ):
+            raise InvalidValue("the names and values of labels are text")
+        check_name("label name", name)
+        if len(value.encode()) > LABEL_VALUE_BYTES_MAX:
+            raise InvalidValue(f"the value of label {name} is longer than {LABEL_VALUE_BYTES_MAX} bytes")
+    return labels
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def new_record(
+    batch: WriteBatch, owner: ProcessIdentity, lease: int, begin: NewTransaction
+) -> TransactionRecord:
+    """Make the record of the next transaction, open and not in the store yet."""
+    started = begin.started or Started(batch.timestamp(), batch.now_ms, batch.now_ns)
+    timeout_ms, options = begin.timeout_ms, begin.options
+    batch.superblock.last_txn += 1
+    record = TransactionRecord()
+    record.txn_id, record.version = batch.superblock.last_txn, 1
+    record.state_code = STATE_CODES.index(TransactionState.OPEN)
+    record.timestamp, record.begun_ms = started.timestamp or batch.timestamp(), started.wall_ms
+    record.deadline_ns, record.timeout_ms = started.now_ns + timeout_ms * 1_000_000, timeout_ms
+    record.lease, record.owner_fields, record.labels = lease, owner.fields(), begin.labels or {}
+    record.isolation, record.priority = options.isolation.value, options.priority.value
+    record.check = options.check.value if options.check is not None else None
+    record.used_ns, record.used_ms = batch.now_ns, batch.now_ms
+    record.ended_ms = record.ended_timestamp = record.reason_code = record.reason_text = None
+    record.ended_by_fields = None
+    record.messages = record.acknowledgements = 0
+    record.incarnation = batch.superblock.incarnation
+    record.uses_tables, record.consumed, record.written, record.conflict = False, 0, [], None
+    return record

@@ -1,0 +1,122 @@
+"""Errors of transactions that cannot be used or ended: the reason, the process that ended it, and a hint."""
+
+from __future__ import annotations
+
+from storage.disk.view import ReadView
+from storage.errors import (
+    LostConflict,
+    OwnerAlive,
+    ReadOnlyTransaction,
+    TransactionChanged,
+    TransactionNotOpen,
+    TransactionTimedOut,
+)
+from storage.limits import ACTIVE_OWNER_MS
+from storage.txn.record import TransactionRecord
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import AbortReason
+
+
+def read_only(name: str) -> ReadOnlyTransaction:
+    """The error for a write, a message or an acknowledgement in a read-committed transaction."""
+    return ReadOnlyTransaction(
+        f"transaction {name} is read-committed: it only reads tables",
+        hint="Begin a serializable one: a read-committed one that writes would cost the same and promise less.",
+        transaction=name,
+    )
+
+
+def not_open(record: TransactionRecord, asked: str) -> TransactionNotOpen:
+    """The error for a use that only an open transaction allows; after a lost conflict the error names the winner."""
+    if record.reason_code == AbortReason.LOST_CONFLICT.value and record.conflict:
+        return _lost(record, asked)
+    when = _ago(record.ended_ms)
+    why = f", reason: {record.reason_code}" if record.reason_code else ""
+    text = f" ({record.reason_text})" if record.reason_text else ""
+    return TransactionNotOpen(
+        f"transaction {record.id} cannot be {asked}: it was {record.state.value.lower()} {when} "
+        f"by {record.ended_by}{why}{text}",
+        hint="Begin a new one: `txnctl transactions begin`.",
+        transaction=str(record.id),
+        state=record.state.value,
+        reason=record.reason_code,
+    )
+
+
+def too_late_to_fence(record: TransactionRecord) -> TransactionNotOpen:
+    """The error for fencing the producers of a transaction that has ended: its producers are no longer known."""
+    return TransactionNotOpen(
+        f"transaction {record.id} was {record.state.value.lower()} {_ago(record.ended_ms)} by {record.ended_by}; its "
+        "producers were not fenced",
+        hint="`txnctl producers fence TOPIC` takes a topic from those that produce there.",
+        transaction=str(record.id),
+        state=record.state.value,
+        reason=record.reason_code,
+    )
+
+
+def _lost(record: TransactionRecord, asked: str) -> LostConflict:
+    assert record.conflict is not None, "the caller has seen it"
+    _, winner, version, table, key = record.conflict
+    who = f"transaction {TxnID(winner)}" if winner else f"the transaction of timestamp {version}"
+    shown = ascii(key)[2:-1]
+    return LostConflict(
+        f"transaction {record.id} cannot be {asked}: it lost key {shown} of table {table} to {who} "
+        f"and was aborted {_ago(record.ended_ms)}",
+        hint="Run all of it again in a new transaction, with a higher priority if it loses often.",
+        transaction=str(record.id),
+        state=record.state.value,
+        reason=record.reason_code,
+        winner=str(TxnID(winner)) if winner else None,
+        winnerVersion=str(version),
+        table=table,
+        key=shown,
+    )
+
+
+def timed_out(record: TransactionRecord) -> TransactionTimedOut:
+    """The error for a use after the deadline, which has just ended the transaction."""
+    return TransactionTimedOut(
+        f"the deadline of transaction {record.id} ({record.timeout_ms / 1000:g} s) has passed: it is aborted",
+        hint="Begin a new one, with a longer --timeout if the work needs it.",
+        transaction=str(record.id),
+        state="ABORTED",
+        reason=AbortReason.TIMED_OUT.value,
+    )
+
+
+def changed(record: TransactionRecord, seen: int) -> TransactionChanged:
+    """The error for ending a transaction that has a newer version than the operator looked at."""
+    return TransactionChanged(
+        f"transaction {record.id} is at version {record.version}, not {seen}: it was used meanwhile",
+        hint=f"Look again: `txnctl transactions show {record.id}`.",
+        transaction=str(record.id),
+        version=record.version,
+    )
+
+
+def owner_at_work(view: ReadView, record: TransactionRecord, state: str) -> OwnerAlive | None:
+    """The error for aborting a transaction whose owner lives and used it within the last minute; else None.
+
+    Args:
+        state: of the owner; a stopped owner lives, but goes on only after SIGCONT.
+    """
+    idle_ms = record.idle_ms(view.now_ns)
+    if state not in ("alive", "stopped") or idle_ms >= ACTIVE_OWNER_MS:
+        return None
+    way = "Let it finish"
+    if state == "stopped":
+        way = f"Continue it with kill -CONT {record.owner.pid}"
+    return OwnerAlive(
+        f"the owner of transaction {record.id}, {record.owner}, is {state} and used it {idle_ms / 1000:.0f} s ago",
+        hint=f"{way}, or abort it all the same with --force; --dry-run shows what that changes.",
+        transaction=str(record.id),
+        ownerState=state,
+        idleMs=idle_ms,
+    )
+
+
+def _ago(wall_ms: int | None) -> str:
+    from time import gmtime, strftime
+
+    return "" if wall_ms is None else "at " + strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(wall_ms / 1000))

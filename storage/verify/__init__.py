@@ -1,0 +1,1 @@
+"""Verification: the invariants of docs/SEMANTICS.md proved again from the records on disk, one module an object."""

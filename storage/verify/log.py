@@ -1,0 +1,120 @@
+"""The log of one topic, read from end to end: invariants 5, 9, 16 and the counts of 23."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from storage.disk.view import ReadView
+from storage.topic import log as managed_ledger
+from storage.topic.catalogue import Topic
+from storage.topic.entry import MESSAGES, Entry
+from storage.topic.state import TopicState
+from storage.values.position import Position
+from storage.verify.problem import Progress, Report
+
+
+class LoggedEntry(NamedTuple):
+    """The header of an entry, with the producer's name; "" for a marker."""
+
+    at: Position
+    kind: int
+    messages: int
+    txn: int
+    messages_before: int
+    epoch: int
+    producer: str
+
+
+class Log:
+    """The result of a walk over the whole log.
+
+    Attributes:
+        entries: all headers, in order.
+        by_txn: the message entries of each transaction, in order.
+        markers: the markers of each transaction: position and kind.
+        sequences: per producer, ranges of sequence ids, each with its transaction (0: none).
+    """
+
+    __slots__ = ("by_txn", "entries", "markers", "sequences")
+
+    def __init__(self) -> None:
+        self.entries: list[LoggedEntry] = []
+        self.by_txn: dict[int, list[LoggedEntry]] = {}
+        self.markers: dict[int, list[tuple[Position, int]]] = {}
+        self.sequences: dict[str, list[tuple[int, int, int]]] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Note one entry."""
+        at, is_message = entry.position, entry.kind == MESSAGES
+        producer = entry.producer_name if is_message else ""
+        logged = LoggedEntry(
+            at, entry.kind, entry.count, entry.txn, entry.messages_before, entry.epoch, producer
+        )
+        self.entries.append(logged)
+        if not is_message:
+            self.markers.setdefault(entry.txn, []).append((at, entry.kind))
+            return
+        if entry.txn:
+            self.by_txn.setdefault(entry.txn, []).append(logged)
+        self._add_sequences(producer, entry.sequence_ids, entry.txn)
+
+    def _add_sequences(self, producer: str, ids: Iterable[int], txn: int) -> None:
+        ranges = self.sequences.setdefault(producer, [])
+        if isinstance(ids, range):
+            ranges.append((ids.start, ids.stop - 1, txn))
+        else:
+            ranges.extend((sequence_id, sequence_id, txn) for sequence_id in ids)
+
+
+class _Walk:
+    """The checks of each entry against the entries before."""
+
+    def __init__(self, topic: Topic, state: TopicState, report: Report) -> None:
+        self._name = topic.name
+        self._report = report
+        self._expected: Position | None = None
+        self._timestamp, self._epoch = 0, -1
+        self.messages, self.bytes = state.messages_trimmed, state.bytes_trimmed
+        self.markers = 0
+
+    def check(self, entry: Entry) -> None:
+        """Check position, counts, timestamp and epoch of the next entry."""
+        entry.check_body()
+        at, expected, report = entry.position, self._expected, self._report
+        label = f"{self._name} {entry.position}"
+        if expected is not None and at not in (expected, (expected[0] + 1, 0)):
+            report(5, label, f"follows {expected[0]}:{expected[1] - 1}: positions are not dense")
+        if (entry.messages_before, entry.bytes_before) != (self.messages, self.bytes):
+            report(23, label, f"counts {entry.messages_before} messages before it; there are {self.messages}")
+        if entry.timestamp <= self._timestamp:
+            report(16, label, "its timestamp is not after the timestamp of the entry before")
+        if entry.epoch < self._epoch:
+            report(9, label, f"its epoch {entry.epoch} is below {self._epoch} before it")
+        if entry.kind == MESSAGES:
+            self._epoch = max(self._epoch, entry.epoch)
+        else:
+            self.markers += 1
+        self._expected, self._timestamp = Position(at[0], at[1] + 1), entry.timestamp
+        self.messages, self.bytes = self.messages + entry.count, self.bytes + entry.size
+
+
+def read_log(
+    view: ReadView, topic: Topic, state: TopicState, report: Report, progress: Progress | None
+) -> Log:
+    """Read the whole log, and check each entry and the topic's counts on the way."""
+    log, walk = Log(), _Walk(topic, state, report)
+    for entry in managed_ledger.scan(view, topic.topic_id, Position(0, -1), state.last_confirmed):
+        walk.check(entry)
+        log.add(entry)
+        if progress is not None and len(log.entries) % 1000 == 0:
+            progress(topic.name, 1000)
+    if progress is not None:
+        progress(topic.name, len(log.entries) % 1000)
+    if (walk.messages, walk.bytes, walk.markers) != (state.messages, state.bytes, state.markers):
+        report(23, topic.name, f"its state counts {state.messages} messages, {state.bytes} bytes, {state.markers} "
+                               f"markers; the log has {walk.messages}, {walk.bytes}, {walk.markers}")  # fmt: skip
+    if log.entries and log.entries[-1].at != state.last_confirmed:
+        last = log.entries[-1].at
+        report(5, topic.name, f"its last entry is {last}, not lastConfirmedEntry {state.last_confirmed}")
+    return log

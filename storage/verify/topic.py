@@ -1,0 +1,214 @@
+"""Check a topic against its log: invariants 1, 2, 5, 6, 10, 16, 20 and 23."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from storage.disk.codec import U64X2, key1
+from storage.disk.schema import SEQUENCES
+from storage.disk.view import ReadView
+from storage.topic import log as managed_ledger
+from storage.topic.catalogue import Topic
+from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER
+from storage.topic.state import TopicState
+from storage.txn import aborted, buffer, record as records, runs
+from storage.values.position import Position
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import TransactionState
+from storage.verify.log import Log, LoggedEntry
+from storage.verify.problem import Report
+
+_MARKER_KINDS = {TransactionState.COMMITTED: COMMIT_MARKER, TransactionState.ABORTED: ABORT_MARKER}
+
+
+class TopicCheck:
+    """The check of one topic: every record of the topic that its log implies."""
+
+    def __init__(self, view: ReadView, topic: Topic, state: TopicState, log: Log, report: Report) -> None:
+        self._view = view
+        self._topic = topic
+        self._state = state
+        self._log = log
+        self._report = report
+        self._txn_states = {txn: self._state_of(txn) for txn in {*log.by_txn, *log.markers}}
+
+    def run(self) -> None:
+        self._check_ledgers()
+        self._check_markers()
+        self._check_max_read()
+        self._check_aborted()
+        self._check_parts()
+        for producer, ranges in self._log.sequences.items():
+            self._check_sequences(producer, ranges)
+
+    def _state_of(self, txn: int) -> TransactionState:
+        record = records.find(self._view, txn)
+        if record is None:
+            self._report(
+                16, self._topic.name, f"messages name transaction {TxnID(txn)}, whose outcome is not kept"
+            )
+            return TransactionState.ABORTED
+        return record.state
+
+    def _label(self, txn: int) -> str:
+        return f"{self._topic.name} transaction {TxnID(txn)}"
+
+    def _check_ledgers(self) -> None:
+        name, counted = self._topic.name, dict[int, tuple[int, int]]()
+        for entry in self._log.entries:
+            entries, messages = counted.get(entry.at[0], (0, 0))
+            counted[entry.at[0]] = (entries + 1, messages + entry.messages)
+        for ledger in managed_ledger.ledgers(self._view, self._topic.topic_id, self._state):
+            entries, messages = counted.pop(ledger.ledger_id, (0, 0))
+            if (entries, messages) != (ledger.entries, ledger.messages):
+                self._report(23, f"{name} ledger {ledger.ledger_id}", f"records {ledger.entries} entries and "
+                             f"{ledger.messages} messages; the log has {entries} and {messages}")  # fmt: skip
+        for ledger_id in counted:
+            self._report(5, f"{name} ledger {ledger_id}", "has entries, but no record")
+
+    def _check_markers(self) -> None:
+        """A decided transaction has one marker, of its kind, after its last message; an open transaction has none."""
+        for txn, state in self._txn_states.items():
+            markers, entries = self._log.markers.get(txn, []), self._log.by_txn.get(txn, [])
+            if state is TransactionState.OPEN:
+                if markers:
+                    self._report(6, self._label(txn), "is open, and has a marker")
+            elif [kind for _, kind in markers] != [_MARKER_KINDS[state]]:
+                message = f"is {state.value}, and has {len(markers)} markers, not one of that kind"
+                self._report(6, self._label(txn), message)
+            elif entries and markers[0][0] < entries[-1].at:
+                self._report(6, self._label(txn), "has messages after its marker")
+
+    def _check_max_read(self) -> None:
+        """maxReadPosition follows its formula, and so does the index of open transactions behind the formula."""
+        state, report, name = self._state, self._report, self._topic.name
+        open_first = self._open_first()
+        expected = self._position_before(open_first[0][0]) if open_first else state.last_confirmed
+        first_in_log = self._log.entries[0].at if self._log.entries else None
+        is_trimmed = bool(open_first) and open_first[0][0] == first_in_log
+        if state.max_read != expected and not is_trimmed:
+            formula = Position(*expected)
+            report(1, name, f"maxReadPosition is {state.max_read_position}, its formula gives {formula}")
+        opened = buffer.open_transactions(self._view, self._topic.topic_id)
+        indexed = [(tuple(first), txn) for txn, first in opened]
+        if indexed != open_first:
+            report(1, name, f"the index of open transactions has {len(indexed)}, the log {len(open_first)}")
+        uncommitted = sum(entry.messages for _, txn in open_first for entry in self._log.by_txn[txn])
+        if (state.open_txns, state.uncommitted) != (len(open_first), uncommitted):
+            report(23, name, f"counts {state.open_txns} open transactions with {state.uncommitted} messages; "
+                             f"there are {len(open_first)} with {uncommitted}")  # fmt: skip
+
+    def _open_first(self) -> list[tuple[Position, int]]:
+        """First entry and number of each open transaction, in the order of the log."""
+        return sorted(
+            (entries[0].at, txn)
+            for txn, entries in self._log.by_txn.items()
+            if self._txn_states[txn] is TransactionState.OPEN
+        )
+
+    def _position_before(self, at: Position) -> Position:
+        """The position of the entry before `at`; `L:-1` before the first entry of the log."""
+        previous: Position | None = None
+        for entry in self._log.entries:
+            if entry.at == at:
+                break
+            previous = entry.at
+        return previous if previous is not None else Position(at[0], -1)
+
+    def _check_aborted(self) -> None:
+        """The aborted set agrees with the log and the records of transactions."""
+        expected = {
+            (txn, *entries[0].at, *entries[-1].at, sum(entry.messages for entry in entries))
+            for txn, entries in self._log.by_txn.items()
+            if self._txn_states[txn] is TransactionState.ABORTED
+        }
+        name, state = self._topic.name, self._state
+        rows = aborted.rows(self._view, self._topic.topic_id)
+        if len(rows) != len(set(rows)) or set(rows) != expected:
+            self._report(
+                2, name, f"the aborted set has {len(rows)} transactions; the log has {len(expected)}"
+            )
+        sums = (len(rows), sum(row[5] for row in rows))
+        if sums != (state.aborted_txns, state.aborted_messages):
+            self._report(23, name, f"counts {state.aborted_txns} aborted transactions; the set has {sums[0]}")
+        for segment in aborted.segments(self._view, self._topic.topic_id):
+            if segment.transactions == 0:
+                self._report(23, name, f"segment {segment.segment} of the aborted set is empty")
+
+    def _check_parts(self) -> None:
+        """The part of each transaction on the topic, and its runs, agree with the log."""
+        for txn, entries in self._log.by_txn.items():
+            label = self._label(txn)
+            part = buffer.part_of(self._view, txn, self._topic.topic_id)
+            if part is None:
+                self._report(6, label, "has messages, but no part")
+                continue
+            if self._txn_states[txn] is TransactionState.OPEN and part.epoch != self._state.epoch:
+                epochs = f"is open under epoch {part.epoch}; the topic has {self._state.epoch}"
+                self._report(10, label, epochs)
+            counted = (entries[0].at, entries[-1].at, len(entries), sum(entry.messages for entry in entries))
+            if (part.first, part.last, part.entries, part.messages) != counted:
+                message = (
+                    f"its part says {part.entries} entries, {part.messages} messages; the log {counted[2:]}"
+                )
+                self._report(23, label, message)
+            self._check_runs(txn, entries)
+
+    def _check_runs(self, txn: int, entries: list[LoggedEntry]) -> None:
+        view, topic_id, label = self._view, self._topic.topic_id, self._label(txn)
+        if [(tuple(first), tuple(last)) for first, last in runs.ranges(view, topic_id, txn)] != _runs(
+            entries
+        ):
+            self._report(23, label, "its runs do not match its entries")
+        middle = entries[len(entries) // 2]
+        below = sum(entry.messages for entry in entries if entry.at <= middle.at)
+        if runs.messages_through(view, topic_id, txn, middle.at) != below:
+            self._report(
+                23, label, f"its runs count a different number of messages up to {Position(*middle.at)}"
+            )
+
+    def _check_sequences(self, producer: str, ranges: list[tuple[int, int, int]]) -> None:
+        """Each sequence id is stored or committed at most once, and the used ranges agree with the log."""
+        label = f"{self._topic.name} producer {producer}"
+        live = [
+            (first, last, txn)
+            for first, last, txn in ranges
+            if not txn or self._txn_states[txn] is not TransactionState.ABORTED
+        ]
+        counting = sorted((first, last) for first, last, _ in live)
+        for (_, last), (first, _) in pairwise(counting):
+            if first <= last:
+                self._report(20, label, f"sequence id {first} is stored twice")
+        used = self._used_ranges(producer)
+        if not used:
+            return  # a producer with a name issued by the store is not deduplicated
+        users = {
+            sequence_id: txn if txn and self._txn_states[txn] is TransactionState.OPEN else 0
+            for first, last, txn in live
+            for sequence_id in (first, last)
+        }
+        for sequence_id, txn in users.items():
+            if not any(first <= sequence_id <= last and user == txn for first, last, user in used):
+                self._report(20, label, f"sequence id {sequence_id} is not among the used ids")
+        used_count = sum(last - first + 1 for first, last, _ in used)
+        stored_count = sum(last - first + 1 for first, last in counting)
+        if used_count != stored_count:
+            self._report(23, label, f"{used_count} sequence ids are used; {stored_count} are stored")
+
+    def _used_ranges(self, producer: str) -> list[tuple[int, int, int]]:
+        prefix = key1(self._topic.topic_id) + producer.encode("ascii") + b"\0"
+        return [
+            (int.from_bytes(key[-8:], "big"), *U64X2.unpack(payload))
+            for key, payload in self._view.scan(SEQUENCES, prefix)
+        ]
+
+
+def _runs(entries: list[LoggedEntry]) -> list[tuple[Position, Position]]:
+    """The runs of consecutive positions among the entries: first and last position of each."""
+    ranges: list[tuple[Position, Position]] = []
+    for entry in entries:
+        if ranges and ranges[-1][1] == (entry.at[0], entry.at[1] - 1):
+            ranges[-1] = (ranges[-1][0], entry.at)
+        else:
+            ranges.append((entry.at, entry.at))
+    return ranges

@@ -1,0 +1,51 @@
+"""Check transactions, their indexes and pending acknowledgements: invariants 6, 7 and 16."""
+
+from __future__ import annotations
+
+from storage.disk.codec import U64X2, U64X4
+from storage.disk.schema import LEASE_TXNS, PENDING, TXN_DEADLINES, TXN_PENDING, TXNS
+from storage.disk.view import ReadView
+from storage.txn import record as records
+from storage.values.txn_id import TxnID
+from storage.values.txn_state import TransactionState
+from storage.verify.problem import Report
+
+
+def check_transactions(view: ReadView, report: Report) -> None:
+    """Records, deadlines, leases and pending acknowledgements agree."""
+    deadlines = {txn: deadline for deadline, txn in map(U64X2.unpack, view.keys(TXN_DEADLINES))}
+    leases = {txn: lease for lease, txn in map(U64X2.unpack, view.keys(LEASE_TXNS))}
+    timestamps: set[int] = set()
+    for key in view.keys(TXNS):
+        record = records.get(view, int.from_bytes(key, "big"))
+        label = f"transaction {record.id}"
+        is_open = record.state is TransactionState.OPEN
+        if record.txn_id > view.superblock.last_txn:
+            report(16, label, f"its id is above the last one issued, {view.superblock.last_txn}")
+        if deadlines.pop(record.txn_id, None) != (record.deadline_ns if is_open else None):
+            report(6, label, f"is {record.state.value}, but the index of deadlines says otherwise")
+        if leases.pop(record.txn_id, 0) != (record.lease if is_open else 0):
+            report(6, label, f"is {record.state.value}, but the index of leases says otherwise")
+        for timestamp in (record.timestamp, record.ended_timestamp):
+            if timestamp is not None and (
+                timestamp in timestamps or timestamp > view.superblock.last_timestamp
+            ):
+                report(16, label, f"timestamp {timestamp} was issued twice, or never")
+            timestamps.add(timestamp or 0)
+        if not is_open and next(view.keys(TXN_PENDING, key), None) is not None:
+            report(7, label, f"is {record.state.value}, and has acknowledgements pending")
+    for txn in {*deadlines, *leases}:
+        report(6, f"transaction {TxnID(txn)}", "is indexed, and has no record")
+    _check_pending(view, report)
+
+
+def _check_pending(view: ReadView, report: Report) -> None:
+    """Pending acknowledgements are indexed both by entry and by transaction."""
+    by_txn = {U64X4.unpack(key) for key in view.keys(TXN_PENDING)}
+    for key in view.keys(PENDING):
+        subscription_id, ledger_id, entry_id, txn = U64X4.unpack(key)
+        if (txn, subscription_id, ledger_id, entry_id) not in by_txn:
+            report(6, f"transaction {TxnID(txn)}", f"has {ledger_id}:{entry_id} pending, found one way only")
+        by_txn.discard((txn, subscription_id, ledger_id, entry_id))
+    for txn, _, ledger_id, entry_id in by_txn:
+        report(6, f"transaction {TxnID(txn)}", f"has {ledger_id}:{entry_id} pending, found one way only")

@@ -1,0 +1,123 @@
+"""Rule 10 of the command line: the numbers of a dry run are those of the real one, over random states.
+
+Several transactions over two topics, acknowledgements alone and cumulative on subscriptions of all types and levels,
+keys of a table, producers of their own; then one is aborted, first dry, then in earnest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from storage import AccessMode, Store
+from storage.errors import ProducerFenced, TransactionChanged
+from storage.process.clock import ManualClock
+from tests.model_runs import examples
+from tests.row_json import row_json
+from tests.storage.reports.stuck import Script, play, scripts
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store for all examples of this module: each has topics of its own. It is sound at the end."""
+    place, clock = tmp_path_factory.mktemp("abort") / "store", ManualClock()
+    Store.create(place, clock=clock)
+    with Store.open(place, clock=clock) as opened:
+        opened.create_table("balances")
+        yield opened
+        assert opened.maintenance.verify_store(full=True) == []
+
+
+def state(store: Store, topics: list[str]) -> dict[str, Any]:
+    """All that reports tell of the topics and of who has transactions there."""
+    return {
+        "topics": [row_json(store.reports.topic_stats(topic)) for topic in topics],
+        "timelines": [row_json(store.reports.topic_timeline(topic)) for topic in topics],
+        "open": [
+            row_json(store.reports.explain_transaction(row["txnId"]))
+            for row in row_json(store.reports.list_transactions())
+        ],
+    }
+
+
+def checked(effects: list[dict[str, Any]], before: dict[str, Any], after: dict[str, Any]) -> None:
+    """What the effects say is what the reports show, before and after."""
+    for effect in effects:
+        if effect["kind"] == "table":
+            continue
+        then, now = (
+            next(topic for topic in found["topics"] if topic["topic"] == effect["topic"])
+            for found in (before, after)
+        )
+        if effect["kind"] == "subscription":
+            name = effect["subscription"]
+            pending = [found["subscriptions"][name]["pending"] for found in (then, now)]
+            assert effect["messages"] == pending[0] - pending[1]
+            continue
+        assert effect["messages"] == then["uncommittedMessages"] - now["uncommittedMessages"]
+        assert effect["messages"] == now["abortedMessages"] - then["abortedMessages"]
+        assert (effect["maxReadPositionBefore"], effect["maxReadPositionAfter"]) == (
+            then["maxReadPosition"],
+            now["maxReadPosition"],
+        )
+        for name, counts in effect["unblocks"].items():
+            mine = [found["subscriptions"][name] for found in (then, now)]
+            assert [counts["visibleBefore"], counts["visibleAfter"]] == [row["visible"] for row in mine]
+            assert [counts["blockedBefore"], counts["blockedAfter"]] == [row["blocked"] for row in mine]
+        following, blocker = effect["blockedNext"], now["blockedBy"]
+        assert (following and following["txnId"]) == (blocker and blocker["txnId"])
+
+
+@settings(max_examples=examples(40))
+@given(scripts, scripts, st.lists(st.integers(0, 3), max_size=6), st.integers(0, 3))
+def test_dry_run_numbers_are_the_real_ones(
+    lasting: Store, script: Script, second: Script, keys: list[int], which: int
+) -> None:
+    """And what they say is what the reports show before and after; the dry run itself changes nothing."""
+    for row in row_json(lasting.reports.list_transactions()):
+        lasting.admin.transactions.abort_transaction(row["txnId"])
+    topics = [f"t{len(lasting.topics())}", f"t{len(lasting.topics()) + 1}"]
+    txns = play(lasting, topics[0], script)
+    play(lasting, topics[1], second, txns)
+    table = lasting.table("balances")
+    free = [
+        key for key in keys if not row_json(lasting.reports.show_transaction(txns[key]))["acknowledgements"]
+    ]
+    for number, key in enumerate(free):
+        table.put(b"%d-%d" % (len(lasting.topics()), number), b"1", txn=txns[key])
+    before, row = state(lasting, topics), row_json(lasting.reports.show_transaction(txns[which]))
+    dry = row_json(lasting.admin.transactions.abort_transaction(txns[which], dry_run=True))
+    assert state(lasting, topics) == before
+    with pytest.raises(TransactionChanged):
+        lasting.admin.transactions.abort_transaction(txns[which], if_version=row["version"] + 1)
+    real = row_json(
+        lasting.admin.transactions.abort_transaction(txns[which], if_version=dry["version"], reason="stuck")
+    )
+    after = state(lasting, topics)
+    assert real == {**dry, "dryRun": False}
+    assert {str(each["kind"]) for each in real["effects"]} == {each["kind"] for each in row["parts"]}
+    intents = [each["intents"] for each in real["effects"] if each["kind"] == "table"]
+    assert sum(intents) == free.count(which)
+    checked(real["effects"], before, after)
+
+
+@settings(max_examples=examples(20))
+@given(scripts, st.sampled_from(AccessMode))
+def test_so_are_those_of_fencing(lasting: Store, script: Script, mode: AccessMode) -> None:
+    """Whoever sent the transaction's messages is out."""
+    topic = f"t{len(lasting.topics())}"
+    play(lasting, topic, script)
+    with lasting.create_producer(topic, producer_name="loader", access_mode=mode) as loader:
+        txn = lasting.begin_transaction()
+        loader.send(b"mine", txn=txn)
+        before = state(lasting, [topic])
+        dry = row_json(lasting.admin.transactions.abort_transaction(txn, dry_run=True, fence=True))
+        assert state(lasting, [topic]) == before
+        real = row_json(lasting.admin.transactions.abort_transaction(txn, fence=True))
+        assert real == {**dry, "dryRun": False}
+        assert [each["producerName"] for each in real["effects"] if each["kind"] == "producer"] == ["loader"]
+        with pytest.raises(ProducerFenced):
+            loader.send(b"late")

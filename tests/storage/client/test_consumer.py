@@ -1,0 +1,145 @@
+"""Consumer: `storage/client/consumer.py`."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage import EARLIEST, Consumer, Store, SubscriptionType
+from storage.errors import InvalidValue, WaitTimeout
+from storage.process.clock import ManualClock
+from tests.row_json import row_json
+from tests.storage.walk_steps import (
+    SHARED,
+    TYPES,
+    Attach,
+    receive,
+    send,
+    values,
+)
+
+
+@pytest.fixture
+def attach(store: Store) -> Attach:
+    """Attaches to subscription `a` of topic `t`, from the beginning."""
+
+    def made(type_: SubscriptionType | None = None, window: int = 1000, **more: object) -> Consumer:
+        return store.subscribe(
+            "t",
+            "a",
+            subscription_type=type_,
+            initial_position=EARLIEST,
+            receiver_queue_size=window,
+            **more,  # type: ignore[arg-type]
+        )
+
+    return made
+
+
+class TestNegativeAcknowledgement:
+    """Given back, with a delay."""
+
+    @pytest.mark.parametrize("type_", TYPES)
+    def test_it_comes_again_after_the_delay(
+        self, store: Store, attach: Attach, clock: ManualClock, type_: SubscriptionType
+    ) -> None:
+        """Not before, and with its count raised."""
+        send(store, "x")
+        consumer = attach(type_)
+        (message,) = receive(consumer)
+        consumer.negative_acknowledge(message, delay=30)
+        clock.advance(29)
+        assert receive(consumer) == []
+        clock.advance(1)
+        assert [m.redelivery_count for m in receive(consumer)] == [1]
+
+    def test_its_delay_runs_on_the_boot_clock(self, store: Store, attach: Attach, clock: ManualClock) -> None:
+        """A wall clock that jumps a year makes nothing due."""
+        send(store, "x")
+        consumer = attach()
+        consumer.negative_acknowledge(receive(consumer)[0], delay=30)
+        clock.wall_now_ns += 365 * 86_400 * 10**9
+        assert receive(consumer) == []
+        clock.boot_now_ns += 30 * 10**9
+        assert values(consumer) == [b"x"]
+
+    def test_a_waiting_consumer_gets_it_when_it_is_due(self, store: Store, attach: Attach) -> None:
+        """Nobody has to write for a delay to end."""
+        send(store, "x")
+        consumer = attach()
+        consumer.negative_acknowledge(receive(consumer)[0], delay=3)
+        with pytest.raises(WaitTimeout):
+            consumer.receive(timeout=2)
+        assert consumer.receive(timeout=2).value == b"x"
+
+    def test_it_goes_to_whoever_comes_first(self, store: Store, attach: Attach) -> None:
+        """A message given back belongs to nobody."""
+        send(store, "x")
+        one, two = attach(SHARED), attach(SHARED)
+        one.negative_acknowledge(receive(one)[0], delay=0)
+        assert values(two) == [b"x"]
+        assert values(one) == []
+
+    def test_only_what_one_holds_is_given_back(self, store: Store, attach: Attach) -> None:
+        """Another consumer's message, an acknowledged and a pending one stay as they are."""
+        send(store, *"0123")
+        one, two = attach(SHARED, window=1), attach(SHARED)
+        receive(one)
+        theirs, acked, pending = receive(two)
+        two.acknowledge(acked)
+        two.acknowledge(pending, txn=store.begin_transaction())
+        for message in (theirs, acked, pending):
+            one.negative_acknowledge(message, delay=0)
+        assert values(one) == values(two) == []
+
+    @pytest.mark.parametrize("delay", [-1, -0.001, float("nan"), float("-inf")])
+    def test_a_negative_delay_is_refused(self, store: Store, attach: Attach, delay: float) -> None:
+        """And the message stays in flight."""
+        send(store, "x")
+        consumer = attach()
+        (message,) = receive(consumer)
+        with pytest.raises(InvalidValue):
+            consumer.negative_acknowledge(message, delay=delay)
+        assert row_json(store.reports.subscription_stats("t", "a"))["unackedMessages"] == 1
+
+    @pytest.mark.parametrize("delay", [1e9, 1e30, float("inf")])
+    def test_a_delay_may_be_as_long_as_one_likes(self, store: Store, attach: Attach, delay: float) -> None:
+        """For ever too; a seek brings the message back."""
+        send(store, "x")
+        consumer = attach()
+        consumer.negative_acknowledge(receive(consumer)[0], delay=delay)
+        assert receive(consumer) == []
+        store.admin.subscriptions.seek_subscription("t", "a", EARLIEST)
+        assert values(consumer) == [b"x"]
+
+
+class TestWaiting:
+    """`receive` with and without patience."""
+
+    def test_no_patience_is_an_empty_hand(self, store: Store, attach: Attach) -> None:
+        """`receive_batch` returns nothing, `receive` says that nothing came."""
+        consumer = attach()
+        assert receive(consumer) == []
+        with pytest.raises(WaitTimeout) as caught:
+            consumer.receive(timeout=0)
+        assert (caught.value.exit_code, caught.value.retryable) == (7, True)
+
+    def test_patience_ends_in_time(self, store: Store, attach: Attach, clock: ManualClock) -> None:
+        """A wait lasts as long as was asked for, by the boot clock."""
+        consumer = attach()
+        began = clock.boot_now_ns
+        with pytest.raises(WaitTimeout):
+            consumer.receive(timeout=7)
+        assert 7 <= (clock.boot_now_ns - began) / 1e9 < 8
+
+    @pytest.mark.parametrize("timeout", [-1, float("nan")])
+    def test_no_time_at_all_is_refused(self, store: Store, attach: Attach, timeout: float) -> None:
+        """Less than nothing cannot be waited for."""
+        with pytest.raises(InvalidValue):
+            attach().receive(timeout=timeout)
+
+    def test_an_endless_wait_still_takes_what_is_there(self, store: Store, attach: Attach) -> None:
+        """Infinity and None are for ever."""
+        send(store, *"01")
+        consumer = attach()
+        assert consumer.receive(timeout=float("inf")).value == b"0"
+        assert consumer.receive().value == b"1"

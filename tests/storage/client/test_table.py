@@ -1,0 +1,224 @@
+"""Table: `storage/client/table.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from storage import Store, Table, TxnID
+from storage.errors import (
+    ConditionFailed,
+    LostConflict,
+    TransactionNotOpen,
+    TransactionTimedOut,
+    WriteTooOld,
+)  # fmt: skip
+from storage.process.clock import ManualClock
+from tests.row_json import row_json
+from tests.storage.client.serializable_steps import Begin, put_and_commit
+
+
+@pytest.fixture(params=["attached", "detached"])
+def begin(request: pytest.FixtureRequest, store: Store, table: Table) -> Begin:
+    """Begins a transaction of either kind."""
+    return store.transaction if request.param == "attached" else store.begin_transaction
+
+
+class TestWriting:
+    """Intents, versions, pushes among writers."""
+
+    def test_a_key_with_a_later_version_is_not_written(
+        self, store: Store, table: Table, begin: Begin
+    ) -> None:
+        """An older writer comes too late, though nobody has read the key."""
+        old = begin()
+        version = table.put(b"k", b"new")
+        with pytest.raises(WriteTooOld) as raised:
+            put_and_commit(store, table, old, b"k", b"old")
+        assert raised.value.details["winnerVersion"] == str(version)
+        assert table.get(b"k") == b"new"
+
+    def test_an_older_writer_loses_to_a_newer_intent(self, store: Store, table: Table) -> None:
+        """With equal priority, whichever of them comes to the key first."""
+        older, newer = store.begin_transaction(), store.begin_transaction()
+        table.put(b"k", b"newer", txn=newer)
+        with pytest.raises(LostConflict):
+            table.put(b"k", b"older", txn=older)
+        store.commit_transaction(newer)
+        assert table.get(b"k") == b"newer"
+
+    def test_an_older_writer_of_higher_priority_wins_over_a_newer_intent(
+        self, store: Store, table: Table
+    ) -> None:
+        """The newer one is aborted and told; its version never shows."""
+        older, newer = store.begin_transaction(priority="highest"), store.begin_transaction()
+        table.put(b"k", b"newer", txn=newer)
+        table.put(b"k", b"older", txn=older)
+        with pytest.raises(LostConflict):
+            store.commit_transaction(newer)
+        store.commit_transaction(older)
+        assert table.get(b"k") == b"older"
+
+    def test_a_newer_writer_pushes_an_older_intent(self, store: Store, table: Table) -> None:
+        """And a lower one it cannot."""
+        older, newer, low = (
+            store.begin_transaction(),
+            store.begin_transaction(),
+            store.begin_transaction(priority="lowest"),
+        )
+        table.put(b"k", b"older", txn=older)
+        table.put(b"k", b"newer", txn=newer)
+        assert row_json(store.reports.show_transaction(older))["conflict"]["winner"] == str(newer)
+        with pytest.raises(LostConflict):
+            table.put(b"k", b"low", txn=low)
+        store.commit_transaction(newer)
+
+    def test_a_refused_write_pushes_nobody(self, store: Store, table: Table) -> None:
+        """What was read or committed later is judged before any push: the intent in the way stays."""
+        old, holder = store.transaction(priority="highest"), store.begin_transaction()
+        table.put(b"a", b"held", txn=holder)
+        table.put(b"b", b"new")
+        table.put(b"a", b"x", txn=old)
+        table.put(b"b", b"x", txn=old)
+        with pytest.raises(WriteTooOld):
+            old.commit()
+        assert row_json(store.reports.show_transaction(holder))["state"] == "OPEN"
+        store.commit_transaction(holder)
+        assert (table.get(b"a"), table.get(b"b")) == (b"held", b"new")
+
+    def test_one_lost_push_of_many_pushes_nobody(self, store: Store, table: Table) -> None:
+        """All are judged before anyone is aborted: the loser takes nobody with it."""
+        low, high = store.begin_transaction(priority="low"), store.begin_transaction(priority="high")
+        table.put(b"a", b"low", txn=low)
+        table.put(b"b", b"high", txn=high)
+        txn = store.transaction()
+        table.put(b"a", b"x", txn=txn)
+        table.put(b"b", b"x", txn=txn)
+        with pytest.raises(LostConflict):
+            txn.commit()
+        assert [row_json(store.reports.show_transaction(each))["state"] for each in (low, high)] == [
+            "OPEN",
+            "OPEN",
+        ]
+
+    def test_a_committed_intent_that_is_not_finalised_counts_as_a_version(
+        self, store: Store, table: Table, write_many: Callable[[TxnID, dict[bytes, bytes]], None]
+    ) -> None:
+        """An older writer is too old for it; a newer one supersedes it and finalises it on the way."""
+        older, writer = store.begin_transaction(), store.begin_transaction()
+        write_many(writer, {b"k": b"1"})
+        store.commit_transaction(writer)
+        assert row_json(table.stats())["intents"] == 65
+        with pytest.raises(WriteTooOld):
+            table.put(b"k", b"x", txn=older)
+        table.put(b"k", b"2")
+        assert [each["value"] for each in row_json(table.versions(b"k"))] == [b"2", b"1"]
+        assert row_json(table.stats())["intents"] == 64
+
+    def test_an_aborted_intent_that_is_not_removed_is_nothing(
+        self, store: Store, table: Table, write_many: Callable[[TxnID, dict[bytes, bytes]], None]
+    ) -> None:
+        """Nobody sees it, and the next writer removes it."""
+        table.put(b"k", b"0")
+        older, writer = store.begin_transaction(), store.begin_transaction()
+        write_many(writer, {b"k": b"1"})
+        store.admin.transactions.abort_transaction(writer)
+        assert (table.get(b"k"), table.get(b"k", txn=store.begin_transaction())) == (b"0", b"0")
+        with pytest.raises(WriteTooOld):
+            table.put(b"k", b"x", txn=older)  # a later transaction has read it
+        table.put(b"k", b"2")
+        assert [each["value"] for each in row_json(table.versions(b"k"))] == [b"2", b"0"]
+
+    def test_an_aborted_transaction_leaves_nothing(self, store: Store, table: Table, begin: Begin) -> None:
+        """Its puts and deletions are gone, and the keys are free."""
+        table.put(b"a", b"1")
+        txn = begin()
+        table.put(b"a", b"2", txn=txn)
+        table.put(b"b", b"2", txn=txn)
+        store.admin.transactions.abort_transaction(txn)
+        assert [(row.key, row.value) for row in table.scan()] == [(b"a", b"1")]
+        assert row_json(table.intents()) == []
+        table.put(b"b", b"3")
+
+    def test_a_transaction_past_its_deadline_is_aborted(
+        self, store: Store, table: Table, clock: ManualClock, begin: Begin
+    ) -> None:
+        """Reading, writing and committing after it are refused, durably."""
+        txn = begin()
+        table.put(b"k", b"v", txn=txn)
+        clock.advance(601)
+        with pytest.raises(TransactionTimedOut):
+            store.commit_transaction(txn)
+        for action in (lambda: table.get(b"x", txn=txn), lambda: table.put(b"x", b"", txn=txn)):
+            with pytest.raises((TransactionTimedOut, TransactionNotOpen)):
+                action()
+        assert table.get(b"k") is None
+
+    def test_an_ended_transaction_is_not_used(self, store: Store, table: Table, begin: Begin) -> None:
+        """Neither committed nor aborted; committing it again succeeds."""
+        done, dropped = begin(), begin()
+        table.put(b"a", b"1", txn=done)
+        store.commit_transaction(done)
+        store.admin.transactions.abort_transaction(dropped)
+        for txn in (done, dropped):
+            with pytest.raises(TransactionNotOpen):
+                table.get(b"a", txn=txn)
+            with pytest.raises(TransactionNotOpen):
+                table.put(b"a", b"2", txn=txn)
+        assert store.commit_transaction(done) is False
+        with pytest.raises(TransactionNotOpen):
+            store.commit_transaction(dropped)
+        assert table.get(b"a") == b"1"
+
+
+class TestConditions:
+    """`if_version` and `if_absent`."""
+
+    def test_a_condition_that_holds_lets_the_write_pass(
+        self, store: Store, table: Table, begin: Begin
+    ) -> None:
+        """Against what the transaction sees, its own writes included."""
+        version = table.put(b"k", b"1")
+        txn = begin()
+        own = table.put(b"k", b"2", txn=txn, if_version=version)
+        table.put(b"k", b"3", txn=txn, if_version=own)
+        table.put(b"new", b"1", txn=txn, if_absent=True)
+        table.delete(b"k", txn=txn, if_version=own)
+        table.put(b"k", b"4", txn=txn, if_absent=True)
+        store.commit_transaction(txn)
+        assert (table.get(b"k"), table.get(b"new")) == (b"4", b"1")
+
+    def test_a_condition_that_fails_leaves_the_transaction_usable(
+        self, store: Store, table: Table, begin: Begin
+    ) -> None:
+        """And writes nothing."""
+        version = table.put(b"k", b"1")
+        txn = begin()
+        for wanted in ({"if_absent": True}, {"if_version": version + 1}, {"if_version": 0}):
+            with pytest.raises(ConditionFailed):
+                table.put(b"k", b"2", txn=txn, **wanted)
+        with pytest.raises(ConditionFailed):
+            table.delete(b"gone", txn=txn, if_version=5)
+        table.put(b"other", b"1", txn=txn)
+        store.commit_transaction(txn)
+        assert (table.get(b"k"), table.get(b"other")) == (b"1", b"1")
+
+    def test_a_condition_that_fails_counts_as_a_read(self, store: Store, table: Table, begin: Begin) -> None:
+        """An older writer cannot make it true afterwards."""
+        old, txn = store.begin_transaction(), begin()
+        with pytest.raises(ConditionFailed):
+            table.put(b"k", b"x", txn=txn, if_version=5)
+        with pytest.raises(WriteTooOld):
+            table.put(b"k", b"v", txn=old)
+
+    def test_without_a_transaction_it_is_one_of_its_own(self, table: Table) -> None:
+        """Compare and set, in one durable commit."""
+        version = table.put(b"k", b"1", if_absent=True)
+        with pytest.raises(ConditionFailed):
+            table.put(b"k", b"2", if_absent=True)
+        second = table.put(b"k", b"2", if_version=version)
+        with pytest.raises(ConditionFailed):
+            table.delete(b"k", if_version=version)
+        table.delete(b"k", if_version=second)
+        assert table.get(b"k") is None

@@ -1,0 +1,65 @@
+"""Errors of LMDB, translated: which kind, and what the user is told to do."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from storage.disk.lmdb_errors import damaged, readers_full, refused
+from storage.errors import CorruptStore, ReadersFull, StoreFull, StoreInvalid
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A directory with a data file."""
+    (tmp_path / "data.mdb").write_bytes(b"x" * 8192)
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["mdb_txn_commit: No space left on device", "write: File too large", "Disk quota exceeded", "ENOSPC"],
+)
+def test_no_room_is_a_full_store(path: str, text: str) -> None:
+    """Whatever words the system has for it."""
+    error = refused(path, lmdb.Error(text))
+    assert type(error) is StoreFull
+    assert text in error.message
+    assert error.hint is not None
+    assert "Free some space" in error.hint
+
+
+def test_an_input_output_error_with_room_is_the_disks(path: str) -> None:
+    """Not a full disk's."""
+    error = refused(path, lmdb.DiskError("mdb_txn_commit: Input/output error"))
+    assert type(error) is StoreInvalid
+    assert error.hint == "Nothing was stored."
+
+
+def test_an_input_output_error_at_the_limit_is_a_full_store(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LMDB calls a write so that the limit on files cut short."""
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (8192, 8192))
+    assert type(refused(path, lmdb.DiskError("Input/output error"))) is StoreFull
+
+
+def test_damage_leads_to_a_backup() -> None:
+    """By way of verify, which names it."""
+    error = damaged("/s", lmdb.CorruptedError("page 3"))
+    assert type(error) is CorruptStore
+    assert "/s" in error.message
+    assert "page 3" in error.message
+    assert error.hint is not None
+    assert "verify --full" in error.hint
+
+
+def test_readers_are_counted() -> None:
+    """Busy, so that it may be tried again."""
+    error = readers_full("/s")
+    assert type(error) is ReadersFull
+    assert error.retryable
+    assert "512" in error.message

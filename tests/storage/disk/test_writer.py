@@ -1,0 +1,165 @@
+"""The writer: one durable commit or nothing, with a prologue before, and what a failing disk leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lmdb
+import pytest
+
+from storage import Store
+from storage.disk.schema import PURGES
+from storage.disk.view import ReadView, WriteBatch
+from storage.disk.writer import Writer
+from storage.errors import OutcomeUnknown, StoreClosed, StoreInvalid
+
+
+def commits(store: Store) -> int:
+    """How many commits the store has seen."""
+    with store.connection.view() as view:
+        return view.superblock.commits
+
+
+def mark(batch: WriteBatch) -> str:
+    """A change that leaves no trace in any object."""
+    batch.superblock.changes += 1
+    return "result"
+
+
+def test_a_change_is_one_commit(store: Store) -> None:
+    """Its result is that of the write."""
+    before = commits(store)
+    assert store.connection.write(mark) == "result"
+    assert commits(store) == before + 1
+
+
+def test_what_changed_nothing_is_not_committed(store: Store) -> None:
+    """Nor is a dry run, nor a change that raises."""
+    before = commits(store)
+    assert store.connection.write(lambda batch: 1) == 1
+    assert store.connection.write(mark, dry_run=True) == "result"
+    with pytest.raises(ZeroDivisionError):
+        store.connection.write(lambda batch: mark(batch) and 1 / 0)
+    assert commits(store) == before
+    assert store.connection.write(mark) == "result"
+
+
+def test_a_prologue_comes_first(store: Store) -> None:
+    """In the same commit; it is told what the caller names."""
+    writer = store.connection.environment.writer
+    kept, seen = writer.prologue, []
+
+    def prologue(batch: WriteBatch) -> int:
+        seen.append(batch.naming)
+        return 0
+
+    writer.prologue, writer.prologue_due_ns = prologue, 0
+    try:
+        store.connection.write(lambda batch: seen.append(-1), naming=7)
+    finally:
+        writer.prologue = kept
+    assert seen == [7, -1]
+
+
+def test_a_recorded_view_is_noted_inside_the_gate(store: Store) -> None:
+    """And read outside of it."""
+    gate = store.connection.environment.lock_file.gate
+    inside: list[bool] = []
+
+    def record(view: ReadView) -> None:
+        inside.append(gate._threads._is_owned())  # type: ignore[attr-defined]
+
+    with store.connection.recorded_view(record) as view:
+        inside.append(gate._threads._is_owned())  # type: ignore[attr-defined]
+        assert view.count(PURGES) == 0
+    assert inside == [True, False]
+
+
+def test_a_note_that_fails_leaves_the_gate(store: Store) -> None:
+    """And no view open."""
+
+    def record(view: ReadView) -> None:
+        raise ZeroDivisionError
+
+    def read() -> None:
+        with store.connection.recorded_view(record):
+            pass
+
+    with pytest.raises(ZeroDivisionError):
+        read()
+    assert store.connection.environment._map._views == 0
+    store.connection.write(mark)
+
+
+def test_for_reading_only_nothing_is_written(path: str) -> None:
+    """Nor read serializably, which is recorded."""
+    with Store.open(path, read_only=True) as store:
+        with pytest.raises(StoreInvalid, match="for reading only"):
+            store.connection.environment.write(mark)
+        with pytest.raises(StoreInvalid, match="for reading only"):
+            store.connection.environment.writer.recorded_view(lambda view: None, 0, None).__enter__()
+
+
+class FailingDisk:
+    """LMDB, of which the commit fails; and the next batch as well, unless the disk has come to itself."""
+
+    def __init__(self, writer: Writer, again: bool) -> None:
+        self._raw, self._again = writer._map.raw, again
+        self.calls = 0
+
+    def begin(self, **options: Any) -> Any:
+        self.calls += 1
+        if self.calls > 1 and not self._again:
+            raise lmdb.Error("Input/output error")
+        return FailingCommit(self._raw.begin(**options)) if self.calls == 1 else self._raw.begin(**options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+
+class FailingCommit:
+    """A transaction of LMDB that cannot be committed."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+
+    def commit(self) -> None:
+        self._raw.abort()
+        raise lmdb.DiskError("mdb_txn_commit: Input/output error")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_commit_that_failed_is_refused_or_unknown(
+    path: str, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    """Unknown where LMDB cannot go on, as its last page may be on disk: then the handle is latched."""
+    with Store.open(path) as store:
+        writer = store.connection.environment.writer
+        from storage.disk.view import WriteBatch as Batch
+
+        monkeypatch.setattr(writer, "prologue", None)
+        monkeypatch.setattr(Batch, "__init__", unwrapping(Batch.__init__))
+        raw = writer._map.raw
+        writer._map.raw = FailingDisk(writer, again)  # type: ignore[assignment]
+        try:
+            with pytest.raises(StoreInvalid if again else OutcomeUnknown):
+                store.connection.write(mark)
+        finally:
+            writer._map.raw = raw
+        if again:
+            assert store.connection.write(mark) == "result"
+        else:
+            with pytest.raises(StoreClosed, match="a commit failed"):
+                store.connection.write(mark)
+
+
+def unwrapping(made: Any) -> Any:
+    """A batch works on LMDB's own transaction."""
+
+    def init(self: WriteBatch, raw: Any, *rest: Any) -> None:
+        made(self, raw._raw if isinstance(raw, FailingCommit) else raw, *rest)
+
+    return init

@@ -1,0 +1,146 @@
+"""The writer gate within one process; tests/processes/test_writer_gate.py has it between processes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storage.errors import WriterBusy
+from storage.process.byte_locks import ByteLocks
+from storage.process.clock import ManualClock
+from storage.process.writer_gate import WriterGate
+
+Gates = tuple[WriterGate, WriterGate]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """A clock that sleeping moves."""
+    return ManualClock()
+
+
+@pytest.fixture
+def gates(tmp_path: Path, clock: ManualClock) -> Iterator[Gates]:
+    """The gate as two handles see it that do not know of each other."""
+    path = tmp_path / "locks"
+    path.write_bytes(b"")
+    locks = [ByteLocks(str(path), writable=True) for _ in range(2)]
+    yield WriterGate(locks[0], clock), WriterGate(locks[1], clock)
+    for each in locks:
+        each.close()
+
+
+def test_one_is_inside_at_a_time(gates: Gates) -> None:
+    """The next one comes in when the first has left."""
+    first, second = gates
+    first.enter(0, None)
+    assert second.is_held()
+    with pytest.raises(WriterBusy):
+        second.enter(0, None)
+    second.leave()
+    first.leave()
+    assert not second.is_held()
+    second.enter(0, None)
+    second.leave()
+
+
+def test_waiting_ends_in_time_and_names_the_holder(gates: Gates, clock: ManualClock) -> None:
+    """After the timeout by the clock, not before."""
+    first, second = gates
+    first.enter(0, None)
+    began_ns = clock.boot_ns()
+    with pytest.raises(WriterBusy, match=f"process {os.getpid()} ") as busy:
+        second.enter(2.5, None)
+    second.leave()
+    assert 2.5e9 <= clock.boot_ns() - began_ns < 2.6e9
+    assert str(os.getpid()) in busy.value.details["holder"]
+
+
+def test_a_waiter_is_announced_once_after_a_second(gates: Gates) -> None:
+    """With the holder, and how long it has waited."""
+    first, second = gates
+    first.enter(0, None)
+    announced: list[tuple[str, float]] = []
+    with pytest.raises(WriterBusy):
+        second.enter(5, lambda holder, waited_s: announced.append((holder, waited_s)))
+    second.leave()
+    assert len(announced) == 1
+    assert announced[0][0] == first.holder()
+    assert 1 <= announced[0][1] < 1.1
+
+
+def test_the_gate_is_left_as_often_as_it_was_entered(gates: Gates) -> None:
+    """By one call, as after an interrupt nobody knows how far `enter` had come."""
+    first, second = gates
+    first.enter(0, None)
+    first.enter(0, None)
+    first.leave()
+    second.enter(0, None)
+    second.leave()
+    second.leave()
+    assert not first.is_held()
+
+
+def test_another_thread_waits_without_the_kernel(gates: Gates) -> None:
+    """Threads share a descriptor, between which the kernel makes no difference."""
+    gate, _ = gates
+    gate.enter(0, None)
+    errors: list[BaseException] = []
+
+    def enter() -> None:
+        try:
+            gate.enter(0.01, None)
+        except WriterBusy as error:
+            errors.append(error)
+        finally:
+            gate.leave()
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    gate.leave()
+    assert [str(error) for error in errors] == [
+        "another thread of this process held the writer gate for 0.01 s"
+    ]
+
+
+def test_backing_off_takes_a_tenth_of_a_second_at_most(gates: Gates, clock: ManualClock) -> None:
+    """And no time at all while the gate is free."""
+    first, second = gates
+    began_ns = clock.boot_ns()
+    second.back_off(5)
+    assert clock.boot_ns() == began_ns
+    first.enter(0, None)
+    second.back_off(5)
+    assert 0.09e9 < clock.boot_ns() - began_ns <= 0.11e9
+    began_ns = clock.boot_ns()
+    second.back_off(0.004)
+    assert clock.boot_ns() - began_ns <= 0.006e9
+    first.leave()
+
+
+def test_no_signature_before_the_first_writer(gates: Gates) -> None:
+    """Then pid and start time of the last."""
+    gate, _ = gates
+    assert (gate.signature(), gate.holder()) == (None, "an unknown process")
+    gate.enter(0, None)
+    gate.leave()
+    signature = gate.signature()
+    assert signature is not None
+    assert signature[0] == os.getpid()
+
+
+def test_threads_can_be_kept_out(gates: Gates) -> None:
+    """As long as the process forks."""
+    gate, _ = gates
+    assert gate.stop_threads(0)
+    others: list[bool] = []
+    thread = threading.Thread(target=lambda: others.append(gate.stop_threads(0.01)))
+    thread.start()
+    thread.join()
+    gate.let_threads_go()
+    assert others == [False]

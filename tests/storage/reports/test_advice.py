@@ -1,0 +1,60 @@
+"""The one piece of advice about a transaction: a function of what is known of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from storage.limits import ACTIVE_OWNER_MS
+from storage.reports.advice import Situation, judge
+
+IDLE: dict[str, Any] = {
+    "id": "0:7", "state": "OPEN", "owner_state": "detached", "pid": 42, "overdue": False, "reaped": False,
+    "idle_ms": ACTIVE_OWNER_MS, "frees": 3, "before": None, "holds": True,
+}  # fmt: skip
+"""Nobody has used it for a minute, no process holds it, and messages wait for it."""
+
+
+@pytest.mark.parametrize(
+    ("known", "advice", "safe", "command"),
+    [
+        ({"state": "COMMITTED", "overdue": True}, "nothing", None, None),
+        ({"overdue": True, "owner_state": "stopped"}, "reap", True, "txnctl transactions reap"),
+        ({"owner_state": "dead", "idle_ms": 0}, "reap", True, "txnctl transactions reap"),
+        ({"owner_state": "rebooted", "holds": False}, "reap", True, "txnctl transactions reap"),
+        ({"owner_state": "stopped", "idle_ms": 0}, "continue", False, "kill -CONT 42"),
+        ({"idle_ms": ACTIVE_OWNER_MS - 1}, "wait", False, "txnctl transactions wait 0:7 --timeout 1m"),
+        ({"frees": 0, "before": "0:3"}, "look-at-first", None, "txnctl transactions explain 0:3"),
+        ({"frees": 0, "holds": False}, "leave", None, None),
+        ({}, "end", None, "txnctl transactions abort 0:7 --dry-run"),
+        ({"owner_state": "alive"}, "end", False, "txnctl transactions abort 0:7 --dry-run"),
+        (
+            {"owner_state": "unknown-host", "idle_ms": 0}, "end", None,
+            "txnctl transactions abort 0:7 --dry-run",
+        ),
+    ],
+)  # fmt: skip
+def test_the_first_that_fits_is_given(
+    known: dict[str, Any], advice: str, safe: bool | None, command: str | None
+) -> None:
+    """Each with what else would fit as well, and comes later."""
+    found = judge(Situation(**{**IDLE, **known}))
+    assert (found.advice, found.safe_to_end, found.command) == (advice, safe, command)
+
+
+@pytest.mark.parametrize(
+    ("known", "said", "unsaid"),
+    [
+        ({"owner_state": "dead", "reaped": True}, "The next writer aborts it", "reap policy"),
+        ({"owner_state": "dead"}, "reap policy", "The next writer"),
+        ({"owner_state": "dead"}, "could still commit it", "never commit"),
+        ({"owner_state": "dead", "overdue": True}, "can never commit", "still commit it"),
+        ({"overdue": True, "reaped": True}, "can never commit", "process is gone"),
+    ],
+)
+def test_what_is_left_behind_is_told_apart(known: dict[str, Any], said: str, unsaid: str) -> None:
+    """Who ends it, and whether it may be committed until then."""
+    because = judge(Situation(**{**IDLE, **known})).because
+    assert said in because
+    assert unsaid not in because

@@ -1,0 +1,101 @@
+"""Blocked keys: `storage/subscription/dispatch/blocked_keys.py`."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage import EARLIEST, Consumer, Store, SubscriptionType
+from storage.process.clock import ManualClock
+from tests.storage.walk_steps import (
+    KEY_SHARED,
+    RU,
+    Attach,
+    receive,
+    send,
+    values,
+)
+
+
+@pytest.fixture
+def attach(store: Store) -> Attach:
+    """Attaches to subscription `a` of topic `t`, from the beginning."""
+
+    def made(type_: SubscriptionType | None = None, window: int = 1000, **more: object) -> Consumer:
+        return store.subscribe(
+            "t",
+            "a",
+            subscription_type=type_,
+            initial_position=EARLIEST,
+            receiver_queue_size=window,
+            **more,  # type: ignore[arg-type]
+        )
+
+    return made
+
+
+class TestKeyShared:
+    """A key's messages are handed out one consumer at a time, in order (invariant 21)."""
+
+    def test_a_key_in_flight_elsewhere_waits(self, store: Store, attach: Attach) -> None:
+        """Other keys, and messages without one, go on; the key follows when it is acknowledged."""
+        producer = store.create_producer("t")
+        for value, key in ((b"k0", "k"), (b"k1", "k"), (b"l0", "l"), (b"n0", None), (b"k2", "k")):
+            producer.send(value, key=key)
+        one, two = attach(KEY_SHARED, window=1), attach(KEY_SHARED)
+        (first,) = receive(one, 1)
+        assert first.value == b"k0"
+        assert values(two) == [b"l0", b"n0"]
+        one.acknowledge(first)
+        assert values(two) == [b"k1", b"k2"]
+
+    def test_at_the_same_consumer_it_goes_on(self, store: Store, attach: Attach) -> None:
+        """Earlier ones in flight right here hold nothing."""
+        send(store, *"012", key="k")
+        consumer = attach(KEY_SHARED, window=1)
+        assert [values(consumer, 1) for _ in range(3)] == [[b"0"], [b"1"], [b"2"]]
+
+    @pytest.mark.parametrize("how", ["given back", "pending"])
+    def test_one_given_back_or_pending_holds_its_key(
+        self, store: Store, attach: Attach, clock: ManualClock, how: str
+    ) -> None:
+        """At its own consumer too; then the key goes on in order."""
+        send(store, *"01", key="k")
+        send(store, "other", key="l")
+        consumer = attach(KEY_SHARED, window=1)
+        (message,) = receive(consumer, 1)
+        txn = store.begin_transaction()
+        if how == "pending":
+            consumer.acknowledge(message, txn=txn)
+        else:
+            consumer.negative_acknowledge(message, delay=30)
+        assert values(consumer) == [b"other"]
+        assert values(consumer) == []
+        store.admin.transactions.abort_transaction(txn)
+        clock.advance(30)
+        assert [value for _ in range(2) for value in values(consumer)] == [b"0", b"1"]
+
+    def test_an_empty_key_is_a_key(self, store: Store, attach: Attach) -> None:
+        """It holds like any other; no key holds nothing."""
+        send(store, *"01", key="")
+        send(store, *"23")
+        one, two = attach(KEY_SHARED, window=1), attach(KEY_SHARED)
+        receive(one, 1)
+        assert values(two) == [b"2", b"3"]
+
+    def test_within_a_batch_by_message(self, store: Store, attach: Attach) -> None:
+        """Keys are looked at message by message, not entry by entry."""
+        store.create_producer("t").send_batch([b"k0", b"l0", b"k1", b"n"], keys=["k", "l", "k", None])
+        one, two = attach(KEY_SHARED, window=1), attach(KEY_SHARED)
+        assert values(one, 1) == [b"k0"]
+        assert values(two) == [b"l0", b"n"]
+
+    def test_a_dead_letter_in_waiting_holds_its_key(self, store: Store, attach: Attach) -> None:
+        """A worn-out message whose transaction is undecided keeps the later ones of its key back."""
+        producer, txn = store.create_producer("t"), store.begin_transaction()
+        producer.send(b"poison", key="k", txn=txn)
+        producer.send(b"later", key="k")
+        consumer = attach(KEY_SHARED, subscription_isolation_level=RU, max_redeliver_count=0, window=1)
+        consumer.negative_acknowledge(receive(consumer)[0], delay=0)
+        assert values(consumer) == []
+        store.commit_transaction(txn)
+        assert values(consumer) == [b"later"]

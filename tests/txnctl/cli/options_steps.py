@@ -1,0 +1,7 @@
+"""Steps that the tests of options share."""
+
+from __future__ import annotations
+
+from txnctl.output.field import Field
+
+FIELDS = (Field("name", "text", "A name."), Field("text", "text", "Another."))

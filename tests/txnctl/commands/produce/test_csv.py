@@ -1,0 +1,99 @@
+"""Csv: `txnctl/commands/produce/csv.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.txnctl.commands.produce.produce_steps import stored, values
+from tests.txnctl.processes import wait_for
+
+pytestmark = pytest.mark.usefixtures("path")
+
+
+TOPICS = ("orders",)
+
+
+class TestCsv:
+    """Records under a header."""
+
+    def test_columns_go_by_their_names(self, run: Any, path: Path) -> None:
+        """In any order; quotes hold commas, line ends and quotes; what is empty is none."""
+        text = (
+            b"\xef\xbb\xbfkey,value,properties.source,eventTime,properties.n\r\n"
+            b'B1,"a, ""b""\r\nc",web,2024-05-01T10:00:00Z,1\r\n'
+            b"\r\n"
+            b",,,,\r\n"
+            b"B\xff,\xe2\x82\xac,,1714557600000,2"
+        )
+        assert run("produce", "orders", "--input", "csv", stdin=text).status == 0
+        assert [(m.key, m.value, m.properties, m.event_time) for m in stored(path)] == [
+            (b"B1", b'a, "b"\r\nc', {"source": "web", "n": "1"}, 1714557600000),
+            (None, b"", {}, None),
+            (b"B\xff", b"\xe2\x82\xac", {"n": "2"}, 1714557600000),
+        ]
+
+    @pytest.mark.parametrize(
+        ("header", "why"),
+        [
+            (b"key,text", "'text'"),
+            (b"key", "value"),
+            (b"value,key,value", "twice"),
+            (b"value,eventTime,eventTimeMs", "say the same"),
+            (b'"value', "end of data"),
+            (b"value,properties.\xff", "UTF-8"),
+        ],
+    )
+    def test_a_bad_header_is_refused(self, run: Any, path: Path, header: bytes, why: str) -> None:
+        """Whatever --on-error says: nothing under it means anything."""
+        outcome = run("produce", "orders", "--input", "csv", "--on-error", "skip", stdin=header + b"\na,b\n")
+        assert outcome.status == 2
+        assert "the header" in outcome.err
+        assert why in outcome.err
+        assert values(path) == []
+
+    @pytest.mark.parametrize(
+        ("record", "why"),
+        [
+            (b"a", "1 fields"),
+            (b"a,b,c,d", "4 fields"),
+            (b"a,yesterday,", "not a time"),
+            (b"a,,\xff", "UTF-8"),
+            (b'"a"b,,', "expected after"),
+        ],
+    )
+    def test_a_bad_record_is_named_by_its_first_line(
+        self, run: Any, path: Path, record: bytes, why: str
+    ) -> None:
+        """Records before it are stored; with skip, those after it too."""
+        text = b'value,eventTime,properties.p\n"one\nmore",,\n' + record + b"\nlast,,\n"
+        outcome = run("produce", "orders", "--input", "csv", stdin=text)
+        assert outcome.status == 2
+        assert "line 4: " in outcome.err
+        assert why in outcome.err
+        assert values(path) == [b"one\nmore"]
+        outcome = run("produce", "orders", "--input", "csv", "--on-error", "skip", stdin=text)
+        assert outcome.status == 0
+        assert "1 line skipped" in outcome.err
+        assert values(path) == [b"one\nmore"] * 2 + [b"last"]
+
+    def test_a_quote_that_is_never_closed(self, run: Any, path: Path) -> None:
+        """The record it begins in is named, however far it reaches."""
+        text = b'value\na\n"b\n' + b"more\n" * 1000
+        outcome = run("produce", "orders", "--input", "csv", stdin=text)
+        assert outcome.status == 2
+        assert "line 3: " in outcome.err
+        assert values(path) == [b"a"]
+
+    def test_complete_records_do_not_wait_for_the_next(self, start: Any, path: Path) -> None:
+        """Also when what has come ends inside quotes."""
+        process = start("produce", "orders", "--input", "csv")
+        process.stdin.write(b'value\na\n"b\n')
+        process.stdin.flush()
+        wait_for(lambda: values(path) == [b"a"], "a complete record is stored")
+        process.stdin.write(b'c"\n')
+        process.stdin.close()
+        assert process.wait(20) == 0
+        assert values(path) == [b"a", b"b\nc"]

@@ -1,0 +1,12 @@
+"""Steps that the tests of store commands share."""
+
+from __future__ import annotations
+
+WAITING = """
+import sys, time
+from storage import Store, faults
+store = Store.open(sys.argv[1])
+consumer = store.subscribe("orders", "billing")
+print("ready", flush=True)
+time.sleep(60)
+"""

@@ -1,0 +1,84 @@
+"""`txnctl store compact`."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage import Store
+from txnctl.commands.store import compact
+from txnctl.output.field import undeclared
+
+pytestmark = pytest.mark.usefixtures("path")
+
+
+@pytest.fixture
+def path(path: Path) -> Path:
+    """A store with ten messages, which every command of the test is told of, verified when the test is over."""
+    with Store.open(path) as store:
+        store.create_topic("orders")
+        store.create_producer("orders", connected=False).send_batch([b"x"] * 10)
+    return path
+
+
+class TestUpkeep:
+    """`store compact`, `gc`, `config`."""
+
+    def test_compacting_makes_the_file_smaller_and_loses_nothing(self, run: Any, path: Path) -> None:
+        """What a deleted topic left free goes back to the disk."""
+        with Store.open(path) as store:
+            store.create_topic("large")
+            with store.create_producer("large") as producer:
+                producer.send_batch([b"x" * 100_000] * 20)
+            store.admin.topics.delete_topic("large")
+        row = run("store", "compact", "-o", "json").json
+        assert not undeclared(row, compact.COMPACTED)
+        assert row["bytesAfter"] < row["bytesBefore"] - 1_000_000
+        assert row["bytesAfter"] == (path / "data.mdb").stat().st_size
+        with Store.open(path) as store:
+            assert len(list(store.reader("orders"))) == 10
+
+    def test_compacting_needs_the_store_alone(
+        self, run: Any, path: Path, other: subprocess.Popen[bytes]
+    ) -> None:
+        """Exit 5 names who has it."""
+        before = (path / "data.mdb").stat().st_ino
+        outcome = run("store", "compact", "-o", "json")
+        assert outcome.status == 5
+        assert outcome.error["code"] == "store-in-use"
+        assert str(other.pid) in outcome.error["message"]
+        assert (path / "data.mdb").stat().st_ino == before
+
+    def test_a_dry_run_of_compacting_tells_the_size(self, run: Any, path: Path) -> None:
+        """The same as the real one gets, which leaves a record with its reason; the file stays as it was."""
+        with Store.open(path) as store:
+            store.create_topic("large")
+            store.create_producer("large", connected=False).send_batch([b"x" * 100_000] * 20)
+            store.admin.topics.delete_topic("large")
+        before = (path / "data.mdb").read_bytes()
+        dry = run("store", "compact", "--dry-run", "-o", "json").json
+        assert not undeclared(dry, compact.COMPACTED)
+        assert run("store", "compact", "--dry-run").out.startswith(
+            "DRY RUN: nothing was changed.\n\nWould compact "
+        )
+        assert (path / "data.mdb").read_bytes() == before
+        assert sorted(each.name for each in path.iterdir()) == ["data.mdb", "lock.mdb", "store.lock"]
+        row = run("store", "compact", "--reason", "full disk", "-o", "json").json
+        change = run(
+            "audit", "show", run("audit", "list", "-o", "name").out.splitlines()[0], "-o", "json"
+        ).json
+        assert (change["action"], change["reason"]) == ("store compact", "full disk")
+        assert dry == row | {"dryRun": True}
+        assert change["effects"]["bytesCopied"] <= row["bytesAfter"] < row["bytesBefore"]
+
+    @pytest.mark.parametrize("words", [("store", "gc"), ("store", "compact")])
+    def test_a_reason_that_is_too_long_is_refused_first(
+        self, run: Any, path: Path, words: tuple[str, ...]
+    ) -> None:
+        """Exit 2, nothing done."""
+        before = (path / "data.mdb").read_bytes()
+        assert run(*words, "--reason", "x" * 4097).status == 2
+        assert (path / "data.mdb").read_bytes() == before

@@ -1,0 +1,70 @@
+"""`txnctl store config`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage import Store
+from tests.row_json import row_json
+from txnctl.commands.store import config
+from txnctl.output.field import undeclared
+
+pytestmark = pytest.mark.usefixtures("path")
+
+
+@pytest.fixture
+def path(path: Path) -> Path:
+    """A store with ten messages, which every command of the test is told of, verified when the test is over."""
+    with Store.open(path) as store:
+        store.create_topic("orders")
+        store.create_producer("orders", connected=False).send_batch([b"x"] * 10)
+    return path
+
+
+class TestUpkeep:
+    """`store compact`, `gc`, `config`."""
+
+    def test_the_reap_policy_is_a_setting(self, run: Any, path: Path) -> None:
+        """Shown, tried in a dry run, set with a reason."""
+        rows = run("store", "config", "-o", "json").json
+        assert [(row["name"], row["value"]) for row in rows] == [
+            ("reap-policy", "all"),
+            ("table-retention", "1h"),
+        ]
+        assert not undeclared(rows[0], config.SETTINGS)
+        before = (path / "data.mdb").read_bytes()
+        dry = run("store", "config", "reap-policy", "manual", "--dry-run", "-o", "json").json
+        assert (dry["before"], dry["value"], dry["dryRun"]) == ("all", "manual", True)
+        assert run("store", "config", "reap-policy").out == "all\n"
+        assert (path / "data.mdb").read_bytes() == before
+        assert run("store", "config", "reap-policy", "manual", "--reason", "quiet").status == 0
+        assert run("store", "config", "reap-policy").out == "manual\n"
+        with Store.open(path) as store:
+            assert row_json(store.reports.list_audit_records())[0]["reason"] == "quiet"
+
+    def test_the_table_retention_is_a_setting(self, run: Any, path: Path) -> None:
+        """A duration, shown as it can be typed; tried in a dry run, set with a reason, refused out of its bounds."""
+        before = (path / "data.mdb").read_bytes()
+        dry = run("store", "config", "table-retention", "5400s", "--dry-run", "-o", "json").json
+        assert (dry["before"], dry["value"], dry["dryRun"]) == ("1h", "90m", True)
+        for value in ("999ms", "4000d", "forever", "-1h", ""):
+            assert run("store", "config", "table-retention", "--", value).status == 2
+        assert (path / "data.mdb").read_bytes() == before
+        for value in ("1s", "90m", "1d", "1500ms"):
+            assert run("store", "config", "table-retention", value, "--reason", "audit").status == 0
+            assert run("store", "config", "table-retention").out == f"{value}\n"
+        with Store.open(path) as store:
+            assert (
+                row_json(store.reports.list_audit_records())[0]["action"],
+                row_json(store.reports.list_audit_records())[0]["reason"],
+            ) == ("store config", "audit")
+
+    @pytest.mark.parametrize("words", [("nothing",), ("nothing", "1"), ("reap-policy", "sometimes")])
+    def test_an_unknown_setting_is_bad_input(self, run: Any, words: tuple[str, ...]) -> None:
+        """And the hint says what there is."""
+        outcome = run("store", "config", *words, "-o", "json")
+        assert outcome.status == 2
+        assert "reap-policy" in outcome.error["hint"] or "manual" in outcome.error["hint"]

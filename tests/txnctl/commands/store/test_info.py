@@ -1,0 +1,59 @@
+"""`txnctl store info`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage import Store
+from txnctl.commands.store import info
+from txnctl.commands.store.process_table import _shortened
+from txnctl.output.field import undeclared
+
+pytestmark = pytest.mark.usefixtures("path")
+
+
+@pytest.fixture
+def path(path: Path) -> Path:
+    """A store with ten messages, which every command of the test is told of, verified when the test is over."""
+    with Store.open(path) as store:
+        store.create_topic("orders")
+        store.create_producer("orders", connected=False).send_batch([b"x"] * 10)
+    return path
+
+
+class TestInfo:
+    """`store info`, `space`."""
+
+    def test_info_says_what_it_is(self, run: Any, path: Path) -> None:
+        """All fields are declared."""
+        row = run("store", "info", "-o", "json").json
+        assert not undeclared(row, info.INFO)
+        assert (row["path"], row["format"], row["topics"]) == (str(path), 1, 1)
+        assert row["dataBytes"] == (path / "data.mdb").stat().st_size
+        assert ["path", str(path)] in [line.split() for line in run("store", "info").out.splitlines()]
+
+    def test_looking_changes_nothing(self, run: Any, path: Path) -> None:
+        """Not a byte of the data file or of our own files."""
+        before = {name: (path / name).read_bytes() for name in ("data.mdb", "store.lock")}
+        for words in ("info", "space", "locks", "readers", "verify"):
+            assert run("store", words).status == 0
+        assert {name: (path / name).read_bytes() for name in before} == before
+
+
+@pytest.mark.parametrize(
+    ("holder", "shown"),
+    [
+        (None, None),
+        ("process 7 (python load.py)", "process 7 (python load.py)"),
+        (
+            "process 48211 (python /srv/loader/load.py --from 2024-05-01 --to 2024-06-01)",
+            "process 48211 (python /srv/loader/load.py --from ...)",
+        ),
+    ],
+)
+def test_a_long_command_line_is_cut_at_a_word(holder: str | None, shown: str | None) -> None:
+    """The table has what fits, and says that there is more."""
+    assert _shortened(holder) == shown

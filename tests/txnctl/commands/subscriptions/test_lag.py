@@ -1,0 +1,172 @@
+"""`txnctl subscriptions lag`."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage import IsolationLevel, Store
+from tests.txnctl.commands.subscriptions.subscriptions_steps import lag
+from tests.txnctl.processes import wait_for
+from txnctl.commands.subscriptions import (
+    lag as subscription_lag,
+)
+from txnctl.output.field import undeclared
+
+pytestmark = pytest.mark.usefixtures("path")
+
+
+TOPICS = ("orders",)
+
+
+class TestCreateAndList:
+    """`create`, `list`, `show`, `stats`."""
+
+    @pytest.mark.usefixtures("billing")
+    @pytest.mark.parametrize("command", ["show", "stats"])
+    def test_without_a_subscription_the_topic_is_looked_at(self, run: Any, command: str) -> None:
+        """A topic that is not there is said to be missing, with those near; of one that is, what it has."""
+        outcome = run("subscriptions", command, "order")
+        assert (outcome.status, outcome.err) == (3, run("subscriptions", "lag", "order").err)
+        assert "Did you mean orders?" in outcome.err
+        outcome = run("subscriptions", command, "orders")
+        assert outcome.status == 2
+        assert "error: missing argument 'SUBSCRIPTION': orders has billing\n" in outcome.err
+        assert f"hint: txnctl subscriptions {command} --help says" in outcome.err
+
+
+class TestLag:
+    """`subscriptions lag`: is it slow, or blocked, and by whom?"""
+
+    @pytest.mark.usefixtures("billing")
+    def test_every_verdict(self, run: Any, store: Store) -> None:
+        """ok, behind, blocked, mixed, no-consumer; and --exit-code tells."""
+        producer = store.create_producer("orders")
+        row = lag(run)
+        assert not undeclared(row, subscription_lag.LAG)
+        assert (row["verdict"], row["visible"]) == ("no-consumer", 5)
+        with store.subscribe("orders", "billing") as consumer:
+            assert lag(run)["verdict"] == "behind"
+            txn = store.begin_transaction(labels={"job": "x"})
+            producer.send(b"open", txn=txn)
+            producer.send(b"after")
+            row = lag(run)
+            assert (row["verdict"], row["visible"], row["blocked"], row["uncommitted"]) == ("mixed", 5, 1, 1)
+            consumer.acknowledge(consumer.receive_batch(5, timeout=0))
+            row = lag(run)
+            assert (row["verdict"], row["visible"], row["blocked"], row["uncommitted"]) == (
+                "blocked",
+                0,
+                1,
+                1,
+            )
+            assert row["blockedBy"]["txnId"] == str(txn)
+            assert run("subscriptions", "lag", "orders", "--exit-code").status == 8
+            out = run("subscriptions", "lag", "orders", "billing").out
+            assert f"billing waits behind transaction {txn}: open for " in out
+            assert "held by no process; it holds everything from 1:5 on." in out
+            assert out.endswith(f"Next: txnctl transactions explain {txn}\n")
+            store.admin.transactions.abort_transaction(txn)
+            consumer.acknowledge(consumer.receive_batch(5, timeout=0))
+            row = lag(run)
+            assert (row["verdict"], row["visible"], row["blocked"], row["blockedBy"]) == ("ok", 0, 0, None)
+            assert run("subscriptions", "lag", "orders", "--exit-code").status == 0
+
+    @pytest.mark.usefixtures("billing")
+    def test_a_stopped_consumer_is_not_called_slow(
+        self, run: Any, store: Store, path: Path, consuming: Callable[..., subprocess.Popen[str]]
+    ) -> None:
+        """It is named with what it holds, which nobody could read now, and with the two ways out."""
+        process = consuming("worker-7", 3)
+        with store.subscribe("orders", "billing", consumer_name="anna") as consumer:
+            consumer.receive_batch(1, timeout=0)
+            out = run("subscriptions", "lag", "orders").out
+            held = {each["consumerName"]: each["unackedMessages"] for each in lag(run)["consumers"]}
+            assert "3 in flight at worker-7" in out
+            assert held["worker-7"] == 3
+            assert sum(held.values()) == lag(run)["unackedMessages"]
+        process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: lag(run)["consumers"][0]["state"] == "stopped", "it is called stopped")
+        out = run("subscriptions", "lag", "orders", "billing").out
+        evict = "txnctl subscriptions evict orders billing worker-7"
+        assert f"billing: worker-7 is stopped and holds 3 in flight, which {evict} gives to others" in out
+        assert "2 messages could be read now" in out
+        assert "slow" not in out
+        assert out.endswith(f"Next: kill -CONT {process.pid}\n")
+        assert run(*evict.split()[1:]).status == 0
+        assert (
+            "billing: nobody is attached; 5 messages could be read now."
+            in run("subscriptions", "lag", "orders").out
+        )
+
+    @pytest.mark.usefixtures("billing")
+    def test_when_all_is_in_flight_evict_is_named(self, run: Any, store: Store) -> None:
+        """Nothing is ready, so only the consumer that holds it, or its eviction, moves anything."""
+        way = (
+            "if nothing moves, txnctl subscriptions evict orders billing anna gives what it holds to others."
+        )
+        with store.subscribe("orders", "billing", consumer_name="anna") as consumer:
+            consumer.receive_batch(5, timeout=0)
+            row = lag(run)
+            assert row["visible"] == row["unackedMessages"] == 5
+            assert f"billing: 5 in flight at anna; {way}\n" in run("subs", "lag", "orders", "billing").out
+            store.create_producer("orders").send(b"one more")
+            assert lag(run)["visible"] == 6
+            assert "evict" not in run("subs", "lag", "orders", "billing").out
+
+    @pytest.mark.usefixtures("billing")
+    def test_a_topic_is_an_array_a_subscription_an_object(self, run: Any, store: Store) -> None:
+        """The same facts, and those of `stats`."""
+        store.admin.subscriptions.create_subscription(
+            "orders", "monitor", subscription_isolation_level=IsolationLevel.READ_UNCOMMITTED
+        )
+        txn = store.begin_transaction()
+        store.create_producer("orders").send(b"open", txn=txn)
+        rows = run("subscriptions", "lag", "orders", "-o", "json").json
+        assert [row["subscription"] for row in rows] == ["billing", "monitor"]
+        moving = {"asOfAt", "asOfMs", "blockedBy"}
+        for row in rows:
+            alone = lag(run, row["subscription"])
+            assert not undeclared(row, subscription_lag.LAG)
+            assert {k: v for k, v in row.items() if k not in moving} == {
+                k: v for k, v in alone.items() if k not in moving
+            }
+        assert [row["visible"] for row in rows] == [5, 1]
+        assert run("subscriptions", "lag", "orders", "-o", "name").out == "billing\nmonitor\n"
+
+    def test_what_does_not_exist(self, run: Any) -> None:
+        """Exit 3; a topic without subscriptions is success."""
+        assert run("subscriptions", "lag", "nowhere").status == 3
+        assert run("subscriptions", "lag", "orders", "nobody").status == 3
+        assert run("subscriptions", "lag", "orders", "-o", "json").json == []
+
+
+@pytest.mark.usefixtures("billing")
+class TestAcknowledge:
+    """`ack`, `nack`, `pending`."""
+
+    def test_lag_names_the_transaction_of_what_is_pending(self, run: Any) -> None:
+        """The one in which most is acknowledged, one by one or up to a message, until it ends."""
+        run("subscriptions", "update", "orders", "billing", "--subscription-type", "exclusive")
+        for _ in range(3):
+            run("transactions", "begin")
+        run("subscriptions", "ack", "orders", "billing", "1:4", "--txn", "0:1")
+        out = run("subscriptions", "lag", "orders", "billing").out
+        assert "billing: 1 is acknowledged in transaction 0:1, which is open.\n" in out
+        assert out.endswith("Next: txnctl transactions explain 0:1\n")
+        run("subscriptions", "ack", "orders", "billing", "1:2", "--cumulative", "--txn", "0:3")
+        row = lag(run)
+        assert row["pendingIn"] == [{"txnId": "0:1", "messages": 1}, {"txnId": "0:3", "messages": 3}]
+        assert row["pending"] == 4
+        out = run("subscriptions", "lag", "orders").out
+        assert "billing: 3 of 4 pending are acknowledged in transaction 0:3, which is open.\n" in out
+        assert out.endswith("Next: txnctl transactions explain 0:3\n")
+        run("transactions", "commit", "0:3")
+        run("transactions", "abort", "0:1")
+        assert lag(run)["pendingIn"] == []
+        assert "acknowledged in transaction" not in run("subscriptions", "lag", "orders").out

@@ -1,0 +1,107 @@
+"""`txnctl topics peek`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage import Store
+from txnctl.output.field import undeclared
+from txnctl.output.messages import MESSAGE_FIELDS
+
+pytestmark = pytest.mark.usefixtures("path")
+
+
+class TestPeek:
+    """`topics peek`."""
+
+    @pytest.mark.usefixtures("stuck")
+    def test_nothing_is_consumed(self, run: Any, path: Path) -> None:
+        """The same messages again and again, and the data file as it was."""
+        before = (path / "data.mdb").read_bytes()
+        first = run("topics", "peek", "orders", "-s", "billing", "-o", "json").json
+        assert run("topics", "peek", "orders", "-s", "billing", "-o", "json").json == first
+        assert (path / "data.mdb").read_bytes() == before
+        assert [each["value"] for each in first] == ["plain 2", "plain 3"]
+        assert not undeclared(first[0], MESSAGE_FIELDS)
+
+    @pytest.mark.usefixtures("stuck")
+    def test_without_a_subscription_it_reads_the_topic(self, run: Any) -> None:
+        """From the earliest on, at READ_COMMITTED, unless said otherwise."""
+        assert run("topics", "peek", "orders", "-o", "value").out == "plain 0\nplain 1\nplain 2\nplain 3\n"
+        assert run("topics", "peek", "orders", "-o", "name", "--from", "1:2").out == "1:2\n1:3\n"
+        assert run("topics", "peek", "orders", "-o", "name", "-n", "1").out == "1:0\n"
+        assert (
+            run("topics", "peek", "orders", "-o", "name", "--from", "@1970-01-01", "-n", "1").out == "1:0\n"
+        )
+        assert run("topics", "peek", "orders", "-o", "name", "--from", "@9999-01-01").out == ""
+        dirty = run(
+            "topics",
+            "peek",
+            "orders",
+            "--isolation-level",
+            "READ_UNCOMMITTED",
+            "--from",
+            "1:4",
+            "-o",
+            "ndjson",
+        ).rows
+        assert [(each["value"], each["txnState"]) for each in dirty] == [
+            ("aborted", "ABORTED"),
+            ("open 0", "OPEN"),
+            ("open 1", "OPEN"),
+            ("later 0", None),
+            ("later 1", None),
+            (None, None),
+            ("second", "OPEN"),
+        ]
+
+    @pytest.mark.usefixtures("stuck")
+    def test_a_pipe_gets_ndjson_and_a_terminal_a_table(self, run: Any) -> None:
+        """As `consume` does."""
+        assert run("topics", "peek", "orders").rows[0]["messageId"] == "1:0"
+        assert run("topics", "peek", "orders", terminal=True).out.startswith("MESSAGE ID ")
+
+    def test_a_long_value_is_cut_in_the_table_alone(self, run: Any, path: Path) -> None:
+        """The table says how long it is."""
+        run("topics", "create", "orders")
+        with Store.open(path) as store:
+            store.create_producer("orders").send(b"x" * 5000, key=b"\xff\x00")
+        out = run("topics", "peek", "orders", "-o", "table").out
+        assert max(len(line) for line in out.splitlines()) < 200
+        assert "x... (4.9 KiB)" in out
+        assert "base64:/wA=" in out
+        assert run("topics", "peek", "orders").rows[0]["value"] == "x" * 5000
+
+    def test_a_value_cannot_drive_the_terminal(self, run: Any, path: Path) -> None:
+        """Stored escape sequences come out written out."""
+        run("topics", "create", "orders")
+        with Store.open(path) as store:
+            store.create_producer("orders").send(b"\x1b[2Jgone\x07\nline", key=b"\xc2\x9b31m")
+        out = run("topics", "peek", "orders", "-o", "table", terminal=True).out
+        assert "\\x1b[2Jgone\\x07\\nline" in out
+        assert len(out.splitlines()) == 2
+        assert out.replace("\n", "").isprintable()
+
+    @pytest.mark.usefixtures("stuck")
+    def test_a_subscription_brings_its_own_place_and_level(self, run: Any) -> None:
+        """Naming another is bad input, not ignored."""
+        for words in (("--from", "earliest"), ("--isolation-level", "read-committed")):
+            outcome = run("topics", "peek", "orders", "-s", "billing", *words)
+            assert outcome.status == 2, outcome
+
+    @pytest.mark.usefixtures("stuck")
+    def test_an_unknown_subscription_is_not_found(self, run: Any) -> None:
+        """And those that there are are named."""
+        outcome = run("topics", "peek", "orders", "-s", "bills", "-o", "json")
+        assert outcome.status == 3
+        assert "billing" in outcome.error["hint"]
+
+    def test_nothing_visible_is_success(self, run: Any) -> None:
+        """An empty document of each kind."""
+        run("topics", "create", "orders")
+        assert run("topics", "peek", "orders", "-o", "json").json == []
+        assert run("topics", "peek", "orders").out == ""
+        assert run("topics", "peek", "orders", "-o", "table").err.startswith("txnctl: nothing")

@@ -1,0 +1,91 @@
+"""`txnctl transactions reap`."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.txnctl.commands.transactions.transactions_steps import started
+from tests.txnctl.processes import wait_for
+from txnctl.fields.transaction import ROW
+from txnctl.output.field import undeclared
+
+pytestmark = pytest.mark.usefixtures("path")
+
+
+TOPICS = ("orders",)
+
+
+class TestWaitAndReap:
+    """`transactions wait` and `transactions reap`."""
+
+    def test_reap_says_what_it_ends(self, run: Any) -> None:
+        """A dry run the same, and nothing else changes."""
+        run("transactions", "begin", "--timeout", "1h")
+        run("transactions", "begin", "--timeout", "1ms")
+        time.sleep(0.005)
+        dry = run("transactions", "reap", "--dry-run", "-o", "json").json
+        assert run("transactions", "show", "0:2", "-o", "json").json["state"] == "OPEN"
+        real = run("transactions", "reap", "--reason", "cron", "-o", "json").json
+        for rows in (dry, real):
+            assert [(row["txnId"], row["state"], row["reason"]) for row in rows] == [
+                ("0:2", "ABORTED", "timed-out")
+            ]
+            assert not undeclared(rows[0], ROW)
+        assert run("transactions", "list", "-o", "name").out == "0:1\n"
+        assert run("transactions", "reap", "-o", "json").json == []
+
+
+class TestDeath:
+    """Rule 9: kill -9 of an owner shows as orphaned at once, and the next writer frees what it held."""
+
+    @pytest.fixture
+    def orphan(self, run: Any, path: Path, tmp_path: Path) -> Path:
+        """A `run` killed outright in the middle, with a message in its transaction; what its command was told."""
+        told = tmp_path / "told"
+        program = (
+            "import os, signal, sys, time; from storage import Store\n"
+            "def tell(*_):\n"
+            f"    open({str(told)!r}, 'w').write('SIGTERM')\n"
+            "    sys.exit(0)\n"
+            "signal.signal(signal.SIGTERM, tell)\n"
+            "with Store.open(os.environ['TXNCTL_STORE']) as store:\n"
+            "    store.create_producer('orders').send(b'half', txn=os.environ['TXNCTL_TXN'])\n"
+            "print('ready', flush=True)\n"
+            "time.sleep(60)\n"
+        )
+        words = ("--store", str(path), "--", sys.executable, "-c", program)
+        with started("transactions", "run", *words, stderr=subprocess.DEVNULL) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            assert run("transactions", "list", "-o", "json").json[0]["ownerState"] == "alive"
+            process.send_signal(signal.SIGSTOP)
+            wait_for(
+                lambda: bool(run("transactions", "list", "-o", "json").json[0]["ownerState"] == "stopped"),
+                "a stopped process counts as alive, and is called stopped",
+            )
+            process.kill()
+        return told
+
+    def test_it_is_orphaned_at_once(self, run: Any, orphan: Path) -> None:
+        """In list and show, table and JSON; the command was told."""
+        row = run("transactions", "list", "-o", "json").json[0]
+        assert (row["state"], row["ownerState"], row["orphaned"]) == ("OPEN", "dead", True)
+        assert "ORPHANED" in run("transactions", "list").out
+        out = run("transactions", "show", "0:1").out
+        assert "ORPHANED: its process is dead" in out
+        assert out.endswith("Next: txnctl transactions reap\n")
+        wait_for(lambda: orphan.exists() and orphan.read_text() == "SIGTERM", "the command was told")
+
+    @pytest.mark.usefixtures("orphan")
+    def test_reap_frees_it_too(self, run: Any) -> None:
+        """And names it; the owner check of abort does not stand in the way either."""
+        assert run("transactions", "abort", "0:1", "--dry-run").status == 0
+        rows = run("transactions", "reap", "-o", "json").json
+        assert [(row["txnId"], row["reason"]) for row in rows] == [("0:1", "owner-dead")]

@@ -1,0 +1,21 @@
+"""The verdict in words: findings are problems, notes are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from txnctl.fields.overview import verdict_text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "severities", "text"),
+    [
+        ("ok", [], "ok"),
+        ("ok", ["info"], "ok, 1 note"),
+        ("warning", ["warning"], "WARNING: 1 finding"),
+        ("critical", ["critical", "warning", "info", "info"], "CRITICAL: 2 findings, 2 notes"),
+    ],
+)
+def test_findings_and_notes_are_counted_apart(verdict: str, severities: list[str], text: str) -> None:
+    """A note alone is no warning."""
+    assert verdict_text({"verdict": verdict, "findings": [{"severity": each} for each in severities]}) == text

@@ -1,0 +1,34 @@
+"""Timestamp: `txnctl/output/timestamp.py`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import example, given, strategies as st
+
+from storage.values.timestamps import both, rfc3339
+from txnctl.output.timestamp import clock_time, milliseconds
+
+
+class TestTimestamps:
+    """RFC 3339 in UTC, and back."""
+
+    @given(st.integers(0, 253_402_300_799_999))
+    @example(0)
+    @example(253_402_300_799_999)
+    def test_every_instant_comes_back(self, time_ms: int) -> None:
+        """To the millisecond."""
+        text = rfc3339(time_ms)
+        assert text is not None
+        assert datetime.fromisoformat(text).astimezone(UTC).year >= 1970
+        assert milliseconds(text) == time_ms
+        assert milliseconds(str(time_ms)) == time_ms
+
+    def test_forms(self) -> None:
+        """As the contract writes them."""
+        assert rfc3339(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"
+        assert clock_time(1_700_000_000_123) == "22:13:20Z"
+        assert both("begin", 5) == {"beginAt": "1970-01-01T00:00:00.005Z", "beginMs": 5}
+        assert both("end", None) == {"endAt": None, "endMs": None}
+        assert rfc3339(-1) is None
+        assert rfc3339(1 << 62) is None

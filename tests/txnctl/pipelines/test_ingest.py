@@ -1,0 +1,115 @@
+"""Files -> a topic: what becomes of rows, and that all of them are stored or none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage import Store
+from storage.errors import BadLine, InvalidValue
+from txnctl.pipelines import ingest
+from txnctl.pipelines.ingest import InputOptions, MessageColumns
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.needs_program("java")
+
+DAY_MS = 86_400_000
+
+
+def stored(store: Store, topic: str = "requests") -> list[tuple[bytes | None, object]]:
+    return [(each.key, json.loads(each.value or b"null")) for each in store.reader(topic)]
+
+
+def asked(path: str) -> dict[str, str]:
+    return {"path": path, "topic": "requests"}
+
+
+def test_rows_of_csv_become_json_with_their_key_and_time(
+    spark: SparkSession, store: Store, path: str, tmp_path: Path
+) -> None:
+    """Every value stays the text that it was; an empty one is null; the order of the file is kept."""
+    store.create_topic("requests")
+    file = tmp_path / "in [1] a.csv"
+    file.write_text(
+        'id,a.b,when\n1,"x,""y""",2024-05-01\n2,,2024-05-02T01:00:00+01:00\n3,1.10,1714608000001\n'
+    )
+    done = ingest.ingest_files(spark, [str(file)], asked(path), MessageColumns(key="id", event_time="when"))
+    assert done == ingest.Ingested(messages=3, skipped=0)
+    values = [
+        {"id": "1", "a.b": 'x,"y"', "when": "2024-05-01"},
+        {"id": "2", "a.b": None, "when": "2024-05-02T01:00:00+01:00"},
+        {"id": "3", "a.b": "1.10", "when": "1714608000001"},
+    ]
+    assert stored(store) == [(b"1", values[0]), (b"2", values[1]), (b"3", values[2])]
+    first = 19_844 * DAY_MS
+    times = [each.event_time for each in store.reader("requests")]
+    assert times == [first, first + DAY_MS, first + DAY_MS + 1]
+
+
+def test_lines_of_json_are_stored_as_they_stand(
+    spark: SparkSession, store: Store, path: str, tmp_path: Path
+) -> None:
+    """To the last digit and blank; files come in the order in which they are named."""
+    store.create_topic("requests")
+    lines = ['{"id": 1, "delta": 1.10}', '{"delta":123456789012345678901234567890.10,"id":"b\'c"}']
+    for name, line in zip("zy", lines, strict=True):
+        (tmp_path / f"{name}.ndjson").write_text(f"{line}\n\n")
+    paths = [str(tmp_path / f"{name}.ndjson") for name in "zy"]
+    ingest.ingest_files(spark, paths, asked(path), MessageColumns(key="id"))
+    assert [each.value for each in store.reader("requests")] == [line.encode() for line in lines]
+    assert [each.key for each in store.reader("requests")] == [b"1", b"b'c"]
+
+
+def test_parquet_keeps_bytes_and_a_column_may_be_the_value(
+    spark: SparkSession, store: Store, path: str, tmp_path: Path
+) -> None:
+    """A binary key and value come through byte for byte."""
+    store.create_topic("requests")
+    frame = spark.createDataFrame([(b"\xff\x00", bytearray(b"\x80v"))], "k binary, v binary")
+    frame.write.parquet(str(tmp_path / "p.parquet"))
+    ingest.ingest_files(spark, [str(tmp_path / "p.parquet")], asked(path), MessageColumns(key="k", value="v"))
+    assert [(each.key, each.value) for each in store.reader("requests")] == [(b"\xff\x00", b"\x80v")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "row", "problem"),
+    [
+        ("a.csv", "id,when\n1,2024-05-01\n2,2024-05-01,x\n", 3, "columns differ from the header"),
+        ("a.csv", "id,when\n1,2024-05-01\n2\n", 3, "columns differ from the header"),
+        ("a.ndjson", '{"id": 1}\n\n{"id": \n', 3, "not JSON"),
+        ("a.ndjson", '{"id": 1}\n[2]\n', 2, "not a JSON object"),
+        ("a.ndjson", '{"id": 1}\n{"id": 2, "when": "soon"}\n', 2, "when is not a time"),
+    ],
+)
+def test_a_bad_row_is_named_and_nothing_is_stored(
+    spark: SparkSession, store: Store, path: str, tmp_path: Path, name: str, text: str, row: int, problem: str
+) -> None:
+    """With the file and its number there; left out on request, and counted."""
+    store.create_topic("requests")
+    file = tmp_path / name
+    file.write_text(text)
+    columns = MessageColumns(key="id", event_time="when")
+    with pytest.raises(BadLine) as caught:
+        ingest.ingest_files(spark, [str(file)], asked(path), columns)
+    assert caught.value.message == f"{file}: row {row}: {problem}"
+    assert stored(store) == []
+    assert ingest.ingest_files(
+        spark, [str(file)], asked(path), columns, InputOptions(skip=True)
+    ) == ingest.Ingested(1, 1)
+    assert [key for key, _ in stored(store)] == [b"1"]
+
+
+def test_a_column_that_is_not_there_is_named(
+    spark: SparkSession, store: Store, path: str, tmp_path: Path
+) -> None:
+    """With those that are."""
+    store.create_topic("requests")
+    (tmp_path / "a.csv").write_text("id,delta\n1,2\n")
+    with pytest.raises(InvalidValue, match="there is no column amount") as caught:
+        ingest.ingest_files(spark, [str(tmp_path / "a.csv")], asked(path), MessageColumns(key="amount"))
+    assert caught.value.hint == "The columns are id, delta."

@@ -1,0 +1,97 @@
+"""Topic progress: `txnctl/spark/source/topic_progress.py`."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
+
+from storage import Store
+from storage.errors import TopicNotFound
+from tests.row_json import row_json
+from tests.txnctl.spark.source.topic_stream_steps import reader, send
+
+
+def test_limits_are_shared_among_topics_and_what_one_leaves_goes_to_the_others(
+    store: Store, path: str
+) -> None:
+    """10 messages of two topics: 2 of the small one, and 8 of the large one."""
+    for topic, count in (("small", 2), ("large", 30)):
+        store.create_topic(topic)
+        send(store, topic, *[b"x"] * count)
+    stream = reader(path, topics="small,large", startingPosition="earliest", maxMessagesPerTrigger="10")
+    assert stream.getDefaultReadLimit() == ReadMaxRows(10)
+    assert stream.latestOffset(stream.initialOffset(), ReadMaxRows(10)) == {"large": "1:7", "small": "1:1"}
+    assert stream.latestOffset(stream.initialOffset(), ReadAllAvailable()) == {
+        "large": "1:29",
+        "small": "1:1",
+    }
+
+
+def test_bytes_bound_a_batch_too(store: Store, path: str) -> None:
+    """At least one entry is read, however small the bound."""
+    store.create_topic("t")
+    send(store, "t", *[b"x" * 1000] * 4)
+    stream = reader(path, startingPosition="earliest", maxBytesPerTrigger="2500")
+    assert stream.getDefaultReadLimit() == ReadMaxBytes(2500)
+    assert stream.latestOffset({"t": "1:-1"}, ReadMaxBytes(2500)) == {"t": "1:1"}
+    assert stream.latestOffset({"t": "1:-1"}, ReadMaxBytes(1)) == {"t": "1:0"}
+    both = reader(path, startingPosition="earliest", maxBytesPerTrigger="2500", maxMessagesPerTrigger="3")
+    assert both.latestOffset({"t": "1:-1"}, both.getDefaultReadLimit()) == {"t": "1:1"}
+
+
+@pytest.mark.parametrize(("level", "behind"), [("READ_COMMITTED", 1), ("READ_UNCOMMITTED", 6)])
+def test_the_lag_is_what_a_reader_of_that_level_has_before_it(
+    store: Store, path: str, level: str, behind: int
+) -> None:
+    """Aborted messages, and those behind an open transaction, are nothing that READ_COMMITTED could read."""
+    store.create_topic("t")
+    stream = reader(path, startingPosition="earliest", isolationLevel=level, maxMessagesPerTrigger="1")
+    send(store, "t", b"read")
+    aborted, held = store.begin_transaction(), store.begin_transaction()
+    with store.create_producer("t") as producer:
+        producer.send_batch([b"never", b"never"], txn=aborted)
+        producer.send(b"waits")
+        store.admin.transactions.abort_transaction(aborted)
+        producer.send_batch([b"open", b"open"], txn=held)
+        producer.send(b"blocked")
+    assert stream.latestOffset(stream.initialOffset(), ReadMaxRows(1)) == {"t": "1:0"}
+    assert stream.reportLatestOffset()["t"]["behind"] == behind
+    store.admin.transactions.abort_transaction(held)
+
+
+def test_a_topic_that_was_created_again_ends_the_stream(store: Store, path: str) -> None:
+    """In the process that saw the old one, and after a restart from a checkpoint that knows it."""
+    store.create_topic("t")
+    send(store, "t", b"1")
+    stream = reader(path, startingPosition="earliest")
+    end = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+    store.admin.topics.delete_topic("t", force=True)
+    with pytest.raises(TopicNotFound, match="there is no topic t"):
+        stream.latestOffset(end, ReadAllAvailable())
+    store.create_topic("t")
+    send(store, "t", b"2", b"3")
+    for each in (stream, reader(path, startingPosition="earliest")):
+        with pytest.raises(TopicNotFound, match="deleted and created again"):
+            each.latestOffset(end, ReadAllAvailable())
+        with pytest.raises(TopicNotFound, match="deleted and created again"):
+            each.partitions({"t": "1:-1"}, end)
+
+
+def test_a_busy_store_does_not_end_a_stream(store: Store, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cursor moves with a later commit instead."""
+    store.create_topic("t")
+    stream = reader(path, subscription="s")
+    stream.initialOffset()
+    send(store, "t", b"1")
+    from storage.admin.acknowledgements import AcknowledgementAdmin
+    from storage.errors import WriterBusy
+
+    def busy(*_: object) -> None:
+        raise WriterBusy("the writer gate is held")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(AcknowledgementAdmin, "acknowledge_through", busy)
+        stream.commit({"t": "1:0"})
+    assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 1
+    stream.commit({"t": "1:0"})
+    assert row_json(store.reports.subscription_stats("t", "s"))["msgBacklog"] == 0

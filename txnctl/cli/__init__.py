@@ -1,0 +1,1 @@
+"""The frame of the command line: entry, declarations, options, value types, failure."""

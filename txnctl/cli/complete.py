@@ -1,0 +1,226 @@
+"""Completion in the shell: the scripts, and the names that only the store knows.
+
+Nothing here may fail, wait, or create anything: a store that is not there, busy or broken completes to nothing. Bash
+splits words at colons, so the `0:42` of a transaction would reach click as three words; the script here passes the
+typed line on and replaces only the text after the last colon.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    add_completion_class,
+    get_completion_class,
+    split_arg_string,
+)
+
+from storage.json_form import to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import click
+
+    from storage import Store
+    from txnctl.output.row import Row
+
+VARIABLE = "_TXNCTL_COMPLETE"
+
+SCRIPTS = {"bash": "txnctl.bash", "zsh": "_txnctl", "fish": "txnctl.fish"}
+"""The shells, and the file in completions/ that holds the script of each."""
+
+_BASH = r"""# bash completion for txnctl
+
+%(complete_func)s() {
+    local line kind value help width=0 prefix=""
+    local -a values=() helps=()
+    COMPREPLY=()
+
+    # Bash breaks words at colons: it replaces only what follows the last one, as found here.
+    local word="${COMP_LINE:0:COMP_POINT}"
+    word="${word##* }"
+    if [[ "$COMP_WORDBREAKS" == *:* && "$word" == *:* ]]; then
+        prefix="${word%%:*}:"
+    fi
+
+    while IFS=$'\t' read -r kind value help; do
+        case "$kind" in
+            dir) compopt -o dirnames 2>/dev/null ;;
+            file) compopt -o default 2>/dev/null ;;
+            plain)
+                value="${value#"$prefix"}"
+                values+=("$value")
+                helps+=("$help")
+                (( ${#value} > width )) && width=${#value}
+                ;;
+        esac
+    done < <(COMP_LINE="${COMP_LINE:0:COMP_POINT}" %(complete_var)s=bash_complete "$1" 2>/dev/null)
+
+    # What each name is, shown only where a list is shown; it must never be inserted.
+    local i
+    for i in "${!values[@]}"; do
+        if [[ "$COMP_TYPE" == 63 && ${#values[@]} -gt 1 && -n "${helps[i]}" ]]; then
+            printf -v line '%%-*s  (%%s)' "$width" "${values[i]}" "${helps[i]}"
+            COMPREPLY+=("$line")
+        else
+            COMPREPLY+=("${values[i]}")
+        fi
+    done
+}
+
+complete -o nosort -F %(complete_func)s %(prog_name)s 2>/dev/null || complete -F %(complete_func)s %(prog_name)s
+"""
+
+
+class _Bash(BashComplete):
+    """Bash, with words that hold colons and with the help of each name."""
+
+    source_template = _BASH
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        line = os.environ.get("COMP_LINE", "")
+        words = split_arg_string(line)
+        if not words:
+            return [], ""
+        if line[-1:].isspace():
+            return words[1:], ""
+        return words[1:-1], words[-1] if len(words) > 1 else ""
+
+    def format_completion(self, item: CompletionItem) -> str:
+        return f"{item.type}\t{item.value}\t{' '.join((item.help or '').split())}"
+
+
+class _Fish(FishComplete):
+    """Fish, with helps that hold commas: click's script ends a help text at the first comma."""
+
+    source_template = FishComplete.source_template.replace('(string split ","', '(string split -m 1 ","')
+
+
+def script(shell: str) -> str:
+    """The script of that shell. The same text as in completions/."""
+    kind = _class_of(shell)
+    from txnctl.cli.main import root
+
+    complete = kind(root(), {}, "txnctl", VARIABLE)
+    # Not `source()`: for bash that starts a bash, to look at its version.
+    return complete.source_template % complete.source_vars()
+
+
+def answer(tree: click.Command, variable: str, instruction: str) -> int:
+    """Answer a completion script."""
+    from click.shell_completion import shell_complete
+
+    _class_of("bash")
+    try:
+        return shell_complete(tree, {}, "txnctl", variable, instruction)
+    except Exception:  # noqa: BLE001  a shell that completes must never see an error
+        return 0
+
+
+def _class_of(shell: str) -> type[ShellComplete]:
+    add_completion_class(_Bash, "bash")
+    add_completion_class(_Fish, "fish")
+    kind = get_completion_class(shell)
+    assert kind is not None, shell
+    return kind
+
+
+def topics(context: click.Context, incomplete: str) -> list[CompletionItem]:
+    """The topics of the store."""
+    return _looked_up(context, lambda store: [CompletionItem(name) for name in store.topics()], incomplete)
+
+
+def subscriptions(context: click.Context, incomplete: str) -> list[CompletionItem]:
+    """The subscriptions of the topic that stands on the line."""
+    topic = context.params.get("topic")
+    if not isinstance(topic, str):
+        return []
+
+    def find(store: Store) -> list[CompletionItem]:
+        subscriptions_by_name: Row = to_json(store.reports.topic_stats(topic))["subscriptions"]
+        return [
+            CompletionItem(
+                name, help=f"{subscription.get('type')}, {subscription.get('subscriptionIsolationLevel')}"
+            )
+            for name, subscription in subscriptions_by_name.items()
+        ]
+
+    return _looked_up(context, find, incomplete)
+
+
+def tables(context: click.Context, incomplete: str) -> list[CompletionItem]:
+    """The tables of the store."""
+    return _looked_up(context, lambda store: [CompletionItem(name) for name in store.tables()], incomplete)
+
+
+def open_transactions(context: click.Context, incomplete: str) -> list[CompletionItem]:
+    """The open transactions, with age and owner."""
+
+    def find(store: Store) -> list[CompletionItem]:
+        return [
+            CompletionItem(str(row["txnId"]), help=_age_and_owner(row))
+            for row in to_json(store.reports.list_transactions())
+        ]
+
+    return _looked_up(context, find, incomplete)
+
+
+def sessions(context: click.Context, incomplete: str) -> list[CompletionItem]:
+    """The sessions that no process holds, of the topic that stands on the line or of all, with name, age and owner."""
+    topic = context.params.get("topic")
+
+    def find(store: Store) -> list[CompletionItem]:
+        rows = to_json(store.reports.list_producers(topic if isinstance(topic, str) else None))
+        return [
+            CompletionItem(token, help=_name_and_owner(row))
+            for row in rows
+            if row["leaseMs"] is not None and (token := _token(store, row)) is not None
+        ]
+
+    return _looked_up(context, find, incomplete)
+
+
+def _token(store: Store, row: Row) -> str | None:
+    """The token of a session, which reports do not show; None if it has gone meanwhile."""
+    from storage.topic import catalogue as topics
+    from storage.topic.producers import session as sessions
+
+    with store.connection.view() as view:
+        topic = topics.find(view, row["topic"])
+        session = None if topic is None else sessions.find(view, topic.topic_id, row["sessionId"])
+        return None if session is None else session.token
+
+
+def _name_and_owner(row: Row) -> str:
+    from txnctl.fields.producer import alive
+
+    return ", ".join([row["producerName"], row["name"], alive(row), str(row["owner"]).partition(" (")[0]])
+
+
+def _age_and_owner(row: Row) -> str:
+    from txnctl.output.human import duration
+
+    age, owner = row.get("ageMs"), row.get("owner")
+    return ", ".join([part for part in (duration(age) if age is not None else "", str(owner or "")) if part])
+
+
+def _looked_up(
+    context: click.Context, find: Callable[[Store], list[CompletionItem]], incomplete: str
+) -> list[CompletionItem]:
+    from txnctl.cli import settings
+    from txnctl.cli.context import shared
+
+    try:
+        from storage import Store
+
+        path = settings.store(shared(context, "store")).value or ""
+        with Store.open(path, read_only=True, lock_timeout=0.0) as store:
+            return [item for item in find(store) if item.value.startswith(incomplete)]
+    except Exception:  # noqa: BLE001  a shell that completes must never see an error
+        return []

@@ -1,0 +1,243 @@
+"""One run of one command: the store, the streams, and the values of the shared options.
+
+The context is the first argument of a command. The store is opened before the command's body and closed after, also
+after an error. Results go to standard output through `show`, `show_list` or `out`, notes and warnings to standard
+error.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from storage.errors import NeedsConfirmation
+from txnctl.cli import settings
+from txnctl.output.escape import printable
+from txnctl.output.stream import OutputStream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import TracebackType
+    from typing import NoReturn, Self
+
+    import click
+
+    from storage import Store
+    from txnctl.cli.declaration import Declaration
+    from txnctl.output.field import Field
+    from txnctl.output.progress import ProgressLine
+    from txnctl.output.row import Row
+
+_SHARED = "shared_"
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+class Context:
+    """Store, output and shared options of one run.
+
+    Attributes:
+        arguments: the command's own arguments and options by name, converted.
+        store_path: the path that `--store`, TXNCTL_STORE or the default gives.
+        output: the format of the result: `table`, `json`, `ndjson`, `name`, or a format that the command declares.
+        dry_run: show the changes, change nothing.
+        reason: why, for the audit trail; None if not said.
+        yes: do not ask.
+        force: override the command's safety check.
+        lock_timeout: seconds to wait for a lock.
+        out: standard output.
+        color: whether the result is coloured.
+    """
+
+    def __init__(self, click_context: click.Context, declaration: Declaration) -> None:
+        self._click = click_context
+        self._declaration = declaration
+        self._store: Store | None = None
+        own = click_context.params
+        self.arguments = {name: value for name, value in own.items() if not name.startswith(_SHARED)}
+        self.dry_run: bool = own.get("shared_dry_run", False)
+        self.reason: str | None = own.get("shared_reason")
+        self.yes: bool = own.get("shared_yes", False)
+        self.force: bool = own.get("shared_force", False)
+        self.lock_timeout = (
+            settings.lock_timeout(own.get("shared_lock_timeout")) if declaration.opens else 0.0
+        )
+        self.store_path = settings.store(shared(click_context, "store")).value or ""
+        self.out = OutputStream()
+        self.color = settings.colored(shared(click_context, "color"), self.out.terminal)
+        self.output = self._format()
+
+    def _format(self) -> str:
+        output = self._declaration.output
+        if output is None:
+            return "table"
+        default = output.default if self.out.terminal else output.default_piped
+        return settings.output_format(self._click.params.get("shared_output"), output.formats, default)
+
+    # -- the store
+
+    def __enter__(self) -> Self:
+        opens = self._declaration.opens
+        if opens in ("read", "write"):
+            self._store = self.open_store(self.store_path, read_only=opens == "read")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self.out.flush()
+            elif isinstance(error, Exception):
+                self.out.flush_if_possible()
+        finally:
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+
+    @property
+    def store(self) -> Store:
+        """The store, open for reading or writing as the command declared."""
+        assert self._store is not None, "the command declares no store"
+        return self._store
+
+    @property
+    def program(self) -> str:
+        """The name of the command in records of owners: `txnctl transactions begin`."""
+        return self._click.command_path
+
+    def open_store(self, path: str, *, read_only: bool) -> Store:
+        """Open a further store, for a `with` statement."""
+        from storage import Store
+
+        return Store.open(
+            path,
+            read_only=read_only,
+            lock_timeout=self.lock_timeout,
+            on_wait=self._note_wait,
+            program=self.program,
+        )
+
+    def _note_wait(self, holder: str, _waited_s: float) -> None:
+        self.note(f"waiting for the writer lock, held by {holder}; --lock-timeout is {self.lock_timeout:g}s")
+
+    def settings(self) -> list[settings.Setting]:
+        """All settings of this run, with where each came from."""
+        own = self._click.params
+        return settings.every(
+            store_typed=shared(self._click, "store"),
+            output_typed=own.get("shared_output"),
+            color_typed=shared(self._click, "color"),
+        )
+
+    # -- the result, on standard output
+
+    def show(self, row: Row, *, table: Callable[[Row], str | Iterable[str]] | None = None) -> None:
+        """Print one named thing, in the format asked for.
+
+        `table` lays the row out for people, as text or lines, from a copy with texts that are harmless on a terminal.
+        Without `table` the output has a line a field.
+        """
+        from txnctl.output import render
+
+        output = self._declared_output()
+        self.out.write(render.one(row, self.output, output.fields, output.name_field, table))
+
+    def show_list(
+        self, rows: Iterable[Row], *, table: Callable[[Sequence[Row]], str | Iterable[str]] | None = None
+    ) -> None:
+        """Print a list, in the format asked for. NDJSON and names are written as the rows come."""
+        from txnctl.output import render
+
+        output = self._declared_output()
+        width = self.out.width()
+        for text in render.many(rows, self.output, output.fields, output.name_field, table, width):
+            self.out.write(text)
+
+    def table_of(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        fields: Sequence[Field],
+        *,
+        indent: int = 0,
+        folds: bool = True,
+    ) -> str:
+        """Rows in aligned columns, for a section inside a larger report; "" where there are no rows.
+
+        `indent` columns are left free for a prefix of each line; with `folds` off, a row is one line.
+        """
+        from txnctl.output.table import list_table
+
+        width = self.out.width() if folds else None
+        return list_table(rows, fields, None if width is None else width - indent)
+
+    def style(self, text: str, *styles: str) -> str:
+        """The text in bold, dim, red, green, yellow or cyan, where the result is coloured."""
+        if not self.color or not styles:
+            return text
+        return f"\x1b[{';'.join([_STYLES[style] for style in styles])}m{text}\x1b[0m"
+
+    def _declared_output(self) -> Any:
+        assert self._declaration.output is not None, "the command declares no output"
+        return self._declaration.output
+
+    # -- notes and questions, on standard error
+
+    def note(self, text: str) -> None:
+        """Say something that is not the result."""
+        print(f"txnctl: {printable(text)}", file=sys.stderr, flush=True)
+
+    def warn(self, text: str) -> None:
+        """Say something that deserves attention, and go on."""
+        print(f"txnctl: warning: {printable(text)}", file=sys.stderr, flush=True)
+
+    def progress(self, label: str, *, total: int | None = None, unit: str = "messages") -> ProgressLine:
+        """A progress line, as a context manager: `with context.progress("Verify", total=n) as bar: bar.advance()`."""
+        from os import environ
+
+        from txnctl.output.progress import ProgressLine
+
+        watched = sys.stderr is not None and sys.stderr.isatty() and environ.get("TERM") != "dumb"
+        return ProgressLine(label, total, unit, watched=watched)
+
+    def confirm(self, question: str, plan: Sequence[str] = ()) -> None:
+        """Ask for confirmation: `--yes`, or `y` on a terminal. A dry run changes nothing and is not asked.
+
+        Raises:
+            NeedsConfirmation: there is no terminal to ask on, or the answer was no.
+        """
+        if self.yes or self.dry_run:
+            return
+        asked = (
+            sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()
+        )
+        if asked or self.output not in ("json", "ndjson"):
+            for line in plan:
+                print(printable(line), file=sys.stderr)
+        if not asked:
+            raise NeedsConfirmation(
+                f"{printable(question)} There is no terminal to ask on.",
+                hint="Give --yes to go on without asking.",
+                plan=list(plan),
+            )
+        print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+        answer = sys.stdin.readline()
+        if answer.strip().lower() not in ("y", "yes"):
+            if not answer:
+                print(file=sys.stderr)
+            raise NeedsConfirmation("not confirmed; nothing was changed", plan=list(plan))
+
+    def exit(self, status: int) -> NoReturn:
+        """Close everything and end with this exit code."""
+        self.out.flush()
+        self._click.exit(status)
+
+
+def shared(click_context: click.Context, name: str) -> Any:
+    """The value of a shared option as typed nearest to the end of the line; None if not typed."""
+    at: click.Context | None = click_context
+    while at is not None:
+        value = at.params.get(_SHARED + name)
+        if value is not None:
+            return value
+        at = at.parent
+    return None

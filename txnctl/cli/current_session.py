@@ -1,0 +1,77 @@
+"""The session of a command line without --session: TXNCTL_SESSION, on the topic of that session only."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from storage import Store
+
+
+def of_environment() -> str | None:
+    """The token in TXNCTL_SESSION; None if there is none.
+
+    Raises:
+        InvalidValue: what stands there is no token.
+    """
+    from os import environ
+
+    text = environ.get("TXNCTL_SESSION")
+    if not text:
+        return None
+    from storage.errors import InvalidValue
+    from storage.topic.producers.session import Token
+
+    try:
+        return Token(text).text
+    except InvalidValue as error:
+        error.message = f"TXNCTL_SESSION: {error.message}"
+        error.args = (error.message,)
+        raise
+
+
+def named_or_current(named: str | None) -> str:
+    """The token on the command line, else TXNCTL_SESSION.
+
+    Raises:
+        InvalidValue: neither names one.
+    """
+    token = named if named is not None else of_environment()
+    if token is None:
+        from storage.errors import InvalidValue
+
+        raise InvalidValue(
+            "no session is named, and TXNCTL_SESSION is not set",
+            hint="`txnctl producers open TOPIC` opens a session and prints the token.",
+        )
+    return token
+
+
+def of_environment_on(store: Store, topic: str) -> str | None:
+    """The token in TXNCTL_SESSION, if the session belongs to this topic.
+
+    Raises:
+        InvalidValue: what stands there is no token. ProducerFenced: the topic of that session is no more. The lost
+        topic may be this topic: a former leader must get the error, and not go on as a Shared producer.
+    """
+    token = of_environment()
+    if token is None:
+        return None
+    from storage.topic import catalogue as topics
+    from storage.topic.producers.session import Token
+
+    topic_id = Token(token).topic_id
+    with store.connection.view() as view:
+        if not Token(token).is_of(view):
+            return None
+        state = topics.find(view, topic)
+        if state is not None and state.topic_id == topic_id:
+            return token
+        if any(other.topic_id == topic_id for other in topics.every(view)):
+            return None
+    from storage.errors import ProducerFenced
+
+    raise ProducerFenced(
+        "the topic of the session in TXNCTL_SESSION was deleted",
+        hint=f"To produce to {topic} all the same: unset TXNCTL_SESSION.",
+        topic=topic,
+    )

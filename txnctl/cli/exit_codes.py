@@ -1,0 +1,64 @@
+"""The exit codes of `txnctl`, and the error codes of the command line alone.
+
+Three modules deal with exit codes. An error of the engine carries a code (`storage.errors`); the numbers here are for
+commands that end with a code on purpose, and for errors of the command line; `failure` reports an error and returns
+the code; `txnctl errors` (commands/errors) prints the list.
+"""
+
+from __future__ import annotations
+
+DONE = 0
+UNEXPECTED = 1
+USAGE = 2
+NOT_FOUND = 3
+CONFLICT = 4
+STORE_BUSY = 5
+STORE_INVALID = 6
+TIMED_OUT = 7
+CONDITION_FOUND = 8
+REFUSED = 9
+OUTCOME_UNKNOWN = 10
+PROGRAM_MISSING = 11
+HUNG_UP = 129
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+TERMINATED = 143
+
+MEANINGS = {
+    DONE: "done; an empty list is success",
+    UNEXPECTED: "unexpected failure (a bug: please report it)",
+    USAGE: "usage or bad input (a name, a position, a size, a line of NDJSON)",
+    NOT_FOUND: "not found",
+    CONFLICT: "conflict: fenced, busy producer or subscription, already exists, wrong state, changed since, "
+    "lost to another transaction over a key or an acknowledgement, a write in a read-committed transaction",
+    STORE_BUSY: "store busy: a lock not obtained within --lock-timeout (retryable)",
+    STORE_INVALID: "store invalid: none there, not a store, unknown format, corrupt, full, not permitted",
+    TIMED_OUT: "waited and timed out",
+    CONDITION_FOUND: "condition found, with --exit-code",
+    REFUSED: "refused: needs --yes or --force",
+    OUTCOME_UNKNOWN: "outcome unknown: the disk failed during the commit itself",
+    PROGRAM_MISSING: "a program that is needed is missing",
+    HUNG_UP: "hung up (SIGHUP)",
+    INTERRUPTED: "interrupted (SIGINT)",
+    PIPE_CLOSED: "the reader of the output went away",
+    TERMINATED: "terminated (SIGTERM)",
+}
+
+COMMAND_LINE_ERRORS = {
+    "unexpected": (
+        UNEXPECTED,
+        "Something that txnctl does not know: a bug. `--debug` shows where it happened.",
+    ),
+    "output-failed": (UNEXPECTED, "The result could not be written to standard output; a full disk, mostly."),
+    "usage": (USAGE, "The command line itself is wrong: an unknown command or option, a missing argument."),
+    "hung-up": (
+        HUNG_UP,
+        "SIGHUP: the terminal is gone. What was acknowledged before is kept, nothing is half-done; nohup avoids it.",
+    ),
+    "interrupted": (
+        INTERRUPTED,
+        "Ctrl-C, or SIGINT. What was acknowledged before is kept, nothing is half-done.",
+    ),
+    "terminated": (TERMINATED, "SIGTERM. What was acknowledged before is kept, nothing is half-done."),
+}
+"""Error codes beside those of `storage.errors.ALL`: code -> (exit code, what it means)."""

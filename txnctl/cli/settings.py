@@ -1,0 +1,112 @@
+"""Settings from options, environment variables and defaults: the value of each setting, and the source.
+
+An option counts before the environment variable, the variable before the default. An empty variable is an unset one.
+"""
+
+from __future__ import annotations
+
+from os import environ
+from os.path import expanduser, isabs, join
+
+from storage.errors import InvalidValue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LOCK_TIMEOUT_DEFAULT = "5s"
+
+ALL_FORMATS = ("table", "json", "ndjson", "name", "value")
+"""What TXNCTL_OUTPUT may be; not every command knows every one."""
+
+
+class Setting:
+    """A value and the source: `option --store`, `environment TXNCTL_STORE`, `default`."""
+
+    __slots__ = ("name", "source", "value", "variable")
+
+    def __init__(self, name: str, value: str | None, source: str, variable: str | None) -> None:
+        self.name = name
+        self.value = value
+        self.source = source
+        self.variable = variable
+
+
+def resolve(name: str, option: str, typed: str | None, variable: str, default: str | None) -> Setting:
+    """The setting from the first of the three sources."""
+    if typed is not None:
+        return Setting(name, typed, f"option {option}", variable)
+    from_environment = environ.get(variable)
+    if from_environment:
+        return Setting(name, from_environment, f"environment {variable}", variable)
+    return Setting(name, default, "default", variable)
+
+
+def store(typed: str | None) -> Setting:
+    """Where the store is."""
+    setting = resolve("store", "--store", typed, "TXNCTL_STORE", None)
+    if setting.value is None:
+        data_home = environ.get("XDG_DATA_HOME", "")
+        # The XDG rules: a relative path there is to be ignored.
+        if not isabs(data_home):
+            data_home = join(expanduser("~"), ".local", "share")
+        setting.value = join(data_home, "txnctl", "store")
+    return setting
+
+
+def lock_timeout(typed: float | None) -> float:
+    """Seconds to wait for a lock."""
+    if typed is not None:
+        return typed
+    from txnctl.cli.value_types import DURATION
+
+    text = environ.get("TXNCTL_LOCK_TIMEOUT") or LOCK_TIMEOUT_DEFAULT
+    seconds = DURATION.read(text)
+    if seconds is None:
+        raise InvalidValue(
+            f"TXNCTL_LOCK_TIMEOUT: {text[:80]!r} is not a duration", hint=DURATION.hint(), value=text[:80]
+        )
+    return seconds
+
+
+def output_format(typed: str | None, formats: Sequence[str], default: str) -> str:
+    """The format to print in. TXNCTL_OUTPUT speaks to all commands: a command without that format uses the default."""
+    if typed is not None:
+        return typed
+    text = environ.get("TXNCTL_OUTPUT") or default
+    if text not in ALL_FORMATS:
+        raise InvalidValue(
+            f"TXNCTL_OUTPUT: {text[:80]!r} is not a format",
+            hint=f"Expected: one of {', '.join(ALL_FORMATS)}.",
+            value=text[:80],
+        )
+    return text if text in formats else default
+
+
+def colored(typed: str | None, terminal: bool) -> bool:
+    """Whether to colour output to a stream, a terminal or not."""
+    if typed in ("always", "never"):
+        return typed == "always"
+    return terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def every(*, store_typed: str | None, output_typed: str | None, color_typed: str | None) -> list[Setting]:
+    """All settings, for `config show`."""
+    return [
+        store(store_typed),
+        resolve("output", "--output", output_typed, "TXNCTL_OUTPUT", "table"),
+        resolve("lockTimeout", "--lock-timeout", None, "TXNCTL_LOCK_TIMEOUT", LOCK_TIMEOUT_DEFAULT),
+        resolve("transaction", "--txn", None, "TXNCTL_TXN", None),
+        resolve("session", "--session", None, "TXNCTL_SESSION", None),
+        _color(color_typed),
+    ]
+
+
+def _color(typed: str | None) -> Setting:
+    if typed is not None:
+        return Setting("color", typed, "option --color", "NO_COLOR")
+    if environ.get("NO_COLOR"):
+        return Setting("color", "never", "environment NO_COLOR", "NO_COLOR")
+    if environ.get("TERM") == "dumb":
+        return Setting("color", "never", "environment TERM", "NO_COLOR")
+    return Setting("color", "auto", "default", "NO_COLOR")

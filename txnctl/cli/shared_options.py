@@ -1,0 +1,157 @@
+"""The options that many commands take: `--store`, `-o`, `--lock-timeout`, `--yes`, `--dry-run` and their like.
+
+The values reach the command through the `Context`, never as arguments, under names that start with `shared_`.
+`--store`, `--color` and `--debug` are taken before the verb as well; the one nearest to the end of the line counts.
+Environment variables are not click's business here: a variable in place of an option of the root must not override an
+option typed after the verb.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from txnctl import __version__
+from txnctl.cli.click_commands import Command, Option
+from txnctl.cli.value_types import DURATION
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from txnctl.cli.declaration import Declaration, Output
+
+PREFIX = "shared_"
+COLORS = ("auto", "always", "never")
+
+
+def of_root() -> list[click.Parameter]:
+    """Options before the verb."""
+    version = Option(
+        ["--version", "shared_version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_show_version,
+        help="Show the version and exit.",
+        shared=True,
+    )
+    return [_store(), _color(), _debug(), version]
+
+
+def of_group() -> list[click.Parameter]:
+    """Options between a group and the verb."""
+    return [_store(), _color(), _debug()]
+
+
+def of_command(declaration: Declaration) -> list[click.Parameter]:
+    """The shared options of a command of this kind."""
+    options: list[click.Parameter] = []
+    if declaration.administrative:
+        options.append(_flag("dry-run", "Show what would change, and change nothing."))
+        options.append(
+            Option(
+                ["--reason", "shared_reason"],
+                metavar="TEXT",
+                help="Why; kept in the audit trail.",
+                shared=True,
+            )
+        )
+    if declaration.force_help:
+        options.append(_flag("force", declaration.force_help))
+    if declaration.opens == "write" or declaration.effect in ("writes", "destroys"):
+        options.append(Option(["--yes", "-y", "shared_yes"], is_flag=True, help="Do not ask.", shared=True))
+    if declaration.output is not None:
+        options.append(_output(declaration.output))
+    if declaration.opens:
+        options.append(_store())
+    if declaration.opens in ("read", "write"):
+        options.append(_lock_timeout())
+    return [*options, _color(), _debug()]
+
+
+def _flag(name: str, text: str) -> Option:
+    return Option([f"--{name}", f"{PREFIX}{name.replace('-', '_')}"], is_flag=True, help=text, shared=True)
+
+
+def _store() -> Option:
+    return Option(
+        ["--store", "shared_store"],
+        metavar="PATH",
+        shell_complete=_directories,
+        help="The store's directory. [env: TXNCTL_STORE; default: $XDG_DATA_HOME/txnctl/store]",
+        shared=True,
+    )
+
+
+def _lock_timeout() -> Option:
+    return Option(
+        ["--lock-timeout", "shared_lock_timeout"],
+        type=DURATION,
+        help="How long to wait for a lock. [env: TXNCTL_LOCK_TIMEOUT; default: 5s]",
+        shared=True,
+    )
+
+
+def _output(output: Output) -> Option:
+    default = output.default
+    if output.default_piped != default:
+        default = f"{default} on a terminal, else {output.default_piped}"
+    return Option(
+        ["-o", "--output", "shared_output"],
+        type=click.Choice([*output.formats, "help"]),
+        is_eager=True,
+        callback=_explain_fields,
+        metavar="|".join(output.formats),
+        help=f"The format; `-o help` lists the fields. [env: TXNCTL_OUTPUT; default: {default}]",
+        shared=True,
+    )
+
+
+def _color() -> Option:
+    return Option(
+        ["--color", "shared_color"],
+        type=click.Choice(COLORS),
+        metavar="|".join(COLORS),
+        help="Colours. [default: auto; NO_COLOR and TERM=dumb mean never]",
+        shared=True,
+    )
+
+
+def _debug() -> Option:
+    return Option(
+        ["--debug", "shared_debug"],
+        is_flag=True,
+        help="Show where in the program an error arose.",
+        shared=True,
+    )
+
+
+def _explain_fields(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    if value == "help" and not ctx.resilient_parsing:
+        from txnctl.output.field import KINDS
+        from txnctl.output.stream import OutputStream
+        from txnctl.output.table import aligned, folded
+
+        assert isinstance(ctx.command, Command)
+        output = ctx.command.declaration.output
+        assert output is not None
+        rows = [[field.name, KINDS[field.kind], field.help] for field in output.fields]
+        headings, width = ["FIELD", "TYPE", "WHAT IT SAYS"], OutputStream().width()
+        if width is not None:
+            rows = folded(headings, rows, [False, False, True], width)
+        click.echo(aligned(headings, rows, ["left", "left", "left"]))
+        ctx.exit()
+    return value
+
+
+def _show_version(ctx: click.Context, _parameter: click.Parameter, is_given: bool) -> None:
+    if is_given and not ctx.resilient_parsing:
+        click.echo(f"txnctl {__version__}")
+        ctx.exit()
+
+
+def _directories(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="dir")]

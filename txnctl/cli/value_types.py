@@ -1,0 +1,447 @@
+"""The kinds of value of options and arguments, each with one grammar everywhere.
+
+A text outside the grammar is bad input (exit 2): the message names the option, the hint the expected form. Where a
+value is a value of the engine (a position, a transaction id, a named constant), the engine's own parser decides.
+"""
+
+# The signatures are click's.
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from storage.errors import ALL, BadInput, InvalidPosition, InvalidValue
+from txnctl.cli.at_time import AtTime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from click.shell_completion import CompletionItem
+
+    from storage.values.position import Extreme, MessageId, Position
+    from storage.values.txn_id import TxnID
+
+    Completer = Callable[[click.Context, str], list[CompletionItem]]
+
+_DURATION_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION_MS_MAX = 36_500 * 86_400_000
+_SIZE_UNITS = {"": 1, "B": 1}
+for _power, _letter in enumerate("KMGT", 1):
+    _SIZE_UNITS |= {f"{_letter}{_rest}": 1 << 10 * _power for _rest in ("", "B", "IB")}
+_SIZE_MAX = 1 << 60
+_MILLISECOND_DIGITS = 15
+"""A whole number of more digits is a version, in nanoseconds."""
+
+
+class Grammar(click.ParamType, ABC):  # type: ignore[type-arg]
+    """A kind of value: how to parse, and the expected form in words."""
+
+    expected = ""
+
+    @abstractmethod
+    def read(self, text: str) -> Any:
+        """The value of `text`; None, or an error of the engine, for a text of a different kind."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value that was typed; a default that is a value already stays unchanged."""
+        if not isinstance(value, str):
+            return value
+        place = "" if param is None else param.get_error_hint(ctx).replace("'", "") + ": "
+        try:
+            parsed = self.read(value)
+        except BadInput as error:
+            error.message = f"{place}{error.message}"
+            error.args = (error.message,)
+            error.hint = error.hint or self.hint()
+            raise
+        if parsed is None:
+            raise InvalidValue(
+                f"{place}{value[:80]!r} is not {_with_article(self.name)}", hint=self.hint(), value=value[:80]
+            )
+        return parsed
+
+    def hint(self) -> str:
+        """The expected form, as a sentence."""
+        return f"Expected: {self.expected}."
+
+
+class Duration(Grammar):
+    """`500ms`, `30s`, `15m`, `2h`, `1d`, as milliseconds or as seconds."""
+
+    name = "duration"
+    expected = "a whole number with a unit, such as 500ms, 30s, 15m, 2h or 1d"
+
+    def __init__(self, *, milliseconds: bool = False) -> None:
+        self._milliseconds = milliseconds
+
+    def read(self, text: str) -> float | int | None:
+        """The length of time, or None."""
+        digits = text.rstrip("dhms")
+        factor = _DURATION_UNITS_MS.get(text[len(digits) :])
+        if factor is None or not _is_natural(digits):
+            return None
+        milliseconds = int(digits) * factor
+        if milliseconds > _DURATION_MS_MAX:
+            return None
+        return milliseconds if self._milliseconds else milliseconds / 1000
+
+
+class Size(Grammar):
+    """Bytes: `4096`, `64K`, `5M`, `1G`; `KiB` and `KB` say the same as `K`, 1,024."""
+
+    name = "size"
+    expected = "a whole number of bytes, or with a unit of 1,024: 4096, 64K, 5M, 1G"
+
+    def read(self, text: str) -> int | None:
+        """The number of bytes, or None."""
+        digits = text.rstrip("BKMGTibkmgt")
+        factor = _SIZE_UNITS.get(text[len(digits) :].upper())
+        if factor is None or not _is_natural(digits):
+            return None
+        size = int(digits) * factor
+        return size if size <= _SIZE_MAX else None
+
+
+class PositionGrammar(Grammar):
+    """`earliest`, `latest`, `L:E`, `L:E:B`; with `times` also `@TIME`."""
+
+    name = "position"
+
+    def __init__(self, *, times: bool = False) -> None:
+        self._times = times
+        self.expected = "earliest, latest, ledger:entry or ledger:entry:batchIndex, such as 12:4471"
+        if times:
+            self.expected += ", or @TIME, such as @2024-05-01T10:00:00Z"
+
+    def read(self, text: str) -> Position | MessageId | Extreme | AtTime:
+        """Parse by the rules of the engine, or as `@TIME`."""
+        if self._times and text.startswith("@"):
+            return AtTime.parse(text)
+        from storage.values.position import parse_start
+
+        try:
+            return parse_start(text)
+        except InvalidPosition as error:
+            error.hint = self.hint()
+            raise
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The two words."""
+        return _words(("earliest", "latest"), incomplete)
+
+
+class MessageRange:
+    """Which messages: from `first` to `last`, both included, or the `newest` so many."""
+
+    __slots__ = ("first", "last", "newest")
+
+    def __init__(
+        self,
+        first: Position | MessageId | Extreme | AtTime,
+        last: Position | MessageId | Extreme | AtTime,
+        newest: int | None = None,
+    ) -> None:
+        self.first = first
+        self.last = last
+        self.newest = newest
+
+
+class RangeGrammar(Grammar):
+    """`A..B` (either may be missing), one position, `-N` (the last N), `@TIME` (from then on)."""
+
+    name = "range"
+    expected = (
+        "A..B with positions or @TIME, either side may be missing; a position; -N for the last N; or @TIME"
+    )
+
+    def read(self, text: str) -> MessageRange | None:
+        """The range, or None."""
+        from storage.values.position import EARLIEST, LATEST
+
+        if text.startswith("-"):
+            newest = text[1:]
+            return (
+                MessageRange(EARLIEST, LATEST, int(newest)) if _is_natural(newest) and int(newest) else None
+            )
+        first_text, dots, last_text = text.partition("..")
+        first = _POSITION_OR_TIME.read(first_text) if first_text else EARLIEST
+        if dots:
+            return MessageRange(first, _POSITION_OR_TIME.read(last_text) if last_text else LATEST)
+        if not first_text:
+            return None
+        return MessageRange(first, LATEST if isinstance(first, AtTime) or first is EARLIEST else first)
+
+
+class TransactionGrammar(Grammar):
+    """A transaction id: `0:42`, `(0,42)` or `42`."""
+
+    name = "transaction id"
+    expected = "a transaction id: 0:42, (0,42) or 42"
+
+    def read(self, text: str) -> TxnID:
+        """Parse by the rules of the engine."""
+        from storage.values.txn_id import TxnID
+
+        return TxnID.parse(text)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Open transactions, with age and owner."""
+        from txnctl.cli.complete import open_transactions
+
+        return open_transactions(ctx, incomplete)
+
+
+class NamedConstant(Grammar):
+    """One of a few names; `READ_COMMITTED`, `read-committed` and `ReadCommitted` are alike.
+
+    The value is the member of that name of the engine's enumeration at `place` ("module:class"), or, without one,
+    the name as listed.
+    """
+
+    def __init__(self, name: str, names: Sequence[str], place: str | None = None) -> None:
+        self.name = name
+        self.names = tuple(names)
+        self._place = place
+        self.expected = f"one of {', '.join(self.names)}"
+
+    def read(self, text: str) -> Any:
+        """The constant, or None."""
+        typed = _plain(text)
+        for name in self.names:
+            if _plain(name) == typed:
+                return name if self._place is None else _member(self._place, name)
+        return None
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """The names themselves."""
+        return "|".join(self.names)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The names, in the case that was begun."""
+        typed = _plain(incomplete)
+        return _words([name for name in self.names if _plain(name).startswith(typed)], "")
+
+
+class TopicName(Grammar):
+    """The name of a topic; the engine holds it to the rules."""
+
+    name = "topic"
+
+    def read(self, text: str) -> str:
+        """The name as it is."""
+        return text
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The topics of the store."""
+        from txnctl.cli.complete import topics
+
+        return topics(ctx, incomplete)
+
+
+class SubscriptionName(Grammar):
+    """The name of a subscription of the topic earlier on the line."""
+
+    name = "subscription"
+
+    def read(self, text: str) -> str:
+        """The name as it is."""
+        return text
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The subscriptions of the topic."""
+        from txnctl.cli.complete import subscriptions
+
+        return subscriptions(ctx, incomplete)
+
+
+class TableName(Grammar):
+    """The name of a table; the engine holds it to the rules."""
+
+    name = "table"
+
+    def read(self, text: str) -> str:
+        """The name as it is."""
+        return text
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The tables of the store."""
+        from txnctl.cli.complete import tables
+
+        return tables(ctx, incomplete)
+
+
+class SessionToken(Grammar):
+    """The token of a producer's session, printed by `producers open`."""
+
+    name = "session"
+
+    def read(self, text: str) -> str:
+        """Parse by the rules of the engine."""
+        from storage.topic.producers.session import Token
+
+        return Token(text).text
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The sessions that belong to no process, with name, age and owner."""
+        from txnctl.cli.complete import sessions
+
+        return sessions(ctx, incomplete)
+
+
+class ErrorCode(Grammar):
+    """The code of an error."""
+
+    name = "code"
+
+    def read(self, text: str) -> str:
+        """The code, unchanged."""
+        return text
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """All codes."""
+        return _words(list(ALL), incomplete)
+
+
+class KeyValue(Grammar):
+    """`K=V`, for properties and labels: a pair. The value may be empty and may hold `=`; the key may not."""
+
+    name = "k=v"
+    expected = "a key, =, and a value"
+
+    def read(self, text: str) -> tuple[str, str] | None:
+        """The pair, or None."""
+        key, equals, value = text.partition("=")
+        return (key, value) if key and equals else None
+
+
+class Time(Grammar):
+    """A point in time: RFC 3339 with a zone, a date, or milliseconds since 1970; as milliseconds."""
+
+    name = "time"
+    expected = "2024-05-01T10:00:00Z, a date, or milliseconds since 1970"
+
+    def read(self, text: str) -> int | None:
+        """Milliseconds since 1970, or None."""
+        from txnctl.output.timestamp import milliseconds
+
+        return milliseconds(text)
+
+
+class AgeOrTime(Grammar):
+    """A point in time, absolute or as an age; as milliseconds."""
+
+    name = "time"
+    expected = f"a duration such as 2h, {Time.expected}"
+
+    def read(self, text: str) -> int | None:
+        """Milliseconds since 1970, or None."""
+        from storage.process.clock import SYSTEM_CLOCK
+        from txnctl.output.timestamp import milliseconds
+
+        age_ms = DURATION_MS.read(text)
+        return milliseconds(text) if age_ms is None else max(0, SYSTEM_CLOCK.wall_ms() - int(age_ms))
+
+
+class Moment(Grammar):
+    """A point in the history of tables: a time, up to the end of the millisecond, or the version of a row."""
+
+    name = "time"
+    expected = f"{Time.expected}, or a version as `tables scan` shows it"
+
+    def read(self, text: str) -> int | None:
+        """Nanoseconds since 1970, or None."""
+        from txnctl.output.timestamp import milliseconds
+
+        if _is_natural(text, digits_max=19) and len(text) > _MILLISECOND_DIGITS:
+            return int(text)
+        at_ms = milliseconds(text)
+        return None if at_ms is None else at_ms * 1_000_000 + 999_999
+
+
+def _plain(name: str) -> str:
+    return name.upper().replace("-", "").replace("_", "")
+
+
+def _member(place: str, name: str) -> Any:
+    module, _, attribute = place.partition(":")
+    enumeration = getattr(__import__(module, fromlist=[attribute]), attribute)
+    (constant,) = [member for member in enumeration if _plain(member.name) == _plain(name)]
+    return constant
+
+
+def _words(words: Sequence[str], incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+
+def _is_natural(digits: str, digits_max: int = 18) -> bool:
+    return digits.isascii() and digits.isdecimal() and len(digits) <= digits_max
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name[:1].lower() in 'aeio' else 'a'} {name}"
+
+
+DURATION = Duration()
+"""Seconds, as the engine's timeouts take them."""
+
+DURATION_MS = Duration(milliseconds=True)
+"""Whole milliseconds, as the engine's ages take them."""
+
+SIZE = Size()
+POSITION = PositionGrammar()
+_POSITION_OR_TIME = POSITION_OR_TIME = PositionGrammar(times=True)
+RANGE = RangeGrammar()
+TXN_ID = TransactionGrammar()
+TOPIC = TopicName()
+SUBSCRIPTION = SubscriptionName()
+TABLE = TableName()
+SESSION = SessionToken()
+KEY_VALUE = KeyValue()
+TIME = Time()
+MOMENT = Moment()
+AGE_OR_TIME = AgeOrTime()
+ISOLATION_LEVEL = NamedConstant(
+    "isolation level", ("read-committed", "read-uncommitted"), "storage:IsolationLevel"
+)
+SUBSCRIPTION_TYPE = NamedConstant(
+    "subscription type", ("exclusive", "failover", "shared", "key-shared"), "storage:SubscriptionType"
+)
+ON_OPEN = NamedConstant("on-open", ("block", "skip"), "storage:OnOpen")
+ACCESS_MODE = NamedConstant(
+    "access mode",
+    ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing"),
+    "storage:AccessMode",
+)
+TRANSACTION_ISOLATION = NamedConstant(
+    "transaction isolation", ("serializable", "read-committed"), "storage:TransactionIsolation"
+)
+CHECK_MODE = NamedConstant("check mode", ("minimal", "full", "none"), "storage:CheckMode")
+PRIORITY = NamedConstant("priority", ("highest", "high", "medium", "low", "lowest"), "storage:Priority")
+EXCLUSIVE_MODE = NamedConstant("access mode", ACCESS_MODE.names[1:], "storage:AccessMode")
+"""The modes that make an owner."""
+ABORT_REASON = NamedConstant(
+    "reason",
+    ("asked", "timed-out", "owner-dead", "lost-conflict", "refused-write", "fenced", "incarnation"),
+)

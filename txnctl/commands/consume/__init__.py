@@ -1,0 +1,1 @@
+"""`txnctl consume`: read a topic, or receive the messages of a subscription."""

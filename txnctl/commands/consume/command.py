@@ -1,0 +1,182 @@
+"""`txnctl consume`: read a topic, or receive messages of a subscription."""
+
+from __future__ import annotations
+
+import click
+
+from storage.errors import InvalidValue
+from txnctl.cli.declaration import command
+from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
+from txnctl.cli.value_types import (
+    DURATION,
+    ISOLATION_LEVEL,
+    ON_OPEN,
+    POSITION_OR_TIME,
+    SUBSCRIPTION,
+    SUBSCRIPTION_TYPE,
+    TOPIC,
+    TXN_ID,
+)
+from txnctl.commands.consume.options import ConsumeOptions
+from txnctl.output.messages import DELIVERED_FIELDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from txnctl.cli.context import Context
+    from txnctl.commands.consume.patience import Patience
+
+FORMATS = ("table", "json", "ndjson", "name", "value")
+
+_OF_SUBSCRIPTIONS = {
+    "subscription_type": "--subscription-type",
+    "on_open": "--on-open",
+    "consumer_name": "--consumer",
+    "ack": "--ack",
+    "txn": "--txn",
+    "run": "--exec",
+    "on_error": "--on-error",
+    "retry_delay": "--retry-delay",
+    "dead_letter_topic": "--dead-letter-topic",
+    "max_redeliver_count": "--max-redeliver-count",
+}
+"""What only a subscription has: parameter -> option."""
+
+_SETUP = ("txnctl topics create orders", "txnctl produce orders -m hello -m again")
+
+
+@command
+@option_values("options", ConsumeOptions)
+@argument("topic", type=TOPIC, help="The topic.")
+@option(
+    "-s", "--subscription", type=SUBSCRIPTION, metavar="NAME", help="Take messages from this subscription."
+)
+@option(
+    "--subscription-type",
+    type=SUBSCRIPTION_TYPE,
+    help="Its type. [default: what it has; exclusive for a new one]",
+)
+@option(
+    "--isolation-level",
+    type=ISOLATION_LEVEL,
+    help="The level to read at. [default: what the subscription has; else read-committed]",
+)
+@option(
+    "--on-open",
+    type=ON_OPEN,
+    help="What open transactions do to read-committed. [default: what the subscription has; else block]",
+)
+@option(
+    "--from",
+    "start",
+    type=POSITION_OR_TIME,
+    help="Where to begin reading, or a new subscription. [default: earliest; latest for a new subscription]",
+)
+@option(
+    "--to", "end", type=POSITION_OR_TIME, help="The last message or entry to read, or @TIME. Not with -s."
+)
+@option("-n", "--count", "limit", type=click.IntRange(1), metavar="N", help="Messages at the most.")
+@option("-f", "--follow", is_flag=True, help="At the end wait for more.")
+@option(
+    "--timeout",
+    type=DURATION,
+    help="At the end wait so long for the next one; exit 7 if -n did not come by then.",
+)
+@option(
+    "--ack",
+    type=click.Choice(("auto", "none")),
+    metavar="auto|none",
+    help="When to acknowledge. [default: auto]",
+)
+@option("--txn", type=TXN_ID, help="The open transaction to acknowledge in. [env: TXNCTL_TXN]")
+@option(
+    "--exec", "run", metavar="CMD", help="Run CMD in the shell for each message, its value on standard input."
+)
+@option(
+    "--on-error",
+    type=click.Choice(("stop", "retry")),
+    metavar="stop|retry",
+    help="What to do when CMD fails: stop there, or go on and take the message again later. [default: stop]",
+)
+@option("--retry-delay", type=DURATION, help="How much later. [default: 1m]")
+@option("--dead-letter-topic", type=TOPIC, help="Where messages go that were redelivered too often.")
+@option("--max-redeliver-count", type=click.IntRange(0), metavar="N", help="How often is not too often.")
+@option("--consumer", "consumer_name", metavar="NAME", help="The consumer's name. [default: one of its own]")
+@option("--lock-timeout", "shared_lock_timeout", type=DURATION, shared=True,
+        help="How long to wait for a lock. [env: TXNCTL_LOCK_TIMEOUT; default: 5s]")  # fmt: skip
+@names_store(effect="writes")
+@output(DELIVERED_FIELDS, name_field="messageId", formats=FORMATS, default_piped="ndjson")
+@example("txnctl consume orders", setup=_SETUP)
+@example("txnctl consume orders --isolation-level read-uncommitted -n 10 -o value", setup=_SETUP)
+@example("txnctl consume orders -s billing --from earliest", setup=_SETUP)
+@example(
+    "txnctl consume orders -s packing --subscription-type shared --on-open skip --from earliest", setup=_SETUP
+)
+@example(
+    "txnctl consume orders -s mailer --from earliest --exec 'cat >> sent.txt' --on-error retry", setup=_SETUP
+)
+@example("txnctl consume orders -o ndjson | txnctl produce copy --create --input ndjson", setup=_SETUP)
+def consume(context: Context, topic: str, options: ConsumeOptions) -> None:
+    """Read a topic, or receive messages of a subscription.
+
+    Without -s the command only reads, and changes nothing. A value is printed as text, or as Base64 where not UTF-8;
+    -o value prints the bytes, and a line end after each value.
+
+    With -s the command acknowledges messages of the subscription. A missing subscription is created at --from. A
+    message is acknowledged when the line has been written and flushed (--ack auto), or never (--ack none).
+    Unacknowledged messages are delivered again, at once if this process is killed: a line may come twice, none is
+    lost. With --txn the acknowledgement counts when that transaction commits; inside `transactions run`, TXNCTL_TXN
+    names the transaction.
+
+    --on-open skip, for shared and key-shared subscriptions, passes open transactions: committed messages behind come
+    at once, messages of the transaction after the commit; on key-shared, later messages with the same keys wait as
+    well. A committed transaction may then come in parts, and the order of a producer is not kept. The mode belongs to
+    the subscription, like the level, and can change while no consumer is attached.
+
+    The command ends at the last visible message, unless -f or --timeout waits for more. Where an open transaction
+    hides more, standard error says how much and which transaction.
+
+    --exec runs CMD once a message and acknowledges the message when CMD exits 0. The environment of CMD has
+    TXNCTL_MESSAGE_ID, _TOPIC, _KEY (or _KEY_BASE64), _PROPERTIES (JSON), _EVENT_TIME_MS, _PUBLISH_TIME_MS, _PRODUCER,
+    _SEQUENCE_ID and _REDELIVERY_COUNT; TXNCTL_MESSAGE_NULL=1 for a tombstone; TXNCTL_STORE, and with --txn TXNCTL_TXN.
+    When CMD fails the message is given back and this ends with CMD's exit code; with --on-error retry the command goes
+    on, and the message is delivered again after --retry-delay, to any consumer.
+    """
+    from txnctl.commands.consume.output import Lines
+    from txnctl.commands.consume.patience import Patience
+
+    patience = Patience(topic, options.limit, options.follow, options.timeout)
+    _check(context, options, patience)
+    lines = Lines(context, delivered=options.subscription is not None)
+    if options.subscription is None:
+        from txnctl.commands.consume.reader import read
+
+        read(context, topic, lines, patience, options)
+    else:
+        from txnctl.commands.consume.subscription import take
+
+        take(context, topic, lines, patience, options)
+
+
+def _check(context: Context, options: ConsumeOptions, patience: Patience) -> None:
+    """Refuse options that contradict.
+
+    Raises:
+        InvalidValue
+    """
+    if context.output == "json" and patience.is_endless:
+        raise InvalidValue(
+            "-o json is one document, and --follow has no end", hint="Use -o ndjson, or give -n."
+        )
+    if options.subscription is None:
+        for parameter, name in _OF_SUBSCRIPTIONS.items():
+            if getattr(options, parameter) is not None:
+                raise InvalidValue(f"{name} is for subscriptions", hint="Name one with -s.")
+        return
+    if options.end is not None:
+        raise InvalidValue("--to is for reading without -s", hint="-n ends after so many messages.")
+    if options.run is None:
+        for parameter in ("on_error", "retry_delay"):
+            if getattr(options, parameter) is not None:
+                raise InvalidValue(f"{_OF_SUBSCRIPTIONS[parameter]} is for --exec")
+    elif options.ack is not None:
+        raise InvalidValue("--ack and --exec exclude each other: CMD's exit code decides")

@@ -1,0 +1,1 @@
+"""`txnctl status`, `doctor` and `check`: the health of a store."""

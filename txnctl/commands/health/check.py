@@ -1,0 +1,147 @@
+"""`txnctl check`: for monitoring systems."""
+
+from __future__ import annotations
+
+import click
+
+from storage.errors import InvalidValue, TxnctlError
+from storage.json_form import to_json
+from txnctl.cli import exit_codes, failure
+from txnctl.cli.declaration import command
+from txnctl.cli.decorators import example, names_store, option
+from txnctl.output.json_text import indented
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import NoReturn
+
+    from storage.errors import TxnctlError
+    from txnctl.cli.context import Context
+    from txnctl.output.row import Row
+
+FORMATS = ("nagios", "prometheus", "json")
+
+
+@command
+@option("--format", type=click.Choice(FORMATS), default="nagios", help="Whom to tell. [default: nagios]")
+@option("--warn", multiple=True, metavar="NAME=VALUE", help="WARNING beyond this; more than once.")
+@option("--critical", multiple=True, metavar="NAME=VALUE", help="CRITICAL beyond this; more than once.")
+@option("--exit-code", is_flag=True, help="prometheus, json: end with 8 unless all is OK.")
+@names_store(effect="reads")
+@example("txnctl check")
+@example("txnctl check --format nagios --warn lag=1000 --critical lag=50000 --critical blocked-age=5m")
+@example("txnctl check --format prometheus")
+@example("txnctl check --format json --warn late=3 --exit-code")
+def check(
+    context: Context, format: str, warn: tuple[str, ...], critical: tuple[str, ...], exit_code: bool
+) -> None:
+    r"""Measure the store for monitoring, and compare with thresholds.
+
+    \b
+    gate         1 while a stopped process holds the writer gate     critical 0
+    late         open transactions that are overdue or orphaned      warn 0
+    blocked-age  how long the oldest blocked message has waited      warn 1m   critical 10m
+    stopped      stopped consumers, owners of open transactions,
+                 and producers for whom others wait              warn 0
+    held         subscriptions and tables of which a transaction
+                 with nobody at work holds messages or keys      warn 0
+    waiting      producers that wait for the same topic
+    lag          messages that the slowest subscription has visible
+    space        what the disk has left; less is worse               warn 1G   critical 128M
+    readers      places for readers that are taken, of 512           warn 400  critical 500
+
+    `stopped` and `held` agree with `doctor`: a transaction is idle if the process is gone or stopped, or after a
+    minute without use. `doctor` and `status` show blocked messages at once.
+
+    A measure is beyond a threshold when it is greater (space: less), as monitoring plugins read one. `nagios` ends
+    with 0 OK, 1 WARNING, 2 CRITICAL or 3 UNKNOWN, and brings performance data. `prometheus` is the text format, for
+    the textfile collector of node_exporter, say; every topic, subscription (with subscriptionIsolationLevel) and table
+    has gauges. A store that cannot be opened is CRITICAL where it is broken or full, UNKNOWN where missing, not
+    permitted or being compacted; for Prometheus that is txnctl_up 0.
+    """
+    from txnctl.commands.health.check_formats import state_without_store
+    from txnctl.commands.health.check_measures import judge, worst
+
+    limits = _limits(context, format, warn, critical)
+    try:
+        with context.open_store(context.store_path, read_only=True) as store:
+            overview = to_json(store.reports.store_overview())
+        measures = judge(overview, *limits)
+        state, lines = worst(measures), _with_store(format, overview, measures)
+    except TxnctlError as error:
+        state, lines = state_without_store(error), _without_store(format, error)
+    except Exception as error:
+        if format == "nagios":
+            _end_unknown(context, error)
+        raise
+    for line in lines:
+        context.out.write(f"{line}\n")
+    _end(context, format, state, exit_code)
+
+
+def _limits(
+    context: Context, format: str, warn: tuple[str, ...], critical: tuple[str, ...]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """The thresholds; for a plugin of Nagios a wrong one is UNKNOWN, as 2 would say CRITICAL."""
+    from txnctl.commands.health.check_formats import nagios_without_store
+    from txnctl.commands.health.check_measures import thresholds
+
+    try:
+        return thresholds(warn, "--warn"), thresholds(critical, "--critical")
+    except InvalidValue as error:
+        if format != "nagios":
+            raise
+        for line in nagios_without_store(error, "UNKNOWN"):
+            context.out.write(f"{line}\n")
+        _end(context, format, "UNKNOWN", False)
+
+
+def _with_store(format: str, overview: Row, measures: list[Row]) -> Iterable[str]:
+    from txnctl.commands.health import check_formats as formats
+    from txnctl.commands.health.check_measures import worst
+
+    if format == "nagios":
+        return formats.nagios(measures)
+    if format == "prometheus":
+        return formats.prometheus(overview, measures)
+    return _json(worst(measures), overview, measures, None)
+
+
+def _without_store(format: str, error: TxnctlError) -> Iterable[str]:
+    from txnctl.commands.health import check_formats as formats
+
+    state = formats.state_without_store(error)
+    if format == "nagios":
+        return formats.nagios_without_store(error, state)
+    if format == "prometheus":
+        return formats.prometheus_without_store()
+    from storage.process.clock import SYSTEM_CLOCK
+    from storage.values.timestamps import both
+
+    return _json(state, both("asOf", SYSTEM_CLOCK.wall_ms()), [], error)
+
+
+def _json(state: str, overview: Row, measures: list[Row], error: TxnctlError | None) -> Iterable[str]:
+    failure = None if error is None else {"code": error.code, "message": error.message, "hint": error.hint}
+    row = {"state": state, "asOfAt": overview["asOfAt"], "asOfMs": overview["asOfMs"], "measures": measures}
+    return [indented({**row, "findings": overview.get("findings", []), "error": failure})]
+
+
+def _end_unknown(context: Context, error: Exception) -> NoReturn:
+    """A bug must not end with the exit code of WARNING: nothing is known of the store."""
+    from txnctl.commands.health.check_formats import nagios_without_store
+    from txnctl.commands.health.check_measures import STATES
+
+    for line in nagios_without_store(failure.of(error), "UNKNOWN"):
+        context.out.write(f"{line}\n")
+    raise failure.EndsWith(STATES.index("UNKNOWN")) from error
+
+
+def _end(context: Context, format: str, state: str, exit_code: bool) -> NoReturn:
+    """With the code that the format wants."""
+    from txnctl.commands.health.check_measures import STATES
+
+    if format == "nagios":
+        context.exit(STATES.index(state))
+    context.exit(exit_codes.CONDITION_FOUND if exit_code and state != "OK" else exit_codes.DONE)

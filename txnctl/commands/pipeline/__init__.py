@@ -1,0 +1,1 @@
+"""`txnctl pipeline`: jobs on Apache Spark."""

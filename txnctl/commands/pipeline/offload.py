@@ -1,0 +1,133 @@
+"""`txnctl pipeline offload`: closed ledgers of a topic as Parquet files."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import argument, effect, example, option, output, reads_store
+from txnctl.cli.value_types import DURATION_MS, TOPIC
+from txnctl.output.field import Field
+from txnctl.output.human import plural, size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+    from typing import Self
+
+    from txnctl.cli.context import Context
+    from txnctl.output.progress import ProgressLine
+    from txnctl.output.row import Row
+    from txnctl.pipelines.offload import OffloadReport
+
+OFFLOADED = (
+    Field("topic", "text", "The topic's full name."),
+    Field("place", "text", "The directory of its files."),
+    Field("ledgers", "integer", "Ledgers that came with this run."),
+    Field("messages", "integer", "Messages that came."),
+    Field("bytes", "size", "Bytes that came.", heading="SIZE"),
+    Field("allLedgers", "integer", "Ledgers that are there now."),
+    Field("allMessages", "integer", "Messages that are there now."),
+    Field("allBytes", "size", "Bytes that are there now."),
+    Field("files", "integer", "Files that the manifest names."),
+    Field("through", "text", "The last position that is there; null if there is none."),
+    Field("undecidedLedgers", "integer", "Closed ledgers that wait for an open transaction to end."),
+    Field("verified", "boolean", "Whether all files were read again."),
+    Field("removedFiles", "integer", "Files removed that nobody needed any more."),
+)
+
+
+_SETUP = ("txnctl topics create orders --ledger-entries 1", "printf 'one\\ntwo\\n' | txnctl produce orders")
+
+
+class Counting:
+    """The progress line of one count, as a context manager, begun when the job first says how much there is."""
+
+    def __init__(self, context: Context, label: str) -> None:
+        self._context = context
+        self._label = label
+        self._bar: ProgressLine | None = None
+        self._done = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        """So many of so many messages."""
+        if self._bar is None:
+            self._bar = self._context.progress(self._label, total=total)
+        self._bar.advance(done - self._done)
+        self._done = done
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(kind, error, trace)
+
+
+@argument("topic", type=TOPIC, help="The topic.")
+@argument("destination", metavar="DEST", help="A directory, or a URI such as s3://bucket/directory.")
+@option("--verify", is_flag=True, help="Read all files again, and compare them with the manifest.")
+@option(
+    "--keep",
+    type=DURATION_MS,
+    default=24 * 3_600_000,
+    help="Leave files alone that nobody needs any more while they are younger; running queries may read them. "
+    "[default: 24h]",
+)
+@reads_store
+@effect("writes")
+@output(OFFLOADED, name_field="place")
+@example("txnctl pipeline offload orders offloaded", setup=_SETUP)
+@example("txnctl pipeline offload orders offloaded --verify", setup=_SETUP)
+def offload(context: Context, topic: str, destination: str, verify: bool, keep: int) -> None:
+    """Write the closed ledgers of a topic to Parquet files.
+
+    Clusters read the files in place of the store, which only the local machine can open: --offload-path of the jobs,
+    and the option offloadPath of format("txnctl"). A ledger is offloaded once closed, when every transaction inside
+    has ended. DEST may be on any file system that PyArrow reaches. Needs neither Java nor Spark.
+
+    Changes nothing in the store, may run at any time, several at once too, and continues after the last run: a
+    manifest names the files that are complete.
+    """
+    from txnctl.spark.runtime import requirements
+
+    requirements.require_package("pyarrow")
+    from txnctl.pipelines import offload as job
+
+    options = job.OffloadOptions(destination, verify, retain_ms=keep)
+    with Counting(context, "Offload") as offloaded, Counting(context, "Verify") as verified:
+        report = job.offload_topic(context.store, topic, options, offloaded, verified)
+    context.show(_row(report), table=_offloaded)
+
+
+def _row(report: OffloadReport) -> Row:
+    return {
+        "topic": report.topic,
+        "place": report.place,
+        "ledgers": report.ledgers,
+        "messages": report.messages,
+        "bytes": report.bytes,
+        "allLedgers": report.all_ledgers,
+        "allMessages": report.all_messages,
+        "allBytes": report.all_bytes,
+        "files": report.files,
+        "through": None if report.through is None else str(report.through),
+        "undecidedLedgers": report.undecided_ledgers,
+        "verified": report.verified,
+        "removedFiles": report.removed_files,
+    }
+
+
+def _offloaded(row: Row) -> Iterator[str]:
+    if row["ledgers"]:
+        came = f"{plural(row['ledgers'], 'ledger')} with {plural(row['messages'], 'message')}"
+        yield f"Offloaded {came} ({size(row['bytes'])}) to {row['place']}."
+    else:
+        yield f"No closed ledger that is not in {row['place']}."
+    if row["through"] is not None:
+        total = f"{plural(row['allLedgers'], 'ledger')} with {plural(row['allMessages'], 'message')}"
+        yield f"There now: {total} in {plural(row['files'], 'file')} ({size(row['allBytes'])}), up to {row['through']}."
+    if row["verified"]:
+        yield "Every file is as it was written."
+    if row["undecidedLedgers"]:
+        yield f"{plural(row['undecidedLedgers'], 'closed ledger')} more, once the open transactions have ended."

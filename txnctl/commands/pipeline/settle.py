@@ -1,0 +1,157 @@
+"""`txnctl pipeline settle`: committed requests -> balances in a table, exactly once."""
+
+from __future__ import annotations
+
+from txnctl.cli.decorators import argument, example, names_store, option, option_values, output
+from txnctl.cli.option_values import OptionValues
+from txnctl.cli.value_types import SUBSCRIPTION, TABLE, TOPIC, NamedConstant
+from txnctl.commands.pipeline.session import (
+    options_of,
+    reaches_offloaded,
+    refuse_transaction,
+    session,
+    uses_spark,
+)
+from txnctl.commands.pipeline.stream import check_topic, checkpoint, streams, timing
+from txnctl.output.field import Field
+from txnctl.output.human import duration, plural
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from txnctl.cli.context import Context
+    from txnctl.commands.pipeline.session import SparkOptions
+    from txnctl.commands.pipeline.stream import StreamOptions
+    from txnctl.output.row import Row
+    from txnctl.pipelines.settle import Settlement
+
+FIELDS = (
+    Field("topic", "id", "The full name of the topic."),
+    Field("table", "text", "The table of balances."),
+    Field("batches", "integer", "Micro-batches that brought something."),
+    Field("requests", "integer", "Requests that were applied."),
+    Field("accountsChanged", "integer", "Balances that were written."),
+    Field("skipped", "integer", "Messages that are no requests (--on-error skip)."),
+    Field("through", "position", "The last message that is settled, by this run or an earlier one; or null."),
+    Field("elapsedMs", "duration", "How long it took, the start of Spark included.", heading="ELAPSED"),
+)
+
+ON_ERROR = NamedConstant("on error", ("stop", "skip"))
+MESSAGES_DEFAULT = 500_000
+_SETUP = (
+    "txnctl topics create requests",
+    "txnctl tables create accounts",
+    """txnctl produce requests -k B1 -m '{"delta": "500.00"}'""",
+    """txnctl produce requests -k B1 -m '{"delta": "-20.50"}'""",
+)
+
+
+class SettleArguments(OptionValues):
+    """Options of `pipeline settle`."""
+
+    amount: str
+    subscription: str | None
+    on_error: str
+    offload_path: str | None
+
+
+@option_values("options", SettleArguments)
+@argument("topic", type=TOPIC, help="The topic of requests.")
+@option("--table", type=TABLE, required=True, help="The table of balances.")
+@option(
+    "--amount",
+    metavar="FIELD",
+    default="delta",
+    help="The field of the JSON with the amount. [default: delta]",
+)
+@option(
+    "--subscription", type=SUBSCRIPTION, help="Its cursor follows what is settled. [default: settle-TABLE]"
+)
+@option(
+    "--on-error",
+    type=ON_ERROR,
+    default="stop",
+    help="At a message that is no request: end, or leave it out. [default: stop]",
+)
+@streams
+@reaches_offloaded
+@uses_spark
+@names_store(effect="writes")
+@output(FIELDS, name_field="through")
+@example(
+    "txnctl pipeline settle requests --table accounts --once", "txnctl tables get accounts B1", setup=_SETUP
+)
+def settle(
+    context: Context,
+    topic: str,
+    table: str,
+    options: SettleArguments,
+    stream: StreamOptions,
+    spark_options: SparkOptions,
+) -> None:
+    """Apply committed requests to a table of balances, exactly once.
+
+    A request is a message with an account as key and JSON with an amount as value, decimal with at most two digits
+    after the point: {"delta": "-20.50"}. Balances stand in the table as such text; an account that is not there has
+    0.00.
+
+    The topic is read at READ_COMMITTED: behind an open transaction the job waits. Each micro-batch is one serializable
+    transaction over the balances and a note, in the table txnctl-sinks, of how far the topic is settled. So a request
+    counts once however often this is killed, started again, or started twice; no checkpoint is needed for that.
+
+    The job runs until Ctrl-C, or for the time of --for; with --once until the requests of this moment are settled.
+    """
+    from time import perf_counter
+
+    from storage import Store
+    from storage.values.names import full_topic_name
+
+    began = perf_counter()
+    refuse_transaction("pipeline settle")
+    every, seconds = timing(stream)
+    name = full_topic_name(topic)
+    source_options = options_of(
+        context,
+        topic=name,
+        subscription=options.subscription or f"settle-{table}",
+        startingPosition=stream.from_ or "earliest",
+        maxMessagesPerTrigger=stream.max_messages or MESSAGES_DEFAULT,
+        offloadPath=options.offload_path,
+    )
+    check_topic(context, topic)
+    with context.open_store(context.store_path, read_only=False) as store:
+        assert isinstance(store, Store)
+        from txnctl.pipelines import settle as job
+
+        job.settled_through(store, name, table)
+        with (
+            session("settle", spark_options) as spark,
+            checkpoint(stream.checkpoint) as place,
+            context.progress("Settle", unit="requests") as bar,
+        ):
+
+            def told(done: Settlement) -> None:
+                bar.advance(done.requests)
+
+            settle_options = job.SettleOptions(options.amount, options.on_error == "skip")
+            settler = job.Settler(store, name, table, settle_options, told)
+            job.start_settling(spark, settler, source_options, place, interval_s=every).wait(seconds)
+    done = settler.total
+    row = {
+        "topic": name,
+        "table": table,
+        "batches": settler.batches,
+        "requests": done.requests,
+        "accountsChanged": done.accounts,
+        "skipped": done.skipped,
+        "through": None if done.through is None else str(done.through),
+        "elapsedMs": int((perf_counter() - began) * 1000),
+    }
+    context.show(row, table=_sentence)
+
+
+def _sentence(row: Row) -> str:
+    through = f"; settled through {row['through']}" if row["through"] else ""
+    return (
+        f"Applied {plural(row['requests'], 'request')} to {row['table']} in "
+        f"{plural(row['batches'], 'batch', 'batches')}{through}. {duration(row['elapsedMs'])}."
+    )

@@ -1,0 +1,1 @@
+"""`txnctl produce`: append messages to a topic."""

@@ -1,0 +1,1 @@
+"""`txnctl producers`: producers of topics, and leader election."""

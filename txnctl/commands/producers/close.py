@@ -1,0 +1,55 @@
+"""`txnctl producers close`: end a session before the lease runs out."""
+
+from __future__ import annotations
+
+from storage.json_form import to_json
+from txnctl.cli.decorators import administrative, argument, changes_store, example, output
+from txnctl.cli.value_types import SESSION as TOKEN
+from txnctl.fields.producer import ROW
+from txnctl.output.field import Field
+from txnctl.output.screen import dry_run_heading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from txnctl.cli.context import Context
+    from txnctl.output.row import Row
+
+CLOSED = (
+    *ROW,
+    Field("next", "text", "The producer whose turn it is now; null if none waits."),
+    Field("dryRun", "boolean", "Whether nothing was changed."),
+)
+
+
+@argument("session", type=TOKEN, required=False, help="The token. [env: TXNCTL_SESSION]")
+@changes_store()
+@administrative
+@output(CLOSED, name_field="producerName")
+@example(
+    "txnctl producers close $(txnctl producers open orders) --reason 'the import is done'",
+    setup="txnctl topics create orders",
+)
+def close(context: Context, session: str | None) -> None:
+    """Close a session: the topic is free for the next.
+
+    The token is invalid from now on. A session that was closed, or lost the topic, is not found (exit code 3).
+    """
+    from txnctl.cli.current_session import named_or_current
+
+    row = to_json(
+        context.store.admin.producers.close_session(
+            named_or_current(session), dry_run=context.dry_run, reason=context.reason
+        )
+    )
+    context.show(row, table=lambda shown: _closed(context, shown))
+
+
+def _closed(context: Context, row: Row) -> Iterator[str]:
+    yield from dry_run_heading(context, row)
+    verb = "Would close" if row["dryRun"] else "Closed"
+    epoch = "" if row["epoch"] is None else f", epoch {row['epoch']}"
+    yield f"{verb} the session of {row['producerName']} on {row['name']} ({row['accessMode']}{epoch})."
+    if row["next"] is not None:
+        yield f"Next is {row['next']}."

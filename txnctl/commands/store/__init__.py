@@ -1,0 +1,1 @@
+"""`txnctl store`: a store as a whole."""

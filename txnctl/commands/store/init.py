@@ -1,0 +1,44 @@
+"""`txnctl store init`: an empty store."""
+
+from __future__ import annotations
+
+import click
+
+from storage.errors import InvalidValue
+from storage.json_form import to_json
+from txnctl.cli.decorators import argument, example, names_store, output
+from txnctl.fields.store import CREATED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from txnctl.cli.context import Context
+
+
+@argument(
+    "path", required=False, type=click.Path(), help="The directory to create. [default: that of --store]"
+)
+@names_store(effect="writes")
+@output(CREATED, name_field="path")
+@example("txnctl store init bank.store")
+@example("txnctl store init --store orders.store")
+def init(context: Context, path: str | None) -> None:
+    """Create an empty store.
+
+    A build directory is renamed to PATH at the end, so that the store is there whole or not at all. Missing parent
+    directories are created. Anything at PATH but an empty directory is left alone (exit 4).
+    """
+    from storage import Store
+
+    typed = next(setting for setting in context.settings() if setting.name == "store")
+    if path is not None and typed.source.startswith("option"):
+        raise InvalidValue("the new store is named twice, by PATH and by --store", hint="Leave one out.")
+    where = context.store_path if path is None else path
+    if not where:
+        raise InvalidValue("the path of a store is not empty")
+    Store.create(where)
+    with context.open_store(where, read_only=True) as created:
+        facts = to_json(created.reports.store_info())
+    context.show(
+        {field.name: facts[field.name] for field in CREATED},
+        table=lambda row: f"Created store {row['path']}.",
+    )

@@ -1,0 +1,78 @@
+"""`txnctl store restore`: a store made from a backup."""
+
+from __future__ import annotations
+
+import click
+
+from storage.json_form import to_json
+from txnctl.cli.decorators import (
+    administrative,
+    argument,
+    example,
+    names_store,
+    option,
+    output,
+)
+from txnctl.commands.store.copy_progress import CopyProgress
+from txnctl.output.field import Field
+from txnctl.output.human import plural
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from txnctl.cli.context import Context
+    from txnctl.output.row import Row
+
+
+RESTORED = (
+    Field("path", "text", "The directory of the new store."),
+    Field("incarnation", "integer", "Its incarnation: one more than the backup's."),
+    Field("transactionsAborted", "integer", "Transactions that were open in the backup."),
+    Field("consumersDetached", "integer", "Consumers that were attached in the backup."),
+    Field("dryRun", "boolean", "Whether nothing was created."),
+)
+
+
+@argument("source", metavar="SRC", type=click.Path(), help="The directory of the backup.")
+@option(
+    "--to",
+    "destination",
+    metavar="PATH",
+    type=click.Path(),
+    help="The directory to create. [default: that of --store]",
+)
+@names_store(effect="writes")
+@administrative
+@output(RESTORED, name_field="path")
+@example("txnctl store restore bank.backup --to bank.store", setup="txnctl store backup bank.backup")
+def restore(context: Context, source: str, destination: str | None) -> None:
+    """Make a store from a backup.
+
+    The new store has a new incarnation: open transactions are aborted, consumers detached, and every topic epoch is
+    raised, so that no client of the old store goes on unnoticed. The backup is left alone, and so is a PATH that
+    exists (exit 4).
+    """
+    from storage import Store
+
+    with CopyProgress(context, "Restore") as progress:
+        row = to_json(
+            Store.restore(
+                source,
+                destination or context.store_path,
+                program=context.program,
+                progress=progress,
+                dry_run=context.dry_run,
+                reason=context.reason,
+            )
+        )
+    context.show(row, table=_restored)
+
+
+def _restored(row: Row) -> list[str]:
+    what = (
+        f"{row['path']}, incarnation {row['incarnation']}: "
+        f"{plural(row['transactionsAborted'], 'transaction')} aborted, "
+        f"{plural(row['consumersDetached'], 'consumer')} detached."
+    )
+    if row["dryRun"]:
+        return ["DRY RUN: nothing was created.", "", f"Would restore to {what}"]
+    return [f"Restored to {what}"]

@@ -1,0 +1,1 @@
+"""`txnctl subscriptions`: cursors, isolation levels and backlogs."""

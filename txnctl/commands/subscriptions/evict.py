@@ -1,0 +1,63 @@
+"""`txnctl subscriptions evict`: detach consumers, release the messages in flight."""
+
+from __future__ import annotations
+
+from storage.json_form import to_json
+from txnctl.cli.decorators import administrative, argument, changes_store, example, output
+from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
+from txnctl.fields.change import DRY_RUN
+from txnctl.fields.subscription import NAMES, name_of, short_topic
+from txnctl.output.field import Field
+from txnctl.output.human import plural
+from txnctl.output.screen import dry_run_heading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from txnctl.cli.context import Context
+    from txnctl.output.row import Row
+
+_SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
+
+EVICTED = (
+    *NAMES,
+    Field("evicted", "list", "The consumers that were detached."),
+    Field("messagesReleased", "integer", "Messages they held in flight, which others are handed now."),
+    DRY_RUN,
+)
+
+
+@argument("topic", type=TOPIC, help="The topic.")
+@argument("subscription", type=SUBSCRIPTION, help="The subscription.")
+@argument("consumer", required=False, help="Only the consumer of this name. [default: all of them]")
+@changes_store()
+@administrative
+@output(EVICTED, name_field="subscription")
+@example("txnctl subscriptions evict orders billing --dry-run", setup=_SETUP)
+@example("txnctl subscriptions evict orders billing --reason 'hangs since the deploy'", setup=_SETUP)
+def evict(context: Context, topic: str, subscription: str, consumer: str | None) -> None:
+    """Detach consumers and redeliver the messages in flight.
+
+    For a consumer that is stopped or hangs and holds messages in flight. Messages received already may be delivered a
+    second time, to another consumer; later acknowledgements of the evicted consumer are refused.
+    """
+    row = to_json(
+        context.store.admin.subscriptions.evict_consumers(
+            topic, subscription, consumer, dry_run=context.dry_run, reason=context.reason
+        )
+    )
+    context.show(row, table=lambda shown: _evicted(context, shown, f" {consumer}" if consumer else ""))
+
+
+def _evicted(context: Context, row: Row, named: str) -> Iterator[str]:
+    yield from dry_run_heading(context, row)
+    if not row["evicted"]:
+        yield f"Nobody is attached to {name_of(row)}."
+        return
+    verb = "Would evict" if row["dryRun"] else "Evicted"
+    released = plural(row["messagesReleased"], "message")
+    yield f"{verb} {', '.join(row['evicted'])} from {name_of(row)}; {released} in flight released."
+    if row["dryRun"]:
+        yield ""
+        yield f'Run: txnctl subscriptions evict {short_topic(row)} {row["subscription"]}{named} --reason "..."'

@@ -1,0 +1,115 @@
+"""`txnctl subscriptions update`: change the type, isolation level or dead-letter rule."""
+
+from __future__ import annotations
+
+import click
+
+from storage.json_form import to_json
+from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
+from txnctl.cli.value_types import ISOLATION_LEVEL, ON_OPEN, SUBSCRIPTION, SUBSCRIPTION_TYPE, TOPIC
+from txnctl.commands.subscriptions.aborted import TRANSACTIONS_ABORTED, aborted_lines
+from txnctl.fields.change import DRY_RUN
+from txnctl.fields.subscription import NAMES, mode_of, name_of, short_topic
+from txnctl.output.field import Field
+from txnctl.output.screen import dry_run_heading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storage import IsolationLevel, OnOpen, SubscriptionType
+    from txnctl.cli.context import Context
+    from txnctl.output.row import Row
+
+_SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
+UPDATED = (
+    *NAMES,
+    Field("type", "text", "Its type now."),
+    Field("subscriptionIsolationLevel", "text", "Its isolation level now."),
+    Field("onOpen", "text", "What open transactions do to it now: block, or skip."),
+    Field("changes", "list", "What changed, in words; empty if it was so already."),
+    TRANSACTIONS_ABORTED,
+    DRY_RUN,
+)
+
+
+@argument("topic", type=TOPIC, help="The topic.")
+@argument("subscription", type=SUBSCRIPTION, help="The subscription.")
+@option("--subscription-type", type=SUBSCRIPTION_TYPE, help="The new type.")
+@option("--isolation-level", type=ISOLATION_LEVEL, help="The new isolation level.")
+@option("--on-open", type=ON_OPEN, help="What open transactions do to read-committed from now on.")
+@option("--dead-letter-topic", type=TOPIC, help="Where messages go that were redelivered too often.")
+@option(
+    "--max-redeliver-count",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Move a message there after so many redeliveries.",
+)
+@changes_store()
+@administrative
+@forcible("For a new type: abort the open transactions that have acknowledgements pending there.")
+@output(UPDATED, name_field="subscription")
+@example("txnctl subscriptions update orders billing --isolation-level read-uncommitted", setup=_SETUP)
+@example("txnctl subscriptions update orders billing --subscription-type shared --on-open skip", setup=_SETUP)
+@example(
+    "txnctl subscriptions update orders billing --subscription-type shared --max-redeliver-count 5",
+    setup=_SETUP,
+)
+def update(
+    context: Context,
+    topic: str,
+    subscription: str,
+    subscription_type: SubscriptionType | None,
+    isolation_level: IsolationLevel | None,
+    on_open: OnOpen | None,
+    dead_letter_topic: str | None,
+    max_redeliver_count: int | None,
+) -> None:
+    """Change the type, isolation level or dead-letter rule of a subscription.
+
+    Type, level and --on-open can change only while no consumer is attached. A new level applies to later messages:
+    messages skipped by READ_COMMITTED stay skipped, and messages acknowledged while uncommitted stay acknowledged. To
+    see such messages again, seek.
+
+    --on-open skip is for shared and key-shared at READ_COMMITTED, block for every type: messages held back until then
+    arrive in the order of the log, none twice.
+    """
+    changes = (subscription_type, isolation_level, on_open, dead_letter_topic, max_redeliver_count)
+    if all(change is None for change in changes):
+        raise click.UsageError("nothing to change: give at least one option")
+    row = to_json(
+        context.store.admin.subscriptions.update_subscription(
+            topic,
+            subscription,
+            subscription_type=subscription_type,
+            subscription_isolation_level=isolation_level,
+            on_open=on_open,
+            dead_letter_topic=dead_letter_topic,
+            max_redeliver_count=max_redeliver_count,
+            force=context.force,
+            dry_run=context.dry_run,
+            reason=context.reason,
+        )
+    )
+    context.show(row, table=lambda shown: _updated(context, shown))
+    if any(str(change).startswith("subscriptionIsolationLevel") for change in row["changes"]):
+        _note_level(context, row)
+
+
+def _note_level(context: Context, row: Row) -> None:
+    """Note that a new level leaves the past as it is."""
+    kept = "messages acknowledged while they were uncommitted stay acknowledged"
+    if row["subscriptionIsolationLevel"] == "READ_UNCOMMITTED":
+        kept = "messages of aborted transactions that were skipped stay skipped"
+    seek = f"txnctl subscriptions seek {short_topic(row)} {row['subscription']} POSITION"
+    context.note(f"{kept}; to see them again a seek is needed: {seek}")
+
+
+def _updated(context: Context, row: Row) -> Iterator[str]:
+    yield from dry_run_heading(context, row)
+    if not row["changes"]:
+        yield f"{name_of(row)} is so already ({mode_of(row)}). Nothing was changed."
+        return
+    verb = "Would change" if row["dryRun"] else "Changed"
+    yield f"{verb} {name_of(row)}: {'; '.join(row['changes'])}."
+    yield from aborted_lines(row)

@@ -1,0 +1,1 @@
+"""`txnctl tables`: keys and values."""

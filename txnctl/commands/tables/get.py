@@ -1,0 +1,83 @@
+"""`txnctl tables get`: one value."""
+
+from __future__ import annotations
+
+from storage.errors import KeyNotFound
+from txnctl.cli.decorators import argument, example, numbers_are_arguments, option, output, reads_store
+from txnctl.cli.value_types import TABLE
+from txnctl.commands.tables.key import key_of, shown_key, with_base64
+from txnctl.commands.tables.reader import opened, reads_table
+from txnctl.fields.table import NAME, ROW, row_of
+from txnctl.output.bytes_field import bytes_cell, bytes_field
+from txnctl.output.escape import printable_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from storage.client.table import Row
+    from txnctl.cli.context import Context
+    from txnctl.commands.tables.reader import Reading
+
+_SETUP = ("txnctl tables create accounts", "txnctl tables put accounts B1 100")
+
+
+@argument("table", type=TABLE, help="The table.")
+@argument("key", help="The key.")
+@reads_table
+@with_base64
+@option("-n", "--no-newline", is_flag=True, help="Print the value without a newline after it, for `put -`.")
+@numbers_are_arguments
+@reads_store
+@output(
+    (NAME, *ROW), name_field="version", formats=("value", "table", "json", "ndjson", "name"), default="value"
+)
+@example("txnctl tables get accounts B1", setup=_SETUP)
+@example("txnctl tables get accounts B1 -o json", setup=_SETUP)
+@example("txnctl tables get accounts B7", setup=_SETUP, exit_code=3)
+def get(context: Context, table: str, key: str, is_base64: bool, no_newline: bool, reading: Reading) -> None:
+    """Print the value of a key: the bytes and a newline.
+
+    Where the key has no value, nothing is printed and the exit code is 3. `-o json` has the version too, which `put
+    --if-version` takes; `-o name` prints the version alone.
+
+    Outside a transaction, and in a read-committed transaction, the command reads the committed value of this moment
+    and disturbs no writer. --check is the behaviour at a write intent: `minimal` looks up the writing transaction if
+    that transaction began before this command, `full` always, `none` never, and then may miss even a value that you
+    have just committed.
+
+    In a serializable transaction (--txn) the command reads the table as of the begin of the transaction, with the
+    writes of the transaction. The read is recorded, so that no older transaction can change the key any more, and at
+    an unfinished write to the key one of the two transactions is aborted.
+    """
+    key_bytes = key_of(key, is_base64=is_base64)
+    with opened(context, table, reading) as source:
+        row = source.get_row(key_bytes, txn=reading.txn, at=reading.at, check=reading.check)
+    if row is None:
+        raise not_found(table, key_bytes)
+    if context.output != "value":
+        _show(context, table, row)
+        return
+    value = row.value
+    if context.out.terminal:
+        value = printable_bytes(value).encode()
+    context.out.write_bytes(value if no_newline else value + b"\n")
+
+
+def _show(context: Context, table: str, table_row: Row) -> None:
+    from txnctl.output.table import object_table
+
+    context.show(
+        {"table": table, **row_of(table_row)},
+        table=lambda row: object_table(
+            {**row, "key": bytes_cell(row, "key"), "value": bytes_cell(row, "value")}, (NAME, *ROW)
+        ),
+    )
+
+
+def not_found(table: str, key: bytes) -> Exception:
+    """The error for a key without a value."""
+    return KeyNotFound(
+        f"table {table} has no value under {shown_key(key)}",
+        hint=f"`txnctl tables scan {table}` shows what there is, `txnctl tables versions {table} KEY` what there was.",
+        table=table,
+        **bytes_field("key", key),
+    )

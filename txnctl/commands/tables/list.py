@@ -1,0 +1,23 @@
+"""`txnctl tables list`: every table with counts of keys and versions."""
+
+from __future__ import annotations
+
+from storage.json_form import to_json
+from txnctl.cli.decorators import example, output, reads_store
+from txnctl.fields.table import TABLE as ROW
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from txnctl.cli.context import Context
+
+
+@reads_store
+@output(ROW, name_field="table")
+@example("txnctl tables list", setup="txnctl tables create accounts")
+@example("txnctl tables list -o name")
+def list_(context: Context) -> None:
+    """List the tables."""
+    rows = to_json(context.store.reports.list_tables())
+    if not rows and context.output == "table":
+        context.note("there are no tables yet; txnctl tables create makes one")
+    context.show_list(rows)

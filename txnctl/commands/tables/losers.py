@@ -1,0 +1,63 @@
+"""Transactions that a command aborted on the way, because each held a key that the command needed."""
+
+from __future__ import annotations
+
+from storage.json_form import to_json
+from txnctl.output.field import Field
+from txnctl.output.human import plural
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from storage.store import Store
+    from storage.values.txn_id import TxnID
+    from txnctl.cli.context import Context
+    from txnctl.output.row import Row
+
+ABORTED = Field(
+    "transactionsAborted",
+    "list",
+    "Open transactions that held what it wrote, and were aborted: of lower priority, or older.",
+    heading="",
+)
+
+
+class Losers:
+    """Create before the command does any work; asked afterwards."""
+
+    def __init__(self, context: Context, store: Store | None = None) -> None:
+        self._context = context
+        self._store = store or context.store
+        newest = to_json(self._store.reports.list_conflicts(1))
+        self._seen = int(newest[0]["number"]) if newest else 0
+
+    def told(self, *, version: int | None = None, txn: TxnID | None = None) -> list[str]:
+        """Name every transaction aborted since on standard error; return the ids.
+
+        Args:
+            version, txn: identity of the winner: the version written, or the transaction id.
+        """
+        conflicts = [
+            row
+            for row in to_json(self._store.reports.list_conflicts())
+            if row["number"] > self._seen
+            and str(version if txn is None else txn) == row["winnerVersion" if txn is None else "winner"]
+        ]
+        conflicts.reverse()
+        for row in conflicts:
+            self._context.note(_sentence(row, to_json(self._store.reports.show_transaction(row["loser"]))))
+        return [row["loser"] for row in conflicts]
+
+
+def _sentence(conflict: Row, loser: Row) -> str:
+    """`aborted 0:3 (who=bob), which held B2 of accounts: 3 acknowledgements given back`."""
+    from txnctl.commands.tables.key import shown_key
+
+    name = " ".join([f"{key}={value}" for key, value in loser["labels"].items()])
+    effects = []
+    if loser["messages"]:
+        effects.append(f"{plural(loser['messages'], 'message')} discarded")
+    if loser["acknowledgements"]:
+        effects.append(f"{plural(loser['acknowledgements'], 'acknowledgement')} given back")
+    lost = f": {', '.join(effects)}" if effects else ""
+    who = name or str(loser["owner"]).partition(" (")[0]
+    return f"aborted {loser['txnId']} ({who}), which held {shown_key(conflict['key'])} of {conflict['table']}{lost}"

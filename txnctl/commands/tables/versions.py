@@ -1,0 +1,61 @@
+"""`txnctl tables versions`: the history of one key."""
+
+from __future__ import annotations
+
+from storage.json_form import to_json
+from txnctl.cli.decorators import argument, example, numbers_are_arguments, output, reads_store
+from txnctl.cli.value_types import TABLE
+from txnctl.commands.tables.key import key_of, shown_key, with_base64
+from txnctl.fields.table import VALUE, VERSION, with_bytes
+from txnctl.output.bytes_field import bytes_cell
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from txnctl.cli.context import Context
+    from txnctl.output.row import Row
+
+FIELDS = (
+    *VERSION,
+    Field("state", "text", "The state of that transaction: OPEN, COMMITTED or ABORTED."),
+    Field("intent", "boolean", "Whether it is a write intent: not committed, or not finalised yet."),
+    Field("deleted", "boolean", "Whether it says that the key was deleted."),
+    *VALUE,
+)
+_SETUP = (
+    "txnctl tables create accounts",
+    "txnctl tables put accounts B1 100",
+    "txnctl tables put accounts B1 90",
+)
+
+
+@argument("table", type=TABLE, help="The table.")
+@argument("key", help="The key.")
+@with_base64
+@numbers_are_arguments
+@reads_store
+@output(FIELDS, name_field="version")
+@example("txnctl tables versions accounts B1", setup=_SETUP)
+@example(
+    "V=$(txnctl tables versions accounts B1 -o name | tail -1)",
+    'txnctl tables get accounts B1 --at "$V"',
+    setup=_SETUP,
+)
+def versions(context: Context, table: str, key: str, is_base64: bool) -> None:
+    """List all that is kept under a key.
+
+    The newest comes first. A write intent of an unfinished transaction stands on top; older versions are kept for
+    reads in the past (--at), as long as `store config table-retention` says.
+    """
+    key_bytes = key_of(key, is_base64=is_base64)
+    rows = [with_bytes(row, "value") for row in to_json(context.store.table(table).versions(key_bytes))]
+    if not rows and context.output == "table":
+        context.note(f"table {table} keeps nothing under {shown_key(key_bytes)}")
+    context.show_list(rows, table=lambda shown: _table(context, shown))
+
+
+def _table(context: Context, rows: Sequence[Row]) -> str:
+    cells = [{**row, "value": "(deleted)" if row["deleted"] else bytes_cell(row, "value")} for row in rows]
+    return context.table_of(cells, [field for field in FIELDS if field.name != "deleted"])

@@ -1,0 +1,1 @@
+"""`txnctl topics`: create, inspect and delete topics."""

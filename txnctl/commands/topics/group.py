@@ -1,0 +1,40 @@
+"""`txnctl topics`: create, inspect and delete topics."""
+
+from __future__ import annotations
+
+from txnctl.cli.declaration import Group
+
+topics = Group(
+    "topics",
+    "Create topics, look into them, delete them.",
+    elsewhere={
+        "list": ("txnctl.commands.topics.list:list_", "List the topics."),
+        "create": ("txnctl.commands.topics.create:create", "Create an empty topic."),
+        "show": ("txnctl.commands.topics.show:show", "Show the facts about one topic."),
+        "stats": (
+            "txnctl.commands.topics.stats:stats",
+            "Show the messages of a topic, readable and blocked, and the blocking transaction.",
+        ),
+        "stats-internal": (
+            "txnctl.commands.topics.stats_internal:stats_internal",
+            "Show the ledgers, cursors and aborted transactions of a topic.",
+        ),
+        "positions": (
+            "txnctl.commands.topics.positions:positions",
+            "Show the order of ledgers, maxReadPosition, open transactions and cursors.",
+        ),
+        "peek": ("txnctl.commands.topics.peek:peek", "Show messages without consuming them."),
+        "log": (
+            "txnctl.commands.topics.log:log",
+            "Show the stored entries of a topic, transaction markers included.",
+        ),
+        "last-message-id": (
+            "txnctl.commands.topics.last_message_id:last_message_id",
+            "Print the id of the last message that is visible.",
+        ),
+        "delete": (
+            "txnctl.commands.topics.delete:delete",
+            "Delete a topic, the messages and the subscriptions on it.",
+        ),
+    },
+)

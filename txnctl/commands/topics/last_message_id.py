@@ -1,0 +1,74 @@
+"""`txnctl topics last-message-id`: the id of the last visible message."""
+
+from __future__ import annotations
+
+from storage.json_form import to_json
+from txnctl.cli.at_time import AtTime
+from txnctl.cli.decorators import argument, example, option, output, reads_store
+from txnctl.cli.value_types import ISOLATION_LEVEL, SUBSCRIPTION, TOPIC
+from txnctl.commands.topics.isolation_level import own_level
+from txnctl.fields.topic import NAMES
+from txnctl.output.field import Field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from storage import IsolationLevel, MessageId, Position
+    from storage.values.position import Extreme
+    from txnctl.cli.context import Context
+
+    Start = Position | MessageId | Extreme | AtTime
+
+
+LAST_MESSAGE_ID = (
+    *NAMES,
+    Field("subscription", "id", "The subscription asked for; null if none was."),
+    Field("isolationLevel", "text", "The level asked for, or the subscription's."),
+    Field("messageId", "id", "The last message visible at that level; null if there is none."),
+)
+
+
+@argument("topic", type=TOPIC, help="The topic.")
+@option("-s", "--subscription", type=SUBSCRIPTION, help="What this subscription may be handed, at its level.")
+@option("--isolation-level", type=ISOLATION_LEVEL, help="The level. [default: read-committed]")
+@reads_store
+@output(LAST_MESSAGE_ID, name_field="messageId")
+@example(
+    "txnctl topics last-message-id orders",
+    setup=("txnctl topics create orders", "txnctl produce orders -m hello"),
+)
+def last_message_id(
+    context: Context, topic: str, subscription: str | None, isolation_level: IsolationLevel | None
+) -> None:
+    """Print the id of the last message that is visible.
+
+    At READ_COMMITTED that is the largest one at or below maxReadPosition that is not aborted: no later message is
+    readable yet. Where nothing is visible, nothing is printed.
+
+    With -s, the last message that the subscription may deliver now, acknowledged or not; with on-open skip that may
+    lie behind an open transaction.
+    """
+    from storage import IsolationLevel
+    from storage.values.names import full_topic_name, short_topic_name
+
+    level = isolation_level or IsolationLevel.READ_COMMITTED
+    if subscription is not None:
+        if isolation_level is not None:
+            raise own_level()
+        level = IsolationLevel[
+            to_json(context.store.reports.subscription_stats(topic, subscription))[
+                "subscriptionIsolationLevel"
+            ]
+        ]
+    message_id = context.store.reports.last_message_id(topic, level, subscription=subscription)
+    if message_id is None and context.output == "table":
+        context.note(f"no message of {topic} is visible at {level.value}")
+    context.show(
+        {
+            "topic": full_topic_name(topic),
+            "name": short_topic_name(full_topic_name(topic)),
+            "subscription": subscription,
+            "isolationLevel": level.value,
+            "messageId": None if message_id is None else str(message_id),
+        },
+        table=lambda row: row["messageId"] or "",
+    )

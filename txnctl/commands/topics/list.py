@@ -1,0 +1,23 @@
+"""`txnctl topics list`: every topic with counts of messages and transactions."""
+
+from __future__ import annotations
+
+from storage.json_form import to_json
+from txnctl.cli.decorators import example, output, reads_store
+from txnctl.fields.topic import COUNTS, NAMES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from txnctl.cli.context import Context
+
+
+@reads_store
+@output((*NAMES, *COUNTS), name_field="name")
+@example("txnctl topics list", setup="txnctl topics create orders")
+@example("txnctl topics list -o name")
+def list_(context: Context) -> None:
+    """List the topics."""
+    rows = to_json(context.store.reports.list_topics())
+    if not rows and context.output == "table":
+        context.note("there are no topics yet; txnctl topics create makes one")
+    context.show_list(rows)

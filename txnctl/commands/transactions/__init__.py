@@ -1,0 +1,1 @@
+"""`txnctl transactions`: begin, end and explain transactions."""

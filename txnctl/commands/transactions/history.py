@@ -1,0 +1,72 @@
+"""`txnctl transactions history`: how transactions ended."""
+
+from __future__ import annotations
+
+import click
+
+from storage.json_form import to_json
+from txnctl.cli.decorators import example, option, output, reads_store
+from txnctl.cli.value_types import ABORT_REASON, AGE_OR_TIME, TOPIC
+from txnctl.fields.transaction import ROW
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from txnctl.cli.context import Context
+    from txnctl.output.row import Row
+
+_LIMIT = 50
+
+
+@option("--topic", type=TOPIC, help="Only those that produced to this topic.")
+@option(
+    "--reason",
+    type=ABORT_REASON,
+    metavar="REASON",
+    help="Only those aborted for this reason: asked, timed-out, owner-dead, lost-conflict, refused-write, fenced "
+    "or incarnation.",
+)
+@option("--since", type=AGE_OR_TIME, help="Only those that ended since: `2h` ago, or a point in time.")
+@option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1),
+    default=_LIMIT,
+    metavar="N",
+    help="At most so many. [default: 50]",
+)
+@reads_store
+@output(ROW, name_field="txnId")
+@example(
+    "txnctl transactions history",
+    setup=("txnctl transactions begin", "txnctl transactions abort 0:1 --reason 'wrong file'"),
+)
+@example("txnctl transactions history --reason owner-dead --since 2h -o json")
+def history(context: Context, topic: str | None, reason: str | None, since: int | None, limit: int) -> None:
+    """Show ended transactions: time, reason, author, age.
+
+    The one that ended last comes first. An outcome is kept as long as a message of the transaction is stored, and for
+    a day at least. `audit list` has aborts by operators and expired transactions too.
+    """
+    rows = to_json(
+        context.store.reports.list_ended_transactions(topic=topic, reason=reason, since_ms=since, limit=limit)
+    )
+    if not rows and context.output == "table":
+        context.note("no transaction ended like that")
+    context.show_list(rows, table=lambda shown: _report(context, shown))
+
+
+def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
+    """The list, and how many ended in which way."""
+    from txnctl.commands.transactions import layout
+
+    if not rows:
+        return
+    yield layout.ended_list(context, rows)
+    ways: dict[str, int] = {}
+    for row in rows:
+        way = str(row["reason"] or row["state"].lower())
+        ways[way] = ways.get(way, 0) + 1
+    yield ""
+    yield ", ".join([f"{count:,} {way}" for way, count in sorted(ways.items(), key=lambda item: -item[1])])

@@ -1,0 +1,38 @@
+"""`txnctl transactions list`: unfinished or ended transactions."""
+
+from __future__ import annotations
+
+import click
+
+from storage.json_form import to_json
+from txnctl.cli.decorators import example, option, output, reads_store
+from txnctl.cli.value_types import TOPIC
+from txnctl.fields.transaction import ROW
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from txnctl.cli.context import Context
+
+
+@option("--ended", is_flag=True, help="Show the committed and aborted ones, the newest first.")
+@option("--topic", type=TOPIC, help="Only those that produced to this topic.")
+@option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most so many. [default: all]")
+@reads_store
+@output(ROW, name_field="txnId")
+@example("txnctl transactions list", setup="txnctl transactions begin --label job=settlement")
+@example("txnctl transactions list --ended -n 20 -o json")
+def list_(context: Context, ended: bool, topic: str | None, limit: int | None) -> None:
+    """List the unfinished transactions, the oldest first.
+
+    ALIVE is the proven state of the owning process: `yes`; `stopped` (SIGSTOP), which counts as alive; `ORPHANED`, the
+    process is dead, and the next writer aborts the transaction; `detached`, begun by `transactions begin`, held by no
+    process, and ended by the deadline at the latest.
+    """
+    from txnctl.commands.transactions import layout as transaction_tables
+
+    rows = to_json(context.store.reports.list_transactions(ended=ended, topic=topic, limit=limit))
+    if not rows and context.output == "table":
+        on_topic = f" on {topic}" if topic is not None else ""
+        context.note(f"no {'ended' if ended else 'unfinished'} transactions{on_topic}")
+    layout = transaction_tables.ended_list if ended else transaction_tables.open_list
+    context.show_list(rows, table=lambda shown: layout(context, shown))

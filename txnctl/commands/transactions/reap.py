@@ -1,0 +1,48 @@
+"""`txnctl transactions reap`."""
+
+from __future__ import annotations
+
+import click
+
+from storage.json_form import to_json
+from txnctl.cli.decorators import administrative, changes_store, example, option, output
+from txnctl.fields.transaction import ROW
+from txnctl.output.human import plural
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from txnctl.cli.context import Context
+
+
+@option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1),
+    default=1000,
+    metavar="N",
+    help="At most so many. [default: 1000]",
+)
+@changes_store()
+@administrative
+@output(ROW, name_field="txnId")
+@example("txnctl transactions reap --dry-run")
+@example("txnctl transactions reap -o name")
+def reap(context: Context, limit: int) -> None:
+    """Abort every transaction that is overdue or owned by a dead process.
+
+    Every writer does that in passing, a few at a time. In a store without writers, or with a policy of manual aborts,
+    run this from cron. A transaction within the deadline and of a living process is never touched.
+    """
+    from txnctl.commands.transactions import layout
+
+    rows = to_json(
+        context.store.admin.transactions.reap_transactions(
+            limit, dry_run=context.dry_run, reason=context.reason
+        )
+    )
+    if context.output == "table":
+        done = "would be aborted (dry run: nothing was changed)" if context.dry_run else "aborted"
+        context.note(
+            f"{plural(len(rows), 'transaction')} {done}" if rows else "no transaction is overdue or orphaned"
+        )
+    context.show_list(rows, table=lambda shown: layout.ended_list(context, shown))

@@ -1,0 +1,1 @@
+"""Input of commands: bytes of files and pipes, lines, CSV."""

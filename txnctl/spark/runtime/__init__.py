@@ -1,0 +1,1 @@
+"""The Spark runtime: Java, sessions, scratch directories, errors."""

@@ -1,0 +1,208 @@
+"""Adoption by the driver: staged files become ONE transaction, exactly once, in store transactions of bounded size.
+
+Targets are written one after the other, each in the order of partitions and of rows within a partition. The driver
+holds a few MB whatever the size of the write. Nothing is visible before the commit; if the driver dies, the next writer
+of the store aborts the transaction, as any attached transaction of a dead process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import Conflict, InvalidValue, LostConflict, TransactionNotFound, WaitTimeout, WriteTooOld
+from storage.limits import TRANSACTION_TIMEOUT_MS_MAX, WRITE_BYTES_TARGET
+from storage.topic.entry import PackedColumns
+from storage.txn.options import Priority
+from storage.values.timestamps import rfc3339
+from txnctl.spark.sink import progress
+from txnctl.spark.sink.staged_file import StagedFile
+from txnctl.spark.sink.staging import Staging
+
+if TYPE_CHECKING:
+    from storage import Producer, Store, Transaction
+
+LOCK_TIMEOUT_S: Final = 300.0
+"""How long a driver waits for the writer gate: hours of work by tasks are not given up for a busy store."""
+
+ATTEMPTS_MAX: Final = 5
+"""How many times a transaction that loses a conflict is run."""
+
+AdoptionProgress = Callable[[int, int], None]
+"""Called with the number of adopted rows, and the number of all rows."""
+
+
+@dataclass(frozen=True)
+class StagedBatch:
+    """The staged files of one batch, and their target.
+
+    Attributes:
+        files: in the order of their partitions.
+        table: the table that takes the rows; None where the files name topics.
+        producer: name of the producer; None for a generated name.
+        sink: key of the sink that counts its batches; None for an uncounted batch write.
+        batch_id: number of this batch.
+    """
+
+    files: Sequence[StagedFile]
+    table: str | None = None
+    producer: str | None = None
+    sink: str | None = None
+    batch_id: int = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(file.count for file in self.files)
+
+    @property
+    def targets(self) -> list[str]:
+        """Topics, or the table, sorted."""
+        return sorted(set(chain.from_iterable(file.rows for file in self.files)))
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """The result of an adoption.
+
+    Attributes:
+        rows: rows stored now; 0 if the batch was stored before.
+        was_stored: whether this batch was stored before.
+        txn: the transaction that stored the batch; None if nothing was stored.
+    """
+
+    rows: int
+    was_stored: bool = False
+    txn: str | None = None
+
+
+def adopt(
+    store: Store, staging: Staging, batch: StagedBatch, on_progress: AdoptionProgress | None = None
+) -> Adopted:
+    """Store a batch in one transaction, unless the batch is stored already. Staged files stay until `clean_up`.
+
+    Raises:
+        TopicNotFound, TableNotFound: a target is missing; nothing was stored.
+        NotFound, InvalidValue: a staged file is missing or damaged; nothing was stored.
+        ProducerBusy, ProducerFenced: a topic has an exclusive producer.
+        LostConflict, WriteTooOld: every attempt lost its conflict.
+        RequestTooOld: the transaction outlived the retention of table versions, and would again.
+    """
+    if batch.sink is not None:
+        progress.make_table(store)
+    elif not batch.files:
+        return Adopted(0)
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        try:
+            return _AdoptionAttempt(store, staging, batch, on_progress).adopt_all(attempt)
+        except (LostConflict, WriteTooOld) as error:
+            if attempt == ATTEMPTS_MAX:
+                raise
+            _wait_for_winner(store, error)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def clean_up(store: Store, staging: Staging, writes: Sequence[str]) -> None:
+    """Remove the staged files of ended writes, and orphans."""
+    for write in dict.fromkeys(writes):
+        staging.remove(write)
+    staging.collect(store.connection.clock.wall_ms())
+
+
+def _wait_for_winner(store: Store, error: Conflict) -> None:
+    """Wait for the end of the transaction that won: it may be storing this very batch, and two retries would abort each
+    other.
+    """
+    winner = error.details.get("winner")
+    if winner is not None:
+        with suppress(WaitTimeout, TransactionNotFound):
+            store.reports.wait_for_transaction(winner, timeout=LOCK_TIMEOUT_S)
+
+
+class _AdoptionAttempt:
+    """An attempt to store a batch."""
+
+    def __init__(
+        self, store: Store, staging: Staging, batch: StagedBatch, on_progress: AdoptionProgress | None
+    ) -> None:
+        self._store = store
+        self._staging = staging
+        self._batch = batch
+        self._on_progress = on_progress
+        self._done = 0
+
+    def adopt_all(self, attempt: int) -> Adopted:
+        batch, store = self._batch, self._store
+        producers = {} if batch.table is not None else self._producers()
+        with store.transaction(
+            timeout=TRANSACTION_TIMEOUT_MS_MAX / 1000,
+            labels={"sink": batch.sink or "spark", "batch": str(batch.batch_id)},
+            # Most transactions are smaller and began later: at equal priority this transaction would lose a conflict.
+            priority=Priority.HIGH if attempt == 1 else Priority.HIGHEST,
+        ) as txn:
+            if batch.sink is not None and not self._record_batch(txn, batch.sink):
+                txn.abort("this batch is stored already")
+                return Adopted(0, was_stored=True)
+            if batch.table is not None:
+                store.table(batch.table).import_rows(self._table_rows(), txn=txn)
+            for topic, producer in producers.items():
+                self._send(producer, topic, txn)
+            number = txn.number
+        return Adopted(batch.rows, txn=f"0:{number}")
+
+    def _record_batch(self, txn: Transaction, sink: str) -> bool:
+        batch = self._batch
+        at = rfc3339(self._store.connection.clock.wall_ms())
+        record = progress.BatchRecord(batch.batch_id, batch.rows, batch.targets, batch.table, at)
+        return progress.record_batch(self._store, txn, sink, record)
+
+    def _producers(self) -> dict[str, Producer]:
+        """Create a producer for each topic, before anything is sent.
+
+        No producer stays connected: its name is free for a successor although this process may only have been stopped.
+        """
+        name = self._batch.producer
+        return {
+            topic: self._store.create_producer(topic, producer_name=name, connected=False)
+            for topic in self._batch.targets
+        }
+
+    def _send(self, producer: Producer, topic: str, txn: Transaction) -> None:
+        """Send the entries of a topic in groups of about the size of one store transaction."""
+        pending: list[PackedColumns] = []
+        size = 0
+        for entry in self._entries(topic):
+            pending.append(entry)
+            size += len(entry.data)
+            if size >= WRITE_BYTES_TARGET:
+                producer.send_packed(pending, txn=txn)
+                self._report_progress(sum(packed.count for packed in pending))
+                pending, size = [], 0
+        if pending:
+            producer.send_packed(pending, txn=txn)
+            self._report_progress(sum(packed.count for packed in pending))
+
+    def _table_rows(self) -> Iterator[tuple[bytes, bytes | None]]:
+        """Read keys and values; of several rows with one key the last one wins."""
+        table = self._batch.table
+        assert table is not None, "only a table has rows"
+        for entry in self._entries(table):
+            try:
+                values, keys, *_ = entry.columns()
+                pairs = list(zip(keys, values, strict=True))
+            except (ValueError, TypeError) as error:
+                raise InvalidValue(f"a staged entry holds no rows of a table: {error}") from None
+            yield from pairs
+            self._report_progress(entry.count)
+
+    def _entries(self, target: str) -> Iterator[PackedColumns]:
+        for file in self._batch.files:
+            if target in file.rows:
+                yield from self._staging.entries(file, target)
+
+    def _report_progress(self, rows: int) -> None:
+        self._done += rows
+        if self._on_progress is not None:
+            self._on_progress(self._done, self._batch.rows)

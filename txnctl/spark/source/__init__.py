@@ -1,0 +1,1 @@
+"""Reading with Spark: plans, partitions, streams."""

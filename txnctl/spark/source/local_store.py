@@ -1,0 +1,61 @@
+"""The store that a task opens read-only, checked against the identity recorded in the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from storage.errors import StoreInvalid, StoreNotFound
+
+if TYPE_CHECKING:
+    from storage import Store
+
+
+@dataclass(frozen=True)
+class LocalStore:
+    """The path of a store, and its identity (store id and incarnation) when the read was planned."""
+
+    path: str
+    identity: str
+
+    @classmethod
+    def of_open_store(cls, store: Store) -> LocalStore:
+        """Return the location of an open store."""
+        return cls(store.path, store.identity)
+
+    @contextmanager
+    def open_read_only(self) -> Iterator[Store]:
+        """Open the store on this host read-only.
+
+        Raises:
+            StoreNotFound: the task runs on another host than the store.
+            StoreInvalid: the store was replaced since the read was planned.
+        """
+        from storage import Store
+
+        try:
+            store = Store.open(self.path, read_only=True, program="Spark task")
+        except StoreNotFound as error:
+            raise self._not_on_this_host() from error
+        with store:
+            if store.identity != self.identity:
+                raise StoreInvalid(
+                    f"the store at {self.path} was replaced since the read was planned",
+                    hint="Run the read again; a stream needs a new checkpoint.",
+                    path=self.path,
+                )
+            yield store
+
+    def _not_on_this_host(self) -> StoreNotFound:
+        from socket import gethostname
+
+        host = gethostname()
+        return StoreNotFound(
+            f"there is no store at {self.path} on host {host}",
+            hint="Where tasks run on several hosts, give offloadPath to read and stagingPath to write, on storage that "
+            "every host reaches.",
+            path=self.path,
+            host=host,
+        )

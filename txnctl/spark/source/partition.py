@@ -1,0 +1,25 @@
+"""The partitions of a read: small values that Spark pickles to tasks, and that produce the rows in the task."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import InputPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Partition(InputPartition):
+    """A partition of a read; each kind of source has a subclass."""
+
+    @abstractmethod
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Read the rows as Arrow batches of exactly this schema; a task that runs again gets the same rows."""
+
+
+def batches(partition: InputPartition, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a partition; none of the empty partition that Spark makes for a plan without partitions."""
+    return partition.batches(schema) if isinstance(partition, Partition) else iter(())

@@ -1,0 +1,106 @@
+"""The subscription of a stream: records the stream's start, and its cursor follows the batches that Spark committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from storage.errors import Busy, InvalidValue, SubscriptionNotFound
+from storage.json_form import to_json
+from storage.subscription.isolation import IsolationLevel
+from storage.values.names import short_topic_name
+from storage.values.position import Position
+
+if TYPE_CHECKING:
+    from storage import Store
+    from storage.reports.extents import Extent
+
+
+class StreamCursor:
+    """A subscription of the same name on all topics of the stream. Positions are by full topic name: the last entry
+    read.
+    """
+
+    def __init__(self, path: str, name: str, level: IsolationLevel, program: str) -> None:
+        self._path = path
+        self._name = name
+        self._level = level
+        self._program = program
+        self._moved: dict[str, Position] = {}
+        self._is_attached = False
+
+    def attach(self, extents: Sequence[Extent], starts: Mapping[str, Position]) -> dict[str, Position]:
+        """Return the cursor on each topic; a missing subscription is created at `starts`.
+
+        Raises:
+            InvalidValue: the subscription has another isolation level, or is shared by consumers.
+        """
+        with self._open_for_writing() as store:
+            return {
+                extent.topic: self._ensure_on_topic(store, extent, starts[extent.topic]) for extent in extents
+            }
+
+    def ensure_on_topics(self, extents: Sequence[Extent], start: Mapping[str, Position]) -> None:
+        """Create the subscription on topics added later, and where the checkpoint is older than the subscription.
+
+        Raises:
+            InvalidValue: as `attach`.
+        """
+        new_extents = [extent for extent in extents if extent.topic not in start]
+        if self._is_attached and not new_extents:
+            return
+        with self._open_for_writing() as store:
+            for extent in new_extents if self._is_attached else extents:
+                self._ensure_on_topic(store, extent, start.get(extent.topic, extent.before))
+        self._is_attached = True
+
+    def move_to(self, end: Mapping[str, Position]) -> None:
+        """Move the cursor to the offset that Spark committed.
+
+        Raises:
+            SubscriptionNotFound, TransactionConflict
+        """
+        moved = {topic: position for topic, position in end.items() if self._moved.get(topic) != position}
+        if not moved:
+            return
+        # A cursor that lags loses nothing: the next batch moves the cursor if another writer holds the gate now.
+        with suppress(Busy), self._open_for_writing() as store:
+            for topic, position in moved.items():
+                store.admin.acknowledgements.acknowledge_through(
+                    short_topic_name(topic), self._name, position
+                )
+                self._moved[topic] = position
+
+    def _open_for_writing(self) -> Store:
+        """Open the store for one change."""
+        # Tasks import this module too, also where lmdb is not installed: import the store on use.
+        from storage import Store
+
+        return Store.open(self._path, program=self._program)
+
+    def _ensure_on_topic(self, store: Store, extent: Extent, start: Position) -> Position:
+        """Return the cursor on a topic; a missing subscription is created at `start`."""
+        topic, name, level = short_topic_name(extent.topic), self._name, self._level
+        try:
+            stats = to_json(store.reports.subscription_stats(topic, name))
+        except SubscriptionNotFound:
+            first = Position(start.ledger_id, start.entry_id + 1)
+            made = to_json(
+                store.admin.subscriptions.create_subscription(
+                    topic, name, subscription_isolation_level=level, initial_position=first
+                )
+            )
+            return Position.parse(made["markDeletePosition"])
+        if stats["subscriptionIsolationLevel"] != level.value:
+            raise InvalidValue(
+                f"subscription {name} of topic {topic} is {stats['subscriptionIsolationLevel']}, "
+                f"and the stream reads {level.value}",
+                hint="Give the stream its isolationLevel, or a subscription of its own.",
+            )
+        if stats["type"] not in ("Exclusive", "Failover"):
+            raise InvalidValue(
+                f"subscription {name} of topic {topic} is {stats['type']}, shared by consumers",
+                hint="Give the stream a subscription of its own.",
+            )
+        return Position.parse(stats["markDeletePosition"])

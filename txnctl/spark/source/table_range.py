@@ -1,0 +1,58 @@
+"""A partition of a table: the rows of a range of keys, as committed at reading time or as of a version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import TableNotFound
+from storage.txn.options import CheckMode
+from txnctl.spark.runtime.hints import hints_as_notes
+from txnctl.spark.source.local_store import LocalStore
+from txnctl.spark.source.partition import Partition
+from txnctl.spark.source.row_columns import record_batch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH_ROWS: Final = 10_000
+
+
+@dataclass(frozen=True)
+class TableRange(Partition):
+    """Rows of keys from `start` (included) to `end` (excluded; None for the end of the table).
+
+    Attributes:
+        table_id: the id at planning time; another id means that the table was deleted and created again.
+        as_of: a version, in nanoseconds since 1970; None for rows as committed at reading time.
+    """
+
+    local_store: LocalStore
+    table: str
+    table_id: int
+    start: bytes
+    end: bytes | None
+    check: CheckMode
+    as_of: int | None
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Read the rows as Arrow batches of this schema.
+
+        Raises:
+            StoreNotFound, StoreInvalid, TableNotFound: store or table differs from the planned one.
+            RequestTooOld: versions at `as_of` have been collected.
+        """
+        with hints_as_notes(), self.local_store.open_read_only() as store:
+            table = store.table(self.table)
+            if table.table_id != self.table_id:
+                raise TableNotFound(
+                    f"table {self.table} was deleted and created again meanwhile",
+                    hint="Run the read again.",
+                    table=self.table,
+                )
+            check = self.check if self.as_of is None else None
+            rows = table.scan(start=self.start, end=self.end, at=self.as_of, check=check)
+            while page := list(islice(rows, BATCH_ROWS)):
+                yield record_batch(page, schema)

@@ -1,0 +1,80 @@
+"""Batch reads of a table: ranges of keys read in parallel, as committed now or as of a time.
+
+Without `asOf` each page is read as committed at reading time: rows that change meanwhile may come from several commits,
+as in every read-committed scan. With `asOf` all partitions show the same version.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from storage.json_form import to_json
+from txnctl.spark import schemas
+from txnctl.spark.runtime.hints import hints_as_notes
+from txnctl.spark.source.local_store import LocalStore
+from txnctl.spark.source.partition import Partition, batches
+from txnctl.spark.source.table_range import TableRange
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from txnctl.spark.options import TableReadOptions
+
+RANGE_ROWS: Final = 500_000
+"""Rows of one partition, about, unless more partitions are requested."""
+
+SLOT_ROWS: Final = 25_000
+"""Fewer rows are not worth a task of their own, even on an idle processor."""
+
+
+class TableReader(DataSourceReader):
+    """The reader of `spark.read` for a table."""
+
+    def __init__(self, options: TableReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schemas.arrow_schema(schema, schemas.ROW_TYPES)
+
+    def partitions(self) -> list[InputPartition]:
+        """Return ranges of keys that cover the table.
+
+        Raises:
+            StoreNotFound, TableNotFound
+        """
+        with hints_as_notes():
+            return list(plan_partitions(self._options))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return batches(partition, self._schema)
+
+
+def plan_partitions(options: TableReadOptions) -> Sequence[Partition]:
+    """Plan the partitions of a read of a table: ranges of keys, or files where tasks cannot open the store.
+
+    Raises:
+        StoreNotFound, TableNotFound, OffloadInvalid
+    """
+    from storage import Store
+
+    with Store.open(options.path, read_only=True, program="Spark") as store:
+        table, local_store = store.table(options.table), LocalStore.of_open_store(store)
+        rows = to_json(table.stats())["rows"]
+        by_size = max(-(-rows // RANGE_ROWS), min(os.cpu_count() or 1, -(-rows // SLOT_ROWS)))
+        edges: list[bytes | None] = [b"", *table.split(max(by_size, options.min_partitions or 1)), None]
+        ranges = [
+            TableRange(
+                local_store, table.name, table.table_id, start or b"", end, options.check, options.as_of
+            )
+            for start, end in pairwise(edges)
+        ]
+        if options.offload_path is None:
+            return ranges
+        from storage.process.clock import SYSTEM_CLOCK
+        from txnctl.spark.ledger_files.table_plan import snapshot_partitions
+
+        return snapshot_partitions(ranges, options.offload_path, SYSTEM_CLOCK.wall_ms())

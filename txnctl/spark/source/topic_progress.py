@@ -1,0 +1,252 @@
+"""Progress of a stream over its topics: start, end of the next micro-batch, committed offsets.
+
+Every step reads the store anew: topics may be added, rolled over or deleted. Offsets from Spark's checkpoint are
+validated, because Spark does not validate them: a topic deleted and created again, and a store replaced by an older
+copy, are errors instead of different messages at the same positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
+
+from storage.errors import InvalidPosition, InvalidValue
+from storage.values.names import short_topic_name
+from storage.values.position import MessageId, Position
+from txnctl.spark.source import topic_plan
+from txnctl.spark.source.edges import PointWord
+from txnctl.spark.source.local_store import LocalStore
+from txnctl.spark.source.stream_cursor import StreamCursor
+from txnctl.spark.source.topic_range import recreated, trimmed
+
+if TYPE_CHECKING:
+    from storage import Store
+    from storage.reports.extents import Extent
+    from txnctl.spark.options import TopicStreamOptions
+    from txnctl.spark.source.partition import Partition
+
+_PROGRAM: Final = "Spark stream"
+"""The program name of stream readers in `txnctl status`."""
+
+
+class TopicReport(TypedDict):
+    """The entry of one topic in the progress that Spark shows; Spark writes it as JSON."""
+
+    position: str
+    behind: NotRequired[int]
+
+
+class TopicProgress:
+    """Progress of one stream. Positions are by full topic name: the last entry read."""
+
+    def __init__(self, options: TopicStreamOptions) -> None:
+        self._options = options
+        self._ids: dict[str, int] = {}
+        self._cursor = (
+            None
+            if options.subscription is None
+            else StreamCursor(options.path, options.subscription, options.level, _PROGRAM)
+        )
+        self._store: Store | None = None
+
+    def begin(self) -> dict[str, Position]:
+        """Return the start of a new stream: the cursor of its subscription, which is created if missing.
+
+        Raises:
+            InvalidValue: the start is the latest message, and no subscription records that start.
+            TopicNotFound, InvalidPosition
+        """
+        options = self._options
+        extents = self._extents()
+        topic_plan.check_edge("startingPosition", options.start, [extent.topic for extent in extents])
+        starts = {extent.topic: self._start_in(extent) for extent in extents}
+        return starts if self._cursor is None else self._cursor.attach(extents, starts)
+
+    def latest(self) -> dict[str, Position]:
+        """Return the last readable position of every topic at the isolation level of the stream."""
+        return {extent.topic: extent.bound(self._options.level) for extent in self._extents()}
+
+    def advance(
+        self,
+        start: Mapping[str, Position],
+        max_messages: int | None,
+        max_bytes: int | None,
+        target: Mapping[str, Position] | None,
+    ) -> dict[str, Position]:
+        """Return the end of the next micro-batch; limits of messages and bytes are shared among the topics.
+
+        Args:
+            target: the end of the query; topics missing in it are not read.
+
+        Raises:
+            TopicNotFound: a topic was deleted, or deleted and created again.
+            InvalidPosition: the store is an older copy of the store in the checkpoint.
+        """
+        extents = [
+            extent
+            for extent in self._extents()
+            if target is None or extent.topic in target or extent.topic in start
+        ]
+        spans: dict[str, topic_plan.Span] = {}
+        for extent in extents:
+            after = self._valid_position(extent, start.get(extent.topic, extent.before))
+            bound = extent.bound(self._options.level)
+            through = bound if target is None else min(bound, target.get(extent.topic, after))
+            spans[extent.topic] = (after, max(after, through))
+        if self._cursor is not None:
+            self._cursor.ensure_on_topics(extents, start)
+        # A request for the next end implies that all earlier batches are committed; Spark reports the commit of the
+        # last batch only with the next batch.
+        self.acknowledge({extent.topic: start[extent.topic] for extent in extents if extent.topic in start})
+        if max_messages is None and max_bytes is None:
+            return {topic: through for topic, (_, through) in spans.items()}
+        weights = {extent.topic: topic_plan.span_bytes(extent, spans[extent.topic]) for extent in extents}
+        return _share_limits(self._open_store(), spans, weights, max_messages, max_bytes)
+
+    def ranges(
+        self, start: Mapping[str, Position], end: Mapping[str, Position], slots: int
+    ) -> Sequence[Partition]:
+        """Plan the partitions between two offsets: ranges of the store, or of files where tasks cannot open the store.
+
+        Raises:
+            TopicNotFound, InvalidPosition, OffloadInvalid
+        """
+        store = self._open_store()
+        extents = self._check_not_recreated(
+            store.reports.topic_extents([short_topic_name(topic) for topic in end])
+        )
+        spans, local_store = [], LocalStore.of_open_store(store)
+        for extent in extents:
+            after = self._valid_position(extent, start.get(extent.topic, extent.before))
+            spans.append((after, max(after, self._valid_position(extent, end[extent.topic]))))
+        shares = topic_plan.partition_counts(
+            list(zip(extents, spans, strict=True)), self._options.min_partitions, slots
+        )
+        level = self._options.level
+        ranges = [
+            topic_range
+            for extent, span, share in zip(extents, spans, shares, strict=True)
+            for topic_range in topic_plan.ranges_of_span(local_store, extent, level, span, share)
+        ]
+        if self._options.offload_path is None:
+            return ranges
+        from txnctl.spark.ledger_files.range_plan import file_partitions
+
+        return file_partitions(
+            store, ranges, self._options.offload_path, self._options.min_partitions or slots
+        )
+
+    def report(self, reached: Mapping[str, Position] | None) -> dict[str, TopicReport]:
+        """Return the progress of each topic: its last readable position, and the messages behind that position.
+
+        Args:
+            reached: the end of the last micro-batch; without it `behind` is left out.
+        """
+        store, level = self._open_store(), self._options.level
+        topics: dict[str, TopicReport] = {}
+        for extent in self._extents():
+            topic, latest = short_topic_name(extent.topic), extent.bound(level)
+            topic_report = topics[topic] = {"position": str(latest)}
+            if reached is not None:
+                after = reached.get(extent.topic, extent.before)
+                topic_report["behind"] = store.reports.count_messages_between(topic, after, latest, level)
+        return dict(sorted(topics.items()))
+
+    def acknowledge(self, end: Mapping[str, Position]) -> None:
+        """Move the cursor of the subscription.
+
+        Raises:
+            SubscriptionNotFound, TransactionConflict
+        """
+        if self._cursor is not None:
+            self._cursor.move_to(end)
+
+    def close(self) -> None:
+        """Close the store; nothing is lost without a close."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return vars(self) | {"_store": None}
+
+    def _open_store(self) -> Store:
+        """Return the store, opened once: Spark asks for offsets a hundred times a second."""
+        # Tasks import this module too, also where lmdb is not installed: import the store on use.
+        from storage import Store
+
+        if self._store is None:
+            self._store = Store.open(self._options.path, read_only=True, program=_PROGRAM)
+        self._store.connection.look_in_place()
+        return self._store
+
+    def _extents(self) -> list[Extent]:
+        topics = self._options.topics
+        names = None if topics.pattern is not None else [short_topic_name(name) for name in topics.names]
+        return self._check_not_recreated(
+            topic_plan.select_extents(self._open_store().reports.topic_extents(names), topics)
+        )
+
+    def _check_not_recreated(self, extents: list[Extent]) -> list[Extent]:
+        """Return the extents, after checking that no topic was deleted and created again."""
+        for extent in extents:
+            if self._ids.setdefault(extent.topic, extent.topic_id) != extent.topic_id:
+                raise recreated(extent.topic)
+        return extents
+
+    def _start_in(self, extent: Extent) -> Position:
+        options, point = self._options, self._options.start.point_in(extent.topic)
+        if options.subscription is None and point == PointWord("latest"):
+            raise InvalidValue(
+                "a stream that starts at the latest message needs a subscription to record its start",
+                hint="Give the option subscription, or a startingPosition such as earliest.",
+            )
+        if isinstance(point, MessageId):
+            raise InvalidPosition(
+                f"a stream starts at a whole entry, not at {point}", hint=f"Give {point.position}."
+            )
+        return topic_plan.start_of(extent, options.level, point, self._open_store().reports.position_at)[0]
+
+    def _valid_position(self, extent: Extent, position: Position) -> Position:
+        """Return a position of an offset, after checking that the topic can contain it."""
+        if position > extent.last_confirmed:
+            raise InvalidPosition(
+                f"the stream has read topic {short_topic_name(extent.topic)} to {position}, and the topic ends at "
+                f"{extent.last_confirmed}: this is a different store, or an older copy",
+                hint="Begin with a new checkpoint, and a new subscription.",
+                topic=extent.topic,
+            )
+        if position >= extent.before:
+            return position
+        if not extent.is_trimmed:
+            # A topic created again continues the ledger ids.
+            raise recreated(extent.topic)
+        if self._options.subscription is None:
+            raise trimmed(extent.topic, position)
+        return extent.before
+
+
+def _share_limits(
+    store: Store,
+    spans: Mapping[str, topic_plan.Span],
+    weights: Mapping[str, int],
+    max_messages: int | None,
+    max_bytes: int | None,
+) -> dict[str, Position]:
+    """Return the end of each topic: the smallest topic first, so that its unused share goes to larger topics.
+
+    Each topic gets at least one entry, so that no topic starves behind a busy one.
+    """
+    ends = {topic: after for topic, (after, _) in spans.items()}
+    waiting = sorted((topic for topic in spans if weights[topic]), key=lambda topic: (weights[topic], topic))
+    for number, topic in enumerate(waiting):
+        remaining = len(waiting) - number
+        reach = store.reports.furthest_position(
+            short_topic_name(topic), *spans[topic],
+            max_messages=None if max_messages is None else max(1, max_messages // remaining),
+            max_bytes=None if max_bytes is None else max(1, max_bytes // remaining),
+        )  # fmt: skip
+        ends[topic] = reach.position
+        max_messages = None if max_messages is None else max_messages - reach.messages
+        max_bytes = None if max_bytes is None else max_bytes - reach.bytes
+    return ends

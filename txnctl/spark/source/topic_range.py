@@ -1,0 +1,101 @@
+"""A partition of a topic: messages between two positions, read from the store.
+
+A task that runs again gives the same rows. READ_COMMITTED: entries at or below an earlier maxReadPosition never change.
+READ_UNCOMMITTED: a transaction that was open when the read was planned is reported as open, whatever its outcome since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from storage.errors import TopicNotFound
+from storage.subscription.isolation import IsolationLevel
+from storage.values.names import short_topic_name
+from storage.values.position import MessageId, Position
+from storage.values.txn_state import TransactionState
+from txnctl.spark.runtime.hints import hints_as_notes
+from txnctl.spark.source.local_store import LocalStore
+from txnctl.spark.source.message_columns import EntrySlice, record_batches
+from txnctl.spark.source.partition import Partition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from storage import Store
+
+
+@dataclass(frozen=True)
+class TopicRange(Partition):
+    """Messages of one topic between two positions.
+
+    Attributes:
+        local_store: the store.
+        topic, topic_id: full name and id; another id means that the topic was deleted and created again.
+        after: the position before the first entry read, in the ledger of that entry.
+        through: the position of the last entry read.
+        first_index: in the first entry, the batch index to begin at.
+        stop_index: in the entry at `through`, the batch index to stop before; None for the whole entry.
+        open_txns: transactions that count as open.
+    """
+
+    local_store: LocalStore
+    topic: str
+    topic_id: int
+    after: Position
+    through: Position
+    level: IsolationLevel
+    first_index: int = 0
+    stop_index: int | None = None
+    open_txns: frozenset[int] = frozenset()
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Read the messages as Arrow batches of this schema.
+
+        Raises:
+            StoreNotFound: the store is not on this host.
+            StoreInvalid, TopicNotFound: store or topic was replaced since the read was planned.
+        """
+        with hints_as_notes(), self.local_store.open_read_only() as store:
+            self._check_topic(store)
+            yield from record_batches(self._slices(store), short_topic_name(self.topic), schema)
+            self._check_topic(store)
+
+    def _check_topic(self, store: Store) -> None:
+        (extent,) = store.reports.topic_extents([self.topic])
+        if extent.topic_id != self.topic_id:
+            raise recreated(self.topic)
+        if extent.before.ledger_id > self.after.ledger_id:
+            raise trimmed(self.topic, self.after)
+
+    def _slices(self, store: Store) -> Iterator[EntrySlice]:
+        start = MessageId(self.after.ledger_id, self.after.entry_id + 1, self.first_index)
+        through, is_dirty = tuple(self.through), self.level is IsolationLevel.READ_UNCOMMITTED
+        for entry in store.reader(self.topic, start=start, isolation_level=self.level).entries():
+            position = (entry.ledger_id, entry.entry_id)
+            if position > through:
+                return
+            if is_dirty and entry.txn in self.open_txns:
+                entry.txn_state = TransactionState.OPEN
+            stop = entry.count if position < through or self.stop_index is None else self.stop_index
+            if entry.first_index < stop:
+                yield EntrySlice(entry, entry.first_index, min(stop, entry.count))
+
+
+def recreated(topic: str) -> TopicNotFound:
+    """Return the error for a topic that was deleted and created again under its name."""
+    return TopicNotFound(
+        f"topic {short_topic_name(topic)} was deleted and created again meanwhile",
+        hint="Read the topic from the beginning; a stream needs a new checkpoint and a new subscription.",
+        topic=topic,
+    )
+
+
+def trimmed(topic: str, after: Position) -> TopicNotFound:
+    """Return the error for messages that were deleted by retention."""
+    return TopicNotFound(
+        f"the messages of topic {short_topic_name(topic)} after {after} are deleted",
+        hint="A subscription retains the messages that a stream has still to read.",
+        topic=topic,
+    )

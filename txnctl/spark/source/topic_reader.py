@@ -1,0 +1,80 @@
+"""Batch reads of topics: planned on the host of the store, read by tasks in parallel."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from storage.values.names import short_topic_name
+from txnctl.spark import schemas
+from txnctl.spark.runtime.hints import hints_as_notes
+from txnctl.spark.source.partition import batches
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from storage import Store
+    from txnctl.spark.options import TopicReadOptions
+    from txnctl.spark.source.partition import Partition
+    from txnctl.spark.source.topic_range import TopicRange
+
+
+class TopicReader(DataSourceReader):
+    """The reader of `spark.read` for topics."""
+
+    def __init__(self, options: TopicReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schemas.arrow_schema(schema, schemas.MESSAGE_TYPES)
+
+    def partitions(self) -> list[InputPartition]:
+        """Return ranges of all topics, with bounds from one view of the store.
+
+        Raises:
+            StoreNotFound, TopicNotFound, InvalidValue
+        """
+        with hints_as_notes():
+            return list(plan_partitions(self._options))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return batches(partition, self._schema)
+
+
+def plan_partitions(options: TopicReadOptions) -> Sequence[Partition]:
+    """Plan the partitions of a batch read: ranges of the store, or of files where tasks cannot open the store.
+
+    Raises:
+        StoreNotFound, TopicNotFound, InvalidValue, OffloadInvalid
+    """
+    from storage import Store
+
+    with Store.open(options.path, read_only=True, program="Spark") as store:
+        slots = os.cpu_count() or 1
+        ranges = plan_ranges(store, options, slots)
+        if options.offload_path is None:
+            return ranges
+        from txnctl.spark.ledger_files.range_plan import file_partitions
+
+        return file_partitions(store, ranges, options.offload_path, options.min_partitions or slots)
+
+
+def plan_ranges(store: Store, options: TopicReadOptions, slots: int) -> list[TopicRange]:
+    """Plan the ranges of the store, topic by topic.
+
+    Args:
+        slots: how many tasks may run at once.
+
+    Raises:
+        TopicNotFound, InvalidValue
+    """
+    from txnctl.spark.source import topic_plan
+    from txnctl.spark.source.local_store import LocalStore
+
+    names = None if options.topics.pattern is not None else [*map(short_topic_name, options.topics.names)]
+    extents = topic_plan.select_extents(store.reports.topic_extents(names), options.topics)
+    return topic_plan.ranges(
+        LocalStore.of_open_store(store), extents, options, store.reports.position_at, slots
+    )
