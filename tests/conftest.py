@@ -20,8 +20,10 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", lean_java.options())
 
 STARTS_JVM = {"quick", "spark"}
 """Fixtures that start a JVM: the benchmarks in their quick form, and a session of Spark."""
-KILLS = ("tests/examples/", "tests/processes/", "tests/scale/", "tests/txnctl/spark/sink/test_adoption.py")
-"""Where tests kill, stop and interrupt processes that they have started."""
+KILLS = {"children", "start"}
+"""Fixtures that start processes for a test to kill, stop or interrupt."""
+KILLING = ("tests/examples/", "tests/processes/", "tests/scale/", "tests/txnctl/spark/sink/test_adoption.py")
+"""Where all tests do that."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -34,9 +36,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by what they start, before `-m` selects; keep all JVMs on one worker (`--dist loadgroup`)."""
     for item in items:
-        if item.nodeid.startswith(KILLS):
+        fixtures = getattr(item, "fixturenames", ())
+        if item.nodeid.startswith(KILLING) or KILLS.intersection(fixtures):
             item.add_marker("kills")
-        uses = STARTS_JVM.intersection(getattr(item, "fixturenames", ()))
+        uses = STARTS_JVM.intersection(fixtures)
         if "spark" in uses:
             item.add_marker(pytest.mark.needs_program("java"))
         if uses or any("java" in marker.args for marker in item.iter_markers("needs_program")):
