@@ -18,7 +18,7 @@ from storage.process.clock import SYSTEM_CLOCK, Clock
 if TYPE_CHECKING:
     from storage.disk.view import WriteBatch
     from storage.process.identity import ProcessIdentity
-    from storage.process.locks import LockFile
+    from storage.process.lock_file import LockFile
     from storage.process.writer_gate import OnWait
     from storage.txn.coordinator import Coordinator
     from storage.txn.participant import Participant
@@ -93,7 +93,7 @@ class Engine:
 def _participant(kind: int) -> Participant:
     """The participant for a kind of transaction part. Loaded on use: few commands need all three."""
     if kind == PART_TOPIC:
-        from storage.txn.buffer import TransactionBuffer
+        from storage.txn.uncommitted_entries import TransactionBuffer
 
         return TransactionBuffer()
     if kind == PART_SUBSCRIPTION:

@@ -16,14 +16,14 @@ from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES, Columns, PackedColumns, PackedEntries
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import errors
-from storage.topic.producers.credential import Credential
 from storage.topic.producers.last_publish import note_publisher
+from storage.topic.producers.publish_check import Credential
 from storage.topic.sequence_ids import SequenceIds
-from storage.txn import buffer
-from storage.txn.buffer import SequenceRange
+from storage.txn import uncommitted_entries
 from storage.txn.coordinator import Coordinator
-from storage.txn.fence import Fence
+from storage.txn.fenced_txns import Fence
 from storage.txn.record import TransactionRecord
+from storage.txn.uncommitted_entries import SequenceRange
 from storage.values.position import Position
 from storage.values.receipt import StoredEntry
 from storage.values.txn_state import TransactionState
@@ -201,4 +201,4 @@ class BatchAppend:
             used = [(name, sequence_id, sequence_id) for sequence_id in ids]
         elif self._appender.credential.keeps_sequences:
             used = [(name, ids[0], ids[-1])]
-        return buffer.append(topic, self._txn, count, body, used)
+        return uncommitted_entries.append(topic, self._txn, count, body, used)

@@ -27,9 +27,9 @@ from storage.topic.batching import (
 )
 from storage.topic.catalogue import Topic
 from storage.topic.entry import Columns, PackedColumns, PackedEntries
-from storage.topic.producers import departure
+from storage.topic.producers import session_end
 from storage.topic.producers.access_mode import AccessMode
-from storage.topic.producers.credential import Connected, Credential
+from storage.topic.producers.publish_check import Connected, Credential
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator
 from storage.values.position import LateMessageId, MessageId, as_message_id
@@ -304,7 +304,7 @@ class Producer:
         self._go_on_in(None)
         if not self._has_left and isinstance(self._credential, Connected):
             session = self._credential.session
-            self._connection.write(lambda batch: departure.leave(batch, session))
+            self._connection.write(lambda batch: session_end.leave(batch, session))
         self._has_left = True
 
     def __enter__(self) -> Producer:

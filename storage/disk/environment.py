@@ -20,7 +20,7 @@ from storage.limits import LOCK_TIMEOUT_S
 from storage.process.background import Flusher
 from storage.process.byte_locks import check_platform
 from storage.process.clock import Clock
-from storage.process.locks import LockFile, open_locks
+from storage.process.lock_file import LockFile, open_locks
 from storage.process.writer_gate import OnWait
 
 _FORK_WAIT_S: Final = 2.0

@@ -18,13 +18,13 @@ from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.json_form import Flat
 from storage.maintenance.copy import Progress, copy_data
-from storage.process.locks import FILE_NAME
+from storage.process.lock_file import FILE_NAME
 from storage.subscription import catalogue as subscriptions
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import catalogue as topics
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers.admission import ProducerRegistry
-from storage.txn.fence import Fence
+from storage.txn.fenced_txns import Fence
 from storage.txn.reaper import EVERY
 from storage.values.txn_state import AbortReason
 

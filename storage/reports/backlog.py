@@ -19,7 +19,7 @@ from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
 from storage.topic import log
 from storage.topic.state import TopicState
-from storage.txn import aborted, buffer, record as records, runs
+from storage.txn import aborted, record as records, runs, uncommitted_entries
 from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
@@ -122,7 +122,7 @@ def _uncommitted_through(view: ReadView, head: TopicState, topic_id: int, at: Po
         return 0
     return sum(
         runs.messages_through(view, topic_id, txn, at)
-        for txn, first in buffer.open_transactions(view, topic_id)
+        for txn, first in uncommitted_entries.open_transactions(view, topic_id)
         if first <= at
     )
 

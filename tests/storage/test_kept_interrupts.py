@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from storage import Producer, Store, Table, TransactionState
-from storage.client.work import attempt, buffers, handle, outbox, work, write_behind, write_set
+from storage.client.work import batch_outcome, buffers, handle, outbox, work, write_behind, write_set
 from storage.process.clock import ManualClock
 
-FILES = {module.__file__ for module in (attempt, buffers, handle, outbox, work, write_behind, write_set)}
+FILES = {
+    module.__file__ for module in (batch_outcome, buffers, handle, outbox, work, write_behind, write_set)
+}
 
 
 class Interrupt:

@@ -36,7 +36,7 @@ from storage.errors import (
 )
 from storage.limits import ENTRY_MESSAGES_MAX, MESSAGE_BYTES_MAX
 from storage.process.clock import ManualClock
-from storage.process.locks import LockFile
+from storage.process.lock_file import LockFile
 from tests.row_json import row_json
 from tests.storage.busy import busy
 

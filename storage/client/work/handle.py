@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from storage.client.work.attempt import Attempt
+from storage.client.work.batch_outcome import Attempt
 from storage.client.work.beginning import Beginning
 from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch

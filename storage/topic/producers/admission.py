@@ -16,9 +16,9 @@ from storage.process.identity import ProcessIdentity
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import errors, ownership, session as sessions
 from storage.topic.producers.access_mode import AccessMode, Answer, judge_access
-from storage.topic.producers.departure import remove_session
 from storage.topic.producers.epoch import OpenTransactions, raise_epoch
 from storage.topic.producers.session import ProducerSession, Token
+from storage.topic.producers.session_end import remove_session
 
 
 class Liveness:

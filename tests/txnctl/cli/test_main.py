@@ -100,7 +100,7 @@ class TestLaziness:
             ),
             *(
                 "storage.txn.coordinator",
-                "storage.txn.buffer",
+                "storage.txn.uncommitted_entries",
                 "storage.subscription.pending_ack",
                 "tabulate",
             ),

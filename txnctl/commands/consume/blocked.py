@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.client.blocked import Blocked
+    from storage.client.blocker import Blocked
     from txnctl.cli.context import Context
     from txnctl.commands.consume.patience import Patience
 

@@ -10,7 +10,7 @@ import pytest
 
 from storage.errors import NotAStore, NotPermitted, StoreInUse, StoreNotFound
 from storage.process.clock import ManualClock
-from storage.process.locks import FILE_NAME, LockFile, open_locks, processes_with
+from storage.process.lock_file import FILE_NAME, LockFile, open_locks, processes_with
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from storage import EARLIEST, LATEST, IsolationLevel, MessageId, Position, Store, TransactionState, TxnID
 from storage.disk.view import WriteBatch
-from storage.txn import buffer
+from storage.txn import uncommitted_entries
 from tests.row_json import row_json
 from tests.storage.conftest import Scratch
 from tests.storage.written_log import Step, WrittenLog, steps
@@ -114,7 +114,7 @@ class TestMaxReadPosition:
             for entry in log.entries:
                 if entry.count and log.state(entry) == "OPEN":
                     expected.setdefault(entry.txn, entry.at)
-            assert buffer.open_transactions(batch, log.topic_id) == list(expected.items())
+            assert uncommitted_entries.open_transactions(batch, log.topic_id) == list(expected.items())
             assert log.head.open_txns == len(expected)
             assert log.head.uncommitted == log.messages((0, -1), log.head.last_confirmed, set(expected))
 

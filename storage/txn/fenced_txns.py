@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from storage.disk.view import WriteBatch
 from storage.process.identity import ProcessIdentity
-from storage.txn import buffer, reaper
+from storage.txn import reaper, uncommitted_entries
 from storage.txn.coordinator import Coordinator, Ended
 from storage.values.txn_state import AbortReason
 
@@ -41,9 +41,9 @@ class Fence:
             spare: the transaction of the new owner itself: its messages stand under the new epoch. 0 for none.
         """
         ended = []
-        for txn, _ in buffer.open_transactions(batch, topic_id):
+        for txn, _ in uncommitted_entries.open_transactions(batch, topic_id):
             if txn == spare:
-                buffer.accept(batch, txn, topic_id, epoch)
+                uncommitted_entries.accept(batch, txn, topic_id, epoch)
             else:
                 self.ended.append(self._coordinator.abort(batch, txn, self._process, AbortReason.FENCED, why))
                 ended.append(txn)

@@ -1,4 +1,4 @@
-"""Selection: `storage/subscription/dispatch/selection.py`."""
+"""Selection: `storage/subscription/dispatch/walk_result.py`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TestKeys:
         self, store: Store, attach: Attach, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """They are not met again before their transaction ends, so that their number has no bound."""
-        monkeypatch.setattr("storage.subscription.dispatch.walk.HELD_MESSAGES_MAX", 2)
+        monkeypatch.setattr("storage.subscription.dispatch.next_messages.HELD_MESSAGES_MAX", 2)
         consumer = attach(KEY_SHARED)
         send(store, "k=a", "k=b", "k=c", "k=d", txn=store.begin_transaction())
         for _ in range(5):

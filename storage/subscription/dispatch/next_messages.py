@@ -4,7 +4,7 @@ First a walk examines again the messages that were delivered or held back before
 position order, from the cursor's read position up to the bound of the isolation level. Invariants: 2 and 3 (the bound
 and the filter), 4 (first deliveries are in position order), 7 (acknowledged and pending messages go to no consumer), 21
 (a key's messages are delivered to one consumer at a time, in order). A walk selects only, and reads only, so that a
-waiting consumer can look for new messages without a write; `record.py` records the selection.
+waiting consumer can look for new messages without a write; `walk_record.py` records the selection.
 
 With `--on-open skip` the bound is lastConfirmedEntry. Entries of open transactions are skipped, run by run; at the
 marker of a skipped transaction, the walk examines that transaction's entries, and the messages blocked behind them. So
@@ -25,9 +25,9 @@ from storage.subscription.delivery import NOBODY, PENDING, Delivery
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.blocked_keys import MessageOrder
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
-from storage.subscription.dispatch.selection import WHOLE, Dispatched, Selection
 from storage.subscription.dispatch.skip_walk import SkipWalk
 from storage.subscription.dispatch.skipped_txns import SkippedTxn
+from storage.subscription.dispatch.walk_result import WHOLE, Dispatched, Selection
 from storage.subscription.isolation import IsolationLevel, delivers
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 from storage import TransactionState
-from storage.client.work.attempt import Attempt
+from storage.client.work.batch_outcome import Attempt
 from storage.txn.record import TransactionRecord
 from storage.values.txn_state import STATE_CODES
 

@@ -8,7 +8,7 @@ from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
 from storage.topic import log, state
 from storage.topic.state import TopicState
-from storage.txn import aborted, buffer, record as records
+from storage.txn import aborted, record as records, uncommitted_entries
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
@@ -33,7 +33,7 @@ class Blocked:
 
 def find_blocker(view: ReadView, topic_id: int, level: IsolationLevel) -> Blocked | None:
     """The open transaction at which reading a topic stops; None at READ_UNCOMMITTED, and if none is open."""
-    first = buffer.first_open(view, topic_id) if level is IsolationLevel.READ_COMMITTED else None
+    first = uncommitted_entries.first_open(view, topic_id) if level is IsolationLevel.READ_COMMITTED else None
     if first is None:
         return None
     topic_state = state.load(view, topic_id)
@@ -51,7 +51,7 @@ def find_key_blocker(view: ReadView, subscription: Subscription) -> Blocked | No
     for skipped in skipped_txns.every(view, subscription.subscription_id):
         if skipped.blocked and records.state_of(view, skipped.txn) is TransactionState.OPEN:
             blocked, holder = blocked + skipped.blocked, holder or skipped.txn
-    first = buffer.first_open(view, subscription.topic_id)
+    first = uncommitted_entries.first_open(view, subscription.topic_id)
     if first is None:
         return None
     uncommitted = state.load(view, subscription.topic_id).uncommitted

@@ -9,7 +9,7 @@ from storage.disk.view import ReadView
 from storage.engine import Engine
 from storage.json_form import Flat
 from storage.reports import transactions
-from storage.reports.chain import Chain
+from storage.reports.blocking_chain import Chain
 from storage.reports.transactions import TransactionRow
 from storage.topic import state
 from storage.txn import reaper, record as records

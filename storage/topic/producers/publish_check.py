@@ -13,7 +13,7 @@ from storage.errors import ProducerBusy, ProducerFenced
 from storage.process.identity import ProcessIdentity
 from storage.topic.catalogue import Topic
 from storage.topic.open_topic import OpenTopic
-from storage.topic.producers import departure, errors, ownership, session as sessions
+from storage.topic.producers import errors, ownership, session as sessions, session_end
 from storage.topic.producers.access_mode import AccessMode
 from storage.topic.producers.admission import AccessRequest, Liveness, ProducerRegistry
 from storage.topic.producers.epoch import OpenTransactions
@@ -197,7 +197,7 @@ class Borrowed:
 
     def _lost(self, topic: OpenTopic[WriteBatch], session: ProducerSession, why: str) -> ProducerFenced:
         error = self._fenced(topic, why)
-        departure.lose(topic.view, session, self._transactions)
+        session_end.lose(topic.view, session, self._transactions)
         return error
 
     def _fenced(self, topic: OpenTopic[WriteBatch], why: str | None = None) -> ProducerFenced:

@@ -1,4 +1,4 @@
-"""Change: `storage/admin/change.py`."""
+"""Change: `storage/admin/audited_change.py`."""
 
 from __future__ import annotations
 

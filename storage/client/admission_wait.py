@@ -19,12 +19,12 @@ from storage.process.clock import nanoseconds
 from storage.topic import catalogue as topics
 from storage.topic.catalogue import Topic
 from storage.topic.open_topic import OpenTopic
-from storage.topic.producers import departure, errors, session as sessions
+from storage.topic.producers import errors, session as sessions, session_end
 from storage.topic.producers.admission import Liveness, ProducerRegistry
 from storage.topic.producers.session import ProducerSession, Token
 from storage.txn import reaper
 from storage.txn.coordinator import Coordinator
-from storage.txn.fence import Fence
+from storage.txn.fenced_txns import Fence
 
 _LEAVE_S = 0.5
 """How long a producer that gives up waits for the writer gate, to leave the queue."""
@@ -75,7 +75,7 @@ class _ConnectAttempt:
         """Leave the topic, connected or waiting. Behind a held gate the next write of this process leaves."""
         for session in self._made:
             with suppress(TxnctlError):
-                self._connection.write_sometime(partial(departure.leave, departing=session), _LEAVE_S)
+                self._connection.write_sometime(partial(session_end.leave, departing=session), _LEAVE_S)
 
     def _liveness(self, batch: WriteBatch, *, attached: bool) -> Liveness:
         if self._options.lease_ms and not attached:

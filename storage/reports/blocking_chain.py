@@ -11,7 +11,7 @@ equal those of `storage/reports/backlog.py` (invariant 8); a test compares both,
 
 from __future__ import annotations
 
-from storage.client.blocked import committed_between
+from storage.client.blocker import committed_between
 from storage.disk.view import ReadView
 from storage.reports import backlog
 from storage.subscription.cursor import Cursor
@@ -20,8 +20,8 @@ from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
 from storage.topic import log
 from storage.topic.state import TopicState
-from storage.txn import buffer, record as records, runs
-from storage.txn.buffer import TopicPart
+from storage.txn import record as records, runs, uncommitted_entries
+from storage.txn.uncommitted_entries import TopicPart
 from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
@@ -63,8 +63,8 @@ class Chain:
         self._view, self._topic_id, self.head = view, topic_id, head
         self.links: list[Link] = []
         through = head.last_confirmed_position
-        for txn, first in reversed(buffer.open_transactions(view, topic_id)):
-            part = buffer.part_of(view, txn, topic_id)
+        for txn, first in reversed(uncommitted_entries.open_transactions(view, topic_id)):
+            part = uncommitted_entries.part_of(view, txn, topic_id)
             assert part is not None, "an open transaction of the index has a part"
             self.links.append(Link(txn, first, part, through))
             through = self.links[-1].after

@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage import Store
 from storage.disk.view import WriteBatch
 from storage.topic import catalogue as topics, state as states
-from storage.topic.producers import departure, ownership, session as sessions
+from storage.topic.producers import ownership, session as sessions, session_end
 
 
 def test_leaving_twice_ends_one_session(store: Store) -> None:
@@ -18,10 +18,10 @@ def test_leaving_twice_ends_one_session(store: Store) -> None:
     impostor.renew_token()
 
     def leave(batch: WriteBatch) -> tuple[int, int]:
-        departure.leave(batch, impostor)
+        session_end.leave(batch, impostor)
         left = len(list(sessions.every(batch, topic_id)))
-        departure.leave(batch, session)
-        departure.leave(batch, session)
+        session_end.leave(batch, session)
+        session_end.leave(batch, session)
         return left, len(list(sessions.every(batch, topic_id)))
 
     assert store.connection.write(leave) == (1, 0)

@@ -1,4 +1,4 @@
-"""Chain: `storage/reports/chain.py`."""
+"""Chain: `storage/reports/blocking_chain.py`."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from storage import faults
 from storage.disk.view import WriteBatch
 from storage.subscription.delivery import NOBODY, Delivery, DeliveryPart
 from storage.subscription.dispatch import skipped_txns
-from storage.subscription.dispatch.selection import WHOLE, Selection
+from storage.subscription.dispatch.walk_result import WHOLE, Selection
 from storage.subscription.open_subscription import OpenSubscription
 from storage.values.position import Position
 

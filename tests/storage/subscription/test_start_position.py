@@ -6,7 +6,7 @@ import pytest
 
 from storage import EARLIEST, LATEST, IsolationLevel, MessageId, Position
 from storage.errors import InvalidPosition
-from storage.subscription.read_position import start_after, subscription_start
+from storage.subscription.start_position import start_after, subscription_start
 from storage.topic.state import TopicState
 
 RC, RU = IsolationLevel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storage import EARLIEST, Consumer, Store, SubscriptionType
-from storage.subscription.dispatch import walk
+from storage.subscription.dispatch import next_messages
 from storage.topic import log
 from tests.storage.walk_steps import (
     SHARED,
@@ -67,7 +67,7 @@ class TestOrder:
         self, store: Store, attach: Attach, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """More aborted entries than one dispatch looks at do not hide the message behind them, without waiting."""
-        monkeypatch.setattr(walk, "DISPATCH_SCAN_ENTRIES_MAX", 3)
+        monkeypatch.setattr(next_messages, "DISPATCH_SCAN_ENTRIES_MAX", 3)
         monkeypatch.setattr(log, "PAGE_ENTRIES", 2)
         txn = store.begin_transaction()
         producer = store.create_producer("t")
@@ -81,7 +81,7 @@ class TestOrder:
         self, store: Store, attach: Attach, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A consumer that holds much does not keep what follows from the next one."""
-        monkeypatch.setattr(walk, "DISPATCH_SCAN_ENTRIES_MAX", 3)
+        monkeypatch.setattr(next_messages, "DISPATCH_SCAN_ENTRIES_MAX", 3)
         monkeypatch.setattr(log, "PAGE_ENTRIES", 2)
         send(store, *map(str, range(12)))
         slow, other = attach(SHARED, window=10), attach(SHARED, window=10)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from storage.disk.view import ReadView
-from storage.process.locks import LockFile
+from storage.process.lock_file import LockFile
 from storage.txn.record import TransactionRecord
 
 GONE = ("dead", "rebooted")

@@ -1,4 +1,4 @@
-"""Record: `storage/subscription/dispatch/record.py`."""
+"""Record: `storage/subscription/dispatch/walk_record.py`."""
 
 from __future__ import annotations
 

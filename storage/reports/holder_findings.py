@@ -9,7 +9,7 @@ from storage.reports.advice import next_write
 from storage.reports.facts import Facts, HolderFacts, SubscriptionFacts
 from storage.reports.finding import Finding, several, some, warning
 from storage.table.push import RANKS
-from storage.txn.liveness import GONE
+from storage.txn.owner_state import GONE
 from storage.values.names import short_topic_name
 
 
