@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from storage.client.blocker import Blocked
     from txnctl.cli.context import Context
-    from txnctl.commands.consume.patience import Patience
+    from txnctl.commands.consume.stop_condition import Patience
 
 _SETTLED_S = 1.5
 """A follower is told when nothing has come for so long: most transactions end earlier."""

@@ -1,4 +1,4 @@
-"""Patience: `txnctl/commands/consume/patience.py`."""
+"""Stop condition: `txnctl/commands/consume/stop_condition.py`."""
 
 from __future__ import annotations
 

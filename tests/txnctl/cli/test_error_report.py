@@ -1,4 +1,4 @@
-"""Failure: `txnctl/cli/failure.py`."""
+"""Report of an error: `txnctl/cli/error_report.py`."""
 
 from __future__ import annotations
 

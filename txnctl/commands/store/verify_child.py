@@ -4,7 +4,7 @@ LMDB trusts every page: a page with a flipped bit can make LMDB read outside the
 SIGBUS or SIGSEGV, and nothing in Python can catch that. So the check runs in a child, which reports each step and each
 problem as a JSON line; the death of the child is a problem too.
 
-Run as a module (`python -m txnctl.commands.store.verification PATH full`) this is the child.
+Run as a module (`python -m txnctl.commands.store.verify_child PATH full`) this is the child.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from txnctl.output.row import Row
 
 
-_MODULE = "txnctl.commands.store.verification"
+_MODULE = "txnctl.commands.store.verify_child"
 """The name of this module, which a child process runs as its program."""
 
 
@@ -65,7 +65,7 @@ class Verification:
                 sys.executable,
                 "-P",
                 "-m",
-                "txnctl.commands.store.verification",
+                "txnctl.commands.store.verify_child",
                 self.path,
                 "full" if self._full else "quick",
             ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from txnctl.commands.subscriptions.aborted import aborted_lines
+from txnctl.commands.subscriptions.forced_ends import aborted_lines
 
 
 @pytest.mark.parametrize(("dry_run", "verb"), [(True, "would be"), (False, "were")])
