@@ -1,4 +1,4 @@
-"""The end of a failed command: one line on standard error, a hint, and an exit code that scripts can test for.
+"""The report of an error that ends a command: one line on standard error, a hint, and the exit code.
 
 With `-o json` or `ndjson` the report is one JSON object instead. The format is read from the typed words, since a
 command line that cannot be parsed must be reported in the format asked for.
@@ -14,6 +14,7 @@ import click
 
 from storage.errors import TxnctlError
 from txnctl.cli import exit_codes
+from txnctl.cli.exit_codes import EndsWith
 from txnctl.output import json_text
 from txnctl.output.escape import printable
 
@@ -22,21 +23,12 @@ if TYPE_CHECKING:
 
     from txnctl.output.row import Row
 
-
-class Terminated(BaseException):
-    """SIGTERM came; like KeyboardInterrupt, passes every `except Exception`."""
-
-
-class HungUp(Terminated):
-    """SIGHUP came: the terminal is gone."""
-
-
-class EndsWith(Exception):
-    """An error that ends the command with a different exit code, such as a code for monitoring."""
-
-    def __init__(self, exit_code: int) -> None:
-        super().__init__(exit_code)
-        self.exit_code = exit_code
+_ENDED_BY_SIGNAL = {
+    "interrupted": "interrupted",
+    "hung-up": "hung up: the terminal is gone",
+    "terminated": "terminated",
+}
+"""Messages of errors that a signal raises, by the code of the error."""
 
 
 class Failure:
@@ -88,30 +80,22 @@ class Failure:
 
 def of(error: BaseException) -> Failure:
     """The failure that an exception amounts to."""
+    code, exit_code = exit_codes.code_of(error)
     if isinstance(error, EndsWith) and error.__cause__ is not None:
         failure = of(error.__cause__)
-        failure.exit_code = error.exit_code
+        failure.exit_code = exit_code
         return failure
     if isinstance(error, TxnctlError):
         return Failure(
-            error.code,
-            error.exit_code,
-            error.message,
-            hint=error.hint,
-            retryable=error.retryable,
-            details=error.details,
+            code, exit_code, error.message, hint=error.hint, retryable=error.retryable, details=error.details
         )
     if isinstance(error, click.ClickException):
         return _usage(error)
-    if isinstance(error, (KeyboardInterrupt, click.Abort)):
-        return Failure("interrupted", exit_codes.INTERRUPTED, "interrupted")
-    if isinstance(error, HungUp):
-        return Failure("hung-up", exit_codes.HUNG_UP, "hung up: the terminal is gone")
-    if isinstance(error, Terminated):
-        return Failure("terminated", exit_codes.TERMINATED, "terminated")
+    if code in _ENDED_BY_SIGNAL:
+        return Failure(code, exit_code, _ENDED_BY_SIGNAL[code])
     return Failure(
-        "unexpected",
-        exit_codes.UNEXPECTED,
+        code,
+        exit_code,
         f"unexpected failure: {type(error).__name__}: {error}",
         hint="This is a bug. Please report it with the output of the same command and --debug.",
         details={"exception": type(error).__name__},

@@ -135,7 +135,7 @@ def _end_unknown(context: Context, error: Exception) -> NoReturn:
 
     for line in nagios_without_store(error_report.of(error), "UNKNOWN"):
         context.out.write(f"{line}\n")
-    raise error_report.EndsWith(STATES.index("UNKNOWN")) from error
+    raise exit_codes.EndsWith(STATES.index("UNKNOWN")) from error
 
 
 def _end(context: Context, format: str, state: str, exit_code: bool) -> NoReturn:
