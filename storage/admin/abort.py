@@ -25,7 +25,7 @@ from storage.topic.producers.session import ProducerSession
 from storage.txn import record as records, uncommitted_entries
 from storage.txn.coordinator import Ended
 from storage.txn.errors import owner_at_work, too_late_to_fence
-from storage.txn.fenced_txns import Fence
+from storage.txn.fenced_txns import FencedTransactions
 from storage.txn.owner_state import owner_state
 from storage.txn.participant import Effect, SubscriptionEffect, TableWorkDone, TopicEffect
 from storage.txn.record import TransactionRecord
@@ -213,8 +213,8 @@ def _fence(engine: Engine, batch: WriteBatch, topic: Topic, session: ProducerSes
     before, aborted, process = state.load(batch, topic.topic_id).epoch, list[int](), engine.process
     if session.is_owner:
         opened = OpenTopic.load(batch, topic.topic_id, topic.name)
-        registry = ProducerRegistry(opened, Fence(engine.coordinator, process))
-        _, aborted = registry.fence(process, "fence", spares_waiting=True)
+        registry = ProducerRegistry(opened, FencedTransactions(engine.coordinator, process))
+        _, aborted = registry.fence_producers(process, "fence", spares_waiting=True)
     else:
         session_end.leave(batch, session)
     after = state.load(batch, topic.topic_id).epoch

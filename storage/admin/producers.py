@@ -19,7 +19,7 @@ from storage.topic.producers import session as sessions, session_end
 from storage.topic.producers.admission import ProducerRegistry
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.producers.session import Token
-from storage.txn.fenced_txns import Fence
+from storage.txn.fenced_txns import FencedTransactions
 from storage.values.txn_id import TxnID
 
 
@@ -69,8 +69,8 @@ class ProducerAdmin:
         process, coordinator = self._engine.process, self._engine.coordinator
 
         def change(batch: WriteBatch) -> ProducersFenced:
-            entry, fence = topics.get(batch, topic), Fence(coordinator, process)
-            registry = ProducerRegistry(OpenTopic.load(batch, entry.topic_id, entry.name), fence)
+            entry, transactions = topics.get(batch, topic), FencedTransactions(coordinator, process)
+            registry = ProducerRegistry(OpenTopic.load(batch, entry.topic_id, entry.name), transactions)
             counted = abort.counts(batch, entry.topic_id)
             before, locks = registry.topic.state, batch.lock_file
             rows = {
@@ -78,14 +78,14 @@ class ProducerAdmin:
                 for session in registry.present
             }
             epoch = shown_epoch(before.epoch)
-            evicted, aborted = registry.fence(process, "fence", spares_waiting=not waiting)
+            evicted, aborted = registry.fence_producers(process, "fence", spares_waiting=not waiting)
             return ProducersFenced(
                 topic=entry.full_name, name=entry.name, topic_epoch_before=epoch,
                 topic_epoch=registry.topic.state.epoch, evicted=[rows[session.number] for session in evicted],
                 waiting=[rows[session.number] for session in registry.present],
                 transactions_aborted=[TxnID(txn) for txn in aborted],
-                messages_discarded=sum(ended.record.messages for ended in fence.ended),
-                acknowledgements_released=sum(ended.record.acknowledgements for ended in fence.ended),
+                messages_discarded=sum(ended.record.messages for ended in transactions.ended),
+                acknowledgements_released=sum(ended.record.acknowledgements for ended in transactions.ended),
                 unblocks=abort.unblocked(counted, abort.counts(batch, entry.topic_id)),
             )  # fmt: skip
 

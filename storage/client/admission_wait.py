@@ -20,11 +20,11 @@ from storage.topic import catalogue as topics
 from storage.topic.catalogue import Topic
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import errors, session as sessions, session_end
-from storage.topic.producers.admission import Liveness, ProducerRegistry
+from storage.topic.producers.admission import ProducerRegistry, SessionLifetime
 from storage.topic.producers.session import ProducerSession, Token
 from storage.txn import reaper
 from storage.txn.coordinator import Coordinator
-from storage.txn.fenced_txns import Fence
+from storage.txn.fenced_txns import FencedTransactions
 
 _LEAVE_S = 0.5
 """How long a producer that gives up waits for the writer gate, to leave the queue."""
@@ -54,7 +54,7 @@ class _ConnectAttempt:
         self._connection = connection
         self._coordinator = coordinator
         self._options = options
-        self._fence = Fence(coordinator, connection.identity)
+        self._open_transactions = FencedTransactions(coordinator, connection.identity)
         self._made: list[ProducerSession] = []
         """The sessions that were put into the store by this attempt, or perhaps were."""
 
@@ -77,10 +77,10 @@ class _ConnectAttempt:
             with suppress(TxnctlError):
                 self._connection.write_sometime(partial(session_end.leave, departing=session), _LEAVE_S)
 
-    def _liveness(self, batch: WriteBatch, *, attached: bool) -> Liveness:
+    def _lifetime(self, batch: WriteBatch, *, attached: bool) -> SessionLifetime:
         if self._options.lease_ms and not attached:
-            return Liveness(self._connection.identity, lease_ms=self._options.lease_ms)
-        return Liveness(self._connection.identity, lease=self._connection.lease(batch))
+            return SessionLifetime(self._connection.identity, lease_ms=self._options.lease_ms)
+        return SessionLifetime(self._connection.identity, lease=self._connection.lease(batch))
 
     def _check_spare(self, batch: WriteBatch) -> None:
         spare = self._options.request.spare
@@ -95,10 +95,10 @@ class _ConnectAttempt:
         self._check_spare(batch)
         is_shared = not request.mode.is_exclusive
         opened = OpenTopic.load(batch, topic.topic_id, topic.name)
-        registry = ProducerRegistry(opened, self._fence, is_shared=is_shared)
+        registry = ProducerRegistry(opened, self._open_transactions, is_shared=is_shared)
         # A producer that may have to wait does so as long as its process lives.
         waits = request.mode.waits and bool(registry.present)
-        session = registry.admit(request, self._liveness(batch, attached=waits))
+        session = registry.admit(request, self._lifetime(batch, attached=waits))
         self._made.append(session)
         return topic, session
 
@@ -158,9 +158,11 @@ class _ConnectAttempt:
         _check_not_recreated(batch, topic)
         if sessions.find(batch, topic.topic_id, waiting.number) is not None:
             self._check_spare(batch)
-        registry = ProducerRegistry(OpenTopic.load(batch, topic.topic_id, topic.name), self._fence)
-        liveness = self._liveness(batch, attached=False)
-        session = registry.promote(waiting, liveness, self._options.request.spare)
+        registry = ProducerRegistry(
+            OpenTopic.load(batch, topic.topic_id, topic.name), self._open_transactions
+        )
+        lifetime = self._lifetime(batch, attached=False)
+        session = registry.promote(waiting, lifetime, self._options.request.spare)
         self._made.append(session)
         return session
 

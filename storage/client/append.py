@@ -21,7 +21,7 @@ from storage.topic.producers.publish_check import Credential
 from storage.topic.sequence_ids import SequenceIds
 from storage.txn import uncommitted_entries
 from storage.txn.coordinator import Coordinator
-from storage.txn.fenced_txns import Fence
+from storage.txn.fenced_txns import FencedTransactions
 from storage.txn.record import TransactionRecord
 from storage.txn.uncommitted_entries import SequenceRange
 from storage.values.position import Position
@@ -68,7 +68,7 @@ class Appender:
     ) -> None:
         self._coordinator = coordinator
         self._by = by
-        self.fence = Fence(coordinator, by)
+        self.open_transactions = FencedTransactions(coordinator, by)
         self.topic = topic
         self.credential = credential
         self.progress = ProducerProgress(credential.name)
@@ -79,7 +79,7 @@ class Appender:
     ) -> DurableRefusal:
         """The refusal to raise for a fenced producer, whose open transaction is doomed in the same batch."""
         if record is not None and record.state is TransactionState.OPEN:
-            self._coordinator.fence(batch, record, self._by, error.message)
+            self._coordinator.abort_fenced(batch, record, self._by, error.message)
         return batch.refuse(error)
 
     def open_topic(self, batch: WriteBatch) -> OpenTopic[WriteBatch]:
@@ -151,7 +151,7 @@ class BatchAppend:
         """
         assert self._topic is not None, "an append follows a check"
         if not self._topic.state.has_publisher(self._session):
-            note_publisher(self._topic, self._session, self._txn, self._appender.fence)
+            note_publisher(self._topic, self._session, self._txn, self._appender.open_transactions)
         entries = []
         for stop in stops:
             given = None if ids is None else ids[start:stop]

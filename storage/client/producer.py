@@ -33,7 +33,7 @@ from storage.topic.producers.publish_check import Connected, Credential
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator
 from storage.values.position import LateMessageId, MessageId, as_message_id
-from storage.values.receipt import BatchReceipt, Shipment, StoredEntry
+from storage.values.receipt import BatchReceipt, StoredEntry, WriteGroup
 from storage.values.txn_id import TxnID
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ class Producer:
         entries = list[StoredEntry]()
         for commit in commits:
             entries += self._store_commit(columns, commit, ids, txn)
-        return BatchReceipt(Shipment(entries), 0, columns.count)
+        return BatchReceipt(WriteGroup(entries), 0, columns.count)
 
     def _store_commit(
         self,

@@ -15,7 +15,7 @@ from storage.process.clock import Clock
 LOOK_S: Final = 0.25
 """Pause between two looks for buffers that are due."""
 
-KEPT_NS: Final = 500_000_000
+WRITE_BEHIND_NS: Final = 500_000_000
 """Age at which a buffer is due: with the pause between two looks, and the write, less than a second."""
 
 _IDLE_LOOKS: Final = 8
@@ -74,7 +74,9 @@ class Flusher:
             now_ns = self._clock.boot_ns()
             with self._lock:
                 self._due = [
-                    buffer for buffer, since_ns in self._watched.items() if now_ns - since_ns >= KEPT_NS
+                    buffer
+                    for buffer, since_ns in self._watched.items()
+                    if now_ns - since_ns >= WRITE_BEHIND_NS
                 ]
             for buffer in self._due:
                 buffer.write_overdue()

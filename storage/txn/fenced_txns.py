@@ -13,7 +13,7 @@ from storage.txn.coordinator import Coordinator, Ended
 from storage.values.txn_state import AbortReason
 
 
-class Fence:
+class FencedTransactions:
     """Implements `storage.topic.producers.epoch.OpenTransactions`.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""One batch of a transaction whose outcome may be in doubt: an interrupt can come between the commit and the return.
+"""The outcome of one batch of a transaction, in doubt after an interrupt between the commit and the return.
 
 The outcome is read off the transaction's record. Every batch that writes for a transaction adds one to the record's
 version, and so does its end: the version is a count of writes (docs/decisions/0025).
@@ -14,8 +14,8 @@ from storage.txn.record import TransactionRecord
 from storage.values.txn_state import TransactionState
 
 
-class Attempt:
-    """See the module.
+class BatchOutcome:
+    """One batch, and whether the batch is committed; see the module.
 
     Attributes:
         settle: called once the batch is known to be committed, until a call returns.

@@ -13,7 +13,7 @@ from storage.client.work.part import Part
 from storage.disk.view import WriteBatch
 from storage.errors import TxnctlError, WriterBusy
 from storage.limits import LOCK_NOTE_S
-from storage.process.background import KEPT_NS
+from storage.process.background import WRITE_BEHIND_NS
 from storage.txn.record import TransactionRecord
 
 _OVERDUE_WAIT_S = 0.2
@@ -44,7 +44,10 @@ class WriteBehind:
         self.raise_failure()
         self._handle.check_usable()
         outbox = self._buffers.outbox
-        if not outbox.is_empty and self._handle.connection.clock.boot_ns() - outbox.since_ns >= KEPT_NS:
+        if (
+            not outbox.is_empty
+            and self._handle.connection.clock.boot_ns() - outbox.since_ns >= WRITE_BEHIND_NS
+        ):
             self.store(outbox)
 
     def store(self, part: Part, timeout_s: float | None = None) -> None:

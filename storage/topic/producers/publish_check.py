@@ -15,7 +15,7 @@ from storage.topic.catalogue import Topic
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import errors, ownership, session as sessions, session_end
 from storage.topic.producers.access_mode import AccessMode
-from storage.topic.producers.admission import AccessRequest, Liveness, ProducerRegistry
+from storage.topic.producers.admission import AccessRequest, ProducerRegistry, SessionLifetime
 from storage.topic.producers.epoch import OpenTransactions
 from storage.topic.producers.session import ProducerSession, Token
 from storage.topic.sequence_ids import SequenceIds
@@ -193,7 +193,7 @@ class Borrowed:
         again = AccessRequest(self.mode, resume=self._token)
         again.keeps_token = True
         registry = ProducerRegistry(topic, self._transactions)
-        return registry.admit(again, Liveness(self._owner, lease_ms=session.lease_ms))
+        return registry.admit(again, SessionLifetime(self._owner, lease_ms=session.lease_ms))
 
     def _lost(self, topic: OpenTopic[WriteBatch], session: ProducerSession, why: str) -> ProducerFenced:
         error = self._fenced(topic, why)

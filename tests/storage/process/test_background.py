@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.process.background import KEPT_NS, LOOK_S, Flusher
+from storage.process.background import LOOK_S, WRITE_BEHIND_NS, Flusher
 from storage.process.clock import ManualClock
 
 
@@ -36,11 +36,11 @@ def test_a_buffer_is_written_within_a_second_and_not_at_once(clock: ManualClock)
     flusher = Flusher(clock)
     buffer, since = Buffer(clock, flusher), clock.boot_ns()
     assert flusher.watch(buffer, since)
-    clock.advance(KEPT_NS / 1e9 - 0.001)
+    clock.advance(WRITE_BEHIND_NS / 1e9 - 0.001)
     assert buffer.written == []
     clock.advance(10)
     (written,) = buffer.written
-    assert KEPT_NS <= written - since <= KEPT_NS + LOOK_S * 1e9 < 1e9
+    assert WRITE_BEHIND_NS <= written - since <= WRITE_BEHIND_NS + LOOK_S * 1e9 < 1e9
 
 
 def test_a_buffer_that_stays_is_asked_again(clock: ManualClock) -> None:

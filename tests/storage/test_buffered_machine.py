@@ -4,7 +4,7 @@ The model is a list a topic: what a transaction keeps joins it when it is writte
 the sends. Writes are interrupted at random, before and after their commit, and the process dies now and then. The long
 form:
 
-    MODEL_EXAMPLES=500 python -m pytest tests/storage/test_kept_machine.py --timeout=0
+    MODEL_EXAMPLES=500 python -m pytest tests/storage/test_buffered_machine.py --timeout=0
 """
 
 from __future__ import annotations
