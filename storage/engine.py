@@ -93,9 +93,9 @@ class Engine:
 def _participant(kind: int) -> Participant:
     """The participant for a kind of transaction part. Loaded on use: few commands need all three."""
     if kind == PART_TOPIC:
-        from storage.txn.uncommitted_entries import TransactionBuffer
+        from storage.txn.uncommitted_entries import UncommittedEntries
 
-        return TransactionBuffer()
+        return UncommittedEntries()
     if kind == PART_SUBSCRIPTION:
         from storage.subscription.pending_ack import PendingAcks
 

@@ -8,8 +8,7 @@ from typing import TypeVar
 from storage.client.table_reader import ReadCommitted
 from storage.client.transaction import Transaction, txn_number
 from storage.client.work.beginning import BeginRequest
-from storage.client.work.opening import begin_work, work_by_record
-from storage.client.work.work import Work
+from storage.client.work.work import Work, begin_work, work_by_record
 from storage.disk.connection import Connection
 from storage.errors import ConditionFailed, InvalidValue
 from storage.limits import TRANSACTION_TIMEOUT_MS

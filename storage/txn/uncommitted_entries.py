@@ -1,4 +1,4 @@
-"""The transaction buffer: a topic as a participant of transactions.
+"""Uncommitted entries: a topic as a participant of transactions, and the index of its open transactions.
 
 Holds invariants 1 (maxReadPosition equals its formula and never moves backwards) and, with the coordinator, 6.
 The ordered index of open transactions by first message gives maxReadPosition with one look-up.
@@ -155,7 +155,7 @@ def open_transactions(view: ReadView, topic_id: int) -> list[tuple[int, Position
     ]
 
 
-class TransactionBuffer:
+class UncommittedEntries:
     """A topic as a participant of the coordinator."""
 
     kind = PART_TOPIC

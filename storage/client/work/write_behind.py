@@ -6,10 +6,9 @@ looks for overdue messages too, so the watch leaves a transaction in use alone.
 
 from __future__ import annotations
 
-from storage.client.work.buffers import Buffers
+from storage.client.work.buffers import Buffers, Part
 from storage.client.work.handle import TransactionHandle
 from storage.client.work.outbox import BufferedBatch
-from storage.client.work.part import Part
 from storage.disk.view import WriteBatch
 from storage.errors import TxnctlError, WriterBusy
 from storage.limits import LOCK_NOTE_S

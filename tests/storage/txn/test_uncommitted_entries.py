@@ -1,4 +1,4 @@
-"""The transaction buffer: maxReadPosition, markers, what each level shows (semantics section 4)."""
+"""Uncommitted entries: maxReadPosition, markers, what each level shows (semantics section 4)."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ import pytest
 from storage import IsolationLevel, Store, Table
 from storage.client.append import Appender
 from storage.client.work.beginning import BeginRequest
-from storage.client.work.opening import begin_work
-from storage.client.work.work import Work
+from storage.client.work.work import Work, begin_work
 from storage.errors import ProducerFenced, TransactionNotOpen, WriteTooOld
 from storage.limits import BUFFER_KEYS_MAX
 from storage.process.background import WRITE_BEHIND_NS
