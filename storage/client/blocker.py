@@ -6,10 +6,9 @@ from storage.disk.view import ReadView
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
-from storage.topic import log, state
-from storage.topic.state import TopicState
-from storage.txn import aborted, record as records, uncommitted_entries
-from storage.values.position import Position
+from storage.topic import state
+from storage.txn import record as records, uncommitted_entries
+from storage.txn.blocked_count import blocked_behind
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
 
@@ -37,9 +36,8 @@ def find_blocker(view: ReadView, topic_id: int, level: IsolationLevel) -> Blocke
     if first is None:
         return None
     topic_state = state.load(view, topic_id)
-    through = topic_state.last_confirmed
-    messages = committed_between(view, topic_id, topic_state, topic_state.max_read, through)
-    return Blocked(messages - topic_state.uncommitted, topic_state.uncommitted, TxnID(first[0]))
+    messages = blocked_behind(view, topic_id, topic_state, topic_state.max_read)
+    return Blocked(messages, topic_state.uncommitted, TxnID(first[0]))
 
 
 def find_key_blocker(view: ReadView, subscription: Subscription) -> Blocked | None:
@@ -56,12 +54,3 @@ def find_key_blocker(view: ReadView, subscription: Subscription) -> Blocked | No
         return None
     uncommitted = state.load(view, subscription.topic_id).uncommitted
     return Blocked(blocked, uncommitted, TxnID(holder or first[0]))
-
-
-def committed_between(
-    view: ReadView, topic_id: int, topic_state: TopicState, after: Position, through: Position
-) -> int:
-    """The messages in (after, through] without those of aborted transactions; no scan."""
-    stored = log.messages_through(view, topic_id, topic_state, through)
-    stored -= log.messages_through(view, topic_id, topic_state, after)
-    return stored - aborted.messages_between(view, topic_id, topic_state, after, through)

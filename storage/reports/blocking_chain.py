@@ -11,7 +11,6 @@ equal those of `storage/reports/backlog.py` (invariant 8); a test compares both,
 
 from __future__ import annotations
 
-from storage.client.blocker import committed_between
 from storage.disk.view import ReadView
 from storage.reports import backlog
 from storage.subscription.cursor import Cursor
@@ -21,6 +20,7 @@ from storage.subscription.subscription import Subscription
 from storage.topic import log
 from storage.topic.state import TopicState
 from storage.txn import record as records, runs, uncommitted_entries
+from storage.txn.blocked_count import committed_within
 from storage.txn.uncommitted_entries import TopicPart
 from storage.values.position import Position
 from storage.values.txn_state import TransactionState
@@ -72,11 +72,10 @@ class Chain:
         self._count()
 
     def _count(self) -> None:
-        """Count the committed messages of every stretch: stored minus aborted minus uncommitted."""
+        """Count the committed messages of every stretch."""
         below = 0
         for link, uncommitted in zip(self.links, self._uncommitted_at_ends(), strict=True):
-            stored = committed_between(self._view, self._topic_id, self.head, link.after, link.through)
-            link.frees = stored - (uncommitted - below)
+            link.frees = self._committed(link.after, link.through, uncommitted - below)
             below = uncommitted
 
     def _uncommitted_at_ends(self) -> list[int]:
@@ -116,8 +115,11 @@ class Chain:
         """Committed messages in (after, through]."""
         if through <= after:
             return 0
-        found = committed_between(self._view, self._topic_id, self.head, after, through)
-        return found - (self._uncommitted_through(through) - self._uncommitted_through(after))
+        uncommitted = self._uncommitted_through(through) - self._uncommitted_through(after)
+        return self._committed(after, through, uncommitted)
+
+    def _committed(self, after: Position, through: Position, uncommitted: int) -> int:
+        return committed_within(self._view, self._topic_id, self.head, after, through, uncommitted)
 
     def unblocks(self, mine: Subscription, cursor: Cursor) -> list[int]:
         """For every link: the messages of the stretch that are blocked on a subscription.

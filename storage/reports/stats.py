@@ -25,6 +25,7 @@ from storage.topic.catalogue import Topic
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.state import TopicState
 from storage.txn import record as records, uncommitted_entries
+from storage.txn.blocked_count import blocked_behind
 from storage.txn.owner_state import owner_state
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
@@ -209,13 +210,12 @@ def readable(view: ReadView, topic: Topic, head: TopicState) -> Readable:
     """Count on both sides of maxReadPosition."""
     from storage.txn import aborted
 
-    topic_id, last = topic.topic_id, head.last_confirmed
+    topic_id = topic.topic_id
     below = log.messages_through(view, topic_id, head, head.max_read)
     aborted_below = aborted.messages_between(view, topic_id, head, Position(0, -1), head.max_read)
-    beyond = head.messages - below - head.uncommitted
-    beyond -= aborted.messages_between(view, topic_id, head, head.max_read, last)
-    oldest = blocking_chain.oldest_blocked_ms(view, topic_id, head) if beyond else None
-    return Readable(below - head.messages_trimmed - aborted_below, aborted_below, beyond, oldest)
+    blocked = blocked_behind(view, topic_id, head, head.max_read)
+    oldest = blocking_chain.oldest_blocked_ms(view, topic_id, head) if blocked else None
+    return Readable(below - head.messages_trimmed - aborted_below, aborted_below, blocked, oldest)
 
 
 def _blocker(view: ReadView, locks: LockFile, topic: Topic) -> Blocker | None:
