@@ -166,4 +166,6 @@ def _subscriptions(context: Context, subscriptions: dict[str, Row]) -> Iterator[
     if not rows:
         return
     yield ""
-    yield from verdict_section(context, rows, context.table_of(rows, SUBSCRIPTION_COLUMNS, folds=False))
+    yield from verdict_section(
+        context, [row["verdict"] for row in rows], context.table_of(rows, SUBSCRIPTION_COLUMNS, folds=False)
+    )
