@@ -17,7 +17,7 @@ from storage.disk.read_cache import ReadCache
 from storage.disk.writer import Writer
 from storage.errors import StoreInvalid
 from storage.limits import LOCK_TIMEOUT_S
-from storage.process.background import Flusher
+from storage.process.background_flush import Flusher
 from storage.process.byte_locks import check_platform
 from storage.process.clock import Clock
 from storage.process.lock_file import LockFile, open_locks

@@ -30,7 +30,7 @@ from storage import (
     TxnctlError,
     TxnID,
 )
-from storage.process.background import WRITE_BEHIND_NS
+from storage.process.background_flush import WRITE_BEHIND_NS
 from storage.table import intent
 from tests.model_runs import examples
 from tests.row_json import row_json

@@ -1,7 +1,7 @@
 """When the buffers of a transaction are written: with a flush or the commit, and about a second after the oldest send.
 
-The watch over overdue messages (process/background.py) calls from a thread of its own. An operation of the transaction
-looks for overdue messages too, so the watch leaves a transaction in use alone.
+The watch over overdue messages (process/background_flush.py) calls from a thread of its own. An operation of the
+transaction looks for overdue messages too, so the watch leaves a transaction in use alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from storage.client.work.outbox import BufferedBatch
 from storage.disk.view import WriteBatch
 from storage.errors import TxnctlError, WriterBusy
 from storage.limits import LOCK_NOTE_S
-from storage.process.background import WRITE_BEHIND_NS
+from storage.process.background_flush import WRITE_BEHIND_NS
 from storage.txn.record import TransactionRecord
 
 _OVERDUE_WAIT_S = 0.2

@@ -92,7 +92,7 @@ class TestLaziness:
         assert "storage.client.table_reader" in loaded
         writers = {
             *(
-                "storage.client.table_access",
+                "storage.client.table_transaction",
                 "storage.client.work.work",
                 "storage.client.work.write_set",
                 "storage.client.transaction",

@@ -6,7 +6,7 @@ from time import sleep
 
 from storage.errors import WaitTimeout
 from txnctl.cli.at_time import position_of
-from txnctl.commands.consume.blocked import Hidden
+from txnctl.commands.consume.blocked_note import Hidden
 from txnctl.commands.consume.bounds import ReadRange
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from storage.errors import SubscriptionNotFound, TxnctlError, WaitTimeout
 from storage.json_form import to_json
 from txnctl.cli.at_time import position_of
 from txnctl.cli.exit_cleanup import leave_soon
-from txnctl.commands.consume.blocked import Hidden
+from txnctl.commands.consume.blocked_note import Hidden
 from txnctl.commands.subscriptions.start_note import note_if_beyond
 
 TYPE_CHECKING = False

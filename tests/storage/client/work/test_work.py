@@ -12,7 +12,7 @@ from storage.client.work.beginning import BeginRequest
 from storage.client.work.work import Work, begin_work
 from storage.errors import ProducerFenced, TransactionNotOpen, WriteTooOld
 from storage.limits import BUFFER_KEYS_MAX
-from storage.process.background import WRITE_BEHIND_NS
+from storage.process.background_flush import WRITE_BEHIND_NS
 from storage.process.clock import ManualClock
 from storage.table.catalogue import TableEntry
 from tests.row_json import row_json

@@ -1,4 +1,4 @@
-"""Blocked: `txnctl/commands/consume/blocked.py`."""
+"""Blocked: `txnctl/commands/consume/blocked_note.py`."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.process.background import LOOK_S, WRITE_BEHIND_NS, Flusher
+from storage.process.background_flush import LOOK_S, WRITE_BEHIND_NS, Flusher
 from storage.process.clock import ManualClock
 
 
