@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from storage.client.blocked import Blocked
+    from storage.client.blocker import Blocked
     from storage.client.consumer import Consumer
     from storage.client.producer import Producer
     from storage.client.reader import Reader

@@ -18,7 +18,7 @@ from storage.process.clock import SYSTEM_CLOCK, Clock
 if TYPE_CHECKING:
     from storage.disk.view import WriteBatch
     from storage.process.identity import ProcessIdentity
-    from storage.process.locks import LockFile
+    from storage.process.lock_file import LockFile
     from storage.process.writer_gate import OnWait
     from storage.txn.coordinator import Coordinator
     from storage.txn.participant import Participant
@@ -93,9 +93,9 @@ class Engine:
 def _participant(kind: int) -> Participant:
     """The participant for a kind of transaction part. Loaded on use: few commands need all three."""
     if kind == PART_TOPIC:
-        from storage.txn.buffer import TransactionBuffer
+        from storage.txn.uncommitted_entries import UncommittedEntries
 
-        return TransactionBuffer()
+        return UncommittedEntries()
     if kind == PART_SUBSCRIPTION:
         from storage.subscription.pending_ack import PendingAcks
 

@@ -235,7 +235,7 @@ class Store:
             lease: seconds that the session lives without being used.
             access_mode: Exclusive if None. The rest, and the errors, as `create_producer`.
         """
-        from storage.client import connect, connect_options as connecting
+        from storage.client import admission_wait, connect_options as connecting
         from storage.reports import producers
 
         mode = connecting.access_mode_of(access_mode, AccessMode.EXCLUSIVE)
@@ -243,7 +243,7 @@ class Store:
         waiting = connecting.WaitOptions(timeout, on_wait)
         options = connecting.ConnectOptions(topic, request, waiting, create_topic=create_topic, lease=lease)
         return producers.granted(
-            self.engine, *connect.connect(self.connection, self.engine.coordinator, options)
+            self.engine, *admission_wait.connect(self.connection, self.engine.coordinator, options)
         )
 
     def reader(

@@ -18,15 +18,15 @@ from storage.table import report
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
 from storage.topic.open_topic import OpenTopic
-from storage.topic.producers import departure, session as sessions
+from storage.topic.producers import session as sessions, session_end
 from storage.topic.producers.admission import ProducerRegistry
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.producers.session import ProducerSession
-from storage.txn import buffer, record as records
+from storage.txn import record as records, uncommitted_entries
 from storage.txn.coordinator import Ended
 from storage.txn.errors import owner_at_work, too_late_to_fence
-from storage.txn.fence import Fence
-from storage.txn.liveness import owner_state
+from storage.txn.fenced_txns import FencedTransactions
+from storage.txn.owner_state import owner_state
 from storage.txn.participant import Effect, SubscriptionEffect, TableWorkDone, TopicEffect
 from storage.txn.record import TransactionRecord
 from storage.values.names import short_topic_name
@@ -201,7 +201,7 @@ def _producers(view: ReadView, txn: int, touched: set[int]) -> list[tuple[Topic,
     """The connected sessions that have sent the transaction's messages."""
     senders = []
     for topic in topics.every(view):
-        part = buffer.part_of(view, txn, topic.topic_id) if topic.topic_id in touched else None
+        part = uncommitted_entries.part_of(view, txn, topic.topic_id) if topic.topic_id in touched else None
         names = producers_of(view, topic.topic_id, part) if part is not None else []
         connected = sessions.every(view, topic.topic_id) if names else ()
         senders += [(topic, one) for one in connected if one.name in names and not one.is_waiting]
@@ -213,10 +213,10 @@ def _fence(engine: Engine, batch: WriteBatch, topic: Topic, session: ProducerSes
     before, aborted, process = state.load(batch, topic.topic_id).epoch, list[int](), engine.process
     if session.is_owner:
         opened = OpenTopic.load(batch, topic.topic_id, topic.name)
-        registry = ProducerRegistry(opened, Fence(engine.coordinator, process))
-        _, aborted = registry.fence(process, "fence", spares_waiting=True)
+        registry = ProducerRegistry(opened, FencedTransactions(engine.coordinator, process))
+        _, aborted = registry.fence_producers(process, "fence", spares_waiting=True)
     else:
-        departure.leave(batch, session)
+        session_end.leave(batch, session)
     after = state.load(batch, topic.topic_id).epoch
     return ProducerEnded(
         "producer", topic.full_name, topic.name, session.name, session.mode.value, session.owner,
@@ -241,7 +241,7 @@ def _effect(
     if isinstance(effect, TopicEffect):
         topic_id = effect.topic_id
         topic = names.get(topic_id, DELETED)
-        following = buffer.first_open(batch, topic_id)
+        following = uncommitted_entries.first_open(batch, topic_id)
         return TopicAborted(
             "topic", effect.messages, effect.first_position, effect.last_position,
             effect.max_read_position_before, state.load(batch, topic_id).max_read_position,

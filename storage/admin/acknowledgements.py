@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from storage import audit_trail
-from storage.admin.change import Aborted, transactions_on
+from storage.admin.audited_change import Aborted, transactions_on
 from storage.client.transaction import Transaction, txn_number
 from storage.disk.view import WriteBatch
 from storage.engine import Engine

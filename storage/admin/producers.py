@@ -7,7 +7,7 @@ from typing import NamedTuple
 from storage import audit_trail
 from storage.admin import abort
 from storage.admin.abort import Unblocked
-from storage.admin.change import Changed, ChangeRequest, run_change
+from storage.admin.audited_change import Changed, ChangeRequest, run_change
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.json_form import Flat
@@ -15,11 +15,11 @@ from storage.reports import producers
 from storage.reports.producers import ProducerRow
 from storage.topic import catalogue as topics, state
 from storage.topic.open_topic import OpenTopic
-from storage.topic.producers import departure, session as sessions
+from storage.topic.producers import session as sessions, session_end
 from storage.topic.producers.admission import ProducerRegistry
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.producers.session import Token
-from storage.txn.fence import Fence
+from storage.txn.fenced_txns import FencedTransactions
 from storage.values.txn_id import TxnID
 
 
@@ -69,8 +69,8 @@ class ProducerAdmin:
         process, coordinator = self._engine.process, self._engine.coordinator
 
         def change(batch: WriteBatch) -> ProducersFenced:
-            entry, fence = topics.get(batch, topic), Fence(coordinator, process)
-            registry = ProducerRegistry(OpenTopic.load(batch, entry.topic_id, entry.name), fence)
+            entry, transactions = topics.get(batch, topic), FencedTransactions(coordinator, process)
+            registry = ProducerRegistry(OpenTopic.load(batch, entry.topic_id, entry.name), transactions)
             counted = abort.counts(batch, entry.topic_id)
             before, locks = registry.topic.state, batch.lock_file
             rows = {
@@ -78,14 +78,14 @@ class ProducerAdmin:
                 for session in registry.present
             }
             epoch = shown_epoch(before.epoch)
-            evicted, aborted = registry.fence(process, "fence", spares_waiting=not waiting)
+            evicted, aborted = registry.fence_producers(process, "fence", spares_waiting=not waiting)
             return ProducersFenced(
                 topic=entry.full_name, name=entry.name, topic_epoch_before=epoch,
                 topic_epoch=registry.topic.state.epoch, evicted=[rows[session.number] for session in evicted],
                 waiting=[rows[session.number] for session in registry.present],
                 transactions_aborted=[TxnID(txn) for txn in aborted],
-                messages_discarded=sum(ended.record.messages for ended in fence.ended),
-                acknowledgements_released=sum(ended.record.acknowledgements for ended in fence.ended),
+                messages_discarded=sum(ended.record.messages for ended in transactions.ended),
+                acknowledgements_released=sum(ended.record.acknowledgements for ended in transactions.ended),
                 unblocks=abort.unblocked(counted, abort.counts(batch, entry.topic_id)),
             )  # fmt: skip
 
@@ -106,7 +106,7 @@ class ProducerAdmin:
             topic, closed = producers.find_session(batch, token)
             head = state.load(batch, topic.topic_id)
             row = producers.row_of(batch, batch.lock_file, topic, head, closed)
-            departure.leave(batch, closed)
+            session_end.leave(batch, closed)
             living = sessions.living(batch, topic.topic_id, batch.lock_file)
             queue = [waiting for waiting in living if waiting.is_waiting]
             result = SessionClosed(row, queue[0].name if queue else None, dry_run)

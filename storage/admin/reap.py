@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from storage import audit_trail
-from storage.admin.change import Aborted
+from storage.admin.audited_change import Aborted
 from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.limits import REAP_STEP_MAX

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.admin.change import Changed, ChangeRequest, run_change
+from storage.admin.audited_change import Changed, ChangeRequest, run_change
 from storage.disk.superblock import ReapPolicy
 from storage.disk.view import WriteBatch
 from storage.engine import Engine

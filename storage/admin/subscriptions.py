@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from storage.admin import skip
-from storage.admin.change import (
+from storage.admin.audited_change import (
     Changed,
     ChangeRequest,
     OfSubscription,
@@ -28,7 +28,7 @@ from storage.subscription import (
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionMode, SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
-from storage.subscription.read_position import subscription_start
+from storage.subscription.start_position import subscription_start
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
 from storage.values.position import LATEST, Extreme, MessageId, Position, start_of

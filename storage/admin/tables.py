@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.admin.change import Changed, ChangeRequest, abort_holders, run_change
+from storage.admin.audited_change import Changed, ChangeRequest, abort_holders, run_change
 from storage.admin.purge import purge_deleted
 from storage.disk.view import WriteBatch
 from storage.engine import Engine

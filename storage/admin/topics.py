@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.admin.change import (
+from storage.admin.audited_change import (
     Changed,
     ChangeRequest,
     abort_holders,
@@ -20,7 +20,7 @@ from storage.subscription import catalogue as subscriptions
 from storage.topic import catalogue as topics, state
 from storage.topic.catalogue import Topic
 from storage.topic.producers import session as sessions
-from storage.txn import buffer
+from storage.txn import uncommitted_entries
 from storage.values.txn_id import TxnID
 
 
@@ -55,7 +55,7 @@ class TopicAdmin:
         def change(batch: WriteBatch) -> TopicDeleted:
             topic = topics.get(batch, name)
             attached = list(subscriptions.every(batch, topic.topic_id))
-            holders = {txn for txn, _ in buffer.open_transactions(batch, topic.topic_id)}
+            holders = {txn for txn, _ in uncommitted_entries.open_transactions(batch, topic.topic_id)}
             holders.update(*(transactions_on(batch, subscription) for subscription in attached))
             producers = [session.name for session in sessions.living(batch, topic.topic_id, batch.lock_file)]
             consumers = [

@@ -16,14 +16,14 @@ from storage.topic.catalogue import Topic
 from storage.topic.entry import MESSAGES, Columns, PackedColumns, PackedEntries
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import errors
-from storage.topic.producers.credential import Credential
 from storage.topic.producers.last_publish import note_publisher
+from storage.topic.producers.publish_check import Credential
 from storage.topic.sequence_ids import SequenceIds
-from storage.txn import buffer
-from storage.txn.buffer import SequenceRange
+from storage.txn import uncommitted_entries
 from storage.txn.coordinator import Coordinator
-from storage.txn.fence import Fence
+from storage.txn.fenced_txns import FencedTransactions
 from storage.txn.record import TransactionRecord
+from storage.txn.uncommitted_entries import SequenceRange
 from storage.values.position import Position
 from storage.values.receipt import StoredEntry
 from storage.values.txn_state import TransactionState
@@ -68,7 +68,7 @@ class Appender:
     ) -> None:
         self._coordinator = coordinator
         self._by = by
-        self.fence = Fence(coordinator, by)
+        self.open_transactions = FencedTransactions(coordinator, by)
         self.topic = topic
         self.credential = credential
         self.progress = ProducerProgress(credential.name)
@@ -79,7 +79,7 @@ class Appender:
     ) -> DurableRefusal:
         """The refusal to raise for a fenced producer, whose open transaction is doomed in the same batch."""
         if record is not None and record.state is TransactionState.OPEN:
-            self._coordinator.fence(batch, record, self._by, error.message)
+            self._coordinator.abort_fenced(batch, record, self._by, error.message)
         return batch.refuse(error)
 
     def open_topic(self, batch: WriteBatch) -> OpenTopic[WriteBatch]:
@@ -151,7 +151,7 @@ class BatchAppend:
         """
         assert self._topic is not None, "an append follows a check"
         if not self._topic.state.has_publisher(self._session):
-            note_publisher(self._topic, self._session, self._txn, self._appender.fence)
+            note_publisher(self._topic, self._session, self._txn, self._appender.open_transactions)
         entries = []
         for stop in stops:
             given = None if ids is None else ids[start:stop]
@@ -201,4 +201,4 @@ class BatchAppend:
             used = [(name, sequence_id, sequence_id) for sequence_id in ids]
         elif self._appender.credential.keeps_sequences:
             used = [(name, ids[0], ids[-1])]
-        return buffer.append(topic, self._txn, count, body, used)
+        return uncommitted_entries.append(topic, self._txn, count, body, used)

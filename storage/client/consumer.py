@@ -7,9 +7,9 @@ is closed, a message that the application has not received counts as not deliver
 
 from __future__ import annotations
 
-from storage.client.acknowledged import Acknowledged, items_of, message_id_of
+from storage.client.ack_targets import Acknowledged, items_of, message_id_of
 from storage.client.attachment import Attachment
-from storage.client.blocked import Blocked, find_blocker, find_key_blocker
+from storage.client.blocker import Blocked, find_blocker, find_key_blocker
 from storage.client.receive_window import ReceiveWindow
 from storage.client.transaction import Transaction, txn_number
 from storage.errors import WaitTimeout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.client.connect import check_is_of, connect
+from storage.client.admission_wait import check_is_of, connect
 from storage.client.connect_options import ConnectOptions
 from storage.client.producer import Producer
 from storage.disk.connection import Connection
@@ -12,10 +12,10 @@ from storage.topic import catalogue as topics
 from storage.topic.catalogue import Topic
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import errors, ownership as owners, session as sessions
-from storage.topic.producers.credential import Borrowed, Connected, Passing
+from storage.topic.producers.publish_check import Borrowed, Connected, Passing
 from storage.topic.producers.session import ProducerSession, Token
 from storage.txn.coordinator import Coordinator
-from storage.txn.fence import Fence
+from storage.txn.fenced_txns import FencedTransactions
 
 
 def create(connection: Connection, coordinator: Coordinator, options: ConnectOptions) -> Producer:
@@ -79,7 +79,9 @@ def borrow(connection: Connection, coordinator: Coordinator, name: str, text: st
             f"session {session.number} belongs to a nameless Shared producer: only its own process publishes by it",
             hint="Give that producer a name, or open a session with `txnctl producers open`.",
         )
-    borrowed = Borrowed(topic, token, session, connection.identity, Fence(coordinator, connection.identity))
+    borrowed = Borrowed(
+        topic, token, session, connection.identity, FencedTransactions(coordinator, connection.identity)
+    )
     return Producer(connection, coordinator, topic, borrowed)
 
 

@@ -27,13 +27,13 @@ from storage.topic.batching import (
 )
 from storage.topic.catalogue import Topic
 from storage.topic.entry import Columns, PackedColumns, PackedEntries
-from storage.topic.producers import departure
+from storage.topic.producers import session_end
 from storage.topic.producers.access_mode import AccessMode
-from storage.topic.producers.credential import Connected, Credential
+from storage.topic.producers.publish_check import Connected, Credential
 from storage.txn import record as records
 from storage.txn.coordinator import Coordinator
 from storage.values.position import LateMessageId, MessageId, as_message_id
-from storage.values.receipt import BatchReceipt, Shipment, StoredEntry
+from storage.values.receipt import BatchReceipt, StoredEntry, WriteGroup
 from storage.values.txn_id import TxnID
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ class Producer:
         entries = list[StoredEntry]()
         for commit in commits:
             entries += self._store_commit(columns, commit, ids, txn)
-        return BatchReceipt(Shipment(entries), 0, columns.count)
+        return BatchReceipt(WriteGroup(entries), 0, columns.count)
 
     def _store_commit(
         self,
@@ -304,7 +304,7 @@ class Producer:
         self._go_on_in(None)
         if not self._has_left and isinstance(self._credential, Connected):
             session = self._credential.session
-            self._connection.write(lambda batch: departure.leave(batch, session))
+            self._connection.write(lambda batch: session_end.leave(batch, session))
         self._has_left = True
 
     def __enter__(self) -> Producer:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from storage.client.blocked import Blocked, find_blocker
+from storage.client.blocker import Blocked, find_blocker
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.errors import WaitTimeout
 from storage.process.clock import nanoseconds
 from storage.subscription.isolation import IsolationLevel, bound, delivers
-from storage.subscription.read_position import start_after
+from storage.subscription.start_position import start_after
 from storage.topic import log, state
 from storage.topic.catalogue import Topic
 from storage.topic.entry import Entry

@@ -18,10 +18,10 @@ from storage.subscription import (
 from storage.subscription.acknowledge import Item
 from storage.subscription.dispatch.consumer_memory import ConsumerMemory
 from storage.subscription.dispatch.key_order import KeyOrder
+from storage.subscription.dispatch.next_messages import Walk
 from storage.subscription.dispatch.receiver_queue import Messages, ReceiverQueue
-from storage.subscription.dispatch.record import record_selection
-from storage.subscription.dispatch.selection import Selection
-from storage.subscription.dispatch.walk import Walk
+from storage.subscription.dispatch.walk_record import record_selection
+from storage.subscription.dispatch.walk_result import Selection
 from storage.subscription.isolation import SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.redelivery import negative_acknowledge

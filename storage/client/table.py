@@ -194,9 +194,9 @@ class Table:
             return AtVersion(self._connection, at)
         if txn is None:
             return ReadCommitted(self._connection, check or CheckMode.MINIMAL, None)
-        from storage.client import table_access
+        from storage.client import table_transaction
 
-        return table_access.reader_in(self._connection, self._coordinator(), txn, check)
+        return table_transaction.reader_in(self._connection, self._coordinator(), txn, check)
 
     # Writing
 
@@ -233,7 +233,7 @@ class Table:
         return self._write(key, None, txn, if_version)
 
     def _write(self, key: bytes, value: bytes | None, txn: Txn | None, expected: int | None) -> int:
-        from storage.client.table_access import check_version
+        from storage.client.table_transaction import check_version
 
         rows.check_key(key)
 
@@ -245,9 +245,9 @@ class Table:
         return self._in(txn, write)
 
     def _in(self, txn: Txn | None, action: Callable[[Work], T]) -> T:
-        from storage.client import table_access
+        from storage.client import table_transaction
 
-        return table_access.write_in(self._connection, self._coordinator(), txn, action)
+        return table_transaction.write_in(self._connection, self._coordinator(), txn, action)
 
     def import_rows(self, pairs: Iterable[tuple[bytes, bytes | None]], *, txn: Txn | None = None) -> int:
         """Write many keys in one new transaction, in store transactions of a bounded size; how many.

@@ -107,7 +107,7 @@ class AtVersion(RowReader):
 
         start = retention.window_start(view)
         if self._at < start:
-            raise _not_kept(table.name, self._at, start)
+            raise _before_retention(table.name, self._at, start)
         if self._is_to_come(view):
             raise _to_come(table.name, self._at)
         return reading.at_timestamp(view, table.table_id, self._at, 0, pushes=False)
@@ -132,7 +132,7 @@ def _to_come(table: str, at: int) -> InvalidValue:
     )
 
 
-def _not_kept(table: str, at: int, start: int) -> RequestTooOld:
+def _before_retention(table: str, at: int, start: int) -> RequestTooOld:
     from storage.values.timestamps import rfc3339
 
     time, since = (rfc3339(timestamp // 1_000_000) for timestamp in (at, start))

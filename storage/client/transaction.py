@@ -55,7 +55,7 @@ class Transaction(ABC):
             from storage.client.read_committed import ReadCommittedTransaction
 
             return ReadCommittedTransaction(connection, request)
-        from storage.client.work.opening import begin_work
+        from storage.client.work.work import begin_work
 
         return SerializableTransaction(begin_work(connection, coordinator, request), request)
 

@@ -187,7 +187,7 @@ def _reserve(path: str) -> None:
 
 
 def write_lock_file(path: str) -> None:
-    """Write the lock file (`process/locks.py`), which holds nothing but its own name for curious readers."""
+    """Write the lock file (`process/lock_file.py`), which holds nothing but its own name for curious readers."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, _LOCK_WORDS.ljust(64))

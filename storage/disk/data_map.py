@@ -22,7 +22,7 @@ from storage.disk.view import ReadView
 from storage.errors import StoreClosed, StoreFull, StoreInvalid
 from storage.limits import LOCK_TIMEOUT_S
 from storage.process.clock import Clock
-from storage.process.locks import LockFile
+from storage.process.lock_file import LockFile
 from storage.process.writer_gate import OnWait
 
 Follow = Callable[[bytes], tuple[Database, bytes] | None]

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Final
 
 from storage.errors import CorruptStore, NotAStore, NotPermitted, StoreNotFound, StoreUnsafe
-from storage.process import locks
+from storage.process import lock_file
 
 DATA: Final = "data.mdb"
 LMDB_LOCK: Final = "lock.mdb"
-LOCK: Final = locks.FILE_NAME
+LOCK: Final = lock_file.FILE_NAME
 FILES: Final = (DATA, LMDB_LOCK, LOCK)
 _NETWORK: Final = (
     "nfs",

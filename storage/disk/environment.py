@@ -17,10 +17,10 @@ from storage.disk.read_cache import ReadCache
 from storage.disk.writer import Writer
 from storage.errors import StoreInvalid
 from storage.limits import LOCK_TIMEOUT_S
-from storage.process.background import Flusher
+from storage.process.background_flush import Flusher
 from storage.process.byte_locks import check_platform
 from storage.process.clock import Clock
-from storage.process.locks import LockFile, open_locks
+from storage.process.lock_file import LockFile, open_locks
 from storage.process.writer_gate import OnWait
 
 _FORK_WAIT_S: Final = 2.0

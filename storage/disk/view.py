@@ -17,7 +17,7 @@ from storage.disk.superblock import Superblock
 from storage.errors import TxnctlError
 from storage.limits import KEY_BYTES_MAX
 from storage.process.clock import Clock
-from storage.process.locks import LockFile
+from storage.process.lock_file import LockFile
 
 SUPERBLOCK_KEY = key1(0)
 

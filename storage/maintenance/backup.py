@@ -12,7 +12,7 @@ from storage.disk.create import building, install, write_lock_file
 from storage.disk.directory import resolved
 from storage.engine import Engine
 from storage.maintenance.copy import Progress, copy_data, data_bytes
-from storage.process.locks import FILE_NAME
+from storage.process.lock_file import FILE_NAME
 
 
 class BackupResult(NamedTuple):

@@ -12,7 +12,7 @@ from storage.engine import Engine
 from storage.errors import StoreInUse
 from storage.maintenance.copy import Progress, copy_data, data_bytes
 from storage.process.identity import describe, started
-from storage.process.locks import FILE_NAME, processes_with
+from storage.process.lock_file import FILE_NAME, processes_with
 from storage.txn.reaper import EVERY
 
 

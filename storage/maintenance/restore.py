@@ -18,13 +18,13 @@ from storage.disk.view import WriteBatch
 from storage.engine import Engine
 from storage.json_form import Flat
 from storage.maintenance.copy import Progress, copy_data
-from storage.process.locks import FILE_NAME
+from storage.process.lock_file import FILE_NAME
 from storage.subscription import catalogue as subscriptions
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import catalogue as topics
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers.admission import ProducerRegistry
-from storage.txn.fence import Fence
+from storage.txn.fenced_txns import FencedTransactions
 from storage.txn.reaper import EVERY
 from storage.values.txn_state import AbortReason
 
@@ -88,10 +88,10 @@ def _reincarnate(batch: WriteBatch, engine: Engine, reason: str | None) -> Reinc
         # No producer is connected to a copy: sessions end by the restore, not because their process died.
         registry = ProducerRegistry(
             OpenTopic.load(batch, topic.topic_id, topic.name),
-            Fence(engine.coordinator, process),
+            FencedTransactions(engine.coordinator, process),
             is_swept=False,
         )
-        registry.fence(process, "restore")
+        registry.fence_producers(process, "restore")
         for subscription in subscriptions.every(batch, topic.topic_id):
             opened = OpenSubscription(batch, subscription)
             for consumer in subscriptions.consumers(batch, subscription.subscription_id):

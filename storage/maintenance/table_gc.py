@@ -14,7 +14,7 @@ from storage.disk.view import ReadView, WriteBatch
 from storage.json_form import Flat, TimeText
 from storage.table import retention
 from storage.table.retention import Sweep
-from storage.txn import outcomes
+from storage.txn import outcome_retention
 
 
 class Find(Protocol):
@@ -54,7 +54,7 @@ def forecast(connection: Connection, trust_clock: bool = False) -> TableCollecte
     with connection.view() as view:
         agree, start = _window(view, trust_clock)
         swept = Sweep(start).forecast(view)
-        counts = TableCounts(*swept, outcomes.forecast(view))
+        counts = TableCounts(*swept, outcome_retention.forecast(view))
     if not agree:
         counts = TableCounts(counts.intents_finalized, 0, 0, 0)
     return TableCollected(counts, start // 1_000_000, not agree)
@@ -75,7 +75,7 @@ def collect(connection: Connection, trust_clock: bool = False) -> TableCollected
     if agree:
         versions = _sweep(connection, sweep.find_versions, sweep.remove_versions)
         tombstones = _sweep(connection, sweep.find_tombstones, sweep.remove_tombstones)
-        ended = _sweep(connection, outcomes.find_old, outcomes.remove)
+        ended = _sweep(connection, outcome_retention.find_old, outcome_retention.remove)
     counts = TableCounts(finalized, versions, tombstones, ended)
     return TableCollected(counts, start // 1_000_000, not agree)
 

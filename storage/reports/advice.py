@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from storage.limits import ACTIVE_OWNER_MS
 from storage.table.push import RANKS
-from storage.txn.liveness import GONE
 from storage.txn.options import Priority
+from storage.txn.owner_state import GONE
 
 
 class Situation(NamedTuple):

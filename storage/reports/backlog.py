@@ -19,7 +19,8 @@ from storage.subscription.isolation import IsolationLevel
 from storage.subscription.subscription import Subscription
 from storage.topic import log
 from storage.topic.state import TopicState
-from storage.txn import aborted, buffer, record as records, runs
+from storage.txn import aborted, record as records
+from storage.txn.blocked_count import blocked_behind, uncommitted_behind
 from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
@@ -77,7 +78,7 @@ def _count_blocking(
     view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor, backlog: Backlog
 ) -> None:
     """READ_COMMITTED that stops at maxReadPosition: what is aborted, uncommitted, and blocked behind the bound."""
-    topic_id, through = subscription.topic_id, log.messages_through
+    topic_id = subscription.topic_id
     reserved = list(taken(view, subscription, cursor))
     # Dispatch has acknowledged every aborted message it passed, so that aborted ones count from there on; what
     # was acknowledged or is pending beyond is looked at, entry by entry. markDeletePosition may lie beyond
@@ -87,12 +88,9 @@ def _count_blocking(
     waiting = max(head.max_read, cursor.mark_delete, covered)
     beyond = _classes_of(view, head, subscription, passed, reserved)
     late = beyond if waiting <= passed else _classes_of(view, head, subscription, waiting, reserved)
-    aborted_between = aborted.messages_between
-    backlog.aborted = aborted_between(view, topic_id, head, passed, last) - beyond["aborted"]
-    uncommitted = head.uncommitted - _uncommitted_through(view, head, topic_id, waiting)
-    backlog.uncommitted = uncommitted - late["uncommitted"]
-    backlog.blocked = head.messages - through(view, topic_id, head, waiting) - uncommitted
-    backlog.blocked -= aborted_between(view, topic_id, head, waiting, last) + late["blocked"]
+    backlog.aborted = aborted.messages_between(view, topic_id, head, passed, last) - beyond["aborted"]
+    backlog.uncommitted = uncommitted_behind(view, topic_id, head, waiting) - late["uncommitted"]
+    backlog.blocked = blocked_behind(view, topic_id, head, waiting) - late["blocked"]
 
 
 def _count_skipping(
@@ -112,19 +110,7 @@ def _count_skipping(
     passed, backlog.blocked = skipped.aborted_and_blocked(view, head, subscription, cursor)
     late = aborted.messages_between(view, topic_id, head, read, head.last_confirmed) - beyond["aborted"]
     backlog.aborted = passed + late
-    backlog.uncommitted = head.uncommitted - _uncommitted_through(view, head, topic_id, cursor.mark_delete)
-    backlog.uncommitted -= ahead["uncommitted"]
-
-
-def _uncommitted_through(view: ReadView, head: TopicState, topic_id: int, at: Position) -> int:
-    """Messages of open transactions at or below a position."""
-    if at <= head.max_read:
-        return 0
-    return sum(
-        runs.messages_through(view, topic_id, txn, at)
-        for txn, first in buffer.open_transactions(view, topic_id)
-        if first <= at
-    )
+    backlog.uncommitted = uncommitted_behind(view, topic_id, head, cursor.mark_delete) - ahead["uncommitted"]
 
 
 def _held(view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from storage.subscription import (
 )
 from storage.subscription.dispatch.visible_set import VisibleSet
 from storage.subscription.isolation import IsolationLevel
-from storage.subscription.read_position import start_after
+from storage.subscription.start_position import start_after
 from storage.subscription.subscription import Subscription
 from storage.topic import catalogue as topics, log as managed_ledger, state as topic_head
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry

@@ -16,7 +16,7 @@ from storage.json_form import Flat
 from storage.process.identity import started
 from storage.reports import advice, backlog, timeline, transactions
 from storage.reports.advice import Advice, Situation
-from storage.reports.chain import Chain
+from storage.reports.blocking_chain import Chain
 from storage.reports.timeline import Blocking, IfEnded
 from storage.reports.transactions import TablePartRow, TransactionDetails
 from storage.subscription import catalogue as subscriptions, cursor as cursors

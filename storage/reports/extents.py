@@ -17,7 +17,7 @@ from storage.topic import catalogue as topics, log, state
 from storage.topic.catalogue import Topic
 from storage.topic.log import LedgerInfo
 from storage.topic.state import TopicState
-from storage.txn import aborted, buffer
+from storage.txn import aborted, uncommitted_entries
 from storage.values.position import Position
 
 
@@ -52,7 +52,7 @@ class Extent:
         self.last_confirmed = head.last_confirmed_position
         self.is_trimmed = head.bytes_trimmed > 0
         self.ledgers: Sequence[LedgerInfo] = log.ledgers(view, topic.topic_id, head)
-        self.open_txns = tuple(txn for txn, _ in buffer.open_transactions(view, topic.topic_id))
+        self.open_txns = tuple(txn for txn, _ in uncommitted_entries.open_transactions(view, topic.topic_id))
 
     def bound(self, level: IsolationLevel) -> Position:
         """The last position that may be delivered to a reader of this level."""

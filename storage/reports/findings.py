@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from storage.limits import CLOCKS_DISAGREE_NS
-from storage.reports import blockers
+from storage.reports import holder_findings
 from storage.reports.facts import Facts
 from storage.reports.finding import Finding, several, some, warning
 
@@ -130,4 +130,4 @@ def _no_consumer(facts: Facts) -> Iterator[Finding]:
     yield Finding("no-consumer", "info", "subscriptions", what, why, command)
 
 
-_RULES = (_gate, _late, *blockers.RULES, _disk, _readers, _versions, _clocks, _no_consumer)
+_RULES = (_gate, _late, *holder_findings.RULES, _disk, _readers, _versions, _clocks, _no_consumer)

@@ -15,7 +15,7 @@ from storage.disk.view import ReadView
 from storage.engine import Engine
 from storage.json_form import Flat
 from storage.limits import READERS_MAX
-from storage.process.locks import LockFile
+from storage.process.lock_file import LockFile
 from storage.reports import backlog, findings, producers, store_info, timeline, transactions
 from storage.reports.facts import (
     Facts,
@@ -40,7 +40,7 @@ from storage.table.state import TableState
 from storage.topic import catalogue as topics, state as topic_states
 from storage.txn import reaper, record as records
 from storage.txn.coordinator import touches
-from storage.txn.liveness import owner_state
+from storage.txn.owner_state import owner_state
 
 KEYS_SHOWN = 5
 

@@ -10,7 +10,7 @@ from storage.engine import Engine
 from storage.errors import SessionNotFound
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
-from storage.process.locks import LockFile
+from storage.process.lock_file import LockFile
 from storage.topic import catalogue as topics, state as topic_head
 from storage.topic.catalogue import Topic
 from storage.topic.producers import errors, ownership, session as sessions

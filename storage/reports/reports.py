@@ -16,13 +16,13 @@ from storage.values.position import EARLIEST, Extreme, MessageId, Position
 if TYPE_CHECKING:
     from storage.audit_trail import AuditRecord
     from storage.client.transaction import Transaction
-    from storage.reports.attention import AttentionRow
     from storage.reports.browse import EntryRow
     from storage.reports.explain import Explanation
     from storage.reports.extents import Extent, Reached
     from storage.reports.overview import Overview
-    from storage.reports.pending import PendingRow
+    from storage.reports.pending_acks import PendingRow
     from storage.reports.producers import OwnershipRow, ProducerRow, SessionRow, TopicProducers
+    from storage.reports.slow_and_orphaned import AttentionRow
     from storage.reports.stats import OneSubscription, SubscriptionRow, TopicRow, TopicStats
     from storage.reports.stats_internal import InternalStats
     from storage.reports.store_info import DatabaseRow, LockRow, ReaderRow, StoreInfo
@@ -181,9 +181,9 @@ class Reports:
         Raises:
             TopicNotFound, SubscriptionNotFound, InvalidName
         """
-        from storage.reports import pending
+        from storage.reports import pending_acks
 
-        return pending.list_pending(self._connection, topic, subscription)
+        return pending_acks.list_pending(self._connection, topic, subscription)
 
     def peek_messages(self, topic: str, subscription: str, count: int = 1) -> list[Message]:
         """The next messages that a subscription may deliver; nothing is delivered by looking."""
@@ -291,15 +291,15 @@ class Reports:
     def list_slow_transactions(self, over: float = 60.0) -> list[AttentionRow]:
         """Transactions open for longer than `over` seconds, the oldest first, with what each holds back."""
         from storage.process.clock import nanoseconds
-        from storage.reports import attention
+        from storage.reports import slow_and_orphaned
 
-        return attention.list_slow(self._engine, nanoseconds(over, "an age") // 1_000_000)
+        return slow_and_orphaned.list_slow(self._engine, nanoseconds(over, "an age") // 1_000_000)
 
     def list_orphaned_transactions(self) -> list[AttentionRow]:
         """Open transactions whose process is proven dead, with what each holds back."""
-        from storage.reports import attention
+        from storage.reports import slow_and_orphaned
 
-        return attention.list_orphans(self._engine)
+        return slow_and_orphaned.list_orphans(self._engine)
 
     def show_transaction(self, txn: Txn) -> TransactionDetails:
         """One transaction with its parts.

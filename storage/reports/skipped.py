@@ -16,7 +16,7 @@ from storage.subscription.dispatch import skipped_txns
 from storage.subscription.dispatch.skipped_txns import SkippedTxn
 from storage.subscription.subscription import Subscription
 from storage.topic.state import TopicState
-from storage.txn import buffer, record as records, runs
+from storage.txn import record as records, runs, uncommitted_entries
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
@@ -81,8 +81,8 @@ def held_back(view: ReadView, subscription: Subscription, cursor: Cursor) -> lis
     if not subscription.skips:
         return []
     topic_id, rows = subscription.topic_id, []
-    for txn, first in buffer.open_transactions(view, topic_id)[:HOLDERS_SHOWN]:
-        part = buffer.part_of(view, txn, topic_id)
+    for txn, first in uncommitted_entries.open_transactions(view, topic_id)[:HOLDERS_SHOWN]:
+        part = uncommitted_entries.part_of(view, txn, topic_id)
         assert part is not None, "an open transaction of the index has a part"
         own = part.messages
         if first <= cursor.mark_delete:

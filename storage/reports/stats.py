@@ -12,8 +12,8 @@ from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
-from storage.process.locks import LockFile
-from storage.reports import backlog as backlogs, chain, producers, skipped
+from storage.process.lock_file import LockFile
+from storage.reports import backlog as backlogs, blocking_chain, producers, skipped
 from storage.reports.producers import ProducerRow
 from storage.reports.skipped import HeldBack
 from storage.subscription import catalogue as subscriptions, cursor as cursors, delivery as deliveries
@@ -24,8 +24,9 @@ from storage.topic import catalogue as topics, log, state as topic_head
 from storage.topic.catalogue import Topic
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.state import TopicState
-from storage.txn import buffer, record as records
-from storage.txn.liveness import owner_state
+from storage.txn import record as records, uncommitted_entries
+from storage.txn.blocked_count import blocked_behind
+from storage.txn.owner_state import owner_state
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 
@@ -209,17 +210,16 @@ def readable(view: ReadView, topic: Topic, head: TopicState) -> Readable:
     """Count on both sides of maxReadPosition."""
     from storage.txn import aborted
 
-    topic_id, last = topic.topic_id, head.last_confirmed
+    topic_id = topic.topic_id
     below = log.messages_through(view, topic_id, head, head.max_read)
     aborted_below = aborted.messages_between(view, topic_id, head, Position(0, -1), head.max_read)
-    beyond = head.messages - below - head.uncommitted
-    beyond -= aborted.messages_between(view, topic_id, head, head.max_read, last)
-    oldest = chain.oldest_blocked_ms(view, topic_id, head) if beyond else None
-    return Readable(below - head.messages_trimmed - aborted_below, aborted_below, beyond, oldest)
+    blocked = blocked_behind(view, topic_id, head, head.max_read)
+    oldest = blocking_chain.oldest_blocked_ms(view, topic_id, head) if blocked else None
+    return Readable(below - head.messages_trimmed - aborted_below, aborted_below, blocked, oldest)
 
 
 def _blocker(view: ReadView, locks: LockFile, topic: Topic) -> Blocker | None:
-    first = buffer.first_open(view, topic.topic_id)
+    first = uncommitted_entries.first_open(view, topic.topic_id)
     if first is None:
         return None
     record = records.get(view, first[0])

@@ -8,7 +8,7 @@ from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.subscription import catalogue as subscriptions, cursor as cursors
 from storage.topic import catalogue as topics, log, state as topic_head
-from storage.txn import aborted, buffer
+from storage.txn import aborted, uncommitted_entries
 from storage.txn.aborted import AbortedSegment
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
@@ -81,7 +81,8 @@ def topic_stats_internal(connection: Connection, name: str) -> InternalStats:
                 for subscription in subscriptions.every(view, topic_id)
             },
             open_transactions=[
-                OpenTransaction(TxnID(txn), first) for txn, first in buffer.open_transactions(view, topic_id)
+                OpenTransaction(TxnID(txn), first)
+                for txn, first in uncommitted_entries.open_transactions(view, topic_id)
             ],
             aborted_segments=aborted.segments(view, topic_id),
         )  # fmt: skip

@@ -14,7 +14,7 @@ from storage.disk.superblock import ReapPolicy
 from storage.disk.view import ReadView
 from storage.limits import READERS_MAX
 from storage.process.identity import ProcessIdentity, describe, is_stopped, started
-from storage.process.locks import FILE_NAME, processes_with
+from storage.process.lock_file import FILE_NAME, processes_with
 from storage.table import catalogue as tables
 from storage.topic import catalogue as topics
 

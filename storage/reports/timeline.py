@@ -1,7 +1,7 @@
 """The model of a topic's positions: ledgers, open transactions, maxReadPosition, cursors, and who blocks whom.
 
 `transactions blocked`, `explain` and `timeline`, and the report page draw from this one model. A model is made from
-one view, and no blocked message is read for it (`storage/reports/chain.py`).
+one view, and no blocked message is read for it (`storage/reports/blocking_chain.py`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
-from storage.process.locks import LockFile
+from storage.process.lock_file import LockFile
 from storage.reports import stats, stats_internal
-from storage.reports.chain import Chain, Link, oldest_blocked_ms
+from storage.reports.blocking_chain import Chain, Link, oldest_blocked_ms
 from storage.reports.stats import Readable, SubscriptionStats
 from storage.reports.stats_internal import LedgerRow
 from storage.subscription import catalogue as subscriptions, cursor as cursors
@@ -23,9 +23,9 @@ from storage.topic.catalogue import Topic
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.state import TopicState
 from storage.txn import record as records, runs
-from storage.txn.buffer import TopicPart
-from storage.txn.liveness import GONE, owner_state
+from storage.txn.owner_state import GONE, owner_state
 from storage.txn.record import TransactionRecord
+from storage.txn.uncommitted_entries import TopicPart
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 

@@ -19,7 +19,7 @@ from storage.table.conflict import Doom
 from storage.topic import catalogue as topics
 from storage.txn import reaper, record as records
 from storage.txn.coordinator import touches
-from storage.txn.liveness import GONE, owner_state
+from storage.txn.owner_state import GONE, owner_state
 from storage.txn.participant import PartDone, SubscriptionWork, TopicWork
 from storage.txn.record import TransactionRecord
 from storage.values.names import short_topic_name

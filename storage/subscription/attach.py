@@ -14,7 +14,7 @@ from storage.subscription import catalogue as subscriptions, dead_letter, update
 from storage.subscription.catalogue import AttachedConsumer
 from storage.subscription.isolation import IsolationLevel, OnOpen, SubscriptionMode, SubscriptionType
 from storage.subscription.open_subscription import OpenSubscription
-from storage.subscription.read_position import subscription_start
+from storage.subscription.start_position import subscription_start
 from storage.subscription.subscription import Subscription
 from storage.topic import catalogue as topics, state as states
 from storage.topic.catalogue import Topic

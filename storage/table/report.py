@@ -12,13 +12,13 @@ from storage.disk.view import ReadView
 from storage.json_form import Flat
 from storage.limits import SPLIT_KEYS, TABLE_HOLDERS_MAX
 from storage.process.identity import ProcessIdentity
-from storage.process.locks import LockFile
+from storage.process.lock_file import LockFile
 from storage.table import catalogue as tables, intent as intents_of, row as rows, state as table_head
 from storage.table.catalogue import TableEntry, check_exists
 from storage.table.state import TableState
 from storage.table.visibility import StoredRow, Version
 from storage.txn import record as records
-from storage.txn.liveness import owner_state
+from storage.txn.owner_state import owner_state
 from storage.txn.record import TransactionRecord
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState

@@ -161,7 +161,7 @@ class Coordinator:
             raise batch.refuse(errors.timed_out(record))
         refusal = self._refusal(batch, txn_id)
         if refusal is not None:
-            self.fence(batch, record, process, refusal.message)
+            self.abort_fenced(batch, record, process, refusal.message)
             raise batch.refuse(refusal)
         if prepare is not None:
             prepare(record)
@@ -187,7 +187,7 @@ class Coordinator:
         record.conflict = conflict
         self._end(batch, record, _Decision(TransactionState.ABORTED, process, reason))
 
-    def fence(
+    def abort_fenced(
         self, batch: WriteBatch, record: TransactionRecord, process: ProcessIdentity, text: str
     ) -> None:
         """Abort an open transaction because a producer that sends in it is fenced."""

@@ -14,7 +14,7 @@ from storage.disk.superblock import ReapPolicy
 from storage.disk.view import ReadView, WriteBatch
 from storage.limits import REAP_EVERY_NS, REAP_PER_WRITE_MAX
 from storage.process.identity import ProcessIdentity
-from storage.process.locks import LockFile
+from storage.process.lock_file import LockFile
 from storage.txn.coordinator import Coordinator, Ended
 from storage.values.txn_state import AbortReason
 

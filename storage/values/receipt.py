@@ -1,7 +1,7 @@
 """Receipts of sends: the position of each stored message, and the number of duplicates.
 
-A transaction buffers messages, and several batches are written together later, as one shipment. A receipt covers its
-own part of the shipment; reading the receipt writes the buffer.
+A transaction buffers messages, and several batches are written together later, as one group. A receipt covers its
+own part of the group; reading the receipt writes the buffer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class StoredEntry(NamedTuple):
     """The outcome of messages offered as one entry.
 
     Attributes:
-        start: the index of the first message within the shipment.
+        start: the index of the first message within the group.
         fresh: indexes of the messages stored, counted from `start`; the rest are duplicates.
         position: the position of the entry; None if nothing was stored.
         ids: the sequence ids of the messages stored.
@@ -32,7 +32,7 @@ class StoredEntry(NamedTuple):
     ids: Sequence[int]
 
 
-class Shipment:
+class WriteGroup:
     """Messages that are written together.
 
     Attributes:
@@ -45,7 +45,7 @@ class Shipment:
         self.entries = entries
 
     def look(self) -> list[StoredEntry]:
-        """The outcome of each entry. A shipment that is still buffered is written first.
+        """The outcome of each entry. A group that is still buffered is written first.
 
         Raises:
             TxnctlError: the messages cannot be written.
@@ -57,24 +57,24 @@ class Shipment:
 class BatchReceipt:
     """The receipt of a batch. Reading the receipt of a buffered batch writes the buffer."""
 
-    __slots__ = ("_offered", "_shipment", "_start")
+    __slots__ = ("_group", "_offered", "_start")
 
-    def __init__(self, shipment: Shipment, start: int, offered: int) -> None:
+    def __init__(self, group: WriteGroup, start: int, offered: int) -> None:
         """Args:
-        start, offered: the messages of this batch within the shipment: index of the first, and their number.
+        start, offered: the messages of this batch within the group: index of the first, and their number.
         """
-        self._shipment = shipment
+        self._group = group
         self._start = start
         self._offered = offered
 
     @property
     def is_buffered(self) -> bool:
         """Whether the batch is still buffered; reading any other property writes the buffer."""
-        return self._shipment.entries is None
+        return self._group.entries is None
 
     def _pieces(self) -> Iterator[tuple[StoredEntry, int, int]]:
         """The entries with messages of this batch, each with a range of indexes: first, and one past the last."""
-        for entry in self._shipment.look():
+        for entry in self._group.look():
             first = bisect_left(entry.fresh, self._start - entry.start)
             after = bisect_left(entry.fresh, self._start + self._offered - entry.start)
             if first < after:

@@ -11,7 +11,7 @@ from storage.topic import log as managed_ledger
 from storage.topic.catalogue import Topic
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER
 from storage.topic.state import TopicState
-from storage.txn import aborted, buffer, record as records, runs
+from storage.txn import aborted, record as records, runs, uncommitted_entries
 from storage.values.position import Position
 from storage.values.txn_id import TxnID
 from storage.values.txn_state import TransactionState
@@ -89,7 +89,7 @@ class TopicCheck:
         if state.max_read != expected and not is_trimmed:
             formula = Position(*expected)
             report(1, name, f"maxReadPosition is {state.max_read_position}, its formula gives {formula}")
-        opened = buffer.open_transactions(self._view, self._topic.topic_id)
+        opened = uncommitted_entries.open_transactions(self._view, self._topic.topic_id)
         indexed = [(tuple(first), txn) for txn, first in opened]
         if indexed != open_first:
             report(1, name, f"the index of open transactions has {len(indexed)}, the log {len(open_first)}")
@@ -139,7 +139,7 @@ class TopicCheck:
         """The part of each transaction on the topic, and its runs, agree with the log."""
         for txn, entries in self._log.by_txn.items():
             label = self._label(txn)
-            part = buffer.part_of(self._view, txn, self._topic.topic_id)
+            part = uncommitted_entries.part_of(self._view, txn, self._topic.topic_id)
             if part is None:
                 self._report(6, label, "has messages, but no part")
                 continue

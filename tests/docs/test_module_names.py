@@ -32,7 +32,7 @@ def code_spans(page: Path) -> list[str]:
 
 
 def is_module(name: str) -> bool:
-    """True for a path from the root, and for the last parts of one: `walk.py`, `dispatch/walk.py`."""
+    """True for a path from the root, and for the last parts of one: `next_messages.py`, `dispatch/next_messages.py`."""
     return name in MODULES or any(module.endswith(f"/{name}") for module in MODULES)
 
 

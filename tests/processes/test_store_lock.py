@@ -9,7 +9,7 @@ import pytest
 from storage import Store
 from storage.errors import StoreInUse
 from storage.process.clock import SYSTEM_CLOCK
-from storage.process.locks import FILE_NAME, LockFile
+from storage.process.lock_file import FILE_NAME, LockFile
 from tests.processes.child import Children
 from tests.row_json import row_json
 
@@ -23,7 +23,7 @@ OPEN = """
 
 ALONE = """
     from storage.process.clock import SYSTEM_CLOCK
-    from storage.process.locks import FILE_NAME, LockFile
+    from storage.process.lock_file import FILE_NAME, LockFile
     lock = LockFile(os.path.join(path, FILE_NAME), SYSTEM_CLOCK, writable=True)
     say("alone" if lock.own_store() else "refused")
     hear()

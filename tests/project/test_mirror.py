@@ -6,7 +6,7 @@ from tests.project import figures
 
 
 def test_four_modules_in_five_have_a_test_file_in_the_same_place() -> None:
-    """`storage/txn/buffer.py` in tests/storage/txn/test_buffer.py; modules of a few lines are not counted."""
+    """`storage/txn/coordinator.py` in tests/storage/txn/test_coordinator.py; modules of a few lines are not counted."""
     without, wanting = figures.modules_without_tests()
     missing = "\n".join(map(str, without))
     assert len(without) * 5 <= wanting, (

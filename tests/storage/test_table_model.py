@@ -30,7 +30,7 @@ from storage import (
     TxnctlError,
     TxnID,
 )
-from storage.process.background import KEPT_NS
+from storage.process.background_flush import WRITE_BEHIND_NS
 from storage.table import intent
 from tests.model_runs import examples
 from tests.row_json import row_json
@@ -435,7 +435,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
     def _let_time_pass(self, data: st.DataObject) -> None:
         """What has been kept for half a second is written meanwhile."""
         self.clock.advance(data.draw(st.sampled_from([0.5, 0.5, 6, 30, 60]), label="seconds"))
-        self.model.write_overdue(KEPT_NS, self.now_ns)
+        self.model.write_overdue(WRITE_BEHIND_NS, self.now_ns)
         self._look_at_clock()
         self._notice_reaped(None)
 

@@ -14,7 +14,7 @@ from storage.topic import catalogue as topics, log, state as topic_head
 from storage.topic.catalogue import LedgerLimits
 from storage.topic.entry import MESSAGES, Columns
 from storage.topic.open_topic import OpenTopic
-from storage.txn import buffer
+from storage.txn import uncommitted_entries
 from storage.txn.begin import NewTransaction
 from storage.values.position import Position
 
@@ -82,7 +82,9 @@ class WrittenLog:
         body = Columns([b"x"] * count).body("p", 0)
         plain = not txn
         position = (
-            log.append(topic, MESSAGES, count, 0, body) if plain else buffer.append(topic, txn, count, body)
+            log.append(topic, MESSAGES, count, 0, body)
+            if plain
+            else uncommitted_entries.append(topic, txn, count, body)
         )
         self.entries.append(Written(position, txn, count))
 

@@ -1,11 +1,14 @@
-"""The exit codes of `txnctl`, and the error codes of the command line alone.
+"""The exit codes of `txnctl`: the numbers, the exit code of each error, and the error codes of the command line alone.
 
-Three modules deal with exit codes. An error of the engine carries a code (`storage.errors`); the numbers here are for
-commands that end with a code on purpose, and for errors of the command line; `failure` reports an error and returns
-the code; `txnctl errors` (commands/errors) prints the list.
+An error of the engine carries a code and an exit code (`storage.errors`). `code_of` gives both for every exception
+that ends a command; `error_report` prints the error, and `txnctl errors` (commands/errors) prints the list.
 """
 
 from __future__ import annotations
+
+import click
+
+from storage.errors import TxnctlError
 
 DONE = 0
 UNEXPECTED = 1
@@ -62,3 +65,36 @@ COMMAND_LINE_ERRORS = {
     "terminated": (TERMINATED, "SIGTERM. What was acknowledged before is kept, nothing is half-done."),
 }
 """Error codes beside those of `storage.errors.ALL`: code -> (exit code, what it means)."""
+
+
+class Terminated(BaseException):
+    """SIGTERM came; like KeyboardInterrupt, passes every `except Exception`."""
+
+
+class HungUp(Terminated):
+    """SIGHUP came: the terminal is gone."""
+
+
+class EndsWith(Exception):
+    """An error that ends the command with a different exit code, such as a code for monitoring."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
+def code_of(error: BaseException) -> tuple[str, int]:
+    """The error code of an exception, and the exit code of the command that the exception ends."""
+    if isinstance(error, EndsWith) and error.__cause__ is not None:
+        return code_of(error.__cause__)[0], error.exit_code
+    if isinstance(error, TxnctlError):
+        return error.code, error.exit_code
+    if isinstance(error, click.ClickException):
+        return "usage", USAGE
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return "interrupted", INTERRUPTED
+    if isinstance(error, HungUp):
+        return "hung-up", HUNG_UP
+    if isinstance(error, Terminated):
+        return "terminated", TERMINATED
+    return "unexpected", UNEXPECTED

@@ -17,7 +17,8 @@ from txnctl.cli import exit_codes
 from txnctl.cli.click_commands import GroupCommand
 from txnctl.cli.command_table import COMMANDS
 from txnctl.cli.declaration import Group
-from txnctl.cli.failure import HungUp, Terminated, report
+from txnctl.cli.error_report import report
+from txnctl.cli.exit_codes import HungUp, Terminated
 from txnctl.cli.shared_options import of_root
 from txnctl.output.stream import OutputStream, drop_output
 

@@ -1,6 +1,8 @@
-"""The outbox and the write set of one transaction, taken into a batch together."""
+"""The buffered content of one transaction: its parts, outbox and write set, and how a batch takes both."""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 from storage.client.work.outbox import Outbox
 from storage.client.work.write_set import WriteSet
@@ -10,8 +12,40 @@ from storage.table.visibility import Version
 from storage.txn.record import TransactionRecord
 
 
+class Part(Protocol):
+    """Buffered content of one kind. In a batch every part is checked first; then the parts are applied.
+
+    A batch may come to nothing, or run again, so `check` and `apply` change the batch and the record only, and
+    prepare for `settle`. `settle` and `discard` may be interrupted, and are then repeated.
+    """
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write."""
+
+    def check(self, batch: WriteBatch, record: TransactionRecord) -> None:
+        """See that the content may be written.
+
+        Raises:
+            TxnctlError: nothing is written. A durable refusal leaves the doom of the transaction.
+        """
+
+    def apply(self, batch: WriteBatch, record: TransactionRecord, *, commits: bool) -> None:
+        """Write the content, after every part has passed its check.
+
+        Args:
+            commits: the transaction commits in this batch, instead of staying open.
+        """
+
+    def settle(self) -> None:
+        """Drop the content, which is committed."""
+
+    def discard(self) -> None:
+        """Drop the content, which never will be committed."""
+
+
 class Buffers:
-    """A part made of parts; see `Part`.
+    """A part made of parts.
 
     A fenced producer is found before keys are judged, and keys are judged before anything is written, so that a refusal
     leaves nothing but the doom of its transaction. The losers of pushes are aborted before messages are appended.

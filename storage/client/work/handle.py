@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from storage.client.work.attempt import Attempt
+from storage.client.work.batch_outcome import BatchOutcome
 from storage.client.work.beginning import Beginning
 from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
@@ -59,7 +59,7 @@ class TransactionHandle:
         self.uses_tables = False
         self.on_discard: Callable[[], None] = _nothing
         self._is_marked = False
-        self._attempt: Attempt | None = None
+        self._outcome: BatchOutcome | None = None
         self._ended: TransactionState | None = None
 
     # What is known
@@ -69,7 +69,7 @@ class TransactionHandle:
         """The transaction's state now."""
         if self._ended is not None:
             return self._ended
-        if not self.txn_id and self._attempt is not None:
+        if not self.txn_id and self._outcome is not None:
             with self.lock:
                 self.resolve()
         if not self.txn_id:
@@ -130,15 +130,15 @@ class TransactionHandle:
         """
         if self._ended is not None:
             self.materialise()
-        attempt = Attempt(settle, ends=False)
+        outcome = BatchOutcome(settle, ends=False)
 
         def whole(batch: WriteBatch) -> tuple[TransactionRecord, T]:
-            record = self._open_record(batch, attempt)
+            record = self._open_record(batch, outcome)
             result = change(batch, record)
-            attempt.note_end(record)
+            outcome.note_end(record)
             return record, result
 
-        return self._write(attempt, whole, timeout_s)
+        return self._write(outcome, whole, timeout_s)
 
     def commit_batch(
         self, prepare: Callable[[WriteBatch, TransactionRecord], None], settle: Callable[[], None]
@@ -155,14 +155,18 @@ class TransactionHandle:
         """
         if self._ended is not None:
             self.materialise()
-        coordinator, owner, attempt = self.coordinator, self.connection.identity, Attempt(settle, ends=True)
+        coordinator, owner, outcome = (
+            self.coordinator,
+            self.connection.identity,
+            BatchOutcome(settle, ends=True),
+        )
 
         def whole(batch: WriteBatch) -> tuple[TransactionRecord, Ended]:
             made, txn_id = None, self.txn_id
             if not txn_id:
                 # Committed or refused, the transaction is decided in this batch.
                 made = self.beginning.make_record(batch, uses_tables=self.uses_tables, ends_here=True)
-                attempt.note_start(made)
+                outcome.note_start(made)
                 txn_id = made.txn_id
 
             def prepare_marked(record: TransactionRecord) -> None:
@@ -173,11 +177,11 @@ class TransactionHandle:
             ended = coordinator.commit(batch, txn_id, owner, prepare_marked, made)
             if ended.already:
                 # Committed by its number elsewhere, without the content buffered here.
-                attempt.settle = self.on_discard
-            attempt.note_end(ended.record)
+                outcome.settle = self.on_discard
+            outcome.note_end(ended.record)
             return ended.record, ended
 
-        return self._write(attempt, whole)
+        return self._write(outcome, whole)
 
     def commit_without_record(self) -> bool:
         """Commit a transaction that has nothing to write; False if the end has to be written, or is refused."""
@@ -202,14 +206,18 @@ class TransactionHandle:
                 self.on_discard()
                 return
             self.materialise()
-        txn_id, owner, attempt = self.txn_id, self.connection.identity, Attempt(self.on_discard, ends=True)
+        txn_id, owner, outcome = (
+            self.txn_id,
+            self.connection.identity,
+            BatchOutcome(self.on_discard, ends=True),
+        )
 
         def whole(batch: WriteBatch) -> tuple[TransactionRecord, None]:
             ended = self.coordinator.abort(batch, txn_id, owner, AbortReason.ASKED, reason)
-            attempt.note_end(ended.record)
+            outcome.note_end(ended.record)
             return ended.record, None
 
-        self._write(attempt, whole)
+        self._write(outcome, whole)
 
     def materialise(self) -> None:
         """Give the transaction a record if there is none yet; after an end without a record, one that says so.
@@ -222,30 +230,30 @@ class TransactionHandle:
             if self.txn_id:
                 return
             ended, coordinator, owner = self._ended, self.coordinator, self.connection.identity
-            attempt = Attempt(_nothing, ends=ended is not None)
+            outcome = BatchOutcome(_nothing, ends=ended is not None)
 
             def whole(batch: WriteBatch) -> tuple[TransactionRecord, None]:
                 make, has_ended = self.beginning.make_record, ended is not None
                 record = make(batch, uses_tables=self.uses_tables, has_ended=has_ended)
-                attempt.note_start(record)
+                outcome.note_start(record)
                 if ended is TransactionState.COMMITTED:
                     record = coordinator.commit(batch, record.txn_id, owner).record
                 elif ended is not None:
                     record = coordinator.abort(batch, record.txn_id, owner).record
-                attempt.note_end(record)
+                outcome.note_end(record)
                 return record, None
 
-            self._write(attempt, whole)
+            self._write(outcome, whole)
 
-    def _open_record(self, batch: WriteBatch, attempt: Attempt) -> TransactionRecord:
+    def _open_record(self, batch: WriteBatch, outcome: BatchOutcome) -> TransactionRecord:
         """The record of the open transaction, with one more write counted, and marked if tables are used."""
         txn_id, owner = self.txn_id, self.connection.identity
         if not txn_id:
             made = self.beginning.make_record(batch, uses_tables=self.uses_tables)
-            attempt.note_start(made)
+            outcome.note_start(made)
             txn_id = made.txn_id
         record = self.coordinator.use(batch, txn_id, owner)
-        attempt.note_start(record)
+        outcome.note_start(record)
         if self.uses_tables:
             Arbiter(batch, self.coordinator, owner).begin_use(record)
         return record
@@ -254,18 +262,18 @@ class TransactionHandle:
 
     def _write(
         self,
-        attempt: Attempt,
+        outcome: BatchOutcome,
         whole: Callable[[WriteBatch], tuple[TransactionRecord, T]],
         timeout_s: float | None = None,
     ) -> T:
         """Write one batch and settle its outcome, even after an exception."""
         self.resolve()
-        self._attempt = attempt
+        self._outcome = outcome
         try:
             record, result = self.connection.write(whole, naming=self.txn_id, timeout_s=timeout_s)
             self._adopt(record)
-            attempt.settle()
-            self._attempt = None
+            outcome.settle()
+            self._outcome = None
         except BaseException:
             with suppress(TxnctlError):
                 self.resolve()
@@ -280,18 +288,18 @@ class TransactionHandle:
         Raises:
             StoreClosed, CorruptStore
         """
-        attempt = self._attempt
-        if attempt is None:
+        outcome = self._outcome
+        if outcome is None:
             return
         with self.connection.view() as view:
-            stored = attempt.find_record(view, self.txn_id)
+            stored = outcome.find_record(view, self.txn_id)
         if stored is not None:
             self._adopt(stored)
-            if attempt.is_committed(stored):
-                attempt.settle()
+            if outcome.is_committed(stored):
+                outcome.settle()
             elif stored.state is not TransactionState.OPEN:
                 self.on_discard()
-        self._attempt = None
+        self._outcome = None
 
     def _adopt(self, record: TransactionRecord) -> None:
         # The number comes last: a thread that reads the number may rely on the rest.
@@ -301,4 +309,4 @@ class TransactionHandle:
     def forked(self) -> None:
         """Forget the thread that held the lock: this is the child of a fork, which has no such thread."""
         self.lock = threading.RLock()
-        self._attempt = None
+        self._outcome = None

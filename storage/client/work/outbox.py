@@ -15,12 +15,12 @@ from storage.limits import MESSAGE_OVERHEAD_BYTES, WRITE_BYTES_TARGET
 from storage.topic.batching import commits_of
 from storage.topic.entry import Columns
 from storage.txn.record import TransactionRecord
-from storage.values.receipt import BatchReceipt, Shipment, StoredEntry
+from storage.values.receipt import BatchReceipt, StoredEntry, WriteGroup
 
 Locate = Callable[["BufferedBatch"], None]
 
 
-class BufferedBatch(Shipment):
+class BufferedBatch(WriteGroup):
     """Consecutive sends of one producer, until the messages are stored.
 
     Adding a call is one step, so that an interrupt leaves a call out or takes the whole.

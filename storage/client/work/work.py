@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from storage.client.append import Appender, Outgoing
+from storage.client.work.beginning import Beginning, BeginRequest
 from storage.client.work.buffers import Buffers
 from storage.client.work.handle import TransactionHandle
 from storage.client.work.outbox import Outbox
 from storage.client.work.read_set import ReadSet, Rows
 from storage.client.work.write_behind import WriteBehind
 from storage.client.work.write_set import WriteSet
+from storage.disk.connection import Connection
 from storage.disk.view import WriteBatch
 from storage.errors import TxnctlError, WriterBusy
 from storage.table.arbiter import Arbiter
@@ -26,7 +28,7 @@ from storage.table.key_range import KeyRange
 from storage.table.visibility import Version
 from storage.table.write import Write
 from storage.txn import record as records
-from storage.txn.coordinator import Ended
+from storage.txn.coordinator import Coordinator, Ended
 from storage.txn.record import TransactionRecord
 from storage.values.receipt import BatchReceipt
 from storage.values.txn_state import TransactionState
@@ -302,3 +304,24 @@ class Work:
         with self._handle.lock:
             self._handle.abort(reason)
             self._write_behind.forget_failure()
+
+
+def begin_work(connection: Connection, coordinator: Coordinator, request: BeginRequest) -> Work:
+    """Begin a transaction attached to this process, without a commit if a timestamp can be issued without one.
+
+    Raises:
+        InvalidValue, InvalidName
+        StoreClosed, StoreInvalid, WriterBusy
+    """
+    beginning = Beginning.now(connection, coordinator, request)
+    handle = TransactionHandle(connection, coordinator, beginning)
+    if beginning.started is None:
+        handle.materialise()
+    return Work(handle, buffers=True)
+
+
+def work_by_record(connection: Connection, coordinator: Coordinator, record: TransactionRecord) -> Work:
+    """The work of a transaction that a caller names by number; nothing is buffered."""
+    request = BeginRequest(record.timeout_ms, record.labels, attached=False)
+    beginning = Beginning(connection, coordinator, request)
+    return Work(TransactionHandle(connection, coordinator, beginning, record.txn_id), buffers=False)

@@ -1,19 +1,18 @@
 """When the buffers of a transaction are written: with a flush or the commit, and about a second after the oldest send.
 
-The watch over overdue messages (process/background.py) calls from a thread of its own. An operation of the transaction
-looks for overdue messages too, so the watch leaves a transaction in use alone.
+The watch over overdue messages (process/background_flush.py) calls from a thread of its own. An operation of the
+transaction looks for overdue messages too, so the watch leaves a transaction in use alone.
 """
 
 from __future__ import annotations
 
-from storage.client.work.buffers import Buffers
+from storage.client.work.buffers import Buffers, Part
 from storage.client.work.handle import TransactionHandle
 from storage.client.work.outbox import BufferedBatch
-from storage.client.work.part import Part
 from storage.disk.view import WriteBatch
 from storage.errors import TxnctlError, WriterBusy
 from storage.limits import LOCK_NOTE_S
-from storage.process.background import KEPT_NS
+from storage.process.background_flush import WRITE_BEHIND_NS
 from storage.txn.record import TransactionRecord
 
 _OVERDUE_WAIT_S = 0.2
@@ -44,7 +43,10 @@ class WriteBehind:
         self.raise_failure()
         self._handle.check_usable()
         outbox = self._buffers.outbox
-        if not outbox.is_empty and self._handle.connection.clock.boot_ns() - outbox.since_ns >= KEPT_NS:
+        if (
+            not outbox.is_empty
+            and self._handle.connection.clock.boot_ns() - outbox.since_ns >= WRITE_BEHIND_NS
+        ):
             self.store(outbox)
 
     def store(self, part: Part, timeout_s: float | None = None) -> None:

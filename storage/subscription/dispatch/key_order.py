@@ -39,18 +39,18 @@ class KeyOrder:
     Without effect on every type but Key_Shared.
     """
 
-    __slots__ = ("_consumer_id", "_is_kept", "_pending", "_queue", "_subscription")
+    __slots__ = ("_consumer_id", "_is_key_shared", "_pending", "_queue", "_subscription")
 
     def __init__(self, subscription: Subscription, consumer_id: int, queue: ReceiverQueue) -> None:
         self._subscription = subscription
         self._consumer_id = consumer_id
         self._queue = queue
-        self._is_kept = subscription.type is SubscriptionType.KEY_SHARED
+        self._is_key_shared = subscription.type is SubscriptionType.KEY_SHARED
         self._pending: Messages = {}
 
     def note_pending(self, items: list[Item]) -> None:
         """Note messages that the consumer has acknowledged in a transaction, for `would_overtake` to examine."""
-        if self._is_kept and self._queue:
+        if self._is_key_shared and self._queue:
             for at, messages in items:
                 add_item(self._pending, at, messages)
 
@@ -61,7 +61,7 @@ class KeyOrder:
             was_changed: a different process took messages from consumers; otherwise only the messages that this
                 consumer acknowledged in transactions are examined.
         """
-        if not self._is_kept or not self._queue or not (was_changed or self._pending):
+        if not self._is_key_shared or not self._queue or not (was_changed or self._pending):
             return False
         waiting = behind(
             self._queue, self._all_blockers(view) if was_changed else self._pending_blockers(view)
@@ -77,7 +77,7 @@ class KeyOrder:
 
     def send_back_behind(self, batch: WriteBatch, given_back: list[Item]) -> Messages:
         """Give back the queued messages behind messages that were just given back; drop them after the commit."""
-        if not self._is_kept or not self._queue:
+        if not self._is_key_shared or not self._queue:
             return {}
         blockers: KeyBlockers = {}
         for at, messages in given_back:

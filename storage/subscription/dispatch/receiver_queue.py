@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from storage.subscription import message_set
-from storage.subscription.dispatch.selection import Dispatched
+from storage.subscription.dispatch.walk_result import Dispatched
 from storage.topic.message_batch import Piece
 from storage.values.position import Position
 

@@ -10,7 +10,7 @@ from storage.subscription.open_subscription import OpenSubscription
 from storage.subscription.subscription import Subscription
 from storage.topic.entry import Entry
 from storage.topic.state import TopicState
-from storage.txn import buffer, record as records
+from storage.txn import record as records, uncommitted_entries
 from storage.values.txn_state import TransactionState
 
 _NEVER = (TransactionState.ABORTED, TransactionState.OPEN)
@@ -33,7 +33,7 @@ class VisibleSet:
         self.through = subscription.bound(state)
         if subscription.skips and subscription.keeps_keys:
             opened = OpenSubscription(view, subscription)
-            for txn, _ in buffer.open_transactions(view, subscription.topic_id):
+            for txn, _ in uncommitted_entries.open_transactions(view, subscription.topic_id):
                 self._keys.learn(opened, txn, state.last_confirmed)
 
     def of(self, entry: Entry) -> int:

@@ -16,13 +16,13 @@ from storage.process.identity import ProcessIdentity
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import errors, ownership, session as sessions
 from storage.topic.producers.access_mode import AccessMode, Answer, judge_access
-from storage.topic.producers.departure import remove_session
 from storage.topic.producers.epoch import OpenTransactions, raise_epoch
 from storage.topic.producers.session import ProducerSession, Token
+from storage.topic.producers.session_end import remove_session
 
 
-class Liveness:
-    """The proof that a session lives: the kernel lock of a process, or a lease of some milliseconds."""
+class SessionLifetime:
+    """The bound of a session's life: the kernel lock of a process, or a lease of some milliseconds."""
 
     __slots__ = ("lease", "lease_ms", "owner")
 
@@ -109,7 +109,7 @@ class ProducerRegistry:
         for session in dead:
             remove_session(self.topic, session, "dead" if session.lease else "expired")
 
-    def admit(self, request: AccessRequest, liveness: Liveness) -> ProducerSession:
+    def admit(self, request: AccessRequest, lifetime: SessionLifetime) -> ProducerSession:
         """Connect a producer, or put the producer into the queue; return the session.
 
         Raises:
@@ -119,8 +119,8 @@ class ProducerRegistry:
         if answer in (Answer.JOIN, Answer.OWN, Answer.RESUME):
             self._check_name(request.name)
         if answer is Answer.RESUME:
-            return self._resume(request.mode, liveness, keeps_token=request.keeps_token)
-        session = self._new_session(request, liveness)
+            return self._resume(request.mode, lifetime, keeps_token=request.keeps_token)
+        session = self._new_session(request, lifetime)
         if answer is Answer.JOIN:
             session.epoch = self.topic.state.epoch
             sessions.save(self._batch, session)
@@ -135,7 +135,7 @@ class ProducerRegistry:
             self._grant(session, request.spare)
         return session
 
-    def promote(self, waiting: ProducerSession, liveness: Liveness, spare: int) -> ProducerSession:
+    def promote(self, waiting: ProducerSession, lifetime: SessionLifetime, spare: int) -> ProducerSession:
         """Make a waiting producer the owner if the turn has come; return the session, which else still waits.
 
         Raises:
@@ -143,24 +143,26 @@ class ProducerRegistry:
         """
         session = next((member for member in self.present if member.number == waiting.number), None)
         if session is None:
-            raise self.fenced(waiting.name, None)
+            raise self.fenced_error(waiting.name, None)
         assert session.is_waiting, "only a waiting producer is promoted"
         if any(not member.is_waiting or member.number < session.number for member in self.present):
             return session
         if session.brings is not None and session.brings != self.topic.state.epoch:
-            raise self.fenced(session.name, session.brings)
+            raise self.fenced_error(session.name, session.brings)
         if session.resumes and session.resumes != self.topic.state.owner_session:
-            raise self.fenced(session.name, None, "others produced, or owned the topic, while it was gone")
+            raise self.fenced_error(
+                session.name, None, "others produced, or owned the topic, while it was gone"
+            )
         if session.resumes:
             remove_session(self.topic, session, "closed")
-            return self._resume(session.mode, liveness, keeps_token=False)
+            return self._resume(session.mode, lifetime, keeps_token=False)
         session.is_waiting, session.waited = False, True
-        _attach(session, liveness, self._batch)
+        _attach(session, lifetime, self._batch)
         session.connected_ms = self._batch.now_ms
         self._grant(session, spare)
         return session
 
-    def fence(
+    def fence_producers(
         self, process: ProcessIdentity, how: str, *, spares_waiting: bool = False
     ) -> tuple[list[ProducerSession], list[int]]:
         """Evict all producers, as an owner that leaves at once; return evicted sessions and aborted transactions.
@@ -179,7 +181,7 @@ class ProducerRegistry:
         ownership.end(self.topic, "closed")
         return evicted, aborted
 
-    def fenced(self, name: str | None, epoch: int | None, why: str | None = None) -> ProducerFenced:
+    def fenced_error(self, name: str | None, epoch: int | None, why: str | None = None) -> ProducerFenced:
         """Make the error for a producer that has lost the topic."""
         return errors.fenced(self.topic, name, epoch, why)
 
@@ -191,7 +193,7 @@ class ProducerRegistry:
             last = ownership.find(self._batch, topic.topic_id, state.epoch)
             session = last.session if last is not None and resume.names(last.session) else None
             if session is not None and last is not None and last.ended_by == "closed":
-                raise self.fenced(session.name, None, "its session was closed")
+                raise self.fenced_error(session.name, None, "its session was closed")
             may_resume = session is not None and state.owner_session == resume.number
             self._resumed_name = session.name if session is not None else None
         answer = judge_access(
@@ -208,7 +210,7 @@ class ProducerRegistry:
         if answer is Answer.FENCED:
             why = "others produced, or owned the topic, while it was gone" if may_resume is False else None
             name = request.name or (f"of session {resume.number}" if resume is not None else None)
-            raise self.fenced(name, request.brings, why)
+            raise self.fenced_error(name, request.brings, why)
         if answer is Answer.BUSY:
             raise errors.busy(self._batch, self._batch.lock_file, topic.name, request.mode, self.present)
         return answer
@@ -229,17 +231,17 @@ class ProducerRegistry:
             if session.name == name and not session.is_waiting:
                 raise errors.name_taken(self._batch, self._batch.lock_file, self.topic.name, session)
 
-    def _new_session(self, request: AccessRequest, liveness: Liveness) -> ProducerSession:
+    def _new_session(self, request: AccessRequest, lifetime: SessionLifetime) -> ProducerSession:
         superblock = self._batch.superblock
         superblock.last_producer += 1
         number = superblock.last_producer
         name = request.name or self._resumed_name or f"producer-{number}"
         session = ProducerSession(superblock.store_id, self.topic.topic_id, number, name, request.mode)
         session.connected_ms = self._batch.now_ms
-        _attach(session, liveness, self._batch)
+        _attach(session, lifetime, self._batch)
         return session
 
-    def _resume(self, mode: AccessMode, liveness: Liveness, *, keeps_token: bool) -> ProducerSession:
+    def _resume(self, mode: AccessMode, lifetime: SessionLifetime, *, keeps_token: bool) -> ProducerSession:
         """Connect the last owner again, under the owner's epoch."""
         last = ownership.find(self._batch, self.topic.topic_id, self.topic.state.epoch)
         assert last is not None and last.session is not None, "only the last owner resumes"
@@ -247,7 +249,7 @@ class ProducerRegistry:
         session.mode, session.connected_ms = mode, self._batch.now_ms
         if not keeps_token:
             session.renew_token()
-        _attach(session, liveness, self._batch)
+        _attach(session, lifetime, self._batch)
         sessions.save(self._batch, session)
         ownership.go_on(self.topic, session)
         return session
@@ -273,7 +275,7 @@ def _may_come_back(batch: WriteBatch, session: ProducerSession) -> bool:
     return is_shared and batch.now_ns < session.until_ns + SESSION_LEASE_MS_MAX * 1_000_000
 
 
-def _attach(session: ProducerSession, liveness: Liveness, batch: WriteBatch) -> None:
-    session.lease, session.lease_ms = liveness.lease, liveness.lease_ms
-    session.until_ns = batch.now_ns + liveness.lease_ms * 1_000_000 if liveness.lease_ms else 0
-    session.owner_fields = liveness.owner.fields()
+def _attach(session: ProducerSession, lifetime: SessionLifetime, batch: WriteBatch) -> None:
+    session.lease, session.lease_ms = lifetime.lease, lifetime.lease_ms
+    session.until_ns = batch.now_ns + lifetime.lease_ms * 1_000_000 if lifetime.lease_ms else 0
+    session.owner_fields = lifetime.owner.fields()

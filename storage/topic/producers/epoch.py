@@ -15,7 +15,7 @@ from storage.topic.open_topic import OpenTopic
 
 
 class OpenTransactions(Protocol):
-    """The part of transactions that a topic's producers need; implemented by storage/txn/fence.py."""
+    """The part of transactions that a topic's producers need; implemented by storage/txn/fenced_txns.py."""
 
     def end_owned(self, batch: WriteBatch, lease: int) -> None:
         """End the transactions of an owner that is dead."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from storage import audit_trail
 from storage.disk.view import ReadView
 from storage.errors import ProducerBusy, ProducerFenced
-from storage.process.locks import LockFile
+from storage.process.lock_file import LockFile
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import ownership
 from storage.topic.producers.access_mode import AccessMode

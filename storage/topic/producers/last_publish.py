@@ -9,9 +9,9 @@ from __future__ import annotations
 from storage.disk.view import WriteBatch
 from storage.topic.open_topic import OpenTopic
 from storage.topic.producers import session as sessions
-from storage.topic.producers.departure import end_former_owner
 from storage.topic.producers.epoch import OpenTransactions
 from storage.topic.producers.session import ProducerSession
+from storage.topic.producers.session_end import end_former_owner
 from storage.topic.state import TopicState
 
 

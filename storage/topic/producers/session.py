@@ -17,7 +17,7 @@ from storage.disk.schema import PRODUCERS
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import InvalidValue
 from storage.process.identity import ProcessIdentity
-from storage.process.locks import LockFile
+from storage.process.lock_file import LockFile
 from storage.topic.producers.access_mode import AccessMode, Occupancy
 
 _SECRET_BYTES = 8

@@ -7,7 +7,7 @@ import pytest
 from storage import Store, TransactionState, faults
 from storage.errors import TransactionNotOpen, TransactionTimedOut, WriterBusy
 from storage.process.clock import ManualClock
-from storage.process.locks import LockFile
+from storage.process.lock_file import LockFile
 from tests.row_json import row_json
 
 

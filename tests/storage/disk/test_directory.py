@@ -1,4 +1,4 @@
-"""The checks before a store is opened, one by one; tests/processes/test_place.py has them from the outside."""
+"""The checks before a store is opened, one by one; tests/processes/test_store_directory.py has them from the outside."""
 
 from __future__ import annotations
 

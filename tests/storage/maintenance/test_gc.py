@@ -20,7 +20,7 @@ from storage.json_form import camel_case
 from storage.maintenance.table_gc import TableCounts
 from storage.process.clock import ManualClock
 from storage.table import catalogue as tables, intent, retention
-from storage.txn import outcomes
+from storage.txn import outcome_retention
 from tests.model_runs import examples
 from tests.processes.memory import directory_in_memory
 from tests.row_json import row_json
@@ -46,7 +46,7 @@ def _small_steps() -> Iterator[None]:
     """Few intents are left to gc already, and it takes many steps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intent, "FINALIZE_INLINE_MAX", 1)
-        for module in (retention, outcomes):
+        for module in (retention, outcome_retention):
             patch.setattr(module, "GC_STEP_RECORDS", 3)
             patch.setattr(module, "GC_LOOK_RECORDS", 4)
         patch.setattr(tables, "GC_STEP_RECORDS", 2)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from storage import EARLIEST, Store
 from storage.disk.view import ReadView
 from storage.process.clock import ManualClock
-from storage.reports import chain
+from storage.reports import blocking_chain
 from tests.model_runs import examples
 from tests.row_json import row_json
 from tests.storage.reports.stuck import Script, play, recount, scripts
@@ -37,7 +37,7 @@ class TestCounts:
         play(lasting, topic, script)
         model = row_json(lasting.reports.topic_timeline(topic))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(chain, "_RUNS_SUMMED_UP", 1)
+            patch.setattr(blocking_chain, "_RUNS_SUMMED_UP", 1)
             assert row_json(lasting.reports.topic_timeline(topic)) == model, (
                 "however many runs a transaction has"
             )

@@ -1,4 +1,4 @@
-"""Receipts: what each batch of a shipment learns of what was stored; a buffered one is written when it is looked at."""
+"""Receipts: what each batch of a group learns of what was stored; a buffered one is written when it is looked at."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from storage import DUPLICATE, BatchReceipt, MessageId, Position
 from storage.errors import TransactionNotOpen
-from storage.values.receipt import Shipment, StoredEntry
+from storage.values.receipt import StoredEntry, WriteGroup
 
 ENTRIES = [
     StoredEntry(0, [0, 1, 3], Position(1, 7), [10, 11, 13]),
@@ -17,8 +17,8 @@ ENTRIES = [
 
 
 def receipt(start: int, offered: int) -> BatchReceipt:
-    """Of some messages of the shipment."""
-    return BatchReceipt(Shipment(ENTRIES), start, offered)
+    """Of some messages of the group."""
+    return BatchReceipt(WriteGroup(ENTRIES), start, offered)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_entries_say_how_many_of_the_batch_they_hold() -> None:
     assert receipt(4, 2).entries == []
 
 
-class Buffered(Shipment):
-    """A shipment that is written when it is looked at, or cannot be any more."""
+class Buffered(WriteGroup):
+    """A group that is written when it is looked at, or cannot be any more."""
 
     __slots__ = ("is_over", "writes")
 
@@ -67,11 +67,11 @@ class Buffered(Shipment):
 
 def test_a_buffered_batch_is_written_when_it_is_looked_at() -> None:
     """Once; asking whether it is buffered does not look."""
-    shipment = Buffered(is_over=False)
-    found = BatchReceipt(shipment, 0, 2)
+    group = Buffered(is_over=False)
+    found = BatchReceipt(group, 0, 2)
     assert found.is_buffered
-    assert shipment.writes == 0
-    assert (found.count, found.last_sequence_id, shipment.writes) == (2, 11, 1)
+    assert group.writes == 0
+    assert (found.count, found.last_sequence_id, group.writes) == (2, 11, 1)
     assert not found.is_buffered
 
 

@@ -17,7 +17,7 @@ from storage.topic.producers import ownership, session as sessions
 from storage.topic.producers.ownership import Ownership
 from storage.topic.producers.session import ProducerSession
 from storage.topic.state import TopicState
-from storage.txn import buffer
+from storage.txn import uncommitted_entries
 from tests.storage.damage import Break, damage
 from tests.storage.topic.producers.rivals import EXCLUSIVE, FENCING, SHARED, TurnClock
 
@@ -208,11 +208,11 @@ class TestLog:
         """One of a lower epoch was missed by a takeover, and could show a fenced message (10)."""
 
         def change(batch: WriteBatch) -> None:
-            ((txn, _),) = buffer.open_transactions(batch, TOPIC)
-            part = buffer.part_of(batch, txn, TOPIC)
+            ((txn, _),) = uncommitted_entries.open_transactions(batch, TOPIC)
+            part = uncommitted_entries.part_of(batch, txn, TOPIC)
             assert part is not None
             part.epoch = 1
-            buffer.save_part(batch, txn, TOPIC, part)
+            uncommitted_entries.save_part(batch, txn, TOPIC, part)
 
         assert any(invariant == 10 for invariant, _ in damage(sound, change))
 

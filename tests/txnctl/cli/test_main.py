@@ -92,7 +92,7 @@ class TestLaziness:
         assert "storage.client.table_reader" in loaded
         writers = {
             *(
-                "storage.client.table_access",
+                "storage.client.table_transaction",
                 "storage.client.work.work",
                 "storage.client.work.write_set",
                 "storage.client.transaction",
@@ -100,7 +100,7 @@ class TestLaziness:
             ),
             *(
                 "storage.txn.coordinator",
-                "storage.txn.buffer",
+                "storage.txn.uncommitted_entries",
                 "storage.subscription.pending_ack",
                 "tabulate",
             ),

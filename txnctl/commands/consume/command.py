@@ -23,7 +23,7 @@ from txnctl.output.messages import DELIVERED_FIELDS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
-    from txnctl.commands.consume.patience import Patience
+    from txnctl.commands.consume.stop_condition import Patience
 
 FORMATS = ("table", "json", "ndjson", "name", "value")
 
@@ -142,7 +142,7 @@ def consume(context: Context, topic: str, options: ConsumeOptions) -> None:
     on, and the message is delivered again after --retry-delay, to any consumer.
     """
     from txnctl.commands.consume.output import Lines
-    from txnctl.commands.consume.patience import Patience
+    from txnctl.commands.consume.stop_condition import Patience
 
     patience = Patience(topic, options.limit, options.follow, options.timeout)
     _check(context, options, patience)

@@ -6,7 +6,7 @@ from time import sleep
 
 from storage.errors import WaitTimeout
 from txnctl.cli.at_time import position_of
-from txnctl.commands.consume.blocked import Hidden
+from txnctl.commands.consume.blocked_note import Hidden
 from txnctl.commands.consume.bounds import ReadRange
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from txnctl.cli.context import Context
     from txnctl.commands.consume.options import ConsumeOptions
     from txnctl.commands.consume.output import Lines
-    from txnctl.commands.consume.patience import Patience
+    from txnctl.commands.consume.stop_condition import Patience
 
 _LOOK_MIN_S = 0.0005
 _LOOK_MAX_S = 0.01

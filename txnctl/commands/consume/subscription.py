@@ -8,9 +8,9 @@ from time import sleep
 from storage.errors import SubscriptionNotFound, TxnctlError, WaitTimeout
 from storage.json_form import to_json
 from txnctl.cli.at_time import position_of
-from txnctl.cli.leaving import leave_soon
-from txnctl.commands.consume.blocked import Hidden
-from txnctl.commands.subscriptions.start import note_if_beyond
+from txnctl.cli.exit_cleanup import leave_soon
+from txnctl.commands.consume.blocked_note import Hidden
+from txnctl.commands.subscriptions.start_note import note_if_beyond
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from txnctl.cli.context import Context
     from txnctl.commands.consume.options import ConsumeOptions
     from txnctl.commands.consume.output import Lines
-    from txnctl.commands.consume.patience import Patience
+    from txnctl.commands.consume.stop_condition import Patience
 
     Handle = Callable[[Sequence[Message]], None]
 

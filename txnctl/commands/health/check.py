@@ -6,7 +6,7 @@ import click
 
 from storage.errors import InvalidValue, TxnctlError
 from storage.json_form import to_json
-from txnctl.cli import exit_codes, failure
+from txnctl.cli import error_report, exit_codes
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, names_store, option
 from txnctl.output.json_text import indented
@@ -133,9 +133,9 @@ def _end_unknown(context: Context, error: Exception) -> NoReturn:
     from txnctl.commands.health.check_formats import nagios_without_store
     from txnctl.commands.health.check_measures import STATES
 
-    for line in nagios_without_store(failure.of(error), "UNKNOWN"):
+    for line in nagios_without_store(error_report.of(error), "UNKNOWN"):
         context.out.write(f"{line}\n")
-    raise failure.EndsWith(STATES.index("UNKNOWN")) from error
+    raise exit_codes.EndsWith(STATES.index("UNKNOWN")) from error
 
 
 def _end(context: Context, format: str, state: str, exit_code: bool) -> NoReturn:

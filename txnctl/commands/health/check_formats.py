@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from storage.errors import TxnctlError
-    from txnctl.cli.failure import Failure
+    from txnctl.cli.error_report import Failure
     from txnctl.output.row import Row
 
 _BY_NAME = {measure.name: measure for measure in MEASURES}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from storage.errors import BadInput, MessageTooLarge, TransactionNotOpen, TransactionTimedOut, TxnctlError
 from storage.limits import TRANSACTION_TIMEOUT_MS
-from txnctl.cli.leaving import leave_soon
+from txnctl.cli.exit_cleanup import leave_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

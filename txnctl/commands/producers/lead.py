@@ -124,7 +124,7 @@ def _run(context: Context, producer: Producer, command: Sequence[str], *, tells:
     from os import environ
 
     from txnctl.cli import supervise
-    from txnctl.commands.producers.watch import Watch
+    from txnctl.commands.producers.session_watch import Watch
 
     assert producer.session is not None, "an exclusive producer is connected"
     environment = {**environ, "TXNCTL_SESSION": producer.session, "TXNCTL_STORE": context.store.path}

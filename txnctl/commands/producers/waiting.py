@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from storage.errors import InvalidValue, TxnctlError
-from txnctl.cli.leaving import leave_soon
+from txnctl.cli.exit_cleanup import leave_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

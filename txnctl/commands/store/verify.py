@@ -59,7 +59,7 @@ def verify(context: Context, full: bool) -> None:
     """
     from time import perf_counter
 
-    from txnctl.commands.store.verification import Verification
+    from txnctl.commands.store.verify_child import Verification
 
     began = perf_counter()
     with (

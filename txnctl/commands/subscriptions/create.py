@@ -85,7 +85,7 @@ def create(
     arrive in parts, and the order of a producer is not kept.
     """
     from storage import LATEST, IsolationLevel, SubscriptionType
-    from txnctl.commands.subscriptions.start import note_if_beyond
+    from txnctl.commands.subscriptions.start_note import note_if_beyond
 
     start = LATEST if start is None else position_of(context.store, topic, start)
     row = to_json(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
-from txnctl.commands.subscriptions.aborted import TRANSACTIONS_ABORTED, aborted_lines
+from txnctl.commands.subscriptions.forced_ends import TRANSACTIONS_ABORTED, aborted_lines
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, mode_of, name_of
 from txnctl.output.field import Field

@@ -55,7 +55,7 @@ def seek(context: Context, topic: str, subscription: str, position: Start | AtTi
     acknowledgements pending on the subscription.
     """
 
-    from txnctl.commands.subscriptions.start import note_if_beyond
+    from txnctl.commands.subscriptions.start_note import note_if_beyond
 
     start = position_of(context.store, topic, position)
 

@@ -7,7 +7,7 @@ import click
 from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import ISOLATION_LEVEL, ON_OPEN, SUBSCRIPTION, SUBSCRIPTION_TYPE, TOPIC
-from txnctl.commands.subscriptions.aborted import TRANSACTIONS_ABORTED, aborted_lines
+from txnctl.commands.subscriptions.forced_ends import TRANSACTIONS_ABORTED, aborted_lines
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, mode_of, name_of, short_topic
 from txnctl.output.field import Field

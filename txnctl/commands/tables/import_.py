@@ -8,7 +8,7 @@ import click
 
 from storage.errors import Conflict, InvalidValue, TransactionNotOpen, TransactionTimedOut, TxnctlError
 from txnctl.cli.decorators import argument, changes_store, example, option, output
-from txnctl.cli.leaving import leave_soon
+from txnctl.cli.exit_cleanup import leave_soon
 from txnctl.cli.value_types import DURATION, TABLE, TXN_ID
 from txnctl.commands.tables.losers import ABORTED, Losers
 from txnctl.fields.table import NAME

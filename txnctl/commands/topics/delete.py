@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.admin.change import Changed
+from storage.admin.audited_change import Changed
 from storage.admin.topics import TopicDeleted
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import TOPIC

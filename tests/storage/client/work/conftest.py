@@ -12,7 +12,7 @@ from storage.client.work.beginning import Beginning, BeginRequest
 from storage.client.work.handle import TransactionHandle
 from storage.topic import catalogue as topics
 from storage.topic.entry import Columns
-from storage.topic.producers.credential import Passing
+from storage.topic.producers.publish_check import Passing
 
 MINUTE_MS = 60_000
 

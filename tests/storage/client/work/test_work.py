@@ -9,11 +9,10 @@ import pytest
 from storage import IsolationLevel, Store, Table
 from storage.client.append import Appender
 from storage.client.work.beginning import BeginRequest
-from storage.client.work.opening import begin_work
-from storage.client.work.work import Work
+from storage.client.work.work import Work, begin_work
 from storage.errors import ProducerFenced, TransactionNotOpen, WriteTooOld
 from storage.limits import BUFFER_KEYS_MAX
-from storage.process.background import KEPT_NS
+from storage.process.background_flush import WRITE_BEHIND_NS
 from storage.process.clock import ManualClock
 from storage.table.catalogue import TableEntry
 from tests.row_json import row_json
@@ -139,7 +138,7 @@ def test_overdue_messages_are_stored(
     """By the watch, in the middle of nothing; puts wait for the commit."""
     work.buffer_messages(new_appender("p"), outgoing(b"0"))
     work.write_key(entry, b"k", b"v")
-    clock.advance(KEPT_NS / 1e9 + 0.5)
+    clock.advance(WRITE_BEHIND_NS / 1e9 + 0.5)
     assert (dirty(store), keys_held(store)) == ([b"0"], [])
 
 
@@ -150,7 +149,7 @@ def test_a_failure_of_the_watch_is_raised_once(
     work.buffer_messages(new_appender("p"), outgoing(b"never"))
     store.admin.topics.delete_topic("t", force=True)
     store.create_topic("t")
-    clock.advance(KEPT_NS / 1e9 + 0.5)
+    clock.advance(WRITE_BEHIND_NS / 1e9 + 0.5)
     with pytest.raises(ProducerFenced):
         work.read_version(entry, b"k")
     with pytest.raises(TransactionNotOpen):

@@ -11,7 +11,7 @@ import pytest
 from storage import Store
 from storage.verify.run import FULL, QUICK
 from txnctl.commands.store import verify
-from txnctl.commands.store.verification import Verification
+from txnctl.commands.store.verify_child import Verification
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")

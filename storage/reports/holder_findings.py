@@ -1,0 +1,137 @@
+"""Findings about holders: open transactions, consumers and producers that other work waits for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from storage.limits import ACTIVE_OWNER_MS
+from storage.reports.advice import next_write
+from storage.reports.facts import Facts, HolderFacts, SubscriptionFacts
+from storage.reports.finding import Finding, several, some, warning
+from storage.table.push import RANKS
+from storage.txn.owner_state import GONE
+from storage.values.names import short_topic_name
+
+
+def _blocked(facts: Facts) -> Iterator[Finding]:
+    for topic in facts.topics:
+        if topic.blocked_by is None:
+            continue
+        txn, name = topic.blocked_by, topic.name
+        waiting = [
+            row.subscription for row in facts.subscriptions if row.topic == topic.topic and row.blocked
+        ]
+        stuck = f"; {some(waiting)} cannot read on" if waiting else ""
+        count = several(topic.blocked_messages, "committed message")
+        verb = "waits" if topic.blocked_messages == 1 else "wait"
+        what = f"{count} of {name} {verb} behind transaction {txn}{stuck}"
+        why = "It is open, and READ_COMMITTED stops before its first message until it commits or aborts."
+        yield warning("blocked", f"topic {name}", what, why, f"txnctl transactions explain {txn}")
+
+
+def _owners(facts: Facts) -> Iterator[Finding]:
+    """Stopped processes with an open transaction anywhere in a chain: the first of a chain is not always the cause."""
+    for stopped in facts.transactions.stopped:
+        row, txn = stopped.row, stopped.row.txn_id
+        what = f"open transaction {txn} belongs to process {stopped.pid}, which is stopped"
+        held = []
+        if row.topics:
+            held.append(f"messages of {some([short_topic_name(topic) for topic in row.topics])}")
+        if row.acknowledgements:
+            held.append("acknowledgements")
+        if row.tables:
+            held.append(f"keys of {some(row.tables)}")
+        holds = f"It holds {', '.join(held)} until it ends. " if held else ""
+        why = f"{holds}{row.owner} goes on where it was when it is continued; or end it with "
+        why += f"txnctl transactions abort {txn} --force."
+        yield warning("owner-stopped", f"transaction {txn}", what, why, f"kill -CONT {stopped.pid}")
+
+
+def _consumers(facts: Facts) -> Iterator[Finding]:
+    for row in facts.subscriptions:
+        for consumer in row.consumers:
+            if consumer.state == "stopped":
+                name = consumer.consumer_name
+                what = f"consumer {name} of {_subscription(row)} is stopped"
+                if consumer.unacked_messages:
+                    what += f" and holds {several(consumer.unacked_messages, 'message')}"
+                evict = f"txnctl subscriptions evict {row.name} {row.subscription} {name}"
+                why = (
+                    f"{consumer.owner} keeps the messages it was handed. Continue it; if nothing moves then, "
+                    f"take them from it with {evict}."
+                )
+                command = f"kill -CONT {consumer.pid}"
+                yield warning("consumer-stopped", _subscription(row), what, why, command)
+
+
+def _pending(facts: Facts) -> Iterator[Finding]:
+    """Acknowledgements of a transaction without a process at work: these messages are delivered to no consumer."""
+    for row in facts.subscriptions:
+        idle = [held for held in row.held_by if is_abandoned(held.holder)]
+        if idle:
+            count = several(sum(held.messages for held in idle), "message")
+            holders = [held.holder for held in idle]
+            what = f"{count} of {_subscription(row)} go to nobody: acknowledged in {_named(holders)}"
+            why = f"{_nobody(holders)} An abort gives them back, a commit settles them."
+            command = f"txnctl transactions explain {holders[0].txn_id}"
+            yield warning("acknowledgements-held", _subscription(row), what, why, command)
+
+
+def _producers(facts: Facts) -> Iterator[Finding]:
+    for topic in facts.producers:
+        standing = topic.before or topic.next
+        if standing.state != "stopped":
+            continue
+        doing = "is connected" if topic.before else "is next"
+        what = f"{several(topic.waiting, 'producer')} of {topic.name} cannot go on: who {doing} is stopped"
+        why = f"{standing.producer_name}, {standing.owner}, keeps its place. Continue it; "
+        fence = f"txnctl producers fence {topic.name}"
+        if topic.before:
+            why += f"if the topic stays taken, fence it with {fence}: who waits keeps its place."
+        else:
+            why += f"if it does not take the topic then, evict all that wait with {fence} --waiting."
+        yield warning("producers-waiting", f"topic {topic.name}", what, why, f"kill -CONT {standing.pid}")
+
+
+def _tables(facts: Facts) -> Iterator[Finding]:
+    for table in facts.tables:
+        idle = [held for held in table.held_by if is_abandoned(held.holder)]
+        if idle:
+            keys, holders = [key for held in idle for key in held.key_list], [held.holder for held in idle]
+            number, named = sum(held.keys for held in idle), f" ({some(keys)})" if keys else ""
+            verb = "is" if number == 1 else "are"
+            what = f"{several(number, 'key')} of table {table.table}{named} {verb} held by {_named(holders)}"
+            why = f"{_nobody(holders)} {next_write(max(holders, key=_rank).priority)}"
+            command = f"txnctl transactions explain {holders[0].txn_id}"
+            yield warning("intents-held", f"table {table.table}", what, why, command)
+
+
+def is_abandoned(holder: HolderFacts) -> bool:
+    """Whether the process of an open transaction is gone or stopped, its deadline passed, or its last use long ago."""
+    gone = holder.owner_state in (*GONE, "stopped") or holder.overdue
+    return gone or holder.idle_ms > ACTIVE_OWNER_MS
+
+
+def _rank(holder: HolderFacts) -> int:
+    return -RANKS[holder.priority]
+
+
+def _named(holders: Sequence[HolderFacts]) -> str:
+    """`transactions 0:7 (who=bob), 0:9`."""
+    named = []
+    for holder in holders:
+        labels = " ".join([f"{key}={value}" for key, value in holder.labels.items()])
+        named.append(f"{holder.txn_id} ({labels})" if labels else str(holder.txn_id))
+    return f"transaction{'' if len(holders) == 1 else 's'} {some(named)}"
+
+
+def _nobody(holders: Sequence[HolderFacts]) -> str:
+    return f"Nobody is at work in {'it' if len(holders) == 1 else 'them'}."
+
+
+def _subscription(row: SubscriptionFacts) -> str:
+    return f"subscription {row.subscription} of topic {row.name}"
+
+
+RULES = (_blocked, _owners, _consumers, _producers, _pending, _tables)
+"""The rules in the order of their findings."""

@@ -1,0 +1,388 @@
+"""Dispatch: select the messages that a consumer receives next.
+
+First a walk examines again the messages that were delivered or held back before; then it goes on through the log, in
+position order, from the cursor's read position up to the bound of the isolation level. Invariants: 2 and 3 (the bound
+and the filter), 4 (first deliveries are in position order), 7 (acknowledged and pending messages go to no consumer), 21
+(a key's messages are delivered to one consumer at a time, in order). A walk selects only, and reads only, so that a
+waiting consumer can look for new messages without a write; `walk_record.py` records the selection.
+
+With `--on-open skip` the bound is lastConfirmedEntry. Entries of open transactions are skipped, run by run; at the
+marker of a skipped transaction, the walk examines that transaction's entries, and the messages blocked behind them. So
+the log itself says when to examine a skipped message again (docs/decisions/0024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import merge
+
+from storage.disk.codec import U64, key1, key3
+from storage.disk.schema import ACKS, DELIVERIES, Database
+from storage.disk.view import ReadView
+from storage.limits import DISPATCH_BYTES_MAX, DISPATCH_SCAN_ENTRIES_MAX, HELD_MESSAGES_MAX
+from storage.subscription import cursor as cursors, message_set, pending_ack
+from storage.subscription.delivery import NOBODY, PENDING, Delivery
+from storage.subscription.dispatch import skipped_txns
+from storage.subscription.dispatch.blocked_keys import MessageOrder
+from storage.subscription.dispatch.consumer_memory import ConsumerMemory
+from storage.subscription.dispatch.skip_walk import SkipWalk
+from storage.subscription.dispatch.skipped_txns import SkippedTxn
+from storage.subscription.dispatch.walk_result import WHOLE, Dispatched, Selection
+from storage.subscription.isolation import IsolationLevel, delivers
+from storage.subscription.open_subscription import OpenSubscription
+from storage.topic import log
+from storage.topic.entry import COMMIT_MARKER, MESSAGES, Entry
+from storage.topic.open_topic import OpenTopic
+from storage.txn import record as records, runs
+from storage.values.position import Position
+from storage.values.txn_state import TransactionState
+
+_NO_TXN = 0
+
+
+class _Ahead:
+    """The next record of a subscription at or after a position, looked up again only after the walk has passed it."""
+
+    __slots__ = ("_at", "_database", "_prefix", "_record", "_view")
+
+    def __init__(self, view: ReadView, database: Database, subscription_id: int) -> None:
+        self._view = view
+        self._database = database
+        self._prefix = key1(subscription_id)
+        self._record: tuple[bytes, memoryview] | None = None
+        self._at: bytes | None = None
+
+    def at(self, key: bytes) -> memoryview | None:
+        """The record with exactly this key; keys are asked for in order."""
+        if self._at is None or (self._record is not None and self._record[0] < key):
+            self._record = self._view.first(self._database, self._prefix, key)
+            self._at = key
+        return self._record[1] if self._record is not None and self._record[0] == key else None
+
+
+class Walk:
+    """The selection of messages for one consumer.
+
+    Args:
+        room: the number of messages to select at most.
+    """
+
+    def __init__(
+        self,
+        topic: OpenTopic[ReadView],
+        opened: OpenSubscription[ReadView],
+        memory: ConsumerMemory,
+        room: int,
+    ) -> None:
+        self._view = topic.view
+        self._topic = topic
+        self._opened = opened
+        self._subscription = opened.subscription
+        self._subscription_id = opened.subscription_id
+        self._cursor = opened.cursor
+        self._consumer_id = memory.consumer_id
+        self._room = room
+        self._bytes = DISPATCH_BYTES_MAX
+        self._aborted = memory.aborted
+        self._by_key = opened.subscription.keeps_keys
+        self._blocked_keys: dict[bytes, MessageOrder] = {}
+        self._held_count = 0
+        self._states: dict[int, TransactionState] = {}
+        self._skips = (
+            SkipWalk(topic.state, opened, memory.blocked_keys) if opened.subscription.skips else None
+        )
+        self._moved: set[Position] = set()
+        self._selection = Selection(opened.cursor.read)
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        """Begin again at an earlier entry."""
+        self._deliveries = _Ahead(self._view, DELIVERIES, self._subscription_id)
+        self._acks = _Ahead(self._view, ACKS, self._subscription_id)
+
+    def select(self) -> Selection:
+        """Run the walk."""
+        if self._by_key or self._cursor.released:
+            self._select_again()
+        if not self._is_full():
+            self._select_new()
+        if self._skips is not None:
+            self._selection.dispatched.sort(key=lambda dispatched: dispatched.delivery.at)
+        return self._selection
+
+    def _is_full(self) -> bool:
+        return self._room <= 0 or self._bytes <= 0 or self._held_count > HELD_MESSAGES_MAX
+
+    def _select_again(self) -> None:
+        """Examine deliveries up to the read position: some of their messages may be free by now."""
+        subscription, read = self._subscription, self._cursor.read
+        self._aborted.load(self._topic, self._cursor.mark_delete, read)
+        for delivery in self._opened.deliveries.scan():
+            if delivery.at > read:
+                return
+            if not delivery.is_released and (
+                not self._by_key or delivery.known() == delivery.of(self._consumer_id)
+            ):
+                continue
+            entry = log.read(self._view, subscription.topic_id, delivery.at)
+            assert entry is not None, "what is not acknowledged exists"
+            if self._skips is None or not self._skips.is_skipped(entry):
+                self._visit(entry, delivery, delivery.known())
+            if self._is_full():
+                return
+
+    def _select_new(self) -> None:
+        """Go on through the log, from the read position."""
+        cursor, subscription, selection = self._cursor, self._subscription, self._selection
+        through = subscription.bound(self._topic.state)
+        after = max(cursor.read, cursor.mark_delete)
+        after = cursors.acknowledged_through(self._view, self._subscription_id, after)
+        while after < through and selection.changes < DISPATCH_SCAN_ENTRIES_MAX:
+            page = log.page(self._view, subscription.topic_id, after, through)
+            if not page:
+                return
+            self._aborted.load(self._topic, after, page[-1].position)
+            for entry in page:
+                if entry.position <= after:
+                    continue
+                jump = self._jump(entry)
+                if jump is not None:
+                    after = jump
+                    if after >= page[-1].position:
+                        break
+                    continue
+                if self._skips is not None and entry.kind != MESSAGES and not self._examine(entry):
+                    selection.read, selection.is_cut = max(selection.read, after), True
+                    return
+                if entry.kind != MESSAGES:
+                    selection.markers.append(entry.txn)
+                self._visit_new(entry)
+                after = entry.position
+                if self._is_full():
+                    break
+            selection.read = max(selection.read, after)
+            if self._is_full():
+                return
+
+    def _jump(self, entry: Entry) -> Position | None:
+        """The end of a range to jump over from this entry on: an acknowledged range, or a run to skip."""
+        at = entry.position
+        payload = self._acks.at(key3(self._subscription_id, *at))
+        if payload is not None and len(payload) == 8:
+            return Position(at[0], U64.unpack(payload)[0])
+        if self._skips is None or not entry.txn or entry.kind != MESSAGES:
+            return None
+        if not self._skips.must_skip(entry):
+            return None
+        end = runs.end_of_run(self._view, self._subscription.topic_id, entry.txn, at)
+        self._skips.pass_over(entry.txn, end)
+        self._selection.skipped[entry.txn] = None
+        return end
+
+    def _visit_new(self, entry: Entry) -> None:
+        payload = self._deliveries.at(key3(self._subscription_id, *entry.position))
+        self._visit(entry, self._decoded(entry, payload), message_set.everything(entry.count))
+
+    def _decoded(self, entry: Entry, payload: memoryview | None) -> Delivery:
+        if payload is None:
+            return Delivery(entry.position, entry.count, [])
+        return Delivery.decode(key3(self._subscription_id, *entry.position), payload)
+
+    def _visit(self, entry: Entry, delivery: Delivery, messages: int) -> None:
+        if delivers(self._subscription.level, entry.kind, entry.txn, self._aborted.ids):
+            self._offer(entry, delivery, messages)
+        else:
+            self._pass(entry, delivery)
+
+    # With --on-open skip: a transaction has ended
+
+    def _examine(self, marker: Entry) -> bool:
+        """Examine the entries skipped for the transaction of a marker; whether all of them."""
+        assert self._skips is not None, "only a subscription that skips has skipped transactions"
+        skipped = self._skips.of(marker.txn)
+        if skipped is None:
+            return True
+        selection = self._selection
+        if any(txn == marker.txn for txn, *_ in selection.behind):
+            return False  # Messages that this walk has put behind the transaction must be recorded first.
+        self._skips.begin_to_examine(marker.txn)
+        ahead = self._deliveries, self._acks
+        self._look_ahead()
+        for entry, messages in self._skipped_entries(skipped, marker.position):
+            at = entry.position
+            if self._is_full() or at in self._moved or selection.changes >= DISPATCH_SCAN_ENTRIES_MAX:
+                return False
+            self._examine_entry(entry, messages, marker)
+            selection.examined[marker.txn] = at
+        self._deliveries, self._acks = ahead
+        selection.examined.pop(marker.txn, None)
+        selection.ended.append(marker.txn)
+        return True
+
+    def _examine_entry(self, entry: Entry, messages: bytes | None, marker: Entry) -> None:
+        """Examine an entry of the transaction itself, or the blocked messages of an entry behind it."""
+        payload = self._deliveries.at(key3(self._subscription_id, *entry.position))
+        delivery = self._decoded(entry, payload)
+        if messages is not None:
+            blocked = message_set.decode(messages, entry.count)
+            self._selection.unblocked.append((marker.txn, delivery.at, blocked))
+            self._offer(entry, delivery, blocked)
+        elif marker.kind == COMMIT_MARKER:
+            self._offer(entry, delivery, message_set.everything(entry.count))
+        else:
+            self._pass(entry, delivery)
+
+    def _skipped_entries(
+        self, skipped: SkippedTxn, through: Position
+    ) -> Iterator[tuple[Entry, bytes | None]]:
+        """The transaction's entries, and the messages blocked behind the transaction, in order of position."""
+        topic_id = self._subscription.topic_id
+        after = max(skipped.examined, self._cursor.mark_delete)
+
+        def blocked() -> Iterator[tuple[Entry, bytes | None]]:
+            messages_behind = skipped_txns.blocked_behind(
+                self._view, self._subscription_id, skipped.txn, after
+            )
+            for at, messages in messages_behind:
+                entry = log.read(self._view, topic_id, at)
+                assert entry is not None, "what is not acknowledged exists"
+                yield entry, messages
+
+        own: Iterator[tuple[Entry, bytes | None]] = (
+            (entry, None) for entry in runs.entries(self._view, topic_id, skipped.txn, after, through)
+        )
+        if not skipped.blocked:
+            return own
+        return merge(own, blocked(), key=lambda pair: pair[0].position)
+
+    # One entry
+
+    def _pass(self, entry: Entry, delivery: Delivery) -> None:
+        """Acknowledge a marker or an aborted entry, except pending messages."""
+        # Messages that a pending cumulative acknowledgement covers go with its commit.
+        covered = pending_ack.covered(self._cursor, delivery.at, max(entry.count, 1))
+        if covered and not entry.count:
+            return
+        pending = delivery.of(PENDING) | covered
+        passed = message_set.everything(entry.count) & ~pending
+        if passed or not entry.count:
+            which = passed if pending else WHOLE
+            self._selection.passed.append((entry.ledger_id, entry.entry_id, entry.count, which))
+
+    def _offer(self, entry: Entry, delivery: Delivery, messages: int) -> None:
+        """Select the messages that the consumer can receive."""
+        at, selection = delivery.at, self._selection
+        open_ = messages & ~self._acknowledged(at, entry.count)
+        if not open_ or (open_ == delivery.known() and not delivery.is_released and not self._by_key):
+            return
+        free = self._free(delivery, open_)
+        exhausted = self._exhausted(delivery, free)
+        free &= ~exhausted
+        if exhausted and self._is_decided(entry):
+            selection.exhausted.append((entry, delivery, exhausted))
+            open_ &= ~exhausted
+        behind = 0
+        if self._by_key:
+            free, behind = self._free_of_keys(entry, delivery, open_, free)
+        else:
+            free = message_set.lowest(free, self._room)
+        rest = open_ & ~free & ~behind & ~delivery.known()
+        if rest:
+            selection.held.append((delivery, rest))
+        if free:
+            selection.dispatched.append(Dispatched(entry, delivery, free, self._times(delivery, free)))
+            entry.txn_state = self._state(entry)
+            self._room -= free.bit_count()
+            self._bytes -= entry.size
+        if self._skips is not None and (free or rest or behind or exhausted):
+            self._moved.add(at)
+
+    def _acknowledged(self, at: Position, count: int) -> int:
+        """Messages of an entry that are acknowledged, or covered by a pending cumulative acknowledgement."""
+        payload = self._acks.at(key3(self._subscription_id, *at))
+        done = self._opened.acks.of(at, count) if payload is None else message_set.decode(payload[8:], count)
+        pending = self._cursor.pending_cumulative
+        if pending is not None and at <= pending[1:3]:
+            whole = at < pending[1:3] or pending[3] < 0
+            done |= message_set.everything(count) if whole else message_set.through(pending[3])
+        return done
+
+    def _free(self, delivery: Delivery, open_: int) -> int:
+        """Messages that are free and due."""
+        free = open_ & ~delivery.known()
+        for part in delivery.parts:
+            if part.holder == NOBODY and part.due_ns <= self._view.now_ns:
+                free |= part.messages & open_
+        return free
+
+    def _free_of_keys(self, entry: Entry, delivery: Delivery, open_: int, free: int) -> tuple[int, int]:
+        """Key_Shared: the free messages whose earlier messages of the key are acknowledged or in flight right here.
+
+        And, of messages never delivered, the messages that have to wait behind a skipped transaction.
+        """
+        elsewhere = open_ & ~delivery.of(self._consumer_id)
+        keys, known, behind = entry.keys, delivery.known(), dict[int, int]()
+        self._held_count += (elsewhere & ~free).bit_count()
+        for index in self._suspects(keys, elsewhere, free):
+            bit, key = 1 << index, keys[index] if keys else None
+            assert key is not None, "no key is held by nobody"
+            here = (entry.ledger_id, entry.entry_id, index)
+            txn = self._skips.holder(key, here) if self._skips is not None else _NO_TXN
+            if txn and not known & bit:
+                behind[txn] = behind.get(txn, 0) | bit
+                free &= ~bit
+            elif txn or not free & bit or self._blocked_keys.get(key, here) < here:
+                self._held_count += bool(free & bit)
+                self._blocked_keys[key] = min(self._blocked_keys.get(key, here), here)
+                free &= ~bit
+        self._selection.behind += [(txn, delivery.at, entry.count, bits) for txn, bits in behind.items()]
+        # The messages left when the room is full block their keys too, but no entry is examined afterwards.
+        return message_set.lowest(free, self._room), sum(behind.values())
+
+    def _suspects(self, keys: list[bytes | None] | None, elsewhere: int, free: int) -> list[int]:
+        """The messages of an entry whose key may be blocked, by a message of the same entry included."""
+        if keys is None:
+            return []
+        own = {key for key in keys if key is not None}
+        held = self._blocked_keys.keys() & own
+        held.update(
+            key for index in message_set.indexes(elsewhere & ~free) if (key := keys[index]) is not None
+        )
+        if self._skips is not None:
+            held |= self._skips.suspects(own)
+        return (
+            [index for index, key in enumerate(keys) if key in held and elsewhere >> index & 1]
+            if held
+            else []
+        )
+
+    def _exhausted(self, delivery: Delivery, free: int) -> int:
+        """Messages that were redelivered as often as the dead-letter policy allows."""
+        limit = self._subscription.max_redeliver_count
+        if limit is None:
+            return 0
+        exhausted = 0
+        for part in delivery.parts:
+            if part.holder == NOBODY and part.times > limit:
+                exhausted |= part.messages & free
+        return exhausted
+
+    def _times(self, delivery: Delivery, messages: int) -> dict[int, int]:
+        times: dict[int, int] = {}
+        for part in delivery.parts:
+            if part.times and part.messages & messages:
+                for index in message_set.indexes(part.messages & messages):
+                    times[index] = part.times
+        return times
+
+    def _is_decided(self, entry: Entry) -> bool:
+        return not entry.txn or self._state(entry) is not TransactionState.OPEN
+
+    def _state(self, entry: Entry) -> TransactionState | None:
+        if not entry.txn:
+            return None
+        if self._subscription.level is IsolationLevel.READ_COMMITTED:
+            return TransactionState.COMMITTED
+        if entry.txn not in self._states:
+            self._states[entry.txn] = records.state_of(self._view, entry.txn)
+        return self._states[entry.txn]

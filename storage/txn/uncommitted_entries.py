@@ -1,0 +1,203 @@
+"""Uncommitted entries: a topic as a participant of transactions, and the index of its open transactions.
+
+Holds invariants 1 (maxReadPosition equals its formula and never moves backwards) and, with the coordinator, 6.
+The ordered index of open transactions by first message gives maxReadPosition with one look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from storage.disk.codec import I64X2, key1, key4, pack, part_key, unpack
+from storage.disk.schema import OPEN_FIRST, PART_TOPIC, TXN_PARTS
+from storage.disk.view import ReadView, WriteBatch
+from storage.errors import ProducerFenced, TxnctlError
+from storage.topic import log, state as states
+from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES
+from storage.topic.open_topic import OpenTopic
+from storage.topic.sequence_ids import SequenceIds
+from storage.txn import aborted, runs
+from storage.txn.participant import TopicEffect, TopicWork
+from storage.values.position import Position, as_position
+from storage.values.txn_id import TxnID
+
+SequenceRange = tuple[str, int, int]
+"""Producer name, first and last sequence id."""
+
+
+class TopicPart:
+    """The messages of one transaction on one topic.
+
+    Attributes:
+        first, before: the first message, and the position just before.
+        last: the last message.
+        run: the begin of the latest run of neighbouring entries.
+        sequences: producer, first and last sequence id, ranges joined.
+        epoch: the topic's epoch under which all messages stand.
+    """
+
+    __slots__ = ("before", "bytes", "entries", "epoch", "first", "last", "messages", "run", "sequences")
+
+    def __init__(self, first: Position, before: Position) -> None:
+        self.first = first
+        self.before = before
+        self.last = Position(0, -2)
+        self.run = first
+        self.entries = self.messages = self.bytes = 0
+        self.epoch = -1
+        self.sequences: list[list[Any]] = []
+
+    @classmethod
+    def decode(cls, payload: memoryview) -> TopicPart:
+        fields = unpack(payload)
+        part = cls(as_position(fields[0]), as_position(fields[1]))
+        part.last, part.run = as_position(fields[2]), as_position(fields[3])
+        part.entries, part.messages, part.bytes, part.sequences, part.epoch = fields[4:9]
+        return part
+
+    def encode(self) -> bytes:
+        return pack(
+            [
+                self.first,
+                self.before,
+                self.last,
+                self.run,
+                self.entries,
+                self.messages,
+                self.bytes,
+                self.sequences,
+                self.epoch,
+            ]
+        )
+
+    def note_sequence(self, used: SequenceRange) -> None:
+        """Note used sequence ids, joined with the range just before."""
+        producer, first, last = used
+        for known in self.sequences:
+            if known[0] == producer and known[2] == first - 1:
+                known[2] = last
+                return
+        self.sequences.append([producer, first, last])
+
+
+def part_of(view: ReadView, txn: int, topic_id: int) -> TopicPart | None:
+    """Find the part of a transaction on a topic, or None."""
+    payload = view.get(TXN_PARTS, part_key(txn, PART_TOPIC, topic_id))
+    return None if payload is None else TopicPart.decode(payload)
+
+
+def append(
+    topic: OpenTopic[WriteBatch], txn: int, count: int, body: bytes, used: Iterable[SequenceRange] = ()
+) -> Position:
+    """Append an entry of an open transaction.
+
+    Args:
+        used: the sequence ids of the messages.
+    """
+    batch, topic_id, state = topic.view, topic.topic_id, topic.state
+    part = part_of(batch, txn, topic_id)
+    before = state.last_confirmed
+    if part is None:
+        # From here on plain appends leave maxReadPosition just before this first message.
+        state.open_txns += 1
+    position = log.append(topic, MESSAGES, count, txn, body)
+    if part is None:
+        part = TopicPart(position, before)
+        part.epoch = state.epoch
+        batch.put(OPEN_FIRST, key4(topic_id, *part.first, txn), I64X2.pack(*before))
+    assert part.epoch == state.epoch, "a new epoch aborts or accepts what open transactions wrote before it"
+    part.entries += 1
+    part.messages += count
+    part.bytes += len(body)
+    if part.last != (position.ledger_id, position.entry_id - 1):
+        part.run = position
+    runs.write_run(batch, topic_id, txn, part.run, (position.entry_id, part.messages))
+    part.last = position
+    for sequence_range in used:
+        part.note_sequence(sequence_range)
+    save_part(batch, txn, topic_id, part)
+    state.uncommitted += count
+    return position
+
+
+def save_part(batch: WriteBatch, txn: int, topic_id: int, part: TopicPart) -> None:
+    """Write the part of a transaction on a topic."""
+    batch.put(TXN_PARTS, part_key(txn, PART_TOPIC, topic_id), part.encode())
+
+
+def accept(batch: WriteBatch, txn: int, topic_id: int, epoch: int) -> None:
+    """Move a transaction's messages to a new epoch: the new owner itself produces in that transaction."""
+    part = part_of(batch, txn, topic_id)
+    assert part is not None and part.epoch <= epoch, "epochs never decrease"
+    part.epoch = epoch
+    save_part(batch, txn, topic_id, part)
+
+
+def first_open(view: ReadView, topic_id: int) -> tuple[int, Position, Position] | None:
+    """The open transaction whose first message comes first: number, first message, position before that message."""
+    record = view.first(OPEN_FIRST, key1(topic_id))
+    if record is None:
+        return None
+    key, payload = record
+    first = Position(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:24], "big"))
+    return int.from_bytes(key[24:], "big"), first, Position(*I64X2.unpack(payload))
+
+
+def open_transactions(view: ReadView, topic_id: int) -> list[tuple[int, Position]]:
+    """Open transactions with messages on the topic, each with the first message, in order of first messages."""
+    return [
+        (
+            int.from_bytes(key[24:], "big"),
+            Position(int.from_bytes(key[8:16], "big"), int.from_bytes(key[16:24], "big")),
+        )
+        for key in view.keys(OPEN_FIRST, key1(topic_id))
+    ]
+
+
+class UncommittedEntries:
+    """A topic as a participant of the coordinator."""
+
+    kind = PART_TOPIC
+
+    def refusal(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TxnctlError | None:
+        """Invariant 10: the messages of a transaction are committed under the topic's epoch or not at all."""
+        topic_epoch, part_epoch = states.load(view, object_id).epoch, TopicPart.decode(part).epoch
+        if part_epoch == topic_epoch:
+            return None
+        return ProducerFenced(
+            f"transaction {TxnID(txn)} holds messages of epoch {part_epoch} on a topic whose epoch is {topic_epoch}: "
+            "it is aborted",
+            hint="Begin a new one, and produce as the topic's owner.",
+            transaction=str(TxnID(txn)), epoch=part_epoch, topicEpoch=topic_epoch,
+        )  # fmt: skip
+
+    def decide(
+        self, batch: WriteBatch, txn: int, object_id: int, part: memoryview, committed: bool
+    ) -> TopicEffect:
+        """Write the marker, move maxReadPosition, note an abort in the aborted set, settle sequence ids."""
+        topic, written = OpenTopic.load(batch, object_id), TopicPart.decode(part)
+        state, before = topic.state, topic.state.max_read
+        batch.delete(OPEN_FIRST, key4(object_id, *written.first, txn))
+        state.open_txns -= 1
+        state.uncommitted -= written.messages
+        if not committed:
+            aborted.add(topic, (txn, *written.first, *written.last, written.messages))
+        log.append(topic, COMMIT_MARKER if committed else ABORT_MARKER, 0, txn, b"")
+        if state.open_txns:
+            blocker = first_open(batch, object_id)
+            assert blocker is not None, "open transactions are indexed"
+            state.max_read = blocker[2]
+        assert state.max_read >= before, "maxReadPosition never moves backwards"
+        for producer, first, last in written.sequences:
+            SequenceIds(batch, object_id, producer).settle(first, last, txn, committed)
+        return TopicEffect(object_id, written.messages, written.first, written.last, before, state.max_read)
+
+    def describe(self, view: ReadView, txn: int, object_id: int, part: memoryview) -> TopicWork:
+        """Topic, messages, and positions."""
+        written = TopicPart.decode(part)
+        ranges = runs.ranges(view, object_id, txn, 100)
+        return TopicWork(
+            object_id, written.messages, written.bytes, written.first, written.last,
+            [f"{a}" if a == b else f"{a}..{b}" for a, b in ranges],
+        )  # fmt: skip

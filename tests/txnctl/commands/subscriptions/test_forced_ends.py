@@ -1,0 +1,25 @@
+"""What a change evicted and aborted first, in lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from txnctl.commands.subscriptions.forced_ends import aborted_lines
+
+
+@pytest.mark.parametrize(("dry_run", "verb"), [(True, "would be"), (False, "were")])
+def test_a_kind_is_a_line(dry_run: bool, verb: str) -> None:
+    """A dry run says what would be."""
+    row = {"dryRun": dry_run, "consumersEvicted": ["a", "b"], "transactionsAborted": ["0:1"]}
+    assert list(aborted_lines(row)) == [
+        f"Consumers {verb} evicted: a, b.",
+        f"Transactions {verb} aborted: 0:1.",
+    ]
+
+
+def test_nothing_is_no_line() -> None:
+    """Also where the change evicts nobody at all."""
+    assert list(aborted_lines({"dryRun": False, "transactionsAborted": []})) == []
+    assert list(aborted_lines({"dryRun": False, "consumersEvicted": [], "transactionsAborted": ["0:2"]})) == [
+        "Transactions were aborted: 0:2."
+    ]

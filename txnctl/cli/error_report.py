@@ -1,0 +1,149 @@
+"""The report of an error that ends a command: one line on standard error, a hint, and the exit code.
+
+With `-o json` or `ndjson` the report is one JSON object instead. The format is read from the typed words, since a
+command line that cannot be parsed must be reported in the format asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+from os import environ
+from typing import TYPE_CHECKING
+
+import click
+
+from storage.errors import TxnctlError
+from txnctl.cli import exit_codes
+from txnctl.cli.exit_codes import EndsWith
+from txnctl.output import json_text
+from txnctl.output.escape import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from txnctl.output.row import Row
+
+_ENDED_BY_SIGNAL = {
+    "interrupted": "interrupted",
+    "hung-up": "hung up: the terminal is gone",
+    "terminated": "terminated",
+}
+"""Messages of errors that a signal raises, by the code of the error."""
+
+
+class Failure:
+    """The report of an error."""
+
+    __slots__ = ("code", "details", "exit_code", "hint", "message", "retryable")
+
+    def __init__(
+        self,
+        code: str,
+        exit_code: int,
+        message: str,
+        *,
+        hint: str | None = None,
+        retryable: bool = False,
+        details: Row | None = None,
+    ) -> None:
+        self.code = code
+        self.exit_code = exit_code
+        self.message = message
+        self.hint = hint
+        self.retryable = retryable
+        self.details = details or {}
+
+    def row(self) -> Row:
+        """The object that `-o json` prints."""
+        return {
+            "code": self.code,
+            "exitCode": self.exit_code,
+            "message": self.message,
+            "hint": self.hint,
+            "retryable": self.retryable,
+            "details": self.details,
+        }
+
+    def json(self) -> str:
+        """The object on one line; details that JSON cannot hold as text."""
+        try:
+            return json_text.one_line(self.row()) + "\n"
+        except TypeError:
+            self.details = {name: str(value) for name, value in self.details.items()}
+            return json_text.one_line(self.row()) + "\n"
+
+    def lines(self) -> str:
+        """What people read: message and hint."""
+        hint = f"txnctl: hint: {printable(self.hint)}\n" if self.hint else ""
+        return f"txnctl: error: {printable(self.message)}\n{hint}"
+
+
+def of(error: BaseException) -> Failure:
+    """The failure that an exception amounts to."""
+    code, exit_code = exit_codes.code_of(error)
+    if isinstance(error, EndsWith) and error.__cause__ is not None:
+        failure = of(error.__cause__)
+        failure.exit_code = exit_code
+        return failure
+    if isinstance(error, TxnctlError):
+        return Failure(
+            code, exit_code, error.message, hint=error.hint, retryable=error.retryable, details=error.details
+        )
+    if isinstance(error, click.ClickException):
+        return _usage(error)
+    if code in _ENDED_BY_SIGNAL:
+        return Failure(code, exit_code, _ENDED_BY_SIGNAL[code])
+    return Failure(
+        code,
+        exit_code,
+        f"unexpected failure: {type(error).__name__}: {error}",
+        hint="This is a bug. Please report it with the output of the same command and --debug.",
+        details={"exception": type(error).__name__},
+    )
+
+
+def _usage(error: click.ClickException) -> Failure:
+    text = error.format_message().strip()
+    message = f"{text[:1].lower()}{text[1:].rstrip('.')}" if text[:2].istitle() else text.rstrip(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = f"{context.command_path} --help says what it takes." if context is not None else None
+    return Failure("usage", exit_codes.USAGE, message, hint=hint)
+
+
+def report(error: BaseException, arguments: Sequence[str]) -> int:
+    """Report the error once, and return the exit code."""
+    failure = of(error)
+    if "--debug" in _before_dashes(arguments):
+        import traceback
+
+        traceback.print_exception(error)
+    text = failure.lines()
+    if output_typed(arguments) in ("json", "ndjson"):
+        text = failure.json()
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+    except (OSError, ValueError):
+        # Standard error is closed; the exit code still tells.
+        pass
+    return failure.exit_code
+
+
+def output_typed(arguments: Sequence[str]) -> str | None:
+    """The format that a command line, right or wrong, asks for: `-o F`, `-oF`, `--output F`, `--output=F`."""
+    output = environ.get("TXNCTL_OUTPUT")
+    words = iter(_before_dashes(arguments))
+    for word in words:
+        if word in ("-o", "--output"):
+            output = next(words, output)
+        elif word.startswith("--output="):
+            output = word.removeprefix("--output=")
+        elif word.startswith("-o"):
+            output = word.removeprefix("-o").removeprefix("=")
+    return output
+
+
+def _before_dashes(arguments: Sequence[str]) -> Sequence[str]:
+    """An error of txnctl: all before a lone `--`."""
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments

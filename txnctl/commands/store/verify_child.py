@@ -1,0 +1,182 @@
+"""Checking a store in a child process.
+
+LMDB trusts every page: a page with a flipped bit can make LMDB read outside the file, which kills the process with
+SIGBUS or SIGSEGV, and nothing in Python can catch that. So the check runs in a child, which reports each step and each
+problem as a JSON line; the death of the child is a problem too.
+
+Run as a module (`python -m txnctl.commands.store.verify_child PATH full`) this is the child.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from storage.errors import ALL, CorruptStore, TxnctlError
+from storage.json_form import to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+    from typing import Self
+
+    from txnctl.output.row import Row
+
+
+_MODULE = "txnctl.commands.store.verify_child"
+"""The name of this module, which a child process runs as its program."""
+
+
+class Verification:
+    """A check that runs, as a context manager.
+
+    Attributes:
+        path: the store.
+        total: records in the store.
+        done: records checked so far.
+        problems: `invariant`, `object` and `message` of each problem so far.
+        invariants: the numbers of the invariants checked to the end.
+
+    Raises:
+        StoreInvalid: the store cannot even be opened; with the kind, the message and the hint of the child's error.
+    """
+
+    def __init__(self, path: str, *, full: bool) -> None:
+        from os.path import abspath
+
+        self.path = abspath(path)
+        self.total = 0
+        self.done = 0
+        self.problems: list[Row] = []
+        self.invariants: list[int] = []
+        self._full = full
+        self._doing = "the file"
+
+    def __enter__(self) -> Self:
+        import json
+        import os
+        import subprocess
+
+        here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        path = os.pathsep.join(part for part in (here, os.environ.get("PYTHONPATH")) if part)
+        # -P: like the command, the child loads no module from the current directory.
+        self._child = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "txnctl.commands.store.verify_child",
+                self.path,
+                "full" if self._full else "quick",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        assert self._child.stdout is not None
+        self._lines = map(json.loads, self._child.stdout)
+        try:
+            for line in self._lines:
+                if "error" in line:
+                    raise _error(line["error"])
+                self.total = line["total"]
+                break
+            else:
+                self._note_death()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def steps(self) -> Iterator[int]:
+        """Records looked at since the last step; to the end of the check."""
+        for line in self._lines:
+            if "checked" in line:
+                self._doing = line["checked"]
+                self.done += line["records"]
+                yield line["records"]
+            elif "problem" in line:
+                self.problems.append(line["problem"])
+            elif "invariant" in line:
+                self.invariants.append(line["invariant"])
+            elif "error" in line:
+                raise _error(line["error"])
+        self._note_death()
+
+    def _note_death(self) -> None:
+        """The child is done: a child that died before the end is one more problem."""
+        status = self._child.wait()
+        if status == 0:
+            return
+        import signal
+
+        how = f"ended with code {status}"
+        if status < 0:
+            try:
+                how = f"was killed by {signal.Signals(-status).name}"
+            except ValueError:
+                how = f"was killed by signal {-status}"
+        self.problems.append(
+            {
+                "invariant": None,
+                "object": "data.mdb",
+                "message": f"reading it is not safe: the process that checked it {how} after checking {self._doing}",
+            }
+        )
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self._child.poll() is None:
+            self._child.kill()
+        self._child.wait()
+        assert self._child.stdout is not None
+        self._child.stdout.close()
+
+
+def _error(fields: Row) -> Exception:
+    """The child's error, raised again here."""
+    kind = ALL.get(fields["code"], CorruptStore)
+    return kind(fields["message"], hint=fields["hint"], **fields["details"])
+
+
+def _check(path: str, full: bool) -> None:
+    """The child: open, check, tell."""
+    import json
+    import signal
+
+    # Ctrl-C reaches the parent as well, and the parent prints the message; a child without a parent ends silently.
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+    def tell(**line: Any) -> None:
+        print(json.dumps(line), flush=True)
+
+    from storage import Store
+
+    try:
+        with Store.open(path, read_only=True, program="txnctl store verify") as store:
+            tell(total=sum(row["entries"] for row in to_json(store.reports.list_databases())))
+            for problem in to_json(
+                store.maintenance.verify_store(
+                    full=full,
+                    progress=lambda what, records: tell(checked=what, records=records),
+                    checked=lambda number: tell(invariant=number),
+                )
+            ):
+                tell(problem=problem)
+    except TxnctlError as error:
+        details = json.loads(json.dumps(error.details, default=str))
+        tell(error={"code": error.code, "message": error.message, "hint": error.hint, "details": details})
+    except Exception as error:  # noqa: BLE001  what reading a damaged page may raise has no end
+        what = f"it cannot be read: {type(error).__name__}: {error}"
+        tell(problem={"invariant": None, "object": "store", "message": what})
+
+
+if __name__ == "__main__":
+    _check(sys.argv[1], sys.argv[2] == "full")
