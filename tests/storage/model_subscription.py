@@ -419,6 +419,8 @@ class ModelSubscription:
         return found
 
     def acknowledge_cumulative_in(self, last: Slot, txn: int) -> None:
+        if all(map(self.is_acked, self.slots_through(last))):
+            return  # nothing is left to be pending
         for slot in self.slots_through(last):
             self._forget(slot)
             if self.pending.get(slot) == txn:
