@@ -95,6 +95,11 @@ class ReadCache:
         assert data is not None, "an identified file is mapped"
         return data[: _IDENTITY.size] == self._identity and not data[_DIRTY_AT]
 
+    def drop_removed(self) -> None:
+        """Unmap a file that was removed, so that the cache is not valid: its reads are forgotten at the next write."""
+        if self._map is not None and not os.fstat(self._descriptor).st_nlink:
+            self.close()
+
     def _identify(self, superblock: Superblock, inode: int) -> bytes:
         boot_id = self._clock.boot_id()
         return _IDENTITY.pack(
@@ -103,10 +108,9 @@ class ReadCache:
 
     def _attach(self) -> bool:
         """Map the file if it exists, and unmap a file that was removed meanwhile."""
+        self.drop_removed()
         if self._map is not None:
-            if os.fstat(self._descriptor).st_nlink:
-                return True
-            self.close()
+            return True
         try:
             self._open(os.O_RDWR)
         except FileNotFoundError:
@@ -151,8 +155,7 @@ class ReadCache:
 
         Called where the store has a generation of the read cache; without one no timestamp was issued so.
         """
-        if self._map is not None and not os.fstat(self._descriptor).st_nlink:
-            self.close()
+        self.drop_removed()
         issued = self.issued if self.is_valid(superblock) else superblock.timestamp_mark
         if issued > superblock.last_timestamp:
             superblock.last_timestamp = issued

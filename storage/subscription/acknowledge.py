@@ -105,15 +105,17 @@ class Acknowledger:
         cursor = opened.cursor
         count, _ = _resolve(opened, at, 1 << index if index >= 0 else _WHOLE)
         through = MessageId(*at, -1 if index >= count - 1 else index)
+        is_done = pending_ack.is_acknowledged_through(opened, through)
         if txn:
             record = self._coordinator.use(batch, txn, self._process)
-            _check_delivered(opened, through)
+            if not is_done:
+                _check_delivered(opened, through)
             after = _acknowledged_by(cursor, txn)
             message_bound.note_consumed_through(batch, self._subscription, record, after, at)
             pending_ack.add_cumulative(opened, txn, through, self._consumer_id)
             record.acknowledgements += 1
             return
-        if at <= cursor.mark_delete:
+        if is_done:
             return
         holding = pending_ack.holders_through(opened, through)
         if holding and not force:

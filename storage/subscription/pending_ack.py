@@ -126,6 +126,16 @@ def holders_through(opened: OpenSubscription[ReadView], through: MessageId) -> l
     return sorted(txns)
 
 
+def is_acknowledged_through(opened: OpenSubscription[ReadView], through: MessageId) -> bool:
+    """Whether everything up to and including a message is acknowledged: markDeletePosition, or a batch in part."""
+    at, index = through.position, through.batch_index
+    if at <= opened.cursor.mark_delete:
+        return True
+    if index < 0 or not opened.acks.is_next(at):
+        return False
+    return not message_set.through(index) & ~opened.acks.of(at, index + 1)
+
+
 def conflict(subscription: Subscription, what: str, why: str, txn: int | None = None) -> TransactionConflict:
     """The error for a message that cannot be acknowledged now."""
     details: dict[str, str] = {"subscription": subscription.name}
@@ -191,6 +201,8 @@ def add_cumulative(
 ) -> None:
     """Make a cumulative acknowledgement pending; it absorbs pending messages of the same transaction below.
 
+    Nothing becomes pending where every message of the range is acknowledged already.
+
     Raises:
         TransactionConflict: `through` is at or below markDeletePosition or the transaction's earlier cumulative
             acknowledgement, or a different transaction has something pending in the range.
@@ -208,6 +220,8 @@ def add_cumulative(
             raise conflict(
                 subscription, what, f"covers what is pending in transaction {TxnID(holder)}", holder
             )
+    if is_acknowledged_through(opened, through):
+        return
     part = part_of(batch, txn, subscription)
     for at, messages in _pending_of(batch, txn, subscription_id):
         if at < last or (at == last and through.batch_index < 0):

@@ -10,11 +10,12 @@ from storage.disk.codec import key1
 from storage.disk.schema import PENDING
 from storage.disk.view import ReadView, WriteBatch
 from storage.errors import ObjectHeld
-from storage.subscription import delivery as deliveries
+from storage.subscription import delivery as deliveries, message_set, pending_ack
 from storage.subscription.dispatch import skipped_txns
 from storage.subscription.isolation import IsolationLevel, SubscriptionMode, check_on_open, delivers
 from storage.subscription.open_subscription import OpenSubscription
 from storage.topic import log
+from storage.topic.entry import Entry
 from storage.topic.open_topic import OpenTopic
 from storage.txn.aborted import AbortedSet
 from storage.values.txn_id import TxnID
@@ -78,14 +79,14 @@ def transactions_holding(opened: OpenSubscription[ReadView]) -> list[int]:
 
 
 def _acknowledge_left_out(opened: OpenSubscription[WriteBatch]) -> None:
-    """At READ_COMMITTED, acknowledge the markers and aborted messages directly after markDeletePosition."""
-    cursor = opened.cursor
-    if (
-        opened.subscription.level is not IsolationLevel.READ_COMMITTED
-        or cursor.pending_cumulative is not None
-    ):
+    """At READ_COMMITTED, acknowledge the markers and aborted messages directly after markDeletePosition.
+
+    An entry with a pending message is the last: markDeletePosition stays before the entry.
+    """
+    if opened.subscription.level is not IsolationLevel.READ_COMMITTED:
         return
-    batch, topic, aborted = opened.view, OpenTopic.load(opened.view, opened.topic_id), AbortedSet()
+    cursor, batch = opened.cursor, opened.view
+    topic, aborted = OpenTopic.load(batch, opened.topic_id), AbortedSet()
     max_read = topic.state.max_read
     while cursor.mark_delete < max_read:
         page = log.page(batch, topic.topic_id, cursor.mark_delete, max_read)
@@ -93,14 +94,25 @@ def _acknowledge_left_out(opened: OpenSubscription[WriteBatch]) -> None:
             return
         aborted.load(topic, cursor.mark_delete, page[-1].position)
         for entry in page:
-            at = entry.position
-            if at <= cursor.mark_delete:
+            if entry.position <= cursor.mark_delete:
                 continue
             if delivers(IsolationLevel.READ_COMMITTED, entry.kind, entry.txn, aborted.ids):
                 return
-            delivery = opened.deliveries.find(at)
-            if delivery is not None and delivery.of(deliveries.PENDING):
+            if not _acknowledge_entry(opened, entry):
                 return
-            opened.deliveries.settle(at, -1)
-            opened.acks.acknowledge_through(at)
-            opened.acks.advance()
+
+
+def _acknowledge_entry(opened: OpenSubscription[WriteBatch], entry: Entry) -> bool:
+    """Acknowledge an entry, except pending messages; whether none is pending."""
+    at, delivery = entry.position, opened.deliveries.find(entry.position)
+    pending = pending_ack.covered(opened.cursor, at, max(entry.count, 1))
+    pending |= delivery.of(deliveries.PENDING) if delivery is not None else 0
+    if pending:
+        passed = message_set.everything(entry.count) & ~pending
+        opened.deliveries.settle(at, passed)
+        opened.acks.acknowledge(at, entry.count, passed)
+        return False
+    opened.deliveries.settle(at, -1)
+    opened.acks.acknowledge_through(at)
+    opened.acks.advance()
+    return True

@@ -61,7 +61,7 @@ class Both(ModelledStore):
         else:
             note(f"{what} -> {shown(result)}")
         self._notice_reaped(txn, writes and raised is None, forced or set())
-        found = check()
+        found = check() if raised is None else self._check_refused(check, txn)
         problems = found if isinstance(found, Problems) else Problems(found)
         if raised is None:
             assert not problems.must, f"{what} went well; it must raise one of {problems.must}"
@@ -87,6 +87,17 @@ class Both(ModelledStore):
                 self.model.end(txn.number, committed=False)
             else:
                 assert txn.number in forced, f"0:{txn.number} was ended, and nobody asked for it"
+
+    def _check_refused(self, check: Callable[[], Problems | set[str]], named: int) -> Problems | set[str]:
+        """Errors that are due in the state that a refused writer judges, which ends overdue transactions first.
+
+        The refusal takes the ends back: afterwards the model is as before.
+        """
+        with self.model.put_back():
+            for txn in self._most_urgent_first():
+                if txn.number != named and self.now_ns >= txn.deadline_ns:
+                    self.model.end(txn.number, committed=False)
+            return check()
 
     def _most_urgent_first(self) -> list[ModelTransaction]:
         return sorted(self.model.open_transactions(), key=lambda txn: (txn.deadline_ns, txn.number))

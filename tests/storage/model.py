@@ -10,6 +10,10 @@ A rule that may refuse is asked first (`..._problems` names the errors of which 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+
 from storage import IsolationLevel, TransactionState
 from tests.storage.model_subscription import ModelSubscription
 
@@ -133,6 +137,13 @@ class ModelTopic:
         return max(self.sequences.get(producer, {}), default=-1)
 
 
+def _copied(value: object) -> object:
+    """A container with containers of its own; what is in these stays the same object."""
+    if isinstance(value, dict):
+        return {key: dict(inner) if isinstance(inner, dict) else inner for key, inner in value.items()}
+    return copy(value) if isinstance(value, (list, set)) else value
+
+
 class Model:
     """A whole store."""
 
@@ -149,6 +160,17 @@ class Model:
     def delete_topic(self, name: str) -> None:
         topic = self.topics.pop(name)
         self.next_ledger[name] = (topic.log[-1].at[0] if topic.log else topic.first_ledger) + 1
+
+    @contextmanager
+    def put_back(self) -> Iterator[None]:
+        """Undo at the end of the block all ends of transactions within the block."""
+        changed: list[object] = [*self.txns.values(), *self.topics.values(), *self.subscriptions()]
+        before = [{name: _copied(value) for name, value in vars(each).items()} for each in changed]
+        try:
+            yield
+        finally:
+            for each, attributes in zip(changed, before, strict=True):
+                vars(each).update(attributes)
 
     def topic_holders(self, name: str) -> set[int]:
         """Open transactions that hold a topic: with messages in it, or acknowledgements pending on it."""

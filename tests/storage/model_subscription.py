@@ -419,6 +419,8 @@ class ModelSubscription:
         return found
 
     def acknowledge_cumulative_in(self, last: Slot, txn: int) -> None:
+        if all(map(self.is_acked, self.slots_through(last))):
+            return  # nothing is left to be pending
         for slot in self.slots_through(last):
             self._forget(slot)
             if self.pending.get(slot) == txn:
@@ -456,17 +458,14 @@ class ModelSubscription:
     # Administration
 
     def take_in(self) -> None:
-        """At READ_COMMITTED: markers and aborted messages directly after markDeletePosition are acknowledged.
-
-        An aborted entry of which some is pending is left, whole, to the next dispatch.
-        """
+        """At READ_COMMITTED: markers and aborted messages directly after markDeletePosition are acknowledged."""
         while self.level is RC:
             following = self.mark_delete() + 1
             if following > self.topic.max_read() or self.topic.is_delivered(following, RC):
                 return
-            if any(map(self.pending_in, self.topic.slots(following))):
-                return
             self.pass_over(following)
+            if self.mark_delete() < following:
+                return
 
     def change_level(self, level: IsolationLevel) -> None:
         self.take_in()

@@ -100,6 +100,7 @@ class TableModel:
     """The whole.
 
     Attributes:
+        watermark: the timestamp below which writes are refused, as reads were forgotten; 0 for none.
         came_to: the error that the store gave for this step; only looked at where the rules leave it a choice.
     """
 
@@ -114,13 +115,11 @@ class TableModel:
         self._read_keys: dict[bytes, int] = {}
         self._read_ranges: list[tuple[bytes, bytes | None, int]] = []
         self.came_to: str | None = None
-        self._forgotten = self._doubtful = 0
-        self._is_noticed = True
+        self.watermark = 0
+        self._is_file_gone = False
 
     def tick(self) -> int:
         self.now += 1
-        if not self._is_noticed:
-            self._doubtful = self.now
         return self.now
 
     def begin(self, txn: Txn) -> Txn:
@@ -241,8 +240,7 @@ class TableModel:
     def judge(self, txn: Txn, keys: Iterable[bytes]) -> None:
         """Whether these keys may be written now; who loses is aborted."""
         keys = list(keys)
-        if keys:
-            self.notice()
+        assert not (keys and self._is_file_gone), "a write has to find the file of reads gone"
         if any(self._is_too_late(txn, key) for key in keys):
             self.end(txn, committed=False)
             raise Refused("WriteTooOld")
@@ -250,8 +248,7 @@ class TableModel:
         self._push(txn, {each[0] for each in intents if each is not None and each[0] is not txn})
 
     def _is_too_late(self, txn: Txn, key: bytes) -> bool:
-        may_be_forgotten = txn.at <= self._doubtful and self.came_to == "WriteTooOld"
-        is_read = self._read_keys.get(key, 0) > txn.at or txn.at < self._forgotten or may_be_forgotten
+        is_read = self._read_keys.get(key, 0) > txn.at or txn.version < self.watermark
         is_read |= any(
             at > txn.at and key >= start and (end is None or key < end)
             for start, end, at in self._read_ranges
@@ -312,17 +309,14 @@ class TableModel:
             self.end(txn, committed=False)
 
     def forget_reads(self) -> None:
-        """The file of reads is gone: whoever has begun before the last one cannot write any more."""
-        self._forgotten = self._doubtful = self.now
-        self._is_noticed = False
+        """The file of reads is gone; a process that has the file mapped goes on with it until a write."""
+        self._is_file_gone = True
 
-    def notice(self) -> None:
-        """A writer found the file gone, and raised the watermark to the last timestamp that was issued by then.
-
-        A read goes on with the file as its process has it mapped, removed or not.
-        """
-        if not self._is_noticed:
-            self._is_noticed, self._doubtful = True, self.now
+    def notice(self, watermark: int) -> None:
+        """The store found the file gone: a transaction below the last issued timestamp cannot write any more."""
+        assert self._is_file_gone, "reads are forgotten only with their file"
+        assert all(txn.version <= watermark for txn in self.txns), "no read of any transaction is above"
+        self._is_file_gone, self.watermark = False, watermark
 
     def collect(self, left: set[bytes]) -> None:
         """gc has finalised what was decided when it looked; it left the intents of these keys."""

@@ -71,6 +71,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         self.model = TableModel(RETENTION_S * SECOND)
         self.handles: dict[Txn, Handle] = {}
         self.count = 0
+        self.read_generation = 0
 
     def teardown(self) -> None:
         self.finish()
@@ -114,6 +115,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
             note(f"{what} -> {result if isinstance(result, (bytes, int, list, TxnID)) else 'ok'}")
         self._look_at_clock()
         self._notice_reaped(named)
+        self._notice_forgotten_reads()
         self.model.came_to = raised
         predicted, expected = None, None
         try:
@@ -137,6 +139,14 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
             if txn is not named and is_overdue and self._state(txn) is TransactionState.ABORTED:
                 note(f"  ({txn} was reaped)")
                 self.model.end(txn, committed=False)
+
+    def _notice_forgotten_reads(self) -> None:
+        """See in the store whether it has begun a new file of reads; when it looks for the file is its own choice."""
+        with self.store.connection.view() as view:
+            generation, watermark = view.superblock.read_generation, view.superblock.read_watermark
+        if generation != self.read_generation and self.read_generation:
+            self.model.notice(watermark)
+        self.read_generation = generation
 
     def _state(self, txn: Txn) -> TransactionState:
         handle = self.handles[txn]
@@ -178,6 +188,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         txn = self.model.begin(Txn(at, self._version(handle), attached, priority))
         txn.deadline_ns = self.model.now_ns + timeout * SECOND
         assert all(each.version < txn.version for each in self.handles if each.version), "timestamps grow"
+        assert self.model.watermark < txn.version, "the watermark is an issued timestamp"
         self.handles[txn] = handle
 
     def _version(self, handle: Handle) -> int:
@@ -263,11 +274,14 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
 
     def _put_plainly(self, data: st.DataObject) -> None:
         key, value = data.draw(keys, label="key"), self._value(data)
-        alone = Txn(self.model.tick(), 0, attached=True)
+        alone = Txn(0, 1 << 63, attached=True)  # begins within the step: its timestamp is above all others
         alone.kept[key] = value
-        version, _, is_done = self.attempt(
-            f"put {key!r} {value!r}", lambda: self._write(key, value), lambda: self.model.commit(alone)
-        )
+
+        def predict() -> None:
+            alone.at = self.model.tick()
+            self.model.commit(alone)
+
+        version, _, is_done = self.attempt(f"put {key!r} {value!r}", lambda: self._write(key, value), predict)
         if is_done:
             alone.version = version
 
@@ -418,7 +432,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         decided = {key for key, txn in self.model.intents().items() if txn.state is not OPEN}
 
         def predict() -> None:
-            left = {row["key"] for row in row_json(self.table.intents())}
+            left = {row.key for row in self.table.intents()}
             assert not decided & left
             self.model.collect(left)
 
@@ -430,7 +444,8 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         if os.path.exists(place):
             note("forget reads")
             os.unlink(place)
-            self.model.forget_reads()
+            if self.read_generation:
+                self.model.forget_reads()
 
     def _let_time_pass(self, data: st.DataObject) -> None:
         """What has been kept for half a second is written meanwhile."""
@@ -438,6 +453,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         self.model.write_overdue(WRITE_BEHIND_NS, self.now_ns)
         self._look_at_clock()
         self._notice_reaped(None)
+        self._notice_forgotten_reads()
 
     def _begin_anew(self, data: st.DataObject) -> None:
         """The process ends, and what was attached to it; what is stored is there."""
@@ -454,6 +470,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         self._attach()
         self._look_at_clock()
         self._notice_reaped(None)
+        self._notice_forgotten_reads()
 
     @invariant()
     def agree(self) -> None:
@@ -466,7 +483,9 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
             rows = [(row.key, row.value, row.version) for row in self.table.scan(check=check)]
             wanted = [(key, *self.model.committed_now(key, check, self.model.now)) for key in KEYS]
             assert rows == [each for each in wanted if each[1] is not None], check
-        intents = {row["key"]: (row["version"], row["state"]) for row in row_json(self.table.intents())}
+        intents = {
+            row.key: (str(row.owner.version_ns), row.owner.state.value) for row in self.table.intents()
+        }
         assert intents == {
             key: (str(txn.version), txn.state.value) for key, txn in self.model.intents().items()
         }

@@ -1,8 +1,9 @@
 """Keys that messages of skipped transactions block on Key_Shared, remembered by a consumer between dispatches.
 
-The content of an entry never changes, so that keys stay right once read; only the list of skipped transactions is read
-anew. Nothing of it is stored: a consumer that knows too little reads the entries again, and where the keys are too many
-to remember, a transaction blocks every key from there on, which can only hold back too much.
+The content of an entry never changes, so that keys stay right once read, until a message is acknowledged or a seek
+brings acknowledged messages back; then the entries are read again. Only the list of skipped transactions is read anew
+each time. Nothing of it is stored: a consumer that knows too little reads the entries again, and where the keys are too
+many to remember, a transaction blocks every key from there on, which can only hold back too much.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ NOTHING: dict[int, MessageOrder] = {}
 class BlockedKeys:
     """The first message of each key in each skipped transaction."""
 
-    __slots__ = ("_by_key", "_every_key", "_keys_of", "_known", "_passes", "_through")
+    __slots__ = ("_by_key", "_every_key", "_generation", "_keys_of", "_known", "_passes", "_through")
 
     def __init__(self) -> None:
         self._by_key: dict[bytes, dict[int, MessageOrder]] = {}
@@ -35,6 +36,7 @@ class BlockedKeys:
         self._known = 0
         self._passes = -1
         """The cursor's `passes` up to which all skipped entries are known."""
+        self._generation = -1
 
     @property
     def is_any(self) -> bool:
@@ -49,9 +51,16 @@ class BlockedKeys:
                 self._forget(txn)
 
     def load(self, opened: OpenSubscription[ReadView]) -> None:
-        """Learn the entries that other consumers have skipped, and forget transactions that are skipped no longer."""
+        """Learn the entries that other consumers have skipped, and forget transactions that are skipped no longer.
+
+        A seek raises `passes` and `generation`. After a seek, acknowledged messages may be in the backlog again, and
+        block keys that were left out here.
+        """
+        generation, self._generation = self._generation, opened.cursor.generation
         if self._passes == opened.cursor.passes:
             return
+        if generation != opened.cursor.generation:
+            self.forget()
         skipped = {record.txn for record in skipped_txns.every(opened.view, opened.subscription_id)}
         for txn in [txn for txn in self._through if txn not in skipped]:
             self._forget(txn)
@@ -100,6 +109,19 @@ class BlockedKeys:
         self._known -= len(keys)
         self._every_key.pop(txn, None)
         del self._through[txn]
+
+    def drop_acknowledged(self, opened: OpenSubscription[ReadView], key: bytes, txn: int) -> bool:
+        """Learn a transaction again if its first message of a key was acknowledged since; whether that is so."""
+        first = self._by_key.get(key, NOTHING).get(txn)
+        if first is None:
+            return False
+        ledger_id, entry_id, index = first
+        if not opened.acks.of(Position(ledger_id, entry_id), index + 1) >> index & 1:
+            return False
+        through = self._through[txn]
+        self._forget(txn)
+        self.learn(opened, txn, through)
+        return True
 
     def among(self, keys: set[bytes]) -> set[bytes]:
         """The keys that some transaction is known to have."""

@@ -17,7 +17,7 @@ from storage.values.txn_state import TransactionState
 class SkipWalk:
     """The transactions skipped before a walk, and those that the walk finds open."""
 
-    __slots__ = ("_done", "_keys", "_known", "_opened", "_state")
+    __slots__ = ("_done", "_ended", "_keys", "_known", "_opened", "_state")
 
     def __init__(self, state: TopicState, opened: OpenSubscription[ReadView], keys: BlockedKeys) -> None:
         self._state = state
@@ -25,9 +25,8 @@ class SkipWalk:
         self._keys = keys
         self._known: dict[int, SkippedTxn | None] = {}
         self._done: set[int] = set()
+        self._ended: dict[int, bool] = {}
         if opened.subscription.keeps_keys:
-            if opened.cursor.has_uncommitted_acks:
-                keys.forget()  # A message that was pending when its key was learned may be acknowledged by now.
             keys.load(opened)
 
     def of(self, txn: int) -> SkippedTxn | None:
@@ -71,9 +70,20 @@ class SkipWalk:
         for _, txn in self._keys.before(key, here):
             skipped = self.of(txn) if txn not in self._done else None
             # A message examined since the end is in flight, or blocks a key like every message.
-            if skipped is not None and here[:2] > skipped.examined:
-                return txn
+            if skipped is None or here[:2] <= skipped.examined:
+                continue
+            if self._may_be_acknowledged(txn) and self._keys.drop_acknowledged(self._opened, key, txn):
+                return self.holder(key, here)
+            return txn
         return 0
+
+    def _may_be_acknowledged(self, txn: int) -> bool:
+        """Whether messages of a skipped transaction can be acknowledged before dispatch examines the entries."""
+        if self._opened.cursor.has_uncommitted_acks:
+            return True
+        if txn not in self._ended:
+            self._ended[txn] = records.state_of(self._opened.view, txn) is not TransactionState.OPEN
+        return self._ended[txn]
 
     def begin_to_examine(self, txn: int) -> None:
         """Note that a transaction has ended and is being examined, and blocks nothing any more."""

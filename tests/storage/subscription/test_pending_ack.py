@@ -63,6 +63,21 @@ class TestPending:
         assert ids(consumer) == ["1:1:2"]
         assert row_json(store.reports.subscription_stats("t", "a"))["pending"] == 3
 
+    @pytest.mark.parametrize("force", [False, True])
+    def test_a_cumulative_one_of_acknowledged_messages_holds_nothing(self, store: Store, force: bool) -> None:
+        """A plain acknowledgement goes on past the range and aborts no transaction; the commit has nothing to do."""
+        store.create_producer("t").send_batch([b"0", b"1", b"2"])
+        consumer, txn = attach(store, EXCLUSIVE), store.begin_transaction()
+        consumer.acknowledge_cumulative(MessageId(1, 0, 0))
+        consumer.acknowledge_cumulative(MessageId(1, 0, 0), txn=txn)
+        assert row_json(store.reports.list_pending_acknowledgements("t", "a")) == []
+        consumer.acknowledge_cumulative(MessageId(1, 0, 1), force=force)
+        assert row_json(store.reports.show_transaction(txn))["state"] == "OPEN"
+        assert ids(consumer) == ["1:0:2"]
+        store.admin.transactions.abort_transaction(txn)
+        consumer.acknowledge_cumulative(MessageId(1, 0, 2))
+        assert mark_delete(store) == "1:0"
+
     def test_they_are_listed(self, store: Store) -> None:
         """What is pending, of which kind, in which transaction."""
         consumer, messages = handed(store, 3)

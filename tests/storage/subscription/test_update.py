@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage import EARLIEST, Consumer, IsolationLevel, Store, SubscriptionType, TxnID
+from storage import EARLIEST, Consumer, IsolationLevel, MessageId, Store, SubscriptionType, TxnID
 from tests.row_json import row_json
 
 RC, RU = IsolationLevel
@@ -83,6 +83,26 @@ class TestToReadCommitted:
         stats = row_json(store.reports.subscription_stats("t", "a"))
         assert [stats[name] for name in ("visible", "blocked", "uncommitted", "pending")] == [0, 0, 0, 0]
         assert mark_delete(store) == "1:1"
+
+    @pytest.mark.parametrize("is_cumulative", [False, True])
+    def test_an_aborted_entry_keeps_only_its_pending_message(self, store: Store, is_cumulative: bool) -> None:
+        """The rest of the entry directly after markDeletePosition is acknowledged, and stays so at both levels."""
+        writer, reader = store.begin_transaction(), store.begin_transaction()
+        store.create_producer("t").send_batch([b"0", b"1", b"2"], txn=writer)
+        with attach(store, RU) as consumer:
+            assert values(consumer) == [b"0", b"1", b"2"]
+            if is_cumulative:
+                consumer.acknowledge_cumulative(MessageId(1, 0, 0), txn=reader)
+            else:
+                consumer.acknowledge(MessageId(1, 0, 1), txn=reader)
+        store.admin.transactions.abort_transaction(writer)
+        attach(store, RC).close()
+        stats = row_json(store.reports.subscription_stats("t", "a"))
+        names = ("pending", "acknowledgedAhead", "abortedAhead", "msgBacklog")
+        assert [stats[name] for name in names] == [1, 2, 0, 0]
+        consumer = attach(store, RU)
+        store.admin.transactions.abort_transaction(reader)
+        assert values(consumer) == [b"0" if is_cumulative else b"1"]
 
 
 class TestToReadUncommitted:

@@ -50,7 +50,7 @@ def dirty(store: Store) -> list[bytes | None]:
 
 
 def keys_held(store: Store) -> list[bytes]:
-    return [row["key"] for row in row_json(store.reports.list_intents())]
+    return [row.key for row in store.reports.list_intents()]
 
 
 def test_a_flush_writes_both_parts_in_one_batch(

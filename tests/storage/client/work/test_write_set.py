@@ -112,7 +112,7 @@ class TestBatch:
         apply(store, write_set, txn)
         write_set.settle()
         assert write_set.is_empty
-        assert [row["key"] for row in row_json(store.reports.list_intents())] == [b"k"]
+        assert [row.key for row in store.reports.list_intents()] == [b"k"]
         store.commit_transaction(txn)
         assert table.get(b"k") == b"v"
 
