@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
-from storage import Store, Table, TxnID
+from storage import EARLIEST, Consumer, OnOpen, Store, SubscriptionType, Table, TxnID
 from storage.disk.view import WriteBatch
 from storage.limits import FINALIZE_INLINE_MAX
 from storage.process.clock import ManualClock
@@ -44,6 +44,28 @@ def store(path: str, clock: ManualClock) -> Iterator[Store]:
     with Store.open(path, clock=clock) as opened:
         opened.create_topic("t")
         yield opened
+
+
+@pytest.fixture
+def attach(store: Store) -> Callable[..., Consumer]:
+    """Attach a consumer to subscription `a` of topic `t`, from the beginning."""
+
+    def attached(type_: SubscriptionType | None = None, window: int = 1000, **more: Any) -> Consumer:
+        return store.subscribe(
+            "t", "a", subscription_type=type_, initial_position=EARLIEST, receiver_queue_size=window, **more
+        )
+
+    return attached
+
+
+@pytest.fixture
+def attach_skipping(attach: Callable[..., Consumer]) -> Callable[..., Consumer]:
+    """Attach a consumer to subscription `a` of topic `t`, from the beginning, with `--on-open skip`."""
+
+    def attached(type_: SubscriptionType | None = SubscriptionType.SHARED, **more: Any) -> Consumer:
+        return attach(type_, **{"on_open": OnOpen.SKIP, **more})
+
+    return attached
 
 
 @pytest.fixture
