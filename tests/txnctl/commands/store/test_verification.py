@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from storage import Store
 from storage.verify.run import FULL
 from txnctl.commands.store.verification import Verification
 
@@ -17,8 +16,6 @@ def test_the_child_imports_the_packages_of_its_parent(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check succeeds with an interpreter that ignores editable installations (`-S`)."""
-    with Store.open(path) as store:
-        store.create_topic("orders")
     interpreter = tmp_path / "python"
     interpreter.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
     interpreter.chmod(0o700)

@@ -42,15 +42,6 @@ AWKWARD = {
 }
 
 
-@pytest.fixture
-def path(path: Path) -> Path:
-    """A store with three accounts, which every command is told of, verified in full when the test is over."""
-    with Store.open(path) as store:
-        store.create_table("accounts")
-        store.table("accounts").import_rows((b"B%d" % number, b"%d00" % number) for number in (1, 2, 3))
-    return path
-
-
 class TestIdentity:
     """`export | import`."""
 
