@@ -5,6 +5,8 @@ A row is a named tuple. The form of a field follows from its name and value:
     txn_id: TxnID          "txnId": "0:42"; positions, message ids and process identities are text as well
     begin_at_ms: int       "beginAt": "2026-11-22T20:55:00.000Z", "beginMs": 1795380900000
     version_ns: int        "version": "1795380900000000000", text because such a number is no exact double
+    key: bytes             "key": "B1", or "keyBase64": "/w==" where the bytes are no UTF-8
+    key_list: list[bytes]  "keyList": [{"key": "B1"}]
 
     counts: Flat[Counts]   the fields of `Counts` in place of the field
     start_at_ms: TimeText  "start": "2026-11-22T20:55:00.000Z"
@@ -25,7 +27,7 @@ from storage.process.identity import ProcessIdentity
 from storage.values.timestamps import rfc3339
 
 JsonObject = dict[str, Any]
-"""A JSON object: its values are null, true, false, numbers, text, bytes (which the output encodes), lists, objects."""
+"""A JSON object: its values are null, true, false, numbers, text, lists, objects."""
 
 T = TypeVar("T")
 Flat = Annotated[T, "flat"]
@@ -69,6 +71,18 @@ def camel_case(name: str) -> str:
     return first + "".join([word.capitalize() for word in words])
 
 
+def bytes_field(name: str, value: bytes | None) -> JsonObject:
+    """The member `name` with UTF-8 as text, else `nameBase64`; null where there are no bytes."""
+    if value is None:
+        return {name: None}
+    try:
+        return {name: value.decode()}
+    except UnicodeDecodeError:
+        from binascii import b2a_base64
+
+        return {f"{name}Base64": b2a_base64(value, newline=False).decode()}
+
+
 def _to_object(row: Any) -> JsonObject:
     kind = type(row)
     plan = _plans.get(kind)
@@ -92,6 +106,10 @@ def _emitter(kind: Any, name: str) -> _Emit:
         return _time_writer(f"{stem}At", f"{stem}Ms")
     if name.endswith("_ns"):
         return _text_writer(camel_case(name.removesuffix("_ns")))
+    if annotation.startswith("bytes"):
+        return _bytes_writer(camel_case(name))
+    if annotation.startswith("list[bytes"):
+        return _list_of_bytes_writer(camel_case(name))
     return _value_writer(camel_case(name))
 
 
@@ -112,6 +130,22 @@ def _time_writer(text_name: str, number_name: str | None) -> _Emit:
 def _text_writer(name: str) -> _Emit:
     def write(shown: JsonObject, value: Any) -> None:
         shown[name] = None if value is None else str(value)
+
+    return write
+
+
+def _bytes_writer(name: str) -> _Emit:
+    def write(shown: JsonObject, value: Any) -> None:
+        shown.update(bytes_field(name, value))
+
+    return write
+
+
+def _list_of_bytes_writer(name: str) -> _Emit:
+    of_item = name.removesuffix("List")
+
+    def write(shown: JsonObject, value: Any) -> None:
+        shown[name] = [bytes_field(of_item, item) for item in value]
 
     return write
 

@@ -28,7 +28,12 @@ class ProcessIdentity(NamedTuple):
     program: str
 
     def __str__(self) -> str:
-        return f"{self.user}@{self.host}:{self.pid} ({self.program})"
+        return f"{self.address} ({self.program})"
+
+    @property
+    def address(self) -> str:
+        """User, host and pid: `anna@db-2:48211`."""
+        return f"{self.user}@{self.host}:{self.pid}"
 
     def fields(self) -> list[Any]:
         return list(self)

@@ -8,7 +8,7 @@ error.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from storage.errors import NeedsConfirmation
 from txnctl.cli import settings
@@ -16,7 +16,7 @@ from txnctl.output.escape import printable
 from txnctl.output.stream import OutputStream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
     from typing import NoReturn, Self
 
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
     from storage import Store
     from txnctl.cli.declaration import Declaration
+    from txnctl.output.column import Column
     from txnctl.output.field import Field
     from txnctl.output.progress import ProgressLine
-    from txnctl.output.row import Row
+
+R = TypeVar("R")
 
 _SHARED = "shared_"
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -131,8 +133,8 @@ class Context:
 
     # -- the result, on standard output
 
-    def show(self, row: Row, *, table: Callable[[Row], str | Iterable[str]] | None = None) -> None:
-        """Print one named thing, in the format asked for.
+    def show(self, row: R, *, table: Callable[[R], str | Iterable[str]] | None = None) -> None:
+        """Print one named thing, a typed row, in the format asked for.
 
         `table` lays the row out for people, as text or lines, from a copy with texts that are harmless on a terminal.
         Without `table` the output has a line a field.
@@ -143,7 +145,7 @@ class Context:
         self.out.write(render.one(row, self.output, output.fields, output.name_field, table))
 
     def show_list(
-        self, rows: Iterable[Row], *, table: Callable[[Sequence[Row]], str | Iterable[str]] | None = None
+        self, rows: Iterable[R], *, table: Callable[[Sequence[R]], str | Iterable[str]] | None = None
     ) -> None:
         """Print a list, in the format asked for. NDJSON and names are written as the rows come."""
         from txnctl.output import render
@@ -155,8 +157,8 @@ class Context:
 
     def table_of(
         self,
-        rows: Sequence[Mapping[str, Any]],
-        fields: Sequence[Field],
+        rows: Sequence[R],
+        columns: Sequence[Column[R] | Field],
         *,
         indent: int = 0,
         folds: bool = True,
@@ -168,7 +170,7 @@ class Context:
         from txnctl.output.table import list_table
 
         width = self.out.width() if folds else None
-        return list_table(rows, fields, None if width is None else width - indent)
+        return list_table(rows, columns, None if width is None else width - indent)
 
     def style(self, text: str, *styles: str) -> str:
         """The text in bold, dim, red, green, yellow or cyan, where the result is coloured."""

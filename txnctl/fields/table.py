@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from txnctl.output.bytes_field import bytes_field
+from storage.json_form import bytes_field
 from txnctl.output.escape import printable_bytes
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from storage.client.table import Row as TableRow
     from txnctl.output.row import Row
 
@@ -102,14 +99,3 @@ def version_of(version: int) -> Row:
     from storage.values.timestamps import both
 
     return {"version": str(version), **both("version", version // _NS_PER_MS)}
-
-
-def with_bytes(row: Mapping[str, Any], *names: str) -> Row:
-    """A row of the engine with these bytes as text or Base64, in the same order."""
-    shown: Row = {}
-    for name, value in row.items():
-        if name in names:
-            shown |= bytes_field(name, value)
-        else:
-            shown[name] = value
-    return shown

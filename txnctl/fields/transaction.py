@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from txnctl.output.bytes_field import bytes_field
 from txnctl.output.field import Field
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from txnctl.output.row import Row
 
 ROW = (
     Field("txnId", "id", "The transaction's id.", heading="TXN"),
@@ -72,18 +67,3 @@ FIELDS = (
     ),
 )
 """All that is known of one."""
-
-
-def with_keys(row: Row) -> Row:
-    """The row of one transaction, with keys as text, or as Base64 where not UTF-8."""
-    conflict = row["conflict"]
-    if conflict is not None:
-        others = {name: value for name, value in conflict.items() if name != "key"}
-        conflict = {**others, **bytes_field("key", conflict["key"])}
-    parts = [
-        {**part, "keyList": [bytes_field("key", key) for key in part["keyList"]]}
-        if part["kind"] == "table"
-        else part
-        for part in row["parts"]
-    ]
-    return {**row, "conflict": conflict, "parts": parts}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from binascii import a2b_base64, b2a_base64
+from binascii import a2b_base64
 
 from txnctl.output.escape import printable_bytes
 from txnctl.output.human import UNKNOWN, size
@@ -11,20 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from txnctl.output.row import Row
 
 CELL_MAX = 400
 """Bytes of a key or value in a table; the other formats give all of it."""
-
-
-def bytes_field(name: str, value: bytes | None) -> Row:
-    """The field `name`, or `nameBase64`; null where there is nothing."""
-    if value is None:
-        return {name: None}
-    try:
-        return {name: value.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}Base64": b2a_base64(value, newline=False).decode()}
 
 
 def bytes_cell(row: Mapping[str, object], name: str) -> str:

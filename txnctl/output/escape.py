@@ -6,6 +6,9 @@ written as `\n`, `\x1b`, `\u202e`. A backslash stays one: the text is for people
 
 from __future__ import annotations
 
+from enum import Enum
+from typing import TypeVar, cast
+
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -21,14 +24,22 @@ def printable_bytes(value: bytes) -> str:
     return printable(value.decode("utf-8", "backslashreplace"))
 
 
-def printable_row(value: object) -> object:
-    """A copy of a row in which every text, also inside lists and maps, is harmless."""
-    if isinstance(value, str):
-        return printable(value)
-    if type(value) is dict:
-        return {printable(str(key)): printable_row(item) for key, item in value.items()}
-    if type(value) is list:
-        return [printable_row(item) for item in value]
+T = TypeVar("T")
+
+
+def printable_row(value: T) -> T:
+    """A copy of a row in which every text, also inside parts, lists and maps, is harmless."""
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return cast(T, printable(value))
+    kind = type(value)
+    if kind is dict:
+        items = cast(dict[object, object], value).items()
+        return cast(T, {printable(str(key)): printable_row(item) for key, item in items})
+    if kind is list:
+        return cast(T, [printable_row(item) for item in cast(list[object], value)])
+    names = getattr(kind, "_fields", None)
+    if names is not None:
+        return kind(*[printable_row(getattr(value, name)) for name in names])
     return value
 
 

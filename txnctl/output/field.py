@@ -1,17 +1,24 @@
-"""Fields of rows: the fields of a command's result, the same for tables, JSON and `-o help`.
+"""Fields of rows: the names, kinds and help texts of a command's result, for JSON, tables and `-o help`.
 
-A row is a dict from camelCase names to plain values (text, integers, booleans, None, lists, maps). The fields say how
-a value is shown to people; programs get the row itself. Fields are only ever added.
+A row is a typed record of the engine or of a command. `fields_of` derives the fields from the class of the row:
+names and kinds from names and annotations (the mapping of `storage.json_form`), the help text from a description.
+Fields are only ever added.
 """
 
 from __future__ import annotations
 
+import sys
+from typing import NamedTuple
+
+from storage.json_form import camel_case
+from storage.values.timestamps import rfc3339
 from txnctl.output import human
 from txnctl.output.escape import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
 KINDS = {
     "text": "string",
@@ -31,6 +38,23 @@ KINDS = {
 
 NUMERIC = frozenset({"integer", "size", "duration", "timeMs", "number"})
 
+_KIND_OF_TYPE = {
+    "bool": "boolean",
+    "int": "integer",
+    "float": "number",
+    "str": "text",
+    "ProcessIdentity": "text",
+    "Position": "position",
+    "MessageId": "position",
+    "TxnID": "id",
+    "list": "list",
+    "tuple": "list",
+    "dict": "map",
+}
+"""The kind of a field by the first name of its annotation; the class of a row makes a map."""
+
+_SAME_AS_INTEGER = "The same as an integer."
+
 
 class Field:
     """One field: name in JSON, kind, help text, and heading in a table.
@@ -48,8 +72,77 @@ class Field:
         self.heading = heading_of(name) if heading is None else heading
 
     def cell(self, row: Mapping[str, object]) -> str:
-        """The value of this field of `row`, for people."""
+        """The value of this field in the JSON form of a row, for people."""
         return shown(row.get(self.name), self.kind)
+
+
+class Help(NamedTuple):
+    """The description of a field: the help text, and where the name does not say them, heading and kind.
+
+    `ms_heading` is the heading of the integer beside a time; `""` keeps the integer out of tables. `base64` describes
+    the form of bytes that are not UTF-8.
+    """
+
+    text: str
+    heading: str | None = None
+    kind: str | None = None
+    ms_heading: str | None = ""
+    base64: str = ""
+
+
+def fields_of(row: type, described: Mapping[str, Help | str]) -> tuple[Field, ...]:
+    """The fields of a class of rows, in the order of the descriptions.
+
+    `described` gives the help of every field by its Python name; fields of a flat part stand beside the row's own.
+    """
+    annotations = dict(_annotations(row))
+    assert annotations.keys() == described.keys(), sorted(annotations.keys() ^ described.keys())
+    fields: list[Field] = []
+    for name, text in described.items():
+        fields += _fields(name, annotations[name], text if isinstance(text, Help) else Help(text))
+    return tuple(fields)
+
+
+def _annotations(row: Any) -> Iterator[tuple[str, str]]:
+    """Name and annotation of each field of a row, flat parts in place; the row may be `Changed[Effects]`."""
+    generic = getattr(row, "__origin__", row)
+    for name in generic._fields:
+        annotation = generic.__annotations__[name]
+        text = annotation if isinstance(annotation, str) else annotation.__forward_arg__
+        if text.startswith("Flat["):
+            part = text.removeprefix("Flat[").removesuffix("]").removesuffix(" | None")
+            is_parameter = part == "T"
+            yield from _annotations(
+                row.__args__[0] if is_parameter else getattr(sys.modules[generic.__module__], part)
+            )
+        else:
+            yield name, text
+
+
+def _fields(name: str, annotation: str, described: Help) -> Iterator[Field]:
+    text, heading, kind, ms_heading, base64 = described
+    if name.endswith("_at_ms"):
+        stem = camel_case(name.removesuffix("_at_ms"))
+        if annotation.startswith("TimeText"):
+            yield Field(stem, "time", text, heading=heading)
+        else:
+            yield Field(f"{stem}At", "time", text, heading=heading)
+            yield Field(f"{stem}Ms", "timeMs", _SAME_AS_INTEGER, heading=ms_heading)
+    elif name.endswith("_ns"):
+        yield Field(camel_case(name.removesuffix("_ns")), kind or "id", text, heading=heading)
+    elif annotation.startswith("bytes"):
+        yield Field(camel_case(name), "text", text, heading=heading)
+        yield Field(f"{camel_case(name)}Base64", "text", base64, heading="")
+    else:
+        yield Field(camel_case(name), kind or _kind(name, annotation), text, heading=heading)
+
+
+def _kind(name: str, annotation: str) -> str:
+    """The kind that name and annotation of a field imply."""
+    if name.endswith("_ms"):
+        return "duration"
+    head = annotation.removesuffix(" | None").partition("[")[0]
+    return _KIND_OF_TYPE.get(head, "map")
 
 
 def heading_of(name: str) -> str:
@@ -81,6 +174,8 @@ def _integer(value: int, kind: str) -> str:
         return human.duration(value)
     if kind in ("id", "timeMs"):
         return str(value)
+    if kind == "time":
+        return str(rfc3339(value))
     return human.count(value)
 
 

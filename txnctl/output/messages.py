@@ -11,9 +11,9 @@ from binascii import b2a_base64
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from storage.json_form import bytes_field
 from storage.values.timestamps import rfc3339
 from txnctl.output import json_text
-from txnctl.output.bytes_field import bytes_field
 from txnctl.output.field import Field
 
 try:

@@ -2,44 +2,52 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+from storage.json_form import to_json
 from txnctl.output import json_text
 from txnctl.output.escape import printable, printable_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from txnctl.output.field import Field
-    from txnctl.output.row import Row
+
+R = TypeVar("R")
 
 
 def one(
-    row: Row,
+    row: R,
     output: str,
     fields: tuple[Field, ...],
     name_field: str,
-    table: Callable[[Row], str | Iterable[str]] | None,
+    table: Callable[[R], str | Iterable[str]] | None,
 ) -> str:
-    """One named thing: an object in JSON."""
-    if output == "json":
-        return json_text.indented(row) + "\n"
-    if output == "ndjson":
-        return json_text.one_line(row) + "\n"
-    if output == "name":
-        return _name(row, name_field)
-    if table is None:
-        from txnctl.output.table import object_table
+    """One named thing: an object in JSON.
 
-        return _ended(object_table(row, fields))
-    return _ended(table(printable_row(row)))  # type: ignore[arg-type]
+    `table` gets a copy of the row with harmless texts.
+    """
+    if output == "table" and table is not None:
+        return _ended(table(printable_row(row)))
+    shown = to_json(row)
+    if output == "json":
+        return json_text.indented(shown) + "\n"
+    if output == "ndjson":
+        return json_text.one_line(shown) + "\n"
+    if output == "name":
+        return _name(shown, name_field)
+    from txnctl.output.table import object_table
+
+    return _ended(object_table(shown, fields))
 
 
 def many(
-    rows: Iterable[Row],
+    rows: Iterable[R],
     output: str,
     fields: tuple[Field, ...],
     name_field: str,
-    table: Callable[[Sequence[Row]], str | Iterable[str]] | None,
+    table: Callable[[Sequence[R]], str | Iterable[str]] | None,
     width: int | None = None,
 ) -> Iterator[str]:
     """A list: an array in JSON, which is written whole or not at all.
@@ -48,22 +56,22 @@ def many(
         width: of the terminal, in columns, for tables.
     """
     if output == "json":
-        yield json_text.indented(list(rows)) + "\n"
+        yield json_text.indented([to_json(row) for row in rows]) + "\n"
     elif output == "ndjson":
         for row in rows:
-            yield json_text.one_line(row) + "\n"
+            yield json_text.one_line(to_json(row)) + "\n"
     elif output == "name":
         for row in rows:
-            yield _name(row, name_field)
+            yield _name(to_json(row), name_field)
     elif table is None:
         from txnctl.output.table import list_table
 
-        yield _ended(list_table(list(rows), fields, width))
+        yield _ended(list_table([to_json(row) for row in rows], fields, width))
     else:
-        yield _ended(table([printable_row(row) for row in rows]))  # type: ignore[misc]
+        yield _ended(table([printable_row(row) for row in rows]))
 
 
-def _name(row: Row, name_field: str) -> str:
+def _name(row: Mapping[str, object], name_field: str) -> str:
     value = row.get(name_field)
     return "" if value is None else f"{printable(str(value))}\n"
 

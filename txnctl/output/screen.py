@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from txnctl.output.timestamp import clock_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Iterator, Sequence
 
+    from txnctl.output.column import Column
     from txnctl.output.field import Field
 
+R = TypeVar("R")
 
-class Screen(Protocol):
-    """Styles and tables of one report. The context of a command is one."""
+
+class Styles(Protocol):
+    """The styles of one report."""
 
     def style(self, text: str, *styles: str) -> str:
         """The text in these styles, where colours are wanted."""
 
+
+class Screen(Styles, Protocol):
+    """Styles and tables of one report. The context of a command is one."""
+
     def table_of(
         self,
-        rows: Sequence[Mapping[str, Any]],
-        fields: Sequence[Field],
+        rows: Sequence[R],
+        columns: Sequence[Column[R] | Field],
         *,
         indent: int = 0,
         folds: bool = True,
@@ -43,40 +49,40 @@ WIDTH = 87
 """Columns of the first line of a report. The time of the report ends there."""
 
 
-def heading(screen: Screen, name: str, facts: str, as_of_ms: int) -> str:
+def heading(screen: Styles, name: str, facts: str, as_of_ms: int) -> str:
     """The first line of a report: name and facts on the left, the time of the report on the right."""
     left, as_of = f"{name:<10}  {facts}", f"as of {clock_time(as_of_ms)}"
     gap = " " * max(2, WIDTH - len(left) - len(as_of))
     return f"{screen.style(name, 'bold')}{left[len(name) :]}{gap}{screen.style(as_of, 'dim')}"
 
 
-def section(screen: Screen, table: str) -> Iterator[str]:
+def section(screen: Styles, table: str) -> Iterator[str]:
     """A table below a heading: indented, the line of headings dim."""
     headings, *lines = table.splitlines()
     yield f"  {screen.style(headings, 'dim')}"
     yield from [f"  {line}" for line in lines]
 
 
-def verdict_section(screen: Screen, rows: Sequence[Mapping[str, Any]], table: str) -> Iterator[str]:
+def verdict_section(screen: Styles, verdicts: Sequence[str], table: str) -> Iterator[str]:
     """A section in which every line ends with a verdict, in the verdict's colour."""
     headings, *lines = table.splitlines()
     yield f"  {screen.style(headings, 'dim')}"
-    for row, line in zip(rows, lines, strict=True):
-        yield f"  {line.removesuffix(row['verdict'])}{verdict(screen, row['verdict'])}"
+    for word, line in zip(verdicts, lines, strict=True):
+        yield f"  {line.removesuffix(word)}{verdict(screen, word)}"
 
 
-def verdict(screen: Screen, word: str) -> str:
+def verdict(screen: Styles, word: str) -> str:
     """A verdict in colour."""
     return screen.style(word, *VERDICT_STYLES.get(word, ()))
 
 
-def next_command(screen: Screen, command: str) -> str:
+def next_command(screen: Styles, command: str) -> str:
     """The last line of a report: the command to type next."""
     return f"Next: {screen.style(command, 'cyan')}"
 
 
-def dry_run_heading(screen: Screen, row: Mapping[str, Any]) -> Iterator[str]:
+def dry_run_heading(screen: Styles, dry_run: bool) -> Iterator[str]:
     """The mark of a dry run above a report; nothing above a change."""
-    if row["dryRun"]:
+    if dry_run:
         yield screen.style("DRY RUN: nothing was changed.", "bold")
         yield ""

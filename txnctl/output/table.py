@@ -5,12 +5,15 @@ On a narrower terminal long texts are folded within a column; elsewhere a row is
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from txnctl.output.field import NUMERIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from txnctl.output.column import Column
     from txnctl.output.field import Field
 
 FOLDED = frozenset({"text", "list", "map"})
@@ -20,17 +23,20 @@ _FOLDED_MIN = 20
 """A column is not folded narrower than this, or its heading."""
 
 
-def list_table(
-    rows: Sequence[Mapping[str, object]], fields: Sequence[Field], width: int | None = None
-) -> str:
+R = TypeVar("R")
+
+
+def list_table(rows: Sequence[R], fields: Sequence[Column[R] | Field], width: int | None = None) -> str:
     """One line a row under a line of headings; nothing at all where there are no rows.
+
+    Columns read typed rows; fields read the JSON form of rows.
 
     Args:
         width: of the terminal, in columns; None folds nothing.
     """
     columns = [field for field in fields if field.heading]
     headings = [field.heading for field in columns]
-    cells = [[field.cell(row) for field in columns] for row in rows]
+    cells = [[field.cell(row) for field in columns] for row in rows]  # type: ignore[arg-type]
     if width is not None:
         cells = folded(headings, cells, [field.kind in FOLDED for field in columns], width)
     return aligned(

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from txnctl.output.bytes_field import CELL_MAX, bytes_cell, bytes_field, shown_bytes
+from storage.json_form import bytes_field
+from txnctl.output.bytes_field import CELL_MAX, bytes_cell, shown_bytes
 
 
 @given(

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from txnctl.output.field import Field
 from txnctl.output.screen import (
     WIDTH,
     dry_run_heading,
@@ -22,16 +18,6 @@ class Marked:
 
     def style(self, text: str, *styles: str) -> str:
         return f"<{'+'.join(styles)}>{text}</>" if styles else text
-
-    def table_of(
-        self,
-        rows: Sequence[Mapping[str, Any]],
-        fields: Sequence[Field],
-        *,
-        indent: int = 0,
-        folds: bool = True,
-    ) -> str:
-        raise NotImplementedError
 
 
 class Plain(Marked):
@@ -58,8 +44,9 @@ def test_a_section_is_indented_under_dim_headings() -> None:
 
 def test_every_line_ends_with_its_verdict_in_colour() -> None:
     """Also where the word stands in the line before."""
-    rows = [{"verdict": "ok"}, {"verdict": "blocked"}, {"verdict": "strange"}]
-    lines = list(verdict_section(Marked(), rows, "S  V\nok  ok\nb  blocked\nc  strange"))
+    lines = list(
+        verdict_section(Marked(), ["ok", "blocked", "strange"], "S  V\nok  ok\nb  blocked\nc  strange")
+    )
     assert lines[1:] == ["  ok  <green>ok</>", "  b  <bold+red>blocked</>", "  c  strange"]
     assert verdict(Marked(), "behind") == "<yellow>behind</>"
 
@@ -71,5 +58,5 @@ def test_a_report_ends_with_a_command() -> None:
 
 def test_a_dry_run_says_so_first() -> None:
     """A change says nothing."""
-    assert list(dry_run_heading(Plain(), {"dryRun": True})) == ["DRY RUN: nothing was changed.", ""]
-    assert list(dry_run_heading(Plain(), {"dryRun": False})) == []
+    assert list(dry_run_heading(Plain(), True)) == ["DRY RUN: nothing was changed.", ""]
+    assert list(dry_run_heading(Plain(), False)) == []

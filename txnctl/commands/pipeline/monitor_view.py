@@ -156,7 +156,7 @@ def live(context: Context, topic: str) -> Iterator[Callable[[View], None]]:
 
     def show(view: View) -> None:
         nonlocal shown
-        row: Row = printable_row(row_of(topic, view))  # type: ignore[assignment]
+        row: Row = printable_row(row_of(topic, view))
         height = get_terminal_size(sys.stderr.fileno()).lines or 24
         lines = "\n".join(report(context, row)).splitlines()[: height - 1]
         sys.stderr.write(wipe() + "\n".join(lines) + "\n")

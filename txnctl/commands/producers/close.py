@@ -47,7 +47,7 @@ def close(context: Context, session: str | None) -> None:
 
 
 def _closed(context: Context, row: Row) -> Iterator[str]:
-    yield from dry_run_heading(context, row)
+    yield from dry_run_heading(context, row["dryRun"])
     verb = "Would close" if row["dryRun"] else "Closed"
     epoch = "" if row["epoch"] is None else f", epoch {row['epoch']}"
     yield f"{verb} the session of {row['producerName']} on {row['name']} ({row['accessMode']}{epoch})."

@@ -64,7 +64,7 @@ def fence(context: Context, topic: str, waiting: bool) -> None:
 def _report(context: Context, row: Row, option: str) -> Iterator[str]:
     from storage.values.names import short_topic_name
 
-    yield from dry_run_heading(context, row)
+    yield from dry_run_heading(context, row["dryRun"])
     name = short_topic_name(row["topic"])
     yield f"{'Fence' if row['dryRun'] else 'Fenced'} the producers of {name}"
     yield from _lines(row, done=not row["dryRun"])

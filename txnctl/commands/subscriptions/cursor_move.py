@@ -25,7 +25,7 @@ SKIPPED = (*NAMES, Field("skipped", "integer", "Messages acknowledged unread."),
 
 def skipped_lines(context: Context, row: Row) -> Iterator[str]:
     """The report of `skip` and `clear-backlog`."""
-    yield from dry_run_heading(context, row)
+    yield from dry_run_heading(context, row["dryRun"])
     verb = "Would skip" if row["dryRun"] else "Skipped"
     yield f"{verb} {plural(row['skipped'], 'message')} of {name_of(row)}: {move(row)}."
 

@@ -63,6 +63,6 @@ def _backlog(row: Row) -> Iterator[str]:
 
 
 def _deleted(context: Context, row: Row) -> Iterator[str]:
-    yield from dry_run_heading(context, row)
+    yield from dry_run_heading(context, row["dryRun"])
     yield f"{'Would delete' if row['dryRun'] else 'Deleted'} subscription {name_of(row)}."
     yield from aborted_lines(row)

@@ -51,7 +51,7 @@ def evict(context: Context, topic: str, subscription: str, consumer: str | None)
 
 
 def _evicted(context: Context, row: Row, named: str) -> Iterator[str]:
-    yield from dry_run_heading(context, row)
+    yield from dry_run_heading(context, row["dryRun"])
     if not row["evicted"]:
         yield f"Nobody is attached to {name_of(row)}."
         return

@@ -126,7 +126,9 @@ def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
     yield heading(context, short_topic(first), facts, first["asOfMs"])
     yield ""
     cells = [{**row, "subscriptionIsolationLevel": level_of(row), "living": living(row)} for row in rows]
-    yield from verdict_section(context, rows, context.table_of(cells, _COLUMNS, folds=False))
+    yield from verdict_section(
+        context, [row["verdict"] for row in rows], context.table_of(cells, _COLUMNS, folds=False)
+    )
     blockers = [row["blockedBy"] for row in rows if row["blockedBy"] is not None]
     lines = list(explanation(context, rows, blockers[0] if blockers else None, first["asOfMs"]))
     if lines:

@@ -80,7 +80,7 @@ def _is_forwards(row: Row) -> bool:
 
 
 def _sought(context: Context, row: Row) -> Iterator[str]:
-    yield from dry_run_heading(context, row)
+    yield from dry_run_heading(context, row["dryRun"])
     is_moved = row["markDeletePositionBefore"] != row["markDeletePositionAfter"]
     verb = "Would move " if row["dryRun"] else "Moved "
     yield f"{verb if is_moved else ''}{name_of(row)}: {move(row)}."

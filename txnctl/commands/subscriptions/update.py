@@ -106,7 +106,7 @@ def _note_level(context: Context, row: Row) -> None:
 
 
 def _updated(context: Context, row: Row) -> Iterator[str]:
-    yield from dry_run_heading(context, row)
+    yield from dry_run_heading(context, row["dryRun"])
     if not row["changes"]:
         yield f"{name_of(row)} is so already ({mode_of(row)}). Nothing was changed."
         return

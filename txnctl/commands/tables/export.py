@@ -8,13 +8,13 @@ from __future__ import annotations
 from binascii import b2a_base64
 from itertools import islice
 
+from storage.json_form import bytes_field
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TABLE
 from txnctl.commands.tables.reader import opened, reads_table
 from txnctl.commands.tables.scan import rows_of, takes_range
 from txnctl.fields.table import KEY, VALUE
 from txnctl.output import json_text
-from txnctl.output.bytes_field import bytes_field
 from txnctl.output.escape import printable
 
 TYPE_CHECKING = False

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from storage.errors import KeyNotFound
+from storage.json_form import bytes_field
 from txnctl.cli.decorators import argument, example, numbers_are_arguments, option, output, reads_store
 from txnctl.cli.value_types import TABLE
 from txnctl.commands.tables.key import key_of, shown_key, with_base64
 from txnctl.commands.tables.reader import opened, reads_table
 from txnctl.fields.table import NAME, ROW, row_of
-from txnctl.output.bytes_field import bytes_cell, bytes_field
+from txnctl.output.bytes_field import bytes_cell
 from txnctl.output.escape import printable_bytes
 
 TYPE_CHECKING = False

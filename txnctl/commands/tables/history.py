@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TABLE
 from txnctl.commands.tables.key_rows import show_key_rows
@@ -55,9 +54,7 @@ def history(context: Context, table: str | None, limit: int | None) -> None:
     that use it should be shorter, or retry with a higher --priority.
     """
     store = context.store
-    conflicts = to_json(
-        store.reports.list_conflicts(limit) if table is None else store.table(table).history(limit)
-    )
+    conflicts = store.reports.list_conflicts(limit) if table is None else store.table(table).history(limit)
     if not conflicts and context.output == "table":
         context.note("no conflicts" + (f" over keys of {table}" if table is not None else ""))
     show_key_rows(context, conflicts, CONFLICTS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import TABLE
 from txnctl.commands.tables.key_rows import show_key_rows
@@ -54,9 +53,7 @@ def intents(context: Context, table: str | None, limit: int | None) -> None:
     blocks no writer.
     """
     store = context.store
-    rows = to_json(
-        store.reports.list_intents(limit=limit) if table is None else store.table(table).intents(limit)
-    )
+    rows = store.reports.list_intents(limit=limit) if table is None else store.table(table).intents(limit)
     if not rows and context.output == "table":
         context.note("there are no write intents" + (f" in {table}" if table is not None else ""))
     show_key_rows(context, rows, INTENTS, named_by_key=True)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
 from txnctl.output.field import Field
 from txnctl.output.human import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.reports.transactions import TransactionRow
     from storage.store import Store
+    from storage.table.conflict import ConflictRow
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
 ABORTED = Field(
     "transactionsAborted",
@@ -27,8 +27,8 @@ class Losers:
     def __init__(self, context: Context, store: Store | None = None) -> None:
         self._context = context
         self._store = store or context.store
-        newest = to_json(self._store.reports.list_conflicts(1))
-        self._seen = int(newest[0]["number"]) if newest else 0
+        newest = self._store.reports.list_conflicts(1)
+        self._seen = newest[0].number if newest else 0
 
     def told(self, *, version: int | None = None, txn: TxnID | None = None) -> list[str]:
         """Name every transaction aborted since on standard error; return the ids.
@@ -38,26 +38,26 @@ class Losers:
         """
         conflicts = [
             row
-            for row in to_json(self._store.reports.list_conflicts())
-            if row["number"] > self._seen
-            and str(version if txn is None else txn) == row["winnerVersion" if txn is None else "winner"]
+            for row in self._store.reports.list_conflicts()
+            if row.number > self._seen
+            and (row.winner_version_ns == version if txn is None else row.winner == txn)
         ]
         conflicts.reverse()
         for row in conflicts:
-            self._context.note(_sentence(row, to_json(self._store.reports.show_transaction(row["loser"]))))
-        return [row["loser"] for row in conflicts]
+            self._context.note(_sentence(row, self._store.reports.show_transaction(row.loser).row))
+        return [str(row.loser) for row in conflicts]
 
 
-def _sentence(conflict: Row, loser: Row) -> str:
+def _sentence(conflict: ConflictRow, loser: TransactionRow) -> str:
     """`aborted 0:3 (who=bob), which held B2 of accounts: 3 acknowledgements given back`."""
     from txnctl.commands.tables.key import shown_key
 
-    name = " ".join([f"{key}={value}" for key, value in loser["labels"].items()])
+    name = " ".join([f"{key}={value}" for key, value in loser.labels.items()])
     effects = []
-    if loser["messages"]:
-        effects.append(f"{plural(loser['messages'], 'message')} discarded")
-    if loser["acknowledgements"]:
-        effects.append(f"{plural(loser['acknowledgements'], 'acknowledgement')} given back")
+    if loser.messages:
+        effects.append(f"{plural(loser.messages, 'message')} discarded")
+    if loser.acknowledgements:
+        effects.append(f"{plural(loser.acknowledgements, 'acknowledgement')} given back")
     lost = f": {', '.join(effects)}" if effects else ""
-    who = name or str(loser["owner"]).partition(" (")[0]
-    return f"aborted {loser['txnId']} ({who}), which held {shown_key(conflict['key'])} of {conflict['table']}{lost}"
+    who = name or loser.owner.address
+    return f"aborted {loser.txn_id} ({who}), which held {shown_key(conflict.key or b'')} of {conflict.table}{lost}"

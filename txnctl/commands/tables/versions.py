@@ -6,7 +6,7 @@ from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, numbers_are_arguments, output, reads_store
 from txnctl.cli.value_types import TABLE
 from txnctl.commands.tables.key import key_of, shown_key, with_base64
-from txnctl.fields.table import VALUE, VERSION, with_bytes
+from txnctl.fields.table import VALUE, VERSION
 from txnctl.output.bytes_field import bytes_cell
 from txnctl.output.field import Field
 
@@ -50,7 +50,7 @@ def versions(context: Context, table: str, key: str, is_base64: bool) -> None:
     reads in the past (--at), as long as `store config table-retention` says.
     """
     key_bytes = key_of(key, is_base64=is_base64)
-    rows = [with_bytes(row, "value") for row in to_json(context.store.table(table).versions(key_bytes))]
+    rows = to_json(context.store.table(table).versions(key_bytes))
     if not rows and context.output == "table":
         context.note(f"table {table} keeps nothing under {shown_key(key_bytes)}")
     context.show_list(rows, table=lambda shown: _table(context, shown))

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 import click
 
 from storage.errors import InvalidValue
+from storage.json_form import bytes_field
 from txnctl.cli.decorators import option
 from txnctl.cli.value_types import PRIORITY, TXN_ID
 from txnctl.commands.tables.losers import ABORTED
 from txnctl.fields.table import KEY, NAME, VERSION, version_of
-from txnctl.output.bytes_field import bytes_field
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False

@@ -125,7 +125,7 @@ def _report(context: Context, row: Row) -> Iterator[str]:
         when = f" at {row['endedAt']} by {row['endedBy']}{why}{text}" if row["endedAt"] else ""
         yield f"{row['txnId']} was aborted already{when}. Nothing was changed."
         return
-    yield from dry_run_heading(context, row)
+    yield from dry_run_heading(context, row["dryRun"])
     yield f"{'Abort' if row['dryRun'] else 'Aborted'} {row['txnId']} ({_state(row)})"
     yield from _aligned([*_effects(row), *_warnings(row)])
     advice = _advice(row, context.force)

@@ -7,7 +7,7 @@ from storage.json_form import to_json
 from txnctl.cli.decorators import changes_store, example, option, option_values, output
 from txnctl.cli.option_values import OptionValues
 from txnctl.cli.value_types import CHECK_MODE, DURATION, KEY_VALUE, PRIORITY, TRANSACTION_ISOLATION
-from txnctl.fields.transaction import FIELDS, with_keys
+from txnctl.fields.transaction import FIELDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def begin(
     acknowledgement, no key.
     """
     txn = context.store.begin_transaction(timeout=timeout, labels=labels_of(label), **kind.given())
-    row = with_keys(to_json(context.store.reports.show_transaction(txn)))
+    row = to_json(context.store.reports.show_transaction(txn))
     context.show(row, table=lambda shown: str(shown["txnId"]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage.json_form import to_json
 from txnctl.cli.decorators import argument, changes_store, example, output
 from txnctl.cli.value_types import TXN_ID
-from txnctl.fields.transaction import FIELDS, with_keys
+from txnctl.fields.transaction import FIELDS
 from txnctl.output.field import Field
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ def commit(context: Context, txn: TxnID | None) -> None:
 
     txn_id = named_or_current(txn)
     already = not context.store.commit_transaction(txn_id)
-    row = with_keys(to_json(context.store.reports.show_transaction(txn_id)))
+    row = to_json(context.store.reports.show_transaction(txn_id))
     context.show({**row, "already": already}, table=_sentence)
 
 

@@ -7,7 +7,7 @@ from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TXN_ID
 from txnctl.fields.holder import then, waiting
 from txnctl.fields.owner import beside_the_lock
-from txnctl.fields.transaction import FIELDS, with_keys
+from txnctl.fields.transaction import FIELDS
 from txnctl.output.field import Field
 from txnctl.output.human import plural
 from txnctl.output.screen import next_command, section
@@ -87,7 +87,7 @@ def explain(context: Context, txn: TxnID | None) -> None:
     from txnctl.commands.transactions.id_prefix import found_by_prefix
 
     explained = found_by_prefix(context, named_or_current(txn), context.store.reports.explain_transaction)
-    row = with_keys(to_json(explained))
+    row = to_json(explained)
     context.show(row, table=lambda shown: _report(context, shown))
 
 

@@ -6,7 +6,7 @@ from storage.json_form import to_json
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TXN_ID
 from txnctl.commands.transactions.id_prefix import found_by_prefix
-from txnctl.fields.transaction import FIELDS, with_keys
+from txnctl.fields.transaction import FIELDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,5 +35,5 @@ def show(context: Context, txn: TxnID | None) -> None:
     from txnctl.commands.transactions import layout as transaction_tables
 
     found = found_by_prefix(context, named_or_current(txn), context.store.reports.show_transaction)
-    row = with_keys(to_json(found))
+    row = to_json(found)
     context.show(row, table=lambda shown: transaction_tables.one(context, shown))

@@ -6,7 +6,7 @@ from storage.json_form import to_json
 from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import DURATION, TXN_ID
-from txnctl.fields.transaction import FIELDS, with_keys
+from txnctl.fields.transaction import FIELDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def wait(context: Context, txn: TxnID | None, timeout: float | None, exit_code: 
     """
     from txnctl.cli.current_transaction import named_or_current
 
-    row = with_keys(to_json(context.store.reports.wait_for_transaction(named_or_current(txn), timeout)))
+    row = to_json(context.store.reports.wait_for_transaction(named_or_current(txn), timeout))
     context.show(row, table=_sentence)
     if exit_code and row["state"] == "ABORTED":
         context.exit(exit_codes.CONDITION_FOUND)

@@ -1,0 +1,33 @@
+"""Columns of tables for people: heading, kind, and the function that reads the value from a typed row."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from storage.json_form import to_json
+from txnctl.output.field import KINDS, shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+R = TypeVar("R")
+
+
+class Column(Generic[R]):
+    """One column: `Column("AGE", "duration", lambda row: row.age_ms)`.
+
+    The kind gives alignment, folding and the words for a number; `None` is shown as `-`.
+    """
+
+    __slots__ = ("heading", "kind", "value")
+
+    def __init__(self, heading: str, kind: str, value: Callable[[R], object]) -> None:
+        assert kind in KINDS, kind
+        self.heading = heading
+        self.kind = kind
+        self.value = value
+
+    def cell(self, row: R) -> str:
+        """The value of this column in `row`, for people."""
+        return shown(to_json(self.value(row)), self.kind)
