@@ -418,7 +418,7 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
         decided = {key for key, txn in self.model.intents().items() if txn.state is not OPEN}
 
         def predict() -> None:
-            left = {row["key"] for row in row_json(self.table.intents())}
+            left = {row.key for row in self.table.intents()}
             assert not decided & left
             self.model.collect(left)
 
@@ -466,7 +466,9 @@ class TableMachine(ModelledStore, RuleBasedStateMachine):
             rows = [(row.key, row.value, row.version) for row in self.table.scan(check=check)]
             wanted = [(key, *self.model.committed_now(key, check, self.model.now)) for key in KEYS]
             assert rows == [each for each in wanted if each[1] is not None], check
-        intents = {row["key"]: (row["version"], row["state"]) for row in row_json(self.table.intents())}
+        intents = {
+            row.key: (str(row.owner.version_ns), row.owner.state.value) for row in self.table.intents()
+        }
         assert intents == {
             key: (str(txn.version), txn.state.value) for key, txn in self.model.intents().items()
         }

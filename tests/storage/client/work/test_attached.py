@@ -104,9 +104,9 @@ def test_what_is_kept_is_bounded_in_bytes(store: Store, warm: Table) -> None:
     warm.put(b"a", large, txn=txn)
     assert row_json(store.reports.list_intents()) == []
     warm.put(b"b", large, txn=txn)
-    assert [row["key"] for row in row_json(store.reports.list_intents())] == [b"a"]
+    assert [row.key for row in store.reports.list_intents()] == [b"a"]
     warm.put(b"c", b"x" * TABLE_VALUE_BYTES_MAX, txn=txn)
-    assert [row["key"] for row in row_json(store.reports.list_intents())] == [b"a", b"b"]
+    assert [row.key for row in store.reports.list_intents()] == [b"a", b"b"]
     txn.commit()
     assert [len(row.value) for row in warm.scan()] == [len(large), len(large), TABLE_VALUE_BYTES_MAX]
 
@@ -175,9 +175,11 @@ def test_a_refused_commit_has_a_record_that_says_why(store: Store, warm: Table) 
     with pytest.raises(WriteTooOld) as raised:
         txn.commit()
     assert txn.state is TransactionState.ABORTED
-    shown = row_json(store.reports.show_transaction(str(raised.value.details["transaction"])))
+    row = store.reports.show_transaction(str(raised.value.details["transaction"]))
+    shown = row_json(row)
     assert (shown["state"], shown["reason"]) == ("ABORTED", "refused-write")
-    assert shown["conflict"]["key"] == b"a"
+    assert row.conflict is not None
+    assert row.conflict.key == b"a"
     assert str(txn) == shown["txnId"]
     assert warm.get(b"a") == b"later"
 
