@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from storage import EARLIEST, Consumer, OnOpen, Store, SubscriptionType, Table, TxnID
+from storage import EARLIEST, Consumer, OnOpen, Store, SubscriptionType, Table, Transaction, TxnID
 from storage.disk.view import WriteBatch
 from storage.limits import FINALIZE_INLINE_MAX
 from storage.process.clock import ManualClock
@@ -104,6 +104,22 @@ def write_many(table: Table) -> Callable[[TxnID, dict[bytes, bytes]], None]:
             table.put(b"~%d:%03d" % (txn.least, number), b"", txn=txn)
 
     return write
+
+
+@pytest.fixture(params=["attached", "detached"])
+def begin(request: pytest.FixtureRequest, store: Store, table: Table) -> Callable[[], TxnID | Transaction]:
+    """Begin a transaction; the test runs with attached and with detached transactions."""
+    return store.transaction if request.param == "attached" else store.begin_transaction
+
+
+@pytest.fixture
+def unfinalized(store: Store, table: Table, write_many: Callable[[TxnID, dict[bytes, bytes]], None]) -> TxnID:
+    """Write b"old" at `k`, and b"new" in a transaction that is committed and not finalised."""
+    table.put(b"k", b"old")
+    txn = store.begin_transaction()
+    write_many(txn, {b"k": b"new"})
+    store.commit_transaction(txn)
+    return txn
 
 
 @pytest.fixture(scope="module")

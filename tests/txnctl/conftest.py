@@ -178,6 +178,16 @@ def report_page(report_text: str) -> Element:
 
 
 @pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory in which the demo makes its temporary stores."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setenv("TMPDIR", str(directory))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return directory
+
+
+@pytest.fixture
 def add(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     """Put a command or group into the tree, as `txnctl probe`."""
 

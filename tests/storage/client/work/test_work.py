@@ -23,13 +23,6 @@ NewAppender = Callable[[str], Appender]
 
 
 @pytest.fixture
-def table(store: Store) -> Table:
-    """The table `accounts`."""
-    store.create_table("accounts")
-    return store.table("accounts")
-
-
-@pytest.fixture
 def entry(table: Table) -> TableEntry:
     """What the catalogue has of the table."""
     return TableEntry(table.name, table.table_id, 0, {})
@@ -51,7 +44,7 @@ def dirty(store: Store) -> list[bytes | None]:
 
 
 def keys_held(store: Store) -> list[bytes]:
-    return [row["key"] for row in row_json(store.reports.list_intents())]
+    return [row.key for row in store.reports.list_intents()]
 
 
 def test_a_flush_writes_both_parts_in_one_batch(

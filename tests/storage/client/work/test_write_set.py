@@ -16,13 +16,6 @@ from storage.txn import record as records
 from tests.row_json import row_json
 
 
-@pytest.fixture
-def table(store: Store) -> Table:
-    """The table `accounts`, empty."""
-    store.create_table("accounts")
-    return store.table("accounts")
-
-
 def new_set(store: Store, **capacity: int) -> WriteSet:
     return WriteSet(store.connection, store.engine.coordinator, **capacity)
 
@@ -112,7 +105,7 @@ class TestBatch:
         apply(store, write_set, txn)
         write_set.settle()
         assert write_set.is_empty
-        assert [row["key"] for row in row_json(store.reports.list_intents())] == [b"k"]
+        assert [row.key for row in store.reports.list_intents()] == [b"k"]
         store.commit_transaction(txn)
         assert table.get(b"k") == b"v"
 
