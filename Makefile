@@ -12,7 +12,7 @@ INSTALLED_DEV := $(VENV)/.installed-dev-$(PLACE)
 CLASSES := $(VENV)/spark-classes.jsa
 PYTHONS := python3 python3.13 python3.12 python3.11 python3.14 python
 WORKERS ?= 2
-# Tests of one group stay on one worker: only one of them has a session of Spark.
+# Tests of one group stay on one worker: sessions of Spark, and the build of the wheel, run one at a time.
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
 CRASH_ROUNDS ?= 500
 TRANSACTIONS ?= 100000

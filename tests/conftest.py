@@ -18,10 +18,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", lean_java.options())
 
+ONE_AT_A_TIME = "one_at_a_time"
+"""The group of tests that take much memory and both cores: one worker runs all of them (`--dist loadgroup`)."""
 STARTS_JVM = {"quick", "spark"}
 """Fixtures that start a JVM: the benchmarks in their quick form, and a session of Spark."""
 KILLS = {"children", "start"}
 """Fixtures that start processes for a test to kill, stop or interrupt."""
+BUILDING = "tests/project/test_wheel.py"
+"""Tests that share one build of the wheel, and start `pip`."""
 KILLING = ("tests/examples/", "tests/processes/", "tests/scale/", "tests/txnctl/spark/sink/test_adoption.py")
 """Where all tests do that."""
 
@@ -34,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by what they start, before `-m` selects; keep all JVMs on one worker (`--dist loadgroup`)."""
+    """Mark tests by the processes they start, before `-m` selects; keep all JVMs and `pip` on one worker."""
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if item.nodeid.startswith(KILLING) or KILLS.intersection(fixtures):
@@ -44,7 +48,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.needs_program("java"))
         if uses or any("java" in marker.args for marker in item.iter_markers("needs_program")):
             item.add_marker("jvm")
-            item.add_marker(pytest.mark.xdist_group("jvm"))
+        if item.get_closest_marker("jvm") or item.nodeid.startswith(BUILDING):
+            item.add_marker(pytest.mark.xdist_group(ONE_AT_A_TIME))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

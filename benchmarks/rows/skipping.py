@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
+from typing import NamedTuple
 
 from benchmarks.bench import Bench
 from benchmarks.bursts import Operation, interleave
@@ -28,6 +30,25 @@ _BEHIND_ROUNDS_SHARE = 10
 """Key_Shared checks the key of each message, so a tenth of the batches stands behind the open transaction there."""
 
 
+class _Mode(NamedTuple):
+    """A subscription that is measured, and whether a transaction on its topic stays open."""
+
+    name: str
+    is_open: bool
+    has_keys: bool = False
+    level: IsolationLevel | None = None
+    on_open: OnOpen | None = None
+
+
+_MODES = (
+    _Mode("none", False),
+    _Mode("skip", True, on_open=OnOpen.SKIP),
+    _Mode("uncommitted", True, level=IsolationLevel.READ_UNCOMMITTED),
+    _Mode("none, keys", False, has_keys=True),
+    _Mode("skip, keys", True, has_keys=True, on_open=OnOpen.SKIP),
+)
+
+
 def delivery_with_one_open(bench: Bench) -> Iterator[Comparison]:
     """I3. Receive and acknowledge ten batches, in topics whose first message is in a transaction that stays open.
 
@@ -37,51 +58,45 @@ def delivery_with_one_open(bench: Bench) -> Iterator[Comparison]:
     skip, uncommitted, keys = targets_of("I3")
     with ExitStack() as opened:
         takes: dict[str, Operation] = {}
-        for name, is_open, mode in (
-            ("none", False, {"subscription_type": SubscriptionType.SHARED}),
-            ("skip", True, {"subscription_type": SubscriptionType.SHARED, "on_open": OnOpen.SKIP}),
-            (
-                "uncommitted",
-                True,
-                {
-                    "subscription_type": SubscriptionType.SHARED,
-                    "subscription_isolation_level": IsolationLevel.READ_UNCOMMITTED,
-                },
-            ),
-            ("none, keys", False, {"subscription_type": SubscriptionType.KEY_SHARED}),
-            ("skip, keys", True, {"subscription_type": SubscriptionType.KEY_SHARED, "on_open": OnOpen.SKIP}),
-        ):
-            has_keys = name.endswith("keys")
-            behind = bench.sizes.scan_batches // (_BEHIND_ROUNDS_SHARE if has_keys else 1)
+        for mode in _MODES:
+            behind = bench.sizes.scan_batches // (_BEHIND_ROUNDS_SHARE if mode.has_keys else 1)
             rounds = bench.sizes.skip_rounds + _WARMUP
             store = opened.enter_context(
-                prepared(bench, lambda store, args=(is_open, has_keys, behind, rounds): _fill(store, *args))
+                prepared(bench, partial(_fill, mode=mode, batches=behind + rounds * _BATCHES))
             )
             consumer = opened.enter_context(_attach(store, mode))
-            takes[name] = _take(consumer)
+            takes[mode.name] = _take(consumer)
             for _ in range(behind // _BATCHES):
-                takes[name]()
+                takes[mode.name]()
         samples = interleave(takes, rounds=bench.sizes.skip_rounds, warmup=_WARMUP)
     yield compare(skip, samples["skip"], samples["none"])
     yield compare(uncommitted, samples["uncommitted"], samples["none"])
     yield compare(keys, samples["skip, keys"], samples["none, keys"])
 
 
-def _fill(store: Store, is_open: bool, has_keys: bool, behind: int, rounds: int) -> None:
+def _fill(store: Store, mode: _Mode, batches: int) -> None:
     payload = Payload(_COUNT)
     with store.create_producer(TOPIC) as producer:
-        if is_open:
+        if mode.is_open:
             producer.send_batch(
                 payload.batch()[:_KEYS_OPEN],
-                keys=_KEYS[:_KEYS_OPEN] if has_keys else None,
+                keys=_KEYS[:_KEYS_OPEN] if mode.has_keys else None,
                 txn=store.begin_transaction(timeout=_TIMEOUT_S),
             )
-        for _ in range(behind + rounds * _BATCHES):
-            producer.send_batch(list(payload.batch()), keys=_KEYS if has_keys else None)
+        for _ in range(batches):
+            producer.send_batch(list(payload.batch()), keys=_KEYS if mode.has_keys else None)
 
 
-def _attach(store: Store, mode: dict[str, object]) -> Consumer:
-    return store.subscribe(TOPIC, "bench", initial_position=EARLIEST, receiver_queue_size=_WINDOW, **mode)  # type: ignore[arg-type]
+def _attach(store: Store, mode: _Mode) -> Consumer:
+    return store.subscribe(
+        TOPIC,
+        "bench",
+        initial_position=EARLIEST,
+        receiver_queue_size=_WINDOW,
+        subscription_type=SubscriptionType.KEY_SHARED if mode.has_keys else SubscriptionType.SHARED,
+        subscription_isolation_level=mode.level,
+        on_open=mode.on_open,
+    )
 
 
 def _take(consumer: Consumer) -> Operation:

@@ -37,7 +37,7 @@ def thirty_messages(bench: Bench) -> Iterator[Comparison]:
                 {
                     "ours": _transaction(store, payload),
                     "once": lambda: database.append([v for _ in range(_SENDS) for v in payload.batch()]),
-                    "each step": lambda: [database.append(payload.batch()) for _ in range(_SENDS)],
+                    "each step": lambda: _append_each(database, payload),
                 },
                 rounds=bench.sizes.commit_rounds,
                 burst=10,
@@ -56,6 +56,11 @@ def _transaction(store: Store, payload: Payload) -> Operation:
                 producer.send_batch(payload.batch(), txn=txn)
 
     return run
+
+
+def _append_each(database: SqliteWal, payload: Payload) -> None:
+    for _ in range(_SENDS):
+        database.append(payload.batch())
 
 
 def commit_of_many_keys(bench: Bench) -> Iterator[Comparison]:

@@ -1,4 +1,4 @@
-"""Skipping visible messages of a subscription, in steps of bounded size."""
+"""Skip visible messages of a subscription: acknowledge without delivery, in steps of bounded size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from storage.values.txn_state import TransactionState
 
 
 def step(opened: OpenSubscription[WriteBatch], count: int, beyond_max_read: bool) -> tuple[int, bool]:
-    """Acknowledge up to `count` visible messages, in a walk of bounded length; how many, and whether that was all."""
+    """Acknowledge up to `count` visible messages, in one walk of bounded length over the log.
+
+    Args:
+        beyond_max_read: continue behind maxReadPosition.
+
+    Returns:
+        The number of acknowledged messages, and whether the skip is complete: `count` reached, or the log at its end.
+    """
     batch, topic_id = opened.view, opened.topic_id
     state = states.load(batch, topic_id)
     visible = VisibleSet(batch, state, opened.subscription)
@@ -36,7 +43,11 @@ def step(opened: OpenSubscription[WriteBatch], count: int, beyond_max_read: bool
 
 
 def _skip_entry(opened: OpenSubscription[WriteBatch], visible: VisibleSet, entry: Entry, room: int) -> int:
-    """Acknowledge the visible messages of an entry; how many. A marker, or an aborted entry, goes with them."""
+    """Acknowledge up to `room` visible messages of an entry, or the whole of a marker or an aborted entry.
+
+    Returns:
+        The number of acknowledged messages; a marker or an aborted entry counts 0.
+    """
     at = entry.position
     free = message_set.everything(entry.count)
     free &= ~opened.acks.of(at, entry.count)
@@ -48,11 +59,11 @@ def _skip_entry(opened: OpenSubscription[WriteBatch], visible: VisibleSet, entry
         free = message_set.lowest(free & shown, room)
         skipped = free.bit_count()
     elif not entry.count and skipped_txns.find(opened.view, opened.subscription_id, entry.txn) is not None:
-        return 0  # Dispatch goes by this marker: it has to examine the skipped entries before.
+        return 0  # Dispatch must reach this marker: only then are the entries of the skipped transaction examined.
     elif entry.count and visible.state(entry) is not TransactionState.ABORTED:
-        return 0  # Undecided, or it waits for its key.
+        return 0  # The entry is undecided, or its key is blocked.
     elif skipped_txns.find(opened.view, opened.subscription_id, entry.txn) is not None:
-        # Dispatch has not reached the marker yet: counts must examine this entry.
+        # Dispatch has not reached the marker yet: the backlog has to examine this entry for acknowledged messages.
         opened.cursor.has_uncommitted_acks = True
     if free or not entry.count:
         opened.acks.acknowledge(at, max(entry.count, 1), free or 1)

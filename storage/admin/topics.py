@@ -1,4 +1,4 @@
-"""Delete topics."""
+"""Deletion of a topic, by an operator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from storage.values.txn_id import TxnID
 
 
 class TopicDeleted(NamedTuple):
-    """The effects of deleting a topic."""
+    """The effects of deleting a topic: deleted messages and subscriptions, evicted clients, aborted transactions."""
 
     topic: str
     messages: int
@@ -37,7 +37,7 @@ class TopicDeleted(NamedTuple):
 
 
 class TopicAdmin:
-    """Changes of topics, as `store.admin.topics`."""
+    """Audited changes of topics, as `store.admin.topics`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -45,11 +45,16 @@ class TopicAdmin:
     def delete_topic(
         self, name: str, *, force: bool = False, dry_run: bool = False, reason: str | None = None
     ) -> Changed[TopicDeleted]:
-        """Delete a topic with its subscriptions. Its ledger ids and epoch go on counting if it is created again.
+        """Delete a topic with its subscriptions; a later topic of this name continues the ledger ids and the epoch.
+
+        Args:
+            force: abort open transactions on the topic, and evict its producers and consumers, instead of refusing.
+            dry_run: change nothing, and return the effects that the deletion would have.
+            reason: for the audit trail.
 
         Raises:
             TopicNotFound
-            ObjectHeld: open transactions, producers or consumers hold it; `force` aborts and evicts them first.
+            ObjectHeld: without `force`, an open transaction, a producer or a consumer uses the topic.
         """
 
         def change(batch: WriteBatch) -> TopicDeleted:
@@ -83,10 +88,10 @@ class TopicAdmin:
 
 
 def _check_unheld(topic: Topic, consumers: list[str], producers: list[str], holders: list[int]) -> None:
-    """Check that nothing holds a topic.
+    """Check that a topic has no consumer, no producer and no open transaction.
 
     Raises:
-        ObjectHeld: names all holders.
+        ObjectHeld: names every consumer, producer and transaction.
     """
     ids = [str(TxnID(txn)) for txn in holders]
     held = [

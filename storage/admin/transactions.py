@@ -1,4 +1,4 @@
-"""End transactions on request."""
+"""Abort and reap transactions on request of an operator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from storage.values.txn_id import TxnID
 
 
 class TransactionAdmin:
-    """Ending transactions of any process, as `store.admin.transactions`."""
+    """Audited ends of transactions of any process, as `store.admin.transactions`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -29,10 +29,10 @@ class TransactionAdmin:
         """Abort a transaction, also one of another process, and return the effects.
 
         Args:
-            if_version: only if the transaction is still at this version.
-            force: also if its process is alive and used the transaction within the last minute.
+            if_version: abort only if the record of the transaction still has this version.
+            force: abort although the process of the transaction lives and used the transaction within the last minute.
             dry_run: change nothing, and return the effects that the abort would have.
-            fence: end the sessions of the producers of its messages as well, so that they must connect anew.
+            fence: also end the sessions of the producers of the aborted messages, which then must connect anew.
 
         Raises:
             TransactionNotFound, TransactionNotOpen, TransactionChanged, OwnerAlive
@@ -43,5 +43,5 @@ class TransactionAdmin:
     def reap_transactions(
         self, limit: int = 1000, *, dry_run: bool = False, reason: str | None = None
     ) -> list[TransactionRow]:
-        """End overdue and orphaned transactions now, and return their rows."""
+        """End up to `limit` overdue and orphaned transactions now, and return the row of each."""
         return reap_transactions(self._engine, limit, dry_run, reason)

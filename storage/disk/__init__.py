@@ -1,12 +1,12 @@
-"""The disk: the LMDB environment of a store, and the only packing of bytes. No other room knows LMDB.
+"""The disk: the LMDB environment of a store, and the only packing of bytes. Rooms above do not know LMDB.
 
-A second storage engine would have to offer the same to the rooms above:
+The interface, which a second storage engine would have to offer to the rooms above:
 
     connection     one handle on a store: views, batches, leases, the number of the last commit, waiting for the next
     view           `ReadView` and `WriteBatch`: get, scan, put, delete, timestamps
     environment    behind a connection: copies, figures, readers, the lock file with the writer gate
     read_cache     timestamps of serializable reads, shared by all processes
     schema, codec  the list of databases, and the packing of keys and values
-    create         a new store, built in a directory of its own (build_dir) and then moved to its path
+    create         a new store, built in a build directory (build_dir) and then renamed to its path
     directory      the checks of a store's directory and files before they are opened
 """

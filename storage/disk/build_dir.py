@@ -1,9 +1,9 @@
 """The build directory of a store, beside its destination: `.NAME.PID.new`.
 
-The builder holds a kernel lock (flock) on the build directory, and the kernel drops the lock with the process. A build
-directory that can be locked was therefore left by a dead process, and the next builder removes it; a pid would prove
-nothing. Builder and remover both check, under the lock, that the locked directory still has its name, so the directory
-of a living builder is never removed.
+The builder holds a kernel lock (flock) on the build directory, and the kernel drops the lock with the process. So a
+build directory without a lock belongs to a dead builder, and the next builder removes the directory. The pid in the
+name proves nothing, because the kernel reuses pids. After locking, builder and remover both check that the name still
+leads to the locked directory: a directory may have been removed, and made again, between opening and locking.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from storage.disk.directory import FILES, give_to_owner
 
 @contextmanager
 def build_directory(destination: str, store: str | None = None) -> Iterator[str]:
-    """Make an empty, locked directory beside `destination`, and remove it at the end unless it was renamed.
+    """Make an empty, locked directory beside `destination`; without a rename the directory is removed at the end.
 
-    Directories left by dead builders are removed first.
+    Build directories of dead builders for the same destination are removed first.
 
     Args:
-        store: the store whose user shall own the directory; None for the user of this process.
+        store: an existing store, whose owner becomes owner of the build directory; None for the user of this process.
 
     Raises:
         OSError: the directory cannot be made.
@@ -51,7 +51,7 @@ def _make(path: str) -> int:
         try:
             descriptor = _open(path)
         except FileNotFoundError:
-            continue  # removed as a leftover, before the lock
+            continue  # A second builder removed the directory before the lock was taken.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if _has_name(descriptor, path):
             return descriptor
@@ -64,7 +64,7 @@ def is_build_dir(name: str, destination: str) -> bool:
 
 
 def _remove_leftovers(parent: str, name: str) -> None:
-    """Remove the build directories of dead builders, as far as this user may."""
+    """Remove the build directories of dead builders for the destination `name`, as far as permissions allow."""
     for entry in os.listdir(parent):
         if is_build_dir(entry, name):
             _remove_if_dead(os.path.join(parent, entry))
@@ -74,14 +74,14 @@ def _remove_if_dead(path: str) -> None:
     try:
         descriptor = _open(path)
     except OSError:
-        return  # removed meanwhile, not a directory, or of another user
+        return  # The path was removed meanwhile, is no directory, or belongs to a different user.
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # A directory with foreign files was not made by a builder, whatever its name.
+        # Only files of a store prove that a builder made this directory: a user may have chosen the same name.
         if _has_name(descriptor, path) and set(os.listdir(path)) <= set(FILES):
             shutil.rmtree(path, ignore_errors=True)
     except BlockingIOError:
-        return  # the builder lives
+        return  # The builder lives.
     finally:
         os.close(descriptor)
 
@@ -91,7 +91,7 @@ def _open(path: str) -> int:
 
 
 def _has_name(descriptor: int, path: str) -> bool:
-    """Whether the open directory is the one at `path`."""
+    """Whether `path` leads to the open directory."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Create a store: build it in a build directory, sync, then rename or move it to its path.
+"""Creation of a store: build all files in a build directory, sync, then rename the directory to the path of the store.
 
-LMDB's own creation does not survive a power cut. The rename comes after the sync, so a store at its path always has
-its format record on disk.
+An LMDB file created in place can be left unreadable by a power cut. The rename comes after the sync, so a store at its
+path always has its format record on disk.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from storage.process.clock import Clock
 
 _LOCK_WORDS = b"txnctl store lock\n"
 _INSIDE = "store"
-"""The name of a store that is built inside an existing directory."""
+"""The destination that build directories are named after inside an existing directory: `.store.PID.new`."""
 
 _IN_ORDER = (directory.LOCK, directory.LMDB_LOCK, directory.DATA)
-"""The order of moves into an existing directory: first the mark of txnctl, last the file that makes a store."""
+"""The order of moves into an existing directory: first the lock file, which marks leftovers, last the data file."""
 
 _READER_TABLE_BYTES = 64 * READERS_MAX + 128
 
@@ -48,10 +48,10 @@ def create(path: str, clock: Clock) -> None:
 
 @contextmanager
 def building(path: str, store: str | None = None) -> Iterator[str]:
-    """Make a build directory for a store at `path`, and remove it at the end unless `install` has moved it.
+    """Make a build directory for a store at `path`; without `install` the directory is removed at the end.
 
     Args:
-        store: the store whose user shall own the directory; None for the user of this process.
+        store: an existing store, whose owner becomes owner of the build directory; None for the user of this process.
 
     Raises:
         AlreadyExists, StoreInvalid, NotPermitted, StoreFull
@@ -78,7 +78,7 @@ def check_free(path: str) -> None:
 
 
 def install(build_dir: str, path: str) -> None:
-    """Sync a finished store to disk, then move it to its path."""
+    """Sync the files of a finished store to disk, then rename the build directory to `path`."""
     for file in os.listdir(build_dir):
         os.chmod(os.path.join(build_dir, file), 0o600)
         _sync(os.path.join(build_dir, file))
@@ -93,9 +93,10 @@ def install(build_dir: str, path: str) -> None:
 
 
 def _fill(build_dir: str, path: str) -> None:
-    """Move the files into an existing directory, which may be a mount point or the current directory of a process.
+    """Move the files into an existing directory: a mount point or a current directory cannot be replaced by a rename.
 
-    The data file comes last and makes the directory a store. Files that a killed builder left are replaced.
+    The data file comes last, because a directory with a data file is a store. Files left by a killed builder are
+    replaced.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -137,7 +138,7 @@ def _make_parent(parent: str) -> None:
 
 
 def _is_free_directory(path: str) -> bool:
-    """Whether `path` is a directory that is empty but for build directories and the leftovers of killed builders."""
+    """Whether `path` is a directory without files, except build directories and leftovers of killed builders."""
     if not os.path.isdir(path) or os.path.islink(path):
         return False
     names = {name for name in os.listdir(path) if not is_build_dir(name, _INSIDE)}
@@ -155,7 +156,7 @@ def _is_lock_file(path: str) -> bool:
 
 
 def _explain(path: str, error: OSError) -> StoreInvalid | AlreadyExists:
-    """Translate an error of the operating system at `path`."""
+    """Translate an error of the operating system at `path` into an error of storage."""
     import errno
 
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -177,7 +178,7 @@ def _first_records(clock: Clock) -> dict[Database, dict[bytes, bytes]]:
 
 
 def _reserve(path: str) -> None:
-    """Allocate LMDB's reader table: LMDB writes to it through memory, where a full disk would kill the process."""
+    """Allocate LMDB's reader table: on a full disk a write through the memory map would kill the process."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         if hasattr(os, "posix_fallocate"):
@@ -187,7 +188,7 @@ def _reserve(path: str) -> None:
 
 
 def write_lock_file(path: str) -> None:
-    """Write the lock file (`process/lock_file.py`), which holds nothing but its own name for curious readers."""
+    """Write the lock file (`process/lock_file.py`): a constant text, because the locks are in the kernel."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, _LOCK_WORDS.ljust(64))

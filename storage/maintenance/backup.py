@@ -1,6 +1,6 @@
 """Back up a store while it is in use.
 
-The copy is built in a directory of its own, synced and renamed, so that the backup exists whole or not at all.
+The copy is built in a build directory, synced, and renamed to the destination: no partial backup ever has that name.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from storage.process.lock_file import FILE_NAME
 
 
 class BackupResult(NamedTuple):
-    """A backup."""
+    """The path of a finished backup, and the bytes of the data file."""
 
     path: str
     bytes: int
 
 
 def backup_store(engine: Engine, destination: str, progress: Progress | None = None) -> BackupResult:
-    """Write a compacted copy of the store to `destination`, from one view, while other processes go on writing.
+    """Write a compacted copy of the store to `destination`.
+
+    The copy shows the store at one commit. Processes may write meanwhile: LMDB copies from a view.
 
     Raises:
         AlreadyExists, StoreFull, StoreInvalid

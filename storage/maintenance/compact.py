@@ -35,13 +35,13 @@ class CompactResult(NamedTuple):
 def compact_store(
     engine: Engine, progress: Progress | None = None, dry_run: bool = False, reason: str | None = None
 ) -> CompactResult:
-    """Rewrite the data file without its free pages, in place. No other process may have the store open.
+    """Rewrite the data file without its free pages, in place, while only this process has the store open.
 
     Args:
-        dry_run: write the new file to learn its size, and leave the old file in place.
+        dry_run: write the new file to measure the size, then discard the new file and retain the old one.
 
     Raises:
-        StoreInUse: names the processes that have the store open.
+        StoreInUse: a second process has the store open; the error names every such process.
         StoreFull, BadInput
     """
     audit_trail.check_reason(reason)
@@ -73,13 +73,13 @@ def _note_compacting(engine: Engine, build_dir: str, reason: str | None, bytes_b
     process = engine.process
     write_lock_file(os.path.join(build_dir, FILE_NAME))
     with Engine.open(build_dir, clock=engine.connection.clock) as copy:
-        # Reaping would end living transactions here: their processes hold leases in the other lock file.
+        # `EVERY` prevents reaping: owners hold leases in the lock file of the store, so in the copy all look dead.
         copy.connection.write(
             lambda batch: audit_trail.record(batch, process, "store compact", "store", reason, effects),
             naming=EVERY,
         )
         figures = copy.connection.environment.info()
-    # Cut off the preallocation that this write made: compacting is to give that space back.
+    # Cut off the preallocated zeros of this write: a compacted file ends with the last page in use.
     with open(os.path.join(build_dir, DATA), "r+b") as file:
         file.truncate((figures["last_pgno"] + 1) * figures["psize"])
         os.fsync(file.fileno())

@@ -1,7 +1,8 @@
 """Kernel locks on single bytes of an open file.
 
-On Linux these are open file description locks: the kernel drops them with the last descriptor, on exit and after
-kill -9 alike. macOS has record locks only, which serve as well because a process opens the lock file once.
+Linux has open file description locks: the kernel drops such a lock when the last descriptor closes, on exit and after
+kill -9 alike. macOS has only record locks, which belong to a process and vanish when any descriptor of the file closes;
+record locks suffice because a process opens the lock file once.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ _GET: Final = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)
 
 
 def check_platform() -> None:
-    """Raises:
-    PlatformUnsupported: neither Linux nor macOS.
+    """Check that the operating system has the kernel locks.
+
+    Raises:
+        PlatformUnsupported: neither Linux nor macOS.
     """
     system = os.uname().sysname
     if system not in ("Linux", "Darwin"):
@@ -39,7 +42,7 @@ class ByteLocks:
 
     Attributes:
         descriptor: the open file; -1 after `close`.
-        path: where the file was opened.
+        path: the path given to `open`.
     """
 
     __slots__ = ("descriptor", "path")
@@ -56,11 +59,11 @@ class ByteLocks:
             self.descriptor = -1
 
     def take_exclusive(self, byte: int) -> bool:
-        """Lock a byte for this process alone, without waiting; False if another process has any lock on the byte."""
+        """Lock a byte exclusively, without waiting; return False if a second process has any lock on the byte."""
         return self._set(fcntl.F_WRLCK, byte)
 
     def take_shared(self, byte: int) -> bool:
-        """Lock a byte together with other sharers, without waiting; False if a process has the byte alone."""
+        """Lock a byte shared, without waiting; return False if a second process has an exclusive lock on the byte."""
         return self._set(fcntl.F_RDLCK, byte)
 
     def release(self, byte: int) -> None:
@@ -68,7 +71,7 @@ class ByteLocks:
         self._set(fcntl.F_UNLCK, byte)
 
     def is_taken(self, byte: int) -> bool:
-        """Whether another descriptor has a lock on the byte."""
+        """Whether a lock on the byte is held through a descriptor of a different opening of the file."""
         answer = _FLOCK.unpack(fcntl.fcntl(self.descriptor, _GET, flock(fcntl.F_WRLCK, byte)))
         return bool(answer[_KIND_INDEX] != fcntl.F_UNLCK)
 
@@ -83,7 +86,7 @@ class ByteLocks:
 
 
 def flock(kind: int, byte: int) -> bytes:
-    """The argument of `fcntl` that locks or unlocks a byte."""
+    """Return the packed `struct flock` with which `fcntl` locks or unlocks a byte."""
     if _LINUX:
         return _FLOCK.pack(kind, os.SEEK_SET, byte, 1, 0)
     return _FLOCK.pack(byte, 1, 0, kind, os.SEEK_SET)

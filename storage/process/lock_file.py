@@ -1,10 +1,11 @@
-"""The lock file of a store: which byte stands for what, and the lock on the store as a whole.
+"""The lock file of a store: the bytes and the lock that each byte carries, and the lock on the whole store.
 
     byte 0         the writer gate (writer_gate.py): its holder may begin a store transaction
     byte 1         the store lock: shared by every process with the store open, exclusive for compact and restore
-    byte 2^20 + n  lease n (liveness.py): locked as long as its process lives; no number is used twice
+    byte 2^20 + n  lease n (liveness.py): locked as long as the process of the lease lives; numbers are never reused
 
-A forked child shares the descriptor, which could keep the locks of a dead parent: the child closes it at once.
+A forked child inherits the descriptor, and would keep the locks of a dead parent alive: so the child closes the
+descriptor at once.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class LockFile:
 
     Attributes:
         gate: the writer gate.
-        leases: the leases of processes, which prove who is alive.
+        leases: the leases of processes; a locked lease proves that its process lives.
     """
 
     __slots__ = ("_locks", "gate", "leases")
@@ -42,10 +43,10 @@ class LockFile:
         self._locks.close()
 
     def share_store(self) -> None:
-        """Take the store lock together with other processes.
+        """Take the store lock shared, as every process with the store open.
 
         Raises:
-            StoreInUse: a process has the store alone.
+            StoreInUse: a process holds the store lock exclusively.
         """
         if not self._locks.take_shared(_STORE_BYTE):
             raise StoreInUse(
@@ -53,7 +54,7 @@ class LockFile:
             )
 
     def own_store(self) -> bool:
-        """Take the store lock alone; False if another process has the store open."""
+        """Take the store lock exclusively; return False if a second process has the store open."""
         return self._locks.take_exclusive(_STORE_BYTE)
 
 
@@ -73,7 +74,7 @@ def open_locks(path: str, clock: Clock, *, read_only: bool) -> LockFile:
 
 
 def processes_with(path: str) -> list[int]:
-    """Pids of the processes that have the lock file open, as far as this user may see."""
+    """Return the pids of other processes with the lock file open, as far as /proc shows descriptors to this user."""
     lock_status, pids = os.stat(path), []
     for name in os.listdir("/proc") if os.path.isdir("/proc/self/fd") else ():
         if not name.isdigit() or int(name) == os.getpid():
@@ -91,5 +92,5 @@ def _is_same_file(descriptor: os.DirEntry[str], lock_status: os.stat_result) -> 
     try:
         status = descriptor.stat()
     except OSError:
-        return False  # closed since the listing
+        return False  # The descriptor was closed after the listing.
     return os.path.samestat(status, lock_status)

@@ -1,8 +1,8 @@
-"""The backlog of a subscription, split: what is visible, blocked, uncommitted, and why.
+"""The backlog of a subscription: the messages after markDeletePosition, counted by class.
 
 Invariant 8: each stored message after markDeletePosition is in the first class that fits: acknowledged, pending, at
-READ_COMMITTED aborted, uncommitted, blocked, else visible. All are counted from running counts, the aborted set's
-sums and what the cursor holds; what is blocked is never scanned.
+READ_COMMITTED aborted, uncommitted, blocked, else visible. The counts come from running counts in the log, the sums of
+the aborted set, and the records of the cursor; blocked messages are never scanned.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from storage.values.position import Position
 from storage.values.txn_state import TransactionState
 
 Taken = tuple[Position, int, int]
-"""Messages that are acknowledged ahead or pending: first position, last entry, which ones (0: whole entries)."""
+"""Messages acknowledged ahead or pending: first position, last entry id, bit set of the messages (0: whole entries)."""
 
 
 class Backlog:
-    """Messages after markDeletePosition, by class; `in_flight` is part of `visible`."""
+    """Counts of messages after markDeletePosition, by class; `in_flight` is part of `visible`."""
 
     __slots__ = (
         "aborted",
@@ -47,7 +47,7 @@ class Backlog:
         self.uncommitted = self.blocked = self.visible = self.in_flight = 0
 
     def verdict(self, consumers: int) -> str:
-        """ok, behind, blocked, mixed, or no-consumer."""
+        """Return the verdict: ok, behind, blocked, mixed, or no-consumer."""
         if self.visible and not consumers:
             return "no-consumer"
         if self.visible and self.blocked:
@@ -56,7 +56,7 @@ class Backlog:
 
 
 def count(view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor) -> Backlog:
-    """The backlog of a subscription, exactly."""
+    """Count the backlog of a subscription, exactly."""
     topic_id, subscription_id = subscription.topic_id, subscription.subscription_id
     backlog, through = Backlog(), log.messages_through
     backlog.stored = head.messages - through(view, topic_id, head, cursor.mark_delete)
@@ -77,12 +77,12 @@ def count(view: ReadView, head: TopicState, subscription: Subscription, cursor: 
 def _count_blocking(
     view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor, backlog: Backlog
 ) -> None:
-    """READ_COMMITTED that stops at maxReadPosition: what is aborted, uncommitted, and blocked behind the bound."""
+    """Count aborted, uncommitted and blocked messages where READ_COMMITTED stops at maxReadPosition."""
     topic_id = subscription.topic_id
     reserved = list(taken(view, subscription, cursor))
-    # Dispatch has acknowledged every aborted message it passed, so that aborted ones count from there on; what
-    # was acknowledged or is pending beyond is looked at, entry by entry. markDeletePosition may lie beyond
-    # maxReadPosition, after a seek or a change of the level.
+    # Dispatch acknowledges the aborted messages on its way, so only aborted messages behind the read position count.
+    # Messages acknowledged or pending behind the read position are classified entry by entry, and subtracted. After a
+    # seek or a change of the level, markDeletePosition may lie beyond maxReadPosition.
     covered = covered_whole(cursor)
     passed, last = max(cursor.read, cursor.mark_delete, covered), head.last_confirmed
     waiting = max(head.max_read, cursor.mark_delete, covered)
@@ -96,10 +96,10 @@ def _count_blocking(
 def _count_skipping(
     view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor, backlog: Backlog
 ) -> None:
-    """READ_COMMITTED that passes over what is open: what is aborted, uncommitted, and held behind a key.
+    """Count aborted, uncommitted and blocked messages where READ_COMMITTED skips open transactions.
 
-    Up to where dispatch has come nothing undecided is acknowledged or pending, unless the cursor says so: then what
-    was acknowledged ahead is looked at, entry by entry.
+    Up to the read position of dispatch no uncommitted message is acknowledged or pending, unless the cursor has
+    `has_uncommitted_acks`: then the messages acknowledged ahead are classified entry by entry.
     """
     topic_id, read = subscription.topic_id, max(cursor.read, cursor.mark_delete)
     reserved = list(taken(view, subscription, cursor))
@@ -114,7 +114,7 @@ def _count_skipping(
 
 
 def _held(view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor) -> tuple[int, int]:
-    """Messages that are pending, and those in flight."""
+    """Count the messages with a pending acknowledgement, and the messages in flight."""
     pending = in_flight = 0
     cumulative = cursor.pending_cumulative
     for found in deliveries.every(view, subscription.subscription_id):
@@ -129,7 +129,7 @@ def _held(view: ReadView, head: TopicState, subscription: Subscription, cursor: 
 
 
 def pending_in(view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor, txn: int) -> int:
-    """Messages that one transaction has pending on a subscription."""
+    """Count the messages of a subscription with a pending acknowledgement of one transaction."""
     cumulative = cursor.pending_cumulative
     if cumulative is None or cumulative[0] != txn:
         return pending_ack.part_of(view, txn, subscription).messages
@@ -145,7 +145,7 @@ def pending_in(view: ReadView, head: TopicState, subscription: Subscription, cur
 def pending_by_transaction(
     view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor
 ) -> dict[int, int]:
-    """Messages that are pending on a subscription, by transaction."""
+    """Count the messages of a subscription with a pending acknowledgement, by transaction."""
     txns = {txn for _, txn, _ in pending_ack.one_by_one(view, subscription.subscription_id)}
     if cursor.pending_cumulative is not None:
         txns.add(cursor.pending_cumulative[0])
@@ -159,7 +159,7 @@ def _covered_count(
     cursor: Cursor,
     cumulative: tuple[int, int, int, int],
 ) -> int:
-    """Messages ahead of markDeletePosition, not acknowledged, that a pending cumulative one covers."""
+    """Count the unacknowledged messages after markDeletePosition covered by a pending cumulative acknowledgement."""
     topic_id, at = subscription.topic_id, Position(*cumulative[1:3])
     if at <= cursor.mark_delete:
         return 0
@@ -185,7 +185,7 @@ def _covered_count(
 
 
 def covered_whole(cursor: Cursor) -> Position:
-    """The last entry of which a pending cumulative acknowledgement covers every message."""
+    """Return the last entry that a pending cumulative acknowledgement covers completely, else markDeletePosition."""
     if cursor.pending_cumulative is None:
         return cursor.mark_delete
     _, ledger_id, entry_id, index = cursor.pending_cumulative
@@ -193,7 +193,10 @@ def covered_whole(cursor: Cursor) -> Position:
 
 
 def taken(view: ReadView, subscription: Subscription, cursor: Cursor) -> Iterator[Taken]:
-    """What is acknowledged ahead or pending one by one: first position, last entry, messages (0: whole entries)."""
+    """Yield the messages acknowledged ahead, or individually pending, as `Taken`.
+
+    For the last, partly covered entry of a pending cumulative acknowledgement the covered messages are included.
+    """
     subscription_id, cumulative = subscription.subscription_id, cursor.pending_cumulative
     for first, last, messages in cursors.ranges(view, subscription_id):
         yield first, last, int.from_bytes(messages, "big")
@@ -221,7 +224,7 @@ def _classes_of(
     after: Position,
     taken: list[Taken],
 ) -> dict[str, int]:
-    """Of the messages taken beyond `after`: how many are aborted, uncommitted, or blocked."""
+    """Count the aborted, uncommitted and blocked messages among the `taken` messages after a position."""
     found = {"aborted": 0, "uncommitted": 0, "blocked": 0}
     states: dict[int, TransactionState] = {}
     for first, last, messages in taken:

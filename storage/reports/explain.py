@@ -1,6 +1,6 @@
 """Explain a transaction: facts, the evidence that its process lives, the parts, the blocked messages, and advice.
 
-All facts come from one view, except the evidence of the process table, which is of the present.
+All facts come from one view, except the evidence of the process table, which the kernel gives at the time of the call.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from storage.values.txn_state import TransactionState
 
 
 class Evidence(NamedTuple):
-    """The state of the process that began a transaction, and the facts it follows from.
+    """The state of the process that began a transaction, and the facts that prove the state.
 
     `lock_held` is the proof, None for a detached transaction. The pid is evidence for people only: `process_running`
-    is None on another machine or boot, and `pid_reused` tells that another process has the number now.
+    is None on a different machine or boot, and `pid_reused` tells that the kernel gave the pid to a later process.
     """
 
     state: str
@@ -45,7 +45,7 @@ class Evidence(NamedTuple):
 
 
 class BlockedTopic(NamedTuple):
-    """The messages that a transaction holds back on one topic; `first` is the transaction that comes first there."""
+    """The messages that a transaction blocks on one topic; `first` is the first open transaction of the topic."""
 
     topic: str
     name: str
@@ -62,7 +62,7 @@ class BlockedTopic(NamedTuple):
 
 
 class PendingOn(NamedTuple):
-    """Messages of a subscription that are delivered to no consumer until the transaction ends."""
+    """Messages of a subscription acknowledged in the transaction: delivered to no consumer until its end."""
 
     topic: str
     name: str
@@ -71,7 +71,7 @@ class PendingOn(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """A transaction explained."""
+    """The explanation of a transaction."""
 
     details: Flat[TransactionDetails]
     evidence: Evidence | None
@@ -119,7 +119,7 @@ def _blocked_topics(view: ReadView, engine: Engine, record: TransactionRecord) -
 
 
 def blocked_topic(blocking: Blocking, first: TxnID) -> BlockedTopic:
-    """A row of a topic's timeline as a row of the transaction."""
+    """Return a row of a topic's timeline as a row of the transaction."""
     return BlockedTopic(
         topic=blocking.topic, name=blocking.name, place=blocking.place, messages=blocking.written.messages,
         holds_from=blocking.holds_from, holds_through=blocking.holds_through, frees=blocking.frees,

@@ -1,4 +1,4 @@
-"""The facts of a store that findings follow from, as `overview.py` collects them."""
+"""The facts of a store, collected by `overview.py`: the input of the rules that make findings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StoreFacts(NamedTuple):
 
 
 class ReaderFacts(NamedTuple):
-    """The use of the reader table, and the reader with the oldest view."""
+    """LMDB's reader table: slots in use, all slots, readers with an open view, and the reader with the oldest view."""
 
     in_use: int
     max: int
@@ -31,14 +31,14 @@ class ReaderFacts(NamedTuple):
 
 
 class Present(NamedTuple):
-    """The facts that no view shows: readers, and the process in the writer gate."""
+    """The facts outside of any view: LMDB's readers, and the process in the writer gate."""
 
     readers: ReaderFacts
     writer_gate: GateHolder | None
 
 
 class HolderFacts(NamedTuple):
-    """An open transaction that holds acknowledgements or keys."""
+    """An open transaction with pending acknowledgements or with write intents, and the state of its process."""
 
     txn_id: TxnID
     owner: ProcessIdentity
@@ -50,14 +50,14 @@ class HolderFacts(NamedTuple):
 
 
 class MessageHolder(NamedTuple):
-    """An open transaction with so many messages pending on a subscription."""
+    """An open transaction, and the number of its pending acknowledgements on one subscription."""
 
     holder: Flat[HolderFacts]
     messages: int
 
 
 class KeyHolder(NamedTuple):
-    """An open transaction with so many keys of a table, and the first of these keys."""
+    """An open transaction, and the number and the first of its write intents on one table."""
 
     holder: Flat[HolderFacts]
     keys: int
@@ -65,7 +65,11 @@ class KeyHolder(NamedTuple):
 
 
 class TopicFacts(NamedTuple):
-    """A topic; `blocked_by` is the transaction that holds maxReadPosition, if messages wait behind it."""
+    """A topic.
+
+    Attributes:
+        blocked_by: the transaction that holds maxReadPosition, if committed messages lie behind; else None.
+    """
 
     topic: str
     name: str
@@ -84,7 +88,11 @@ class TopicFacts(NamedTuple):
 
 
 class SubscriptionFacts(NamedTuple):
-    """A subscription; `held_by` are the open transactions with acknowledgements pending on it."""
+    """A subscription.
+
+    Attributes:
+        held_by: the open transactions with pending acknowledgements on the subscription.
+    """
 
     topic: str
     name: str
@@ -110,7 +118,13 @@ class StoppedOwner(NamedTuple):
 
 
 class TransactionFacts(NamedTuple):
-    """Open transactions: number, oldest, late (overdue or orphaned), and those of stopped processes."""
+    """Open transactions.
+
+    Attributes:
+        open: the number of open transactions.
+        late: overdue or orphaned transactions.
+        stopped: transactions of stopped processes.
+    """
 
     open: int
     oldest: TransactionRow | None
@@ -119,7 +133,13 @@ class TransactionFacts(NamedTuple):
 
 
 class QueueFacts(NamedTuple):
-    """A topic with a queue of producers: the next in the queue, and the connected producer before it."""
+    """A topic with a queue of producers.
+
+    Attributes:
+        waiting: living producers in the queue.
+        next: the first of the queue.
+        before: the connected producer that the queue waits for; None if the topic is free.
+    """
 
     topic: str
     name: str
@@ -129,7 +149,7 @@ class QueueFacts(NamedTuple):
 
 
 class TableFacts(NamedTuple):
-    """A table, with the open transactions that hold keys of it."""
+    """A table, with the open transactions that have write intents on its keys."""
 
     table: str
     keys: int
@@ -139,7 +159,11 @@ class TableFacts(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """The facts that findings follow from; `clock_skew_ms` is None before the first commit of this boot."""
+    """All facts of a store.
+
+    Attributes:
+        clock_skew_ms: movement of the wall clock against the boot clock; None before the first commit of this boot.
+    """
 
     as_of_at_ms: int
     store: StoreFacts

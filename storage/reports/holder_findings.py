@@ -1,4 +1,7 @@
-"""Findings about holders: open transactions, consumers and producers that other work waits for. Pure."""
+"""Findings about blockers: open transactions, consumers and producers that hold up messages, keys or producers.
+
+Each rule is a pure function from the facts of the store to findings.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from storage.values.names import short_topic_name
 
 
 def _blocked(facts: Facts) -> Iterator[Finding]:
+    """Topics with committed messages behind an open transaction."""
     for topic in facts.topics:
         if topic.blocked_by is None:
             continue
@@ -30,7 +34,7 @@ def _blocked(facts: Facts) -> Iterator[Finding]:
 
 
 def _owners(facts: Facts) -> Iterator[Finding]:
-    """Stopped processes with an open transaction anywhere in a chain: the first of a chain is not always the cause."""
+    """Open transactions of stopped processes, on every place of a topic's chain: the first is not always the cause."""
     for stopped in facts.transactions.stopped:
         row, txn = stopped.row, stopped.row.txn_id
         what = f"open transaction {txn} belongs to process {stopped.pid}, which is stopped"
@@ -48,6 +52,7 @@ def _owners(facts: Facts) -> Iterator[Finding]:
 
 
 def _consumers(facts: Facts) -> Iterator[Finding]:
+    """Consumers whose process is stopped: messages in flight stay assigned to the stopped consumer."""
     for row in facts.subscriptions:
         for consumer in row.consumers:
             if consumer.state == "stopped":
@@ -65,7 +70,7 @@ def _consumers(facts: Facts) -> Iterator[Finding]:
 
 
 def _pending(facts: Facts) -> Iterator[Finding]:
-    """Acknowledgements of a transaction without a process at work: these messages are delivered to no consumer."""
+    """Pending acknowledgements of abandoned transactions: the acknowledged messages are delivered to no consumer."""
     for row in facts.subscriptions:
         idle = [held for held in row.held_by if is_abandoned(held.holder)]
         if idle:
@@ -78,6 +83,7 @@ def _pending(facts: Facts) -> Iterator[Finding]:
 
 
 def _producers(facts: Facts) -> Iterator[Finding]:
+    """Queues of producers behind a stopped process, either the connected producer or the next in the queue."""
     for topic in facts.producers:
         standing = topic.before or topic.next
         if standing.state != "stopped":
@@ -94,6 +100,7 @@ def _producers(facts: Facts) -> Iterator[Finding]:
 
 
 def _tables(facts: Facts) -> Iterator[Finding]:
+    """Keys of tables with a write intent of an abandoned transaction."""
     for table in facts.tables:
         idle = [held for held in table.held_by if is_abandoned(held.holder)]
         if idle:
@@ -107,7 +114,7 @@ def _tables(facts: Facts) -> Iterator[Finding]:
 
 
 def is_abandoned(holder: HolderFacts) -> bool:
-    """Whether the process of an open transaction is gone or stopped, its deadline passed, or its last use long ago."""
+    """Whether a transaction has a dead or stopped process, a passed deadline, or no use within `ACTIVE_OWNER_MS`."""
     gone = holder.owner_state in (*GONE, "stopped") or holder.overdue
     return gone or holder.idle_ms > ACTIVE_OWNER_MS
 
@@ -117,7 +124,7 @@ def _rank(holder: HolderFacts) -> int:
 
 
 def _named(holders: Sequence[HolderFacts]) -> str:
-    """`transactions 0:7 (who=bob), 0:9`."""
+    """Join ids and labels of transactions: `transactions 0:7 (who=bob), 0:9`."""
     named = []
     for holder in holders:
         labels = " ".join([f"{key}={value}" for key, value in holder.labels.items()])
@@ -134,4 +141,4 @@ def _subscription(row: SubscriptionFacts) -> str:
 
 
 RULES = (_blocked, _owners, _consumers, _producers, _pending, _tables)
-"""The rules in the order of their findings."""
+"""The rules, in the order in which findings are shown."""

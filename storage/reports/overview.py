@@ -1,8 +1,8 @@
 """The health of a whole store, as `status`, `doctor` and `check` show it, with findings.
 
-Topics, transactions, producers and tables come from one view, by the model of `timeline.py`: no blocked message is
-read. The writer gate, LMDB's readers and the disk are of the present; readers are listed before the view is opened,
-so that the view is not among them.
+Topics, transactions, producers and tables come from one view, by the counts of `timeline.py`: no blocked message is
+read. The writer gate, LMDB's readers and the disk are read from the running system. Readers are listed before the view
+is opened, because the view would take a slot of the reader table.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ KEYS_SHOWN = 5
 
 
 class Overview(NamedTuple):
-    """The facts, and the findings, the worst first."""
+    """The facts of a store, and the findings, the worst first."""
 
     verdict: str
     facts: Flat[Facts]
@@ -54,7 +54,7 @@ class Overview(NamedTuple):
 
 
 def store_overview(engine: Engine) -> Overview:
-    """The store as it is now."""
+    """Return the health of the store, from a new view."""
     connection = engine.connection
     present = present_facts(connection)
     with connection.view() as view:
@@ -63,7 +63,7 @@ def store_overview(engine: Engine) -> Overview:
 
 
 def present_facts(connection: Connection) -> Present:
-    """The facts that no view shows."""
+    """Return the facts outside of any view: LMDB's readers, and the process in the writer gate."""
     rows = store_info.list_readers(connection)
     reading = [row for row in rows if row.behind is not None]
     oldest = max(reading, key=lambda row: row.behind or 0, default=None)
@@ -74,12 +74,12 @@ def present_facts(connection: Connection) -> Present:
 def overview_in(
     view: ReadView, engine: Engine, models: list[Timeline], present: Present, keys_shown: int = 0
 ) -> Overview:
-    """The store as a view shows it.
+    """Return the health of the store in a view.
 
     Args:
-        models: of all topics, from this view.
-        present: from before the view was opened.
-        keys_shown: keys listed of those that a transaction holds of a table.
+        models: the timelines of all topics, from the same view.
+        present: the result of `present_facts` from before the view was opened.
+        keys_shown: the most keys listed for one transaction on one table.
     """
     connection, locks, begun = engine.connection, engine.lock_file, transactions.open_txns(view)
     facts = Facts(

@@ -1,4 +1,4 @@
-"""Producers: connected and waiting sessions, past owners, and the answer a new producer would get."""
+"""Producers of a topic: connected and waiting sessions, past owners, and the answer to a new producer."""
 
 from __future__ import annotations
 
@@ -23,11 +23,15 @@ from storage.topic.state import TopicState
 from storage.values.position import Position
 
 OWNERS_SHOWN = 20
-"""Past owners that the report of one topic lists."""
+"""The most past owners in the report of one topic."""
 
 
 class ProducerRow(NamedTuple):
-    """A session; `place` is its place in the queue, None unless it waits and is alive."""
+    """A session of a producer.
+
+    Attributes:
+        place: rank in the queue; None for a session that does not wait, or is dead.
+    """
 
     topic: str
     name: str
@@ -102,7 +106,7 @@ class TopicProducers(NamedTuple):
 
 
 def list_producers(connection: Connection, name: str | None) -> list[ProducerRow]:
-    """The sessions of one topic, or of all: connected sessions first, then the queue in order."""
+    """Return the sessions of one topic, or of all topics: connected sessions first, then the queue in order."""
     with connection.view() as view:
         chosen = [topics.get(view, name)] if name is not None else list(topics.every(view))
         locks = connection.environment.lock_file
@@ -216,7 +220,7 @@ def show_session(engine: Engine, text: str) -> SessionRow:
 
 
 def granted(engine: Engine, topic: Topic, session: ProducerSession) -> SessionRow:
-    """A session as it was granted, even if it has ended since."""
+    """Return a session with the values at its grant, although the session may have ended since."""
     with engine.connection.view() as view:
         return _session_row(view, engine, topic, session)
 

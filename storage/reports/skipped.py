@@ -1,7 +1,8 @@
-"""Count the messages that a subscription with `--on-open skip` has skipped, by the transaction that holds them back.
+"""Count the messages that a subscription with `--on-open skip` has skipped, by skipped transaction.
 
-The counts come from the record that dispatch keeps of each skipped transaction
-(`storage/subscription/dispatch/skipped_txns.py`) and from the runs of its entries; the log is not read.
+The counts come from the record of each skipped transaction, written by dispatch
+(`storage/subscription/dispatch/skipped_txns.py`), and from the runs of the transaction's entries, without reading the
+log.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ from storage.values.txn_state import TransactionState
 def aborted_and_blocked(
     view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor
 ) -> tuple[int, int]:
-    """Messages that dispatch has passed over and not looked at since: of transactions that were aborted meanwhile;
-    and held behind ones that are open.
+    """Count the messages that dispatch has skipped and not examined since.
+
+    Returns:
+        The messages of transactions aborted after the skip, and the committed messages blocked by open transactions.
     """
     aborted = blocked = 0
     read = max(cursor.read, cursor.mark_delete)
     if not cursor.skipped_txns or (read >= head.last_confirmed and not cursor.blocked):
-        return 0, 0  # The markers of all that have ended are passed.
+        return 0, 0  # Dispatch has passed the marker of every ended transaction, and blocks no key.
     for each in skipped_txns.every(view, subscription.subscription_id):
         state = records.state_of(view, each.txn)
         if state is TransactionState.ABORTED:
@@ -42,7 +45,7 @@ def aborted_and_blocked(
 
 
 def _own(view: ReadView, subscription: Subscription, cursor: Cursor, each: SkippedTxn, read: Position) -> int:
-    """The transaction's own messages up to where dispatch has come that it has not looked at, nor anybody else."""
+    """Count the skipped transaction's messages through `read` not examined, acknowledged or pending."""
     topic_id, after = subscription.topic_id, max(each.examined, cursor.mark_delete)
     if after >= read:
         return 0
@@ -61,7 +64,7 @@ def _own(view: ReadView, subscription: Subscription, cursor: Cursor, each: Skipp
 
 
 class HeldBack(NamedTuple):
-    """What an open transaction holds back on a subscription that skips.
+    """An open transaction, and the messages withheld from a subscription with `--on-open skip` because of it.
 
     Attributes:
         uncommitted: messages of the transaction itself.
@@ -74,9 +77,10 @@ class HeldBack(NamedTuple):
 
 
 def held_back(view: ReadView, subscription: Subscription, cursor: Cursor) -> list[HeldBack]:
-    """The first open transactions of the topic, with what each holds back on a subscription.
+    """Return the first open transactions of the topic, with the messages that each withholds from a subscription.
 
-    Empty if the subscription blocks: then the first open transaction holds back everything.
+    The list is empty for a subscription with `--on-open block`: there the first open transaction holds back the whole
+    rest of the log.
     """
     if not subscription.skips:
         return []

@@ -1,4 +1,4 @@
-"""Transactions that need attention: open for long, or orphaned by the death of their process."""
+"""Transactions that need attention: open for long, or orphaned by the death of a process."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ from storage.txn.coordinator import touches
 
 
 class AttentionRow(NamedTuple):
-    """A transaction, and the committed messages that wait for it on all topics."""
+    """A transaction that needs attention.
+
+    Attributes:
+        frees: committed messages, on all topics, that its end frees.
+    """
 
     row: Flat[TransactionRow]
     frees: int
 
 
 def list_slow(engine: Engine, over_ms: int) -> list[AttentionRow]:
-    """Open transactions begun longer ago than `over_ms`, the oldest first."""
+    """Return the open transactions begun longer than `over_ms` ago, the oldest first."""
     with engine.connection.view() as view:
         before_ms = view.clock.wall_ms() - over_ms
         slow = [txn for txn in transactions.open_txns(view) if records.get(view, txn).begun_ms <= before_ms]
@@ -32,7 +36,7 @@ def list_slow(engine: Engine, over_ms: int) -> list[AttentionRow]:
 
 
 def list_orphans(engine: Engine) -> list[AttentionRow]:
-    """Open transactions whose process is proven dead, until the next writer ends them."""
+    """Return the open transactions of processes proven dead, which no writer has aborted yet."""
     with engine.connection.view() as view:
         left = sorted(reaper.orphaned(view, engine.lock_file))
         return [orphan for orphan in _rows(view, engine, left) if orphan.row.orphaned]

@@ -1,4 +1,4 @@
-"""The parts of a topic: ledgers, cursors, open transactions, segments of the aborted set."""
+"""The internal statistics of a topic: ledgers, cursors, open transactions, segments of the aborted set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from storage.values.txn_id import TxnID
 
 
 class LedgerRow(NamedTuple):
-    """A ledger: its size, and the time it was open."""
+    """A ledger: entries, bytes, and the times of opening and closing."""
 
     ledger_id: int
     entries: int
@@ -44,7 +44,7 @@ class OpenTransaction(NamedTuple):
 
 
 class InternalStats(NamedTuple):
-    """The parts of a topic."""
+    """The internal statistics of a topic."""
 
     topic: str
     name: str
@@ -64,7 +64,7 @@ class InternalStats(NamedTuple):
 
 
 def topic_stats_internal(connection: Connection, name: str) -> InternalStats:
-    """The parts of a topic, from one view."""
+    """Return the internal statistics of a topic, from one view."""
     with connection.view() as view:
         topic = topics.get(view, name)
         head, topic_id = topic_head.load(view, topic.topic_id), topic.topic_id
@@ -89,14 +89,14 @@ def topic_stats_internal(connection: Connection, name: str) -> InternalStats:
 
 
 def ledger_row(ledger: log.LedgerInfo) -> LedgerRow:
-    """A ledger as a row."""
+    """Return a ledger as a row."""
     return LedgerRow(
         ledger.ledger_id, ledger.entries, ledger.messages, ledger.bytes, ledger.opened_ms, ledger.closed_ms
     )
 
 
 def _range(first: Position, last: int, messages: bytes) -> str:
-    """An acknowledged range as text."""
+    """Return an acknowledged range as text."""
     if messages:
         return f"{first} (part)"
     return f"{first}" if last == first.entry_id else f"{first}..{Position(first.ledger_id, last)}"

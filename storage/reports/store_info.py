@@ -1,4 +1,4 @@
-"""The store itself: format, sizes, processes that hold locks, space by database."""
+"""The store as a whole: format, sizes, processes with locks, space by database."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
     """The figures of a store in a view.
 
     Args:
-        readers_in_use: counted before the view was opened, so that the view is not among them.
+        readers_in_use: slots in use before the view was opened, which takes a slot too.
     """
     figures, head = connection.environment.info(), view.superblock
     payload = view.get(STORE, b"format")
@@ -116,7 +116,7 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
 
 
 def gate_holder(connection: Connection) -> GateHolder | None:
-    """The process in the writer gate now, or None."""
+    """Return the process in the writer gate now; None while the gate is free."""
     connection.environment.check_usable()
     lock_file = connection.environment.lock_file
     if not lock_file.gate.is_held():
@@ -133,7 +133,7 @@ def disk_space(connection: Connection) -> DiskSpace:
 
 
 def identity(connection: Connection) -> str:
-    """The id and incarnation of a store: positions and ids of another incarnation mean nothing here."""
+    """Return id and incarnation of a store: positions and ids are valid within one incarnation only."""
     with connection.view() as view:
         payload = view.get(STORE, b"format")
         assert payload is not None, "an open store has a format record"
@@ -159,7 +159,7 @@ def list_locks(connection: Connection) -> list[LockRow]:
 
 
 def list_readers(connection: Connection) -> list[ReaderRow]:
-    """LMDB's reader table. The pages of an old view are not reused while its reader holds it."""
+    """Return LMDB's reader table. Pages that an old view shows are not reused until the reader closes the view."""
     last, rows = connection.environment.last_commit(), []
     for pid, seen in _slots(connection):
         state = "reading" if seen is not None else "idle"

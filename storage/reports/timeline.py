@@ -1,7 +1,7 @@
-"""The model of a topic's positions: ledgers, open transactions, maxReadPosition, cursors, and who blocks whom.
+"""The timeline of a topic: ledgers, open transactions, maxReadPosition, cursors, and the messages each blocker holds.
 
-`transactions blocked`, `explain` and `timeline`, and the report page draw from this one model. A model is made from
-one view, and no blocked message is read for it (`storage/reports/blocking_chain.py`).
+`transactions blocked`, `explain` and `timeline`, and the report page all show this one model. A model is made from one
+view, by running counts and without reading blocked messages (`storage/reports/blocking_chain.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from storage.values.position import Position
 from storage.values.txn_id import TxnID
 
 RUNS_SHOWN = 100
-"""Ranges of neighbouring entries that are listed of one transaction."""
+"""The most ranges of neighbouring entries listed for one transaction."""
 
 
 class Holder(NamedTuple):
@@ -70,12 +70,12 @@ class IfEnded(NamedTuple):
 
 
 class Blocking(NamedTuple):
-    """An open transaction of a topic, in the order of first messages, with the messages it holds back.
+    """An open transaction of a topic, with the committed messages held back behind its own.
 
     Attributes:
-        place: 1 for the transaction that holds maxReadPosition.
-        unblocks: messages freed by subscription, once this transaction and all before it have ended.
-        frees_where_skipped: messages that subscriptions with on-open skip hold behind this transaction alone.
+        place: rank by first message; 1 for the transaction that holds maxReadPosition.
+        unblocks: messages freed once this transaction and all earlier ones have ended, by name of subscription.
+        frees_where_skipped: messages that this transaction alone blocks on subscriptions with `--on-open skip`.
     """
 
     holder: Flat[Holder]
@@ -93,7 +93,7 @@ class Blocking(NamedTuple):
 
 
 class BlockingRow(NamedTuple):
-    """A blocking transaction of a list, with the blocked messages of its topic."""
+    """A blocking transaction, with the number and age of all blocked messages of the topic."""
 
     blocking: Flat[Blocking]
     as_of_at_ms: int
@@ -102,14 +102,14 @@ class BlockingRow(NamedTuple):
 
 
 class LedgerOnAxis(NamedTuple):
-    """A ledger, and the entries before it, so that a position is a point on an axis of entries."""
+    """A ledger, and the number of earlier entries of the topic: the place of a position on an axis of entries."""
 
     ledger: Flat[LedgerRow]
     entries_before: int
 
 
 class Timeline(NamedTuple):
-    """One topic. Ledgers, open transactions and subscriptions are in order."""
+    """The timeline of one topic. Ledgers and open transactions are in the order of the log, subscriptions by name."""
 
     topic: str
     name: str
@@ -131,7 +131,7 @@ class Timeline(NamedTuple):
 
 
 def topic_timeline(connection: Connection, name: str) -> Timeline:
-    """The model of one topic.
+    """Return the timeline of one topic.
 
     Raises:
         TopicNotFound
@@ -141,18 +141,18 @@ def topic_timeline(connection: Connection, name: str) -> Timeline:
 
 
 def topic_timelines(connection: Connection) -> list[Timeline]:
-    """The models of all topics, from one view."""
+    """Return the timelines of all topics, from one view."""
     with connection.view() as view:
         return models(view, connection.environment.lock_file)
 
 
 def models(view: ReadView, locks: LockFile) -> list[Timeline]:
-    """The models of all topics in a view."""
+    """Return the timelines of all topics in a view."""
     return [model(view, locks, topic) for topic in topics.every(view)]
 
 
 def list_blocking(connection: Connection, name: str | None = None) -> list[BlockingRow]:
-    """The open transactions of one topic, or of all topics, in order; from one view.
+    """Return the open transactions of one topic, or of all topics, in order and from one view.
 
     Raises:
         TopicNotFound
@@ -173,7 +173,7 @@ def list_blocking(connection: Connection, name: str | None = None) -> list[Block
 
 
 def model(view: ReadView, locks: LockFile, topic: Topic) -> Timeline:
-    """One topic in a view; `blocked_messages` is the number that its open transactions free together."""
+    """Return the timeline of one topic in a view."""
     head, topic_id = topic_head.load(view, topic.topic_id), topic.topic_id
     chain, first = Chain(view, topic_id, head), log.first_entry(view, topic_id)
     return Timeline(
@@ -205,10 +205,10 @@ def _ledgers(view: ReadView, topic: Topic, head: TopicState) -> list[LedgerOnAxi
 def blocking_in(
     view: ReadView, locks: LockFile, topic: Topic, chain: Chain, only: int | None = None
 ) -> list[Blocking]:
-    """The open transactions of a topic, the one that holds maxReadPosition first.
+    """Return the open transactions of a topic by first message; the first transaction holds maxReadPosition.
 
     Args:
-        only: return the row of this transaction alone.
+        only: the number of the one transaction to return; None for all.
     """
     attached = list(subscriptions.every(view, topic.topic_id))
     skipping = [subscription.name for subscription in attached if subscription.skips]
@@ -245,7 +245,10 @@ def _written(view: ReadView, topic: Topic, link: Link) -> Written:
 
 
 def producers_of(view: ReadView, topic_id: int, part: TopicPart) -> list[str]:
-    """The producers of a transaction's messages on a topic: those with sequence ids, and of the two ends."""
+    """Return the known producers of a transaction's messages on a topic, without reading every message.
+
+    Known are the producers with sequence ids, and the producers of the first and the last message.
+    """
     names = {name for name, _, _ in part.sequences}
     for position in (part.first, part.last):
         entry = log.read(view, topic_id, position)
@@ -255,9 +258,10 @@ def producers_of(view: ReadView, topic_id: int, part: TopicPart) -> list[str]:
 
 
 def _if_ended(view: ReadView, chain: Chain, index: int) -> IfEnded:
-    """The effect of ending this transaction and no other.
+    """Return the effect of ending this transaction alone.
 
-    Behind another transaction nothing moves. For the only one, its own marker becomes the end of the topic.
+    Only the end of the first transaction moves maxReadPosition: to the entry before the first message of the second,
+    or, without a second, to the marker of the end, which becomes the last entry of the topic.
     """
     links, head = chain.links, chain.head
     now, total = head.max_read_position, sum(link.frees for link in links)
@@ -271,7 +275,7 @@ def _if_ended(view: ReadView, chain: Chain, index: int) -> IfEnded:
 
 
 def holder(view: ReadView, locks: LockFile, record: TransactionRecord) -> Holder:
-    """An open transaction with the state of its process."""
+    """Return an open transaction with the state of its process."""
     state, now_ms = owner_state(view, locks, record), view.clock.wall_ms()
     return Holder(
         txn_id=record.id, version=record.version, labels=record.labels,

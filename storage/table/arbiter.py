@@ -1,4 +1,4 @@
-"""The arbiter of conflicts: abort the transaction that loses, and remember the conflict.
+"""The arbiter of conflicts: abort the loser, and record the conflict.
 
 Invariant 17: a doomed transaction never commits. Every doom is durable before its error is raised.
 """
@@ -22,10 +22,10 @@ def survives(pusher: TransactionRecord, holder: TransactionRecord) -> bool:
 
 
 class Arbiter:
-    """Aborts the losers of conflicts, within one batch.
+    """The arbiter of one batch.
 
     Args:
-        process: the process to which the aborts are ascribed.
+        process: the process named in the record of each abort.
     """
 
     __slots__ = ("_batch", "_coordinator", "_process")
@@ -36,7 +36,7 @@ class Arbiter:
         self._process = process
 
     def doom(self, loser: TransactionRecord, reason: AbortReason, conflict: DoomCause) -> None:
-        """Abort a transaction over a conflict, completely, and remember the conflict."""
+        """Abort a transaction over a conflict, completely, and record the conflict."""
         self._coordinator.doom(self._batch, loser, reason, self._process, conflict.fields())
         conflicts.note(self._batch, loser, conflict)
 
@@ -48,13 +48,13 @@ class Arbiter:
     def lose(
         self, loser: TransactionRecord, winner: TransactionRecord, table: str, key: bytes
     ) -> DurableRefusal:
-        """Abort the transaction that wanted a key of a stronger holder; return the refusal to raise."""
+        """Abort the transaction that wanted a key of a stronger holder; return the error to raise."""
         conflict = DoomCause(conflicts.HELD, table, key, winner.txn_id, winner.timestamp)
         self.doom(loser, AbortReason.LOST_CONFLICT, conflict)
         return self._batch.refuse(conflicts.lost(self._batch, loser, conflict, winner))
 
     def push_for_read(self, reader: TransactionRecord, met: read.MustPush, table: str) -> None:
-        """Abort the reader or the holder of an intent in progress. A surviving reader then reads again.
+        """Abort the reader or the holder of an intent in the way. A surviving reader reads again.
 
         Raises:
             LostConflict: the reader lost.
@@ -68,10 +68,10 @@ class Arbiter:
         raise self.lose(reader, holder, table, met.key)
 
     def check_window(self, record: TransactionRecord) -> None:
-        """Check that a transaction is not older than the kept versions.
+        """Check that a transaction is not older than the oldest retained version.
 
         Raises:
-            RequestTooOld: the transaction is doomed, durably.
+            RequestTooOld: the transaction is older. The doom is durable.
         """
         if record.timestamp >= retention.window_start(self._batch):
             return
@@ -83,7 +83,7 @@ class Arbiter:
         """Note the first operation of a transaction on any table in its open record.
 
         Raises:
-            RequestTooOld: the transaction has consumed a message newer than its own timestamp; it is doomed, durably.
+            RequestTooOld: the transaction has consumed a message newer than its own timestamp. The doom is durable.
         """
         if not record.uses_tables and record.consumed > record.timestamp:
             why = (
@@ -94,6 +94,6 @@ class Arbiter:
         record.uses_tables = True
 
     def _too_old(self, record: TransactionRecord, why: str, hint: str) -> DurableRefusal:
-        """Doom a transaction for its age; return the refusal to raise."""
+        """Doom a transaction for its age; return the error to raise."""
         self.doom(record, AbortReason.REFUSED_WRITE, DoomCause(conflicts.TOO_OLD, "", b""))
         return self._batch.refuse(conflicts.too_old(record, why, hint))

@@ -1,4 +1,4 @@
-"""Errors of transactions that cannot be used or ended: the reason, the process that ended it, and a hint."""
+"""Errors for a transaction that cannot be used or ended: the reason, the process that ended it, and a hint."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def not_open(record: TransactionRecord, asked: str) -> TransactionNotOpen:
 
 
 def too_late_to_fence(record: TransactionRecord) -> TransactionNotOpen:
-    """The error for fencing the producers of a transaction that has ended: its producers are no longer known."""
+    """The error for fencing the producers of an ended transaction: the store has forgotten the producers."""
     return TransactionNotOpen(
         f"transaction {record.id} was {record.state.value.lower()} {_ago(record.ended_ms)} by {record.ended_by}; its "
         "producers were not fenced",
@@ -75,7 +75,7 @@ def _lost(record: TransactionRecord, asked: str) -> LostConflict:
 
 
 def timed_out(record: TransactionRecord) -> TransactionTimedOut:
-    """The error for a use after the deadline, which has just ended the transaction."""
+    """The error for a use after the deadline; the use itself has aborted the transaction."""
     return TransactionTimedOut(
         f"the deadline of transaction {record.id} ({record.timeout_ms / 1000:g} s) has passed: it is aborted",
         hint="Begin a new one, with a longer --timeout if the work needs it.",
@@ -86,7 +86,7 @@ def timed_out(record: TransactionRecord) -> TransactionTimedOut:
 
 
 def changed(record: TransactionRecord, seen: int) -> TransactionChanged:
-    """The error for ending a transaction that has a newer version than the operator looked at."""
+    """The error for ending a transaction whose record is newer than the version given by the operator."""
     return TransactionChanged(
         f"transaction {record.id} is at version {record.version}, not {seen}: it was used meanwhile",
         hint=f"Look again: `txnctl transactions show {record.id}`.",
@@ -96,10 +96,10 @@ def changed(record: TransactionRecord, seen: int) -> TransactionChanged:
 
 
 def owner_at_work(view: ReadView, record: TransactionRecord, state: str) -> OwnerAlive | None:
-    """The error for aborting a transaction whose owner lives and used it within the last minute; else None.
+    """The error for aborting a transaction used within the last minute by a living owner; None if aborting is allowed.
 
     Args:
-        state: of the owner; a stopped owner lives, but goes on only after SIGCONT.
+        state: the state of the owner; a stopped owner lives, but continues only after SIGCONT.
     """
     idle_ms = record.idle_ms(view.now_ns)
     if state not in ("alive", "stopped") or idle_ms >= ACTIVE_OWNER_MS:

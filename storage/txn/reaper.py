@@ -1,7 +1,7 @@
-"""Reaping: end transactions whose deadline has passed, and attached ones whose owner is proven dead.
+"""The reaper: abort overdue transactions, and attached transactions whose owner is proven dead.
 
-There is no daemon: every write batch begins here, and ends a few. The transaction that the batch names
-(`WriteBatch.naming`) is never reaped here: the coordinator compares its state and deadline once, in the operation.
+There is no daemon: every write batch begins with the reaper, which aborts a few transactions. The transaction that the
+batch names (`WriteBatch.naming`) is exempt: the coordinator compares its state and deadline once, in the operation.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from storage.txn.coordinator import Coordinator, Ended
 from storage.values.txn_state import AbortReason
 
 EVERY = -1
-"""The `naming` of a batch that must not be preceded by reaping, because its change reaps or ends transactions."""
+"""The `naming` of a batch without reaping at its begin, because the batch itself reaps or ends transactions."""
 
 
 def overdue(view: ReadView, limit: int = 1 << 62) -> list[int]:
-    """Open transactions whose deadline has passed, the longest ago first."""
+    """Return the open transactions with a passed deadline, the earliest deadline first."""
     passed: list[int] = []
     now_ns = view.now_ns
     for key in view.keys(TXN_DEADLINES):
@@ -45,7 +45,7 @@ def orphaned(view: ReadView, lock_file: LockFile) -> list[int]:
 
 
 def is_due(view: ReadView, lock_file: LockFile) -> bool:
-    """Whether the next writer would reap a transaction, by the store's policy; asked by waiting producers."""
+    """Whether the next write batch would reap a transaction under the store's policy."""
     policy = view.superblock.reap_policy
     if policy == ReapPolicy.MANUAL:
         return False
@@ -53,14 +53,14 @@ def is_due(view: ReadView, lock_file: LockFile) -> bool:
 
 
 def next_deadline_ns(view: ReadView) -> int | None:
-    """The most urgent deadline, on the store clock."""
+    """Return the earliest deadline, on the store clock."""
     for key in view.keys(TXN_DEADLINES):
         return int(U64X2.unpack(key)[0])
     return None
 
 
 def end_owned(batch: WriteBatch, coordinator: Coordinator, lease: int, process: ProcessIdentity) -> None:
-    """End the transactions of a dead owner of a lease, before anything the owner held is given away."""
+    """Abort the transactions of a dead lease, before a successor gets the messages or topics of its process."""
     for key in list(batch.keys(LEASE_TXNS, key1(lease))):
         txn_id = int.from_bytes(key[8:], "big")
         if txn_id != batch.naming:
@@ -68,7 +68,7 @@ def end_owned(batch: WriteBatch, coordinator: Coordinator, lease: int, process: 
 
 
 class Reaper:
-    """The reaping at the begin of every write batch of a process."""
+    """The reaper of a process, called at the begin of every write batch."""
 
     __slots__ = ("_coordinator", "_due_ns", "_process")
 
@@ -81,30 +81,30 @@ class Reaper:
         self._process = process
 
     def reap_some(self, batch: WriteBatch) -> int:
-        """End a few transactions at the begin of a batch; look for dead owners once a second.
+        """Abort a few transactions at the begin of a batch; look for dead owners once a second.
 
         Returns:
-            The store clock from which a batch calls again; before, a batch calls only while a deadline is recorded.
+            The time of the next look, on the store clock. Earlier batches call only while a deadline is recorded.
         """
         policy = batch.superblock.reap_policy
         if policy == ReapPolicy.MANUAL or batch.naming == EVERY:
             return 0
         now_ns = batch.now_ns
         is_due = now_ns >= self._due_ns
-        # A batch that calls before the time has found deadlines.
+        # A batch that calls before `_due_ns` has found recorded deadlines.
         if not is_due or batch.count(TXN_DEADLINES):
             self._end_overdue(batch, REAP_PER_WRITE_MAX)
         if policy == ReapPolicy.OVERDUE:
             return 0
         if is_due:
             if not batch.dry_run:
-                # A dry run is dropped: the next batch has to look again.
+                # A dry run is rolled back: the next batch has to look again.
                 self._due_ns = now_ns + REAP_EVERY_NS
             self._end_orphaned(batch, REAP_PER_WRITE_MAX)
         return self._due_ns
 
     def reap(self, batch: WriteBatch, limit: int) -> list[Ended]:
-        """End up to `limit`, whatever the policy: `transactions reap`."""
+        """Abort up to `limit` transactions under any policy, for `transactions reap`."""
         ended = self._end_overdue(batch, limit)
         return ended + self._end_orphaned(batch, limit - len(ended))
 

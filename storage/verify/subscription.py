@@ -42,7 +42,7 @@ class SubscriptionCheck:
         self._txn_states: dict[int, TransactionState] = {}
 
     def run(self, log: Log | None) -> None:
-        """Check the records of the subscription; with the log of its topic, count every message too."""
+        """Check the records of the subscription; given the log of the topic, also recount every message."""
         view, cursor = self._view, self._cursor
         delivered = list(deliveries.every(view, self._id))
         if cursor.mark_delete > self._state.last_confirmed:
@@ -69,7 +69,7 @@ class SubscriptionCheck:
     # Records
 
     def _check_ranges(self) -> None:
-        """Acknowledged ranges lie ahead of markDeletePosition, and apart from markDeletePosition and each other."""
+        """Check that acknowledged ranges lie apart from each other, and after markDeletePosition with a gap."""
         mark_delete, previous = self._cursor.mark_delete, (-1, -1, False)
         for first, last, messages in cursors.ranges(self._view, self._id):
             is_whole = not messages
@@ -110,7 +110,7 @@ class SubscriptionCheck:
             self._problem(2, f"{at} is in flight beyond maxReadPosition {bound}, undecided")
 
     def _is_undecided(self, at: Position) -> bool:
-        """Whether READ_COMMITTED must not deliver an entry yet: its position, or with skip its transaction, forbids."""
+        """Whether READ_COMMITTED must withhold an entry: behind maxReadPosition, and with skip only if undecided."""
         if at <= self._state.max_read or not self._subscription.skips:
             return at > self._state.max_read
         entry = managed_ledger.read(self._view, self._topic_id, at)
@@ -119,7 +119,7 @@ class SubscriptionCheck:
     # Every message after markDeletePosition
 
     def _check_classes(self, log: Log) -> None:
-        """Count every message after markDeletePosition into its class, and compare with the counts of `backlog`."""
+        """Count every message after markDeletePosition by class, and compare with the counts of `backlog`."""
         expected = dict.fromkeys(_CLASSES, 0)
         held_entries = skipped_txns.held_by_entry(self._view, self._subscription, only_open=True)
         for entry in log.entries:
@@ -143,7 +143,7 @@ class SubscriptionCheck:
         expected[self._class_of(entry)] += rest.bit_count() - held.bit_count()
 
     def _pending(self, entry: LoggedEntry) -> int:
-        """The messages of an entry with a pending acknowledgement, as a bit set."""
+        """Return the messages of an entry with a pending acknowledgement, as a bit set."""
         pending = 0
         for _, _, messages in pending_ack.one_by_one(self._view, self._id, entry.at):
             pending |= message_set.decode(messages, entry.messages)
@@ -155,7 +155,7 @@ class SubscriptionCheck:
         return pending
 
     def _class_of(self, entry: LoggedEntry) -> str:
-        """The first class that fits a message neither acknowledged nor pending (invariant 8)."""
+        """Return the class of a message that is neither acknowledged nor pending (invariant 8)."""
         if self._subscription.level is IsolationLevel.READ_UNCOMMITTED:
             return "visible"
         if entry.txn:

@@ -22,7 +22,7 @@ _MARKER_KINDS = {TransactionState.COMMITTED: COMMIT_MARKER, TransactionState.ABO
 
 
 class TopicCheck:
-    """The check of one topic: every record of the topic that its log implies."""
+    """The check of one topic: derive every record of the topic again from its log, and compare."""
 
     def __init__(self, view: ReadView, topic: Topic, state: TopicState, log: Log, report: Report) -> None:
         self._view = view
@@ -67,7 +67,7 @@ class TopicCheck:
             self._report(5, f"{name} ledger {ledger_id}", "has entries, but no record")
 
     def _check_markers(self) -> None:
-        """A decided transaction has one marker, of its kind, after its last message; an open transaction has none."""
+        """Check the markers: one after the last message of an ended transaction, of its kind; none of an open one."""
         for txn, state in self._txn_states.items():
             markers, entries = self._log.markers.get(txn, []), self._log.by_txn.get(txn, [])
             if state is TransactionState.OPEN:
@@ -80,7 +80,7 @@ class TopicCheck:
                 self._report(6, self._label(txn), "has messages after its marker")
 
     def _check_max_read(self) -> None:
-        """maxReadPosition follows its formula, and so does the index of open transactions behind the formula."""
+        """Check maxReadPosition and the index of open transactions against the first messages in the log."""
         state, report, name = self._state, self._report, self._topic.name
         open_first = self._open_first()
         expected = self._position_before(open_first[0][0]) if open_first else state.last_confirmed
@@ -99,7 +99,7 @@ class TopicCheck:
                              f"there are {len(open_first)} with {uncommitted}")  # fmt: skip
 
     def _open_first(self) -> list[tuple[Position, int]]:
-        """First entry and number of each open transaction, in the order of the log."""
+        """Return first entry and number of each open transaction, in the order of the log."""
         return sorted(
             (entries[0].at, txn)
             for txn, entries in self._log.by_txn.items()
@@ -107,7 +107,7 @@ class TopicCheck:
         )
 
     def _position_before(self, at: Position) -> Position:
-        """The position of the entry before `at`; `L:-1` before the first entry of the log."""
+        """Return the position of the entry before `at`; `L:-1` before the first entry of the log."""
         previous: Position | None = None
         for entry in self._log.entries:
             if entry.at == at:
@@ -116,7 +116,7 @@ class TopicCheck:
         return previous if previous is not None else Position(at[0], -1)
 
     def _check_aborted(self) -> None:
-        """The aborted set agrees with the log and the records of transactions."""
+        """Check that the aborted set agrees with the log and the records of transactions."""
         expected = {
             (txn, *entries[0].at, *entries[-1].at, sum(entry.messages for entry in entries))
             for txn, entries in self._log.by_txn.items()
@@ -136,7 +136,7 @@ class TopicCheck:
                 self._report(23, name, f"segment {segment.segment} of the aborted set is empty")
 
     def _check_parts(self) -> None:
-        """The part of each transaction on the topic, and its runs, agree with the log."""
+        """Check that the part and the runs of each transaction on the topic agree with the log."""
         for txn, entries in self._log.by_txn.items():
             label = self._label(txn)
             part = uncommitted_entries.part_of(self._view, txn, self._topic.topic_id)
@@ -168,7 +168,7 @@ class TopicCheck:
             )
 
     def _check_sequences(self, producer: str, ranges: list[tuple[int, int, int]]) -> None:
-        """Each sequence id is stored or committed at most once, and the used ranges agree with the log."""
+        """Check that no sequence id is stored or committed twice, and that the used ranges agree with the log."""
         label = f"{self._topic.name} producer {producer}"
         live = [
             (first, last, txn)
@@ -181,7 +181,7 @@ class TopicCheck:
                 self._report(20, label, f"sequence id {first} is stored twice")
         used = self._used_ranges(producer)
         if not used:
-            return  # a producer with a name issued by the store is not deduplicated
+            return  # The store issued this name: such a producer is not deduplicated.
         users = {
             sequence_id: txn if txn and self._txn_states[txn] is TransactionState.OPEN else 0
             for first, last, txn in live
@@ -204,7 +204,7 @@ class TopicCheck:
 
 
 def _runs(entries: list[LoggedEntry]) -> list[tuple[Position, Position]]:
-    """The runs of consecutive positions among the entries: first and last position of each."""
+    """Return the runs of consecutive positions among the entries, each as first and last position."""
     ranges: list[tuple[Position, Position]] = []
     for entry in entries:
         if ranges and ranges[-1][1] == (entry.at[0], entry.at[1] - 1):

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from storage import Store
 from tests.processes.table_log import UNKNOWN, Asked, Dropped, read_log
-from tests.row_json import row_json
 from tests.storage.table.history import Found, History, Put, Recorded
 from tests.storage.table.recency import Commit, CommittedRead, check_committed_reads, check_order
 
@@ -25,11 +24,11 @@ def committed_versions(store: Store, table: str, keys: Iterable[str]) -> Version
     """All versions that the store keeps of these keys."""
     accounts, found = store.table(table), {}
     for key in keys:
-        rows = row_json(accounts.versions(key.encode()))
-        assert {row["state"] for row in rows} <= {"COMMITTED"}, "gc has finalised everything"
-        numbers = [int(row["version"]) for row in rows]
+        rows = accounts.versions(key.encode())
+        assert {row.state for row in rows} <= {"COMMITTED"}, "gc has finalised everything"
+        numbers = [row.version_ns for row in rows]
         assert numbers == sorted(set(numbers), reverse=True), f"versions of {key} are out of order"
-        found[key] = {int(row["version"]): None if row["deleted"] else row["value"].decode() for row in rows}
+        found[key] = {row.version_ns: None if row.value is None else row.value.decode() for row in rows}
     return found
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
-from storage import Store, Table, TxnID
+from storage import EARLIEST, Consumer, OnOpen, Store, SubscriptionType, Table, Transaction, TxnID
 from storage.disk.view import WriteBatch
 from storage.limits import FINALIZE_INLINE_MAX
 from storage.process.clock import ManualClock
@@ -47,6 +47,28 @@ def store(path: str, clock: ManualClock) -> Iterator[Store]:
 
 
 @pytest.fixture
+def attach(store: Store) -> Callable[..., Consumer]:
+    """Attach a consumer to subscription `a` of topic `t`, from the beginning."""
+
+    def attached(type_: SubscriptionType | None = None, window: int = 1000, **more: Any) -> Consumer:
+        return store.subscribe(
+            "t", "a", subscription_type=type_, initial_position=EARLIEST, receiver_queue_size=window, **more
+        )
+
+    return attached
+
+
+@pytest.fixture
+def attach_skipping(attach: Callable[..., Consumer]) -> Callable[..., Consumer]:
+    """Attach a consumer to subscription `a` of topic `t`, from the beginning, with `--on-open skip`."""
+
+    def attached(type_: SubscriptionType | None = SubscriptionType.SHARED, **more: Any) -> Consumer:
+        return attach(type_, **{"on_open": OnOpen.SKIP, **more})
+
+    return attached
+
+
+@pytest.fixture
 def known_answer(store: Store) -> Callable[[], tuple[TxnID, TxnID]]:
     """Writes the known answer of semantics section 4 to topic `t`: n n n txn1 n txn2; the two transactions."""
 
@@ -82,6 +104,22 @@ def write_many(table: Table) -> Callable[[TxnID, dict[bytes, bytes]], None]:
             table.put(b"~%d:%03d" % (txn.least, number), b"", txn=txn)
 
     return write
+
+
+@pytest.fixture(params=["attached", "detached"])
+def begin(request: pytest.FixtureRequest, store: Store, table: Table) -> Callable[[], TxnID | Transaction]:
+    """Begin a transaction; the test runs with attached and with detached transactions."""
+    return store.transaction if request.param == "attached" else store.begin_transaction
+
+
+@pytest.fixture
+def unfinalized(store: Store, table: Table, write_many: Callable[[TxnID, dict[bytes, bytes]], None]) -> TxnID:
+    """Write b"old" at `k`, and b"new" in a transaction that is committed and not finalised."""
+    table.put(b"k", b"old")
+    txn = store.begin_transaction()
+    write_many(txn, {b"k": b"new"})
+    store.commit_transaction(txn)
+    return txn
 
 
 @pytest.fixture(scope="module")

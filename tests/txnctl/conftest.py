@@ -17,11 +17,15 @@ import pytest
 
 from storage import EARLIEST, Store
 from tests.txnctl.an_hour_ago import an_hour_ago
+from tests.txnctl.report_steps import tree
+from tests.txnctl.stuck_store import StuckStore
 from txnctl.cli.command_table import COMMANDS
 from txnctl.cli.main import main
 from txnctl.spark.runtime.worker_python import worker_python
 
 if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
@@ -110,10 +114,10 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def path(told: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """Where a store lies that every command is told of; it is verified in full when the test is over.
+def verified_path(told: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """The path of a store, named to every command of the test, and verified in full at the end.
 
-    It has the topics that the module of the test names as TOPICS, and nothing else.
+    The store has the topics in TOPICS of the test's module, and nothing else.
     """
     Store.create(told)
     with Store.open(told) as store:
@@ -125,6 +129,12 @@ def path(told: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 @pytest.fixture
+def path(verified_path: Path) -> Path:
+    """The path of the store for the tests; folders and modules replace this fixture by a filled store."""
+    return verified_path
+
+
+@pytest.fixture
 def hour_old(told: Path) -> Path:
     """A store made an hour ago, with the topic `orders`, to which `billing` subscribes, and the table `balances`."""
     Store.create(told, clock=an_hour_ago())
@@ -133,6 +143,48 @@ def hour_old(told: Path) -> Path:
         store.admin.subscriptions.create_subscription("orders", "billing", initial_position=EARLIEST)
         store.create_table("balances")
     return told
+
+
+@pytest.fixture
+def unused_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The path of an empty store, named to every command of the test."""
+    path = tmp_path / "new.store"
+    Store.create(path)
+    monkeypatch.setenv("TXNCTL_STORE", str(path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def stuck_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StuckStore]:
+    """A store in trouble, which the tests of one module only read."""
+    stuck = StuckStore(tmp_path_factory.mktemp("report") / "bank.store")
+    yield stuck
+    stuck.end()
+
+
+@pytest.fixture
+def report_text(run: Callable[..., Outcome], stuck_store: StuckStore, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The page of `txnctl report` for `stuck_store`."""
+    monkeypatch.setenv("TXNCTL_STORE", str(stuck_store.path))
+    outcome = run("report", "--html", "-")
+    assert (outcome.status, outcome.err) == (0, "")
+    return str(outcome.out)
+
+
+@pytest.fixture
+def report_page(report_text: str) -> Element:
+    """The page of `txnctl report` for `stuck_store`, as a tree: the page is well-formed."""
+    return tree(report_text)
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory in which the demo makes its temporary stores."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setenv("TMPDIR", str(directory))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return directory
 
 
 @pytest.fixture

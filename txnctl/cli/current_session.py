@@ -8,10 +8,10 @@ if TYPE_CHECKING:
 
 
 def of_environment() -> str | None:
-    """The token in TXNCTL_SESSION; None if there is none.
+    """Return the token in TXNCTL_SESSION; None if the variable is not set.
 
     Raises:
-        InvalidValue: what stands there is no token.
+        InvalidValue: the value of the variable is no token.
     """
     from os import environ
 
@@ -30,10 +30,10 @@ def of_environment() -> str | None:
 
 
 def named_or_current(named: str | None) -> str:
-    """The token on the command line, else TXNCTL_SESSION.
+    """Return the token on the command line, else the token in TXNCTL_SESSION.
 
     Raises:
-        InvalidValue: neither names one.
+        InvalidValue: neither gives a token.
     """
     token = named if named is not None else of_environment()
     if token is None:
@@ -47,11 +47,12 @@ def named_or_current(named: str | None) -> str:
 
 
 def of_environment_on(store: Store, topic: str) -> str | None:
-    """The token in TXNCTL_SESSION, if the session belongs to this topic.
+    """Return the token in TXNCTL_SESSION if the session belongs to this topic, else None.
 
     Raises:
-        InvalidValue: what stands there is no token. ProducerFenced: the topic of that session is no more. The lost
-        topic may be this topic: a former leader must get the error, and not go on as a Shared producer.
+        InvalidValue: the value of the variable is no token.
+        ProducerFenced: the topic of the session was deleted. This topic may have the same name: a former leader must
+            get the error, and not continue as a Shared producer.
     """
     token = of_environment()
     if token is None:

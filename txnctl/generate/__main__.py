@@ -16,7 +16,7 @@ HAND_WRITTEN = Path(__file__).parent / "pages"
 
 
 def generated_files() -> dict[str, str]:
-    """Generate every file: its path in the checkout, and its text."""
+    """Return the text of every generated file, by path in the checkout."""
     every = list(pages())
     generated = {f"man/{page.file_name}.1": man_page(page, every) for page in every}
     for template in sorted(HAND_WRITTEN.glob("*.[1-8]")):
@@ -27,7 +27,7 @@ def generated_files() -> dict[str, str]:
 
 
 def stale_files(checkout: Path) -> list[str]:
-    """Return files that differ from the generated text, and pages of commands that no longer exist."""
+    """Return files that differ from the generated text, and pages of removed commands."""
     generated = generated_files()
     different = [name for name, text in generated.items() if _committed(checkout / name) != text]
     orphans = [
@@ -39,7 +39,7 @@ def stale_files(checkout: Path) -> list[str]:
 
 
 def write_stale_files(checkout: Path) -> list[str]:
-    """Bring the checkout up to date; return the names of changed and removed files."""
+    """Write files that differ and remove pages of removed commands; return the names of both."""
     changed = stale_files(checkout)
     generated = generated_files()
     for name in changed:

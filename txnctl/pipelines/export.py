@@ -1,7 +1,7 @@
 """The export job: a topic or a table becomes Parquet with its columns, or CSV or JSON with bytes as text or Base64.
 
-JSON lines of a topic have the fields of `consume -o ndjson`, lines of a table the fields of `tables export`: `produce
---input ndjson` and `tables import` read them back.
+JSON lines of a topic have the fields of `consume -o ndjson`, lines of a table the fields of `tables export`: so
+`produce --input ndjson` and `tables import` accept the files.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _write(frame: DataFrame, uri: str, format_: str, mode: str) -> None:
 
 
 def read_topic(spark: SparkSession, options: dict[str, str]) -> DataFrame:
-    """Read a topic; `options` are those of `format("txnctl")`."""
+    """Read a topic, with the options of `format("txnctl")`."""
     with as_txnctl_errors():
         return spark.read.format("txnctl").options(**options).load()
 

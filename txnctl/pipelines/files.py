@@ -1,4 +1,4 @@
-"""URIs of files for Spark: an existing file is addressed by its exact name, whatever characters the name contains."""
+"""URIs of files for Spark. The exact name of an existing file wins over its reading as a pattern."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def uri_to_read(path: str) -> str:
     if is_uri(path):
         return path
     if os.path.exists(path):
-        # Escape pattern characters: the file exists under this exact name.
+        # Escape pattern characters, because a file with this exact name exists.
         return "file://" + _GLOB.sub(r"\\\1", os.path.abspath(path))
     if _GLOB.search(path):
         return "file://" + os.path.abspath(path)

@@ -1,4 +1,4 @@
-"""The streaming query of a job: start, supervision from outside, end by its first error."""
+"""The streaming query of a job: start, supervision by the caller, and end at the first error."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _WORKER_START_FAILED = "Python worker failed to connect back"
 class Stream:
     """A query that passes its micro-batches to a function.
 
-    A query that could not start on a busy machine is started again from its checkpoint, a few times. The function's
-    exception is stored as raised, because the JVM returns only its text.
+    A query that fails to start on a busy machine is restarted from the checkpoint, a few times. An exception of the
+    function is stored as raised, because the JVM returns only the text of an exception.
     """
 
     def __init__(

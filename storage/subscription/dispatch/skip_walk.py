@@ -15,7 +15,7 @@ from storage.values.txn_state import TransactionState
 
 
 class SkipWalk:
-    """The transactions skipped before a walk, and those that the walk finds open."""
+    """The transactions skipped before a walk, and the open transactions found by the walk."""
 
     __slots__ = ("_done", "_ended", "_keys", "_known", "_opened", "_state")
 
@@ -30,7 +30,7 @@ class SkipWalk:
             keys.load(opened)
 
     def of(self, txn: int) -> SkippedTxn | None:
-        """The transaction if it is skipped, else None."""
+        """Return the record of a skipped transaction; None for a transaction that is not skipped."""
         if txn not in self._known:
             opened = self._opened
             self._known[txn] = (
@@ -41,7 +41,7 @@ class SkipWalk:
         return self._known[txn]
 
     def must_skip(self, entry: Entry) -> bool:
-        """Whether to skip an entry: the transaction is open, or was when dispatch skipped an earlier entry."""
+        """Whether to skip an entry: the transaction is open, or was open when dispatch skipped an earlier entry."""
         if self.of(entry.txn) is not None:
             return True
         if entry.position <= self._state.max_read:
@@ -52,24 +52,24 @@ class SkipWalk:
         return True
 
     def is_skipped(self, entry: Entry) -> bool:
-        """Whether an entry that dispatch has met before is still to be examined at the transaction's end."""
+        """Whether dispatch has skipped this entry, and not yet examined the entry after its transaction's end."""
         skipped = self.of(entry.txn) if entry.txn else None
         return skipped is not None and entry.position > skipped.examined
 
     def pass_over(self, txn: int, through: Position) -> None:
-        """Skip a transaction's entries up to a position: on Key_Shared the entries block keys."""
+        """Skip a transaction's entries through a position; on Key_Shared the keys of these entries become blocked."""
         if self._opened.subscription.keeps_keys:
             self._keys.learn(self._opened, txn, through)
 
     def suspects(self, keys: set[bytes]) -> set[bytes]:
-        """The keys that some skipped transaction may block."""
+        """Return the subset of keys that a skipped transaction may block."""
         return self._keys.among(keys)
 
     def holder(self, key: bytes, here: MessageOrder) -> int:
-        """The skipped transaction behind whose message of a key the message `here` waits; 0 if there is none."""
+        """Return the skipped transaction that blocks the message `here` by an earlier message of its key, else 0."""
         for _, txn in self._keys.before(key, here):
             skipped = self.of(txn) if txn not in self._done else None
-            # A message examined since the end is in flight, or blocks a key like every message.
+            # An examined message is in flight, or blocks later messages of the key like every undelivered message.
             if skipped is None or here[:2] <= skipped.examined:
                 continue
             if self._may_be_acknowledged(txn) and self._keys.drop_acknowledged(self._opened, key, txn):
@@ -86,5 +86,5 @@ class SkipWalk:
         return self._ended[txn]
 
     def begin_to_examine(self, txn: int) -> None:
-        """Note that a transaction has ended and is being examined, and blocks nothing any more."""
+        """Note that the entries of an ended transaction are being examined: the transaction blocks no key any more."""
         self._done.add(txn)

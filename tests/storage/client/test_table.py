@@ -19,12 +19,6 @@ from tests.row_json import row_json
 from tests.storage.client.serializable_steps import Begin, put_and_commit
 
 
-@pytest.fixture(params=["attached", "detached"])
-def begin(request: pytest.FixtureRequest, store: Store, table: Table) -> Begin:
-    """Begins a transaction of either kind."""
-    return store.transaction if request.param == "attached" else store.begin_transaction
-
-
 class TestWriting:
     """Intents, versions, pushes among writers."""
 
@@ -113,7 +107,7 @@ class TestWriting:
         with pytest.raises(WriteTooOld):
             table.put(b"k", b"x", txn=older)
         table.put(b"k", b"2")
-        assert [each["value"] for each in row_json(table.versions(b"k"))] == [b"2", b"1"]
+        assert [each.value for each in table.versions(b"k")] == [b"2", b"1"]
         assert row_json(table.stats())["intents"] == 64
 
     def test_an_aborted_intent_that_is_not_removed_is_nothing(
@@ -128,7 +122,7 @@ class TestWriting:
         with pytest.raises(WriteTooOld):
             table.put(b"k", b"x", txn=older)  # a later transaction has read it
         table.put(b"k", b"2")
-        assert [each["value"] for each in row_json(table.versions(b"k"))] == [b"2", b"0"]
+        assert [each.value for each in table.versions(b"k")] == [b"2", b"0"]
 
     def test_an_aborted_transaction_leaves_nothing(self, store: Store, table: Table, begin: Begin) -> None:
         """Its puts and deletions are gone, and the keys are free."""

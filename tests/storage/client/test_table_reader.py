@@ -9,17 +9,7 @@ from pathlib import Path
 import pytest
 
 from storage import CheckMode, Store, Table, TransactionIsolation, TransactionState, TxnID
-from tests.storage.read_steps import MODES, WriteMany
-
-
-@pytest.fixture
-def unfinalized(store: Store, table: Table, write_many: WriteMany) -> TxnID:
-    """`k` is b"old", and b"new" in a transaction that has committed and is not finalised."""
-    table.put(b"k", b"old")
-    txn = store.begin_transaction()
-    write_many(txn, {b"k": b"new"})
-    store.commit_transaction(txn)
-    return txn
+from tests.storage.read_steps import MODES
 
 
 @pytest.mark.parametrize("check", MODES)

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
-from storage import EARLIEST, Consumer, Store, SubscriptionType
+from storage import Store
 from tests.row_json import row_json
 from tests.storage.skip_walk_steps import (
     KEY_SHARED,
-    SHARED,
     Attach,
     receive,
     send,
 )
 
 
-@pytest.fixture
-def attach(store: Store) -> Attach:
-    """Attaches to the subscription `a` of topic `t`, from the beginning, skipping what is open."""
-
-    def made(type_: SubscriptionType | None = SHARED, **more: Any) -> Consumer:
-        more = {"subscription_type": type_, "initial_position": EARLIEST, "on_open": "skip"} | more
-        return store.subscribe("t", "a", **more)
-
-    return made
-
-
 class TestVisibleSet:
     """Skipping, looking and counting go by what the subscription may be handed."""
 
-    def test_who_holds_how_much(self, store: Store, attach: Attach) -> None:
+    def test_who_holds_how_much(self, store: Store, attach_skipping: Attach) -> None:
         """By transaction, its own messages and those behind it; the chain counts the same."""
-        one, two, consumer = store.begin_transaction(), store.begin_transaction(), attach(KEY_SHARED)
+        one, two, consumer = store.begin_transaction(), store.begin_transaction(), attach_skipping(KEY_SHARED)
         send(store, "k=open open", txn=one)
         send(store, "l=open", txn=two)
         send(store, "k=1 k=2 l=1 m=1")

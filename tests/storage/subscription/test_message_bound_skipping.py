@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
-from storage import EARLIEST, Consumer, Store, SubscriptionType
+from storage import Store
 from tests.storage.skip_walk_steps import (
-    SHARED,
     Attach,
     receive,
     send,
 )
 
 
-@pytest.fixture
-def attach(store: Store) -> Attach:
-    """Attaches to the subscription `a` of topic `t`, from the beginning, skipping what is open."""
-
-    def made(type_: SubscriptionType | None = SHARED, **more: Any) -> Consumer:
-        more = {"subscription_type": type_, "initial_position": EARLIEST, "on_open": "skip"} | more
-        return store.subscribe("t", "a", **more)
-
-    return made
-
-
-def test_a_transaction_over_tables_is_handed_only_what_was_there(store: Store, attach: Attach) -> None:
+def test_a_transaction_over_tables_is_handed_only_what_was_there(
+    store: Store, attach_skipping: Attach
+) -> None:
     """What was committed after it began comes to the next one, though it was sent before."""
-    late, consumer = store.begin_transaction(), attach()
+    late, consumer = store.begin_transaction(), attach_skipping()
     send(store, "late", txn=late)
     send(store, "1")
     store.create_table("balances")

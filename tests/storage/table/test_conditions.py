@@ -23,12 +23,6 @@ ABSENT = 0
 OTHER = 12345
 
 
-@pytest.fixture(params=["attached", "detached"])
-def begin(request: pytest.FixtureRequest, store: Store, table: Table) -> Callable[[], Txn]:
-    """Begins a transaction of either kind."""
-    return store.transaction if request.param == "attached" else store.begin_transaction
-
-
 def unfinalized(store: Store, table: Table, write_many: WriteMany, key: bytes) -> int:
     txn = store.begin_transaction()
     write_many(txn, {key: b"committed"})

@@ -138,12 +138,14 @@ def test_who_was_aborted_learns_by_whom_and_over_which_key(
     details = raised.value.details
     assert (details["winner"], details["table"], details["key"]) == (str(winner), "accounts", "fought")
     assert raised.value.retryable
-    shown = row_json(store.reports.show_transaction(loser))
+    row = store.reports.show_transaction(loser)
+    shown = row_json(row)
     assert (shown["state"], shown["reason"]) == ("ABORTED", "lost-conflict")
     assert shown["conflict"]["winner"] == str(winner)
-    assert (shown["conflict"]["table"], shown["conflict"]["key"]) == ("accounts", b"fought")
-    recorded = row_json(store.reports.list_conflicts(table="accounts"))[0]
-    assert (recorded["winner"], recorded["key"], recorded["loser"]) == (
+    assert row.conflict is not None
+    assert (row.conflict.table, row.conflict.key) == ("accounts", b"fought")
+    recorded = store.reports.list_conflicts(table="accounts")[0]
+    assert (str(recorded.winner), recorded.key, str(recorded.loser)) == (
         str(winner),
         b"fought",
         shown["txnId"],

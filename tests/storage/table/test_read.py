@@ -10,16 +10,6 @@ from tests.row_json import row_json
 from tests.storage.read_steps import MODES, WriteMany
 
 
-@pytest.fixture
-def unfinalized(store: Store, table: Table, write_many: WriteMany) -> TxnID:
-    """`k` is b"old", and b"new" in a transaction that has committed and is not finalised."""
-    table.put(b"k", b"old")
-    txn = store.begin_transaction()
-    write_many(txn, {b"k": b"new"})
-    store.commit_transaction(txn)
-    return txn
-
-
 @pytest.mark.parametrize("check", MODES)
 def test_no_mode_returns_what_is_not_committed(store: Store, table: Table, check: CheckMode) -> None:
     """Neither of an open transaction nor of an aborted one, by key or by range, begun before or after."""

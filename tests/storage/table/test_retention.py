@@ -52,7 +52,7 @@ def test_collecting_keeps_the_window_and_the_newest_before_it(
     assert history[3] < window < history[4]
     answers = {at: table.get(b"k", at=at) for at in range(window, history[5] + 2, 7_000_000_000)}
     assert row_json(store.maintenance.collect_garbage())["versionsRemoved"] == 3
-    assert [each["value"] for each in row_json(table.versions(b"k"))] == [b"5", b"4", b"3"]
+    assert [each.value for each in table.versions(b"k")] == [b"5", b"4", b"3"]
     assert {at: table.get(b"k", at=at) for at in answers} == answers
     assert row_json(store.maintenance.collect_garbage())["versionsRemoved"] == 0
 

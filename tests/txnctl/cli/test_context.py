@@ -15,7 +15,6 @@ import pytest
 
 from storage import Store
 from storage.errors import StoreClosed
-from tests.txnctl.cli.context_steps import HOLDER
 from tests.txnctl.cli.options_steps import FIELDS
 from txnctl.cli import exit_codes
 from txnctl.cli.context import Context
@@ -113,17 +112,6 @@ class TestOpening:
 
 class TestWaiting:
     """A wait for the writer lock names the holder, ends at its time, and can be interrupted."""
-
-    @pytest.fixture
-    def holder(self, store_path: str) -> Any:
-        """A process that stays inside the writer gate."""
-        with subprocess.Popen(
-            [sys.executable, "-c", HOLDER, store_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        ) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"held\n"
-            yield process
-            process.kill()
 
     def test_the_holder_is_named_after_a_second(
         self, run: Any, add: Any, store_path: str, holder: Any

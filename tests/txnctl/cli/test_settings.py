@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
-from tests.txnctl.cli.context_steps import HOLDER
 from txnctl.cli import exit_codes
 from txnctl.cli.context import Context
 from txnctl.cli.declaration import command
@@ -19,17 +16,6 @@ from txnctl.cli.decorators import (
 
 class TestWaiting:
     """A wait for the writer lock names the holder, ends at its time, and can be interrupted."""
-
-    @pytest.fixture
-    def holder(self, store_path: str) -> Any:
-        """A process that stays inside the writer gate."""
-        with subprocess.Popen(
-            [sys.executable, "-c", HOLDER, store_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        ) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"held\n"
-            yield process
-            process.kill()
 
     @pytest.mark.usefixtures("holder")
     def test_the_timeout_comes_from_the_environment_too(

@@ -36,16 +36,6 @@ def write_csv(path: Path, lines: list[BankTransaction]) -> str:
     return str(path)
 
 
-@pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory in which the demo makes its temporary stores."""
-    directory = tmp_path / "temporary"
-    directory.mkdir()
-    monkeypatch.setenv("TMPDIR", str(directory))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    return directory
-
-
 def test_a_file_of_transactions_is_played(run: Callable[..., Any], tmp_path: Path, temporary: Path) -> None:
     """--data takes CSV, gzip too, and says where it came from."""
     path = write_csv(tmp_path / "bank.csv.gz", list(generator.generate(5, 11)))

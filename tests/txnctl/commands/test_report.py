@@ -7,7 +7,6 @@ import re
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
@@ -20,38 +19,6 @@ from txnctl.output.escape import printable
 from txnctl.output.human import sentence
 from txnctl.report.page import POLICY
 from txnctl.report.style import STYLE
-
-
-@pytest.fixture(scope="module")
-def stuck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StuckStore]:
-    """A store in trouble, looked at by all tests here."""
-    found = StuckStore(tmp_path_factory.mktemp("report") / "bank.store")
-    yield found
-    found.end()
-
-
-@pytest.fixture
-def text(run: Run, stuck: StuckStore, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Its page."""
-    monkeypatch.setenv("TXNCTL_STORE", str(stuck.path))
-    outcome = run("report", "--html", "-")
-    assert (outcome.status, outcome.err) == (0, "")
-    return str(outcome.out)
-
-
-@pytest.fixture
-def page(text: str) -> Element:
-    """The page as a tree: it is well-formed."""
-    return tree(text)
-
-
-@pytest.fixture
-def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store that nobody has used, which every command is told of."""
-    path = tmp_path / "new.store"
-    Store.create(path)
-    monkeypatch.setenv("TXNCTL_STORE", str(path))
-    return path
 
 
 def contents(path: Path) -> dict[str, bytes]:
@@ -72,28 +39,28 @@ def luminance(colour: str) -> float:
 class TestPage:
     """What is on it."""
 
-    def test_what_is_wrong_comes_first_as_doctor_says_it(self, run: Run, page: Element) -> None:
+    def test_what_is_wrong_comes_first_as_doctor_says_it(self, run: Run, report_page: Element) -> None:
         """Every finding, word for word but for the keys, with the command to type."""
         findings = run("doctor", "-o", "json").json["findings"]
         for each in findings:
             each["what"] = each["what"].replace(" (SECRET)", "")
-        shown = [words(each) for each in page.iter("article") if "finding" in each.get("class", "")]
+        shown = [words(each) for each in report_page.iter("article") if "finding" in each.get("class", "")]
         assert [
             f"{each['severity']} {sentence(each['what'])} {each['why']} Next: {each['command']}"
             for each in findings
         ] == shown
         assert {each["code"] for each in findings} >= {"late-transactions", "blocked", "intents-held"}
-        assert next(page.iter("h2")).get("id") == "summary"
+        assert next(report_page.iter("h2")).get("id") == "summary"
 
-    def test_the_verdict_is_that_of_doctor(self, run: Run, page: Element) -> None:
+    def test_the_verdict_is_that_of_doctor(self, run: Run, report_page: Element) -> None:
         """In the same words, with the same count."""
-        (shown,) = [words(each) for each in page.iter("span") if "verdict" in each.get("class", "")]
+        (shown,) = [words(each) for each in report_page.iter("span") if "verdict" in each.get("class", "")]
         assert shown.startswith("WARNING: ")
         assert f" {shown} " in run("doctor").out.splitlines()[0]
 
-    def test_what_only_informs_is_a_note(self, run: Run, fresh: Path) -> None:
+    def test_what_only_informs_is_a_note(self, run: Run, unused_store: Path) -> None:
         """Messages that nobody is there for: the store is ok, on the page as on the terminal."""
-        with Store.open(fresh) as store:
+        with Store.open(unused_store) as store:
             store.create_topic("orders")
             store.admin.subscriptions.create_subscription("orders", "billing")
             store.create_producer("orders").send(b"one")
@@ -101,18 +68,18 @@ class TestPage:
         assert next(words(each) for each in found.iter("span")) == "ok, 1 note"
         assert "ok, 1 note" in run("doctor").out.splitlines()[0]
 
-    def test_an_empty_store(self, run: Run, fresh: Path) -> None:
+    def test_an_empty_store(self, run: Run, unused_store: Path) -> None:
         """Says of each part that there is nothing."""
         found = words(tree(run("report", "--html", "-").out))
         for sentence_ in ("Nothing is wrong.", "There are no topics.", "No transaction is open."):
             assert sentence_ in found
 
-    def test_limited_to_topics(self, run: Run, page: Element) -> None:
+    def test_limited_to_topics(self, run: Run, report_page: Element) -> None:
         """Their subscriptions and transactions alone; findings stay those of the whole store."""
         found = tree(run("report", "--html", "-", "--topic", "payments", "--topic", "quiet").out)
         assert [row["TOPIC"] for row in table(found, "All topics")] == ["payments", "quiet"]
         assert "Limited to topics: payments, quiet." in words(found)
-        assert "No transaction is open." not in words(page)
+        assert "No transaction is open." not in words(report_page)
         assert "No transaction is open." in words(found)
         assert run("report", "--html", "-", "--topic", "nowhere").status == 3
 
@@ -120,45 +87,49 @@ class TestPage:
 class TestHandedOn:
     """It goes into tickets and mails."""
 
-    def test_it_asks_for_nothing_and_runs_nothing(self, text: str, page: Element) -> None:
+    def test_it_asks_for_nothing_and_runs_nothing(self, report_text: str, report_page: Element) -> None:
         """No address, no script, no handler; a policy that forbids them, and links within the page alone."""
         for word in ("http:", "https:", "url(", "@import", "src="):
-            assert word not in text
-        policies = [each.get("content") for each in page.iter("meta") if each.get("http-equiv")]
+            assert word not in report_text
+        policies = [each.get("content") for each in report_page.iter("meta") if each.get("http-equiv")]
         assert policies == [POLICY] == ["default-src 'none'; style-src 'unsafe-inline'"]
-        places = {each.get("id") for each in page.iter()}
-        for each in page.iter():
+        places = {each.get("id") for each in report_page.iter()}
+        for each in report_page.iter():
             assert each.tag not in ("script", "link", "img", "iframe", "object", "embed", "form", "base")
             assert not [name for name in each.attrib if name.startswith("on")]
             if each.get("href") is not None:
                 assert str(each.get("href"))[1:] in places
 
-    def test_every_name_of_a_place_is_there_once(self, page: Element) -> None:
+    def test_every_name_of_a_place_is_there_once(self, report_page: Element) -> None:
         """Links and labels mean one thing."""
-        ids = [each.get("id") for each in page.iter() if each.get("id")]
+        ids = [each.get("id") for each in report_page.iter() if each.get("id")]
         assert len(ids) == len(set(ids))
 
-    def test_foreign_text_is_text(self, text: str, page: Element) -> None:
+    def test_foreign_text_is_text(self, report_text: str, report_page: Element) -> None:
         """Markup in labels, reasons and names of programs is shown; what would drive a terminal is written out."""
-        assert printable(EVIL) in words(page)
-        assert all(char.isprintable() or char == "\n" for char in text)
-        assert text.count("<style>") == text.count("</style>") == 1
-        assert "<!--" not in text.replace("&lt;!--", "")
+        assert printable(EVIL) in words(report_page)
+        assert all(char.isprintable() or char == "\n" for char in report_text)
+        assert report_text.count("<style>") == report_text.count("</style>") == 1
+        assert "<!--" not in report_text.replace("&lt;!--", "")
 
-    def test_neither_values_nor_keys(self, text: str) -> None:
+    def test_neither_values_nor_keys(self, report_text: str) -> None:
         """Whatever is stored."""
-        assert "SECRET" not in text
+        assert "SECRET" not in report_text
 
-    def test_keys_are_said_to_be_left_out(self, page: Element, stuck: StuckStore) -> None:
+    def test_keys_are_said_to_be_left_out(self, report_page: Element, stuck_store: StuckStore) -> None:
         """Where they would stand, with the command that tells them: at the tables, and at who holds some."""
-        (tables,) = [each for each in page.iter("section") if each.get("aria-labelledby") == "tables"]
-        (holder,) = [each for each in page.iter("details") if each.get("id") == f"txn-0-{stuck.idle.least}"]
+        (tables,) = [each for each in report_page.iter("section") if each.get("aria-labelledby") == "tables"]
+        (holder,) = [
+            each
+            for each in report_page.iter("details")
+            if each.get("id") == f"txn-0-{stuck_store.idle.least}"
+        ]
         assert "Keys are not on this page: txnctl tables intents TABLE" in words(tables)
         assert "Keys are not on this page: txnctl tables intents balances" in words(holder)
 
-    def test_the_key_of_a_conflict_is_said_to_be_left_out(self, run: Run, fresh: Path) -> None:
+    def test_the_key_of_a_conflict_is_said_to_be_left_out(self, run: Run, unused_store: Path) -> None:
         """The command that tells it stands beside the conflicts."""
-        with Store.open(fresh) as store:
+        with Store.open(unused_store) as store:
             store.create_table("accounts")
         txn = run("transactions", "begin").out.strip()
         run("tables", "put", "accounts", "SECRET", "1", "--txn", txn)
@@ -169,26 +140,26 @@ class TestHandedOn:
         assert "Keys are not on this page: txnctl tables history" in words(tree(out))
         assert "SECRET" not in out
 
-    def test_it_can_be_searched_line_by_line(self, text: str, page: Element) -> None:
+    def test_it_can_be_searched_line_by_line(self, report_text: str, report_page: Element) -> None:
         """A line has one row of a table at most, or one item, or one shape: what grep finds is what was asked for."""
-        lines = text.splitlines()
+        lines = report_text.splitlines()
         for element in ("tr", "li", "rect", "line", "polygon", "text", "article", "section", "p"):
             ends = [each for each in lines if re.search(rf"</{element}>|<{element} [^>]*/>", each)]
-            assert len(ends) == len(list(page.iter(element))), element
+            assert len(ends) == len(list(report_page.iter(element))), element
         (row,) = [each for each in lines if "<tr>" in each and ">balances<" in each and '"KEYS"' in each]
-        assert row.count("<td") == len(table(page, "Tables")[0])
+        assert row.count("<td") == len(table(report_page, "Tables")[0])
 
-    def test_the_store_is_only_read(self, run: Run, text: str, stuck: StuckStore) -> None:
+    def test_the_store_is_only_read(self, run: Run, report_text: str, stuck_store: StuckStore) -> None:
         """Byte by byte."""
-        before = contents(stuck.path)
+        before = contents(stuck_store.path)
         assert run("report", "--html", "-").status == 0
-        assert contents(stuck.path) == before
+        assert contents(stuck_store.path) == before
 
 
 class TestFile:
     """Where it goes."""
 
-    def test_a_file_of_its_writer_alone(self, run: Run, fresh: Path, tmp_path: Path) -> None:
+    def test_a_file_of_its_writer_alone(self, run: Run, unused_store: Path, tmp_path: Path) -> None:
         """Standard output has nothing; a note names the file and its size."""
         path = tmp_path / "incident.html"
         outcome = run("report", "--html", str(path))
@@ -197,7 +168,7 @@ class TestFile:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert "Nothing is wrong." in words(tree(path.read_text()))
 
-    def test_what_is_there_is_replaced(self, run: Run, fresh: Path, tmp_path: Path) -> None:
+    def test_what_is_there_is_replaced(self, run: Run, unused_store: Path, tmp_path: Path) -> None:
         """Also behind a symbolic link, which stays one."""
         target, link = tmp_path / "real.html", tmp_path / "link.html"
         target.write_text("old")
@@ -208,15 +179,15 @@ class TestFile:
         assert target.read_text().startswith("<!DOCTYPE html>")
         assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
-    def test_never_into_the_store(self, run: Run, fresh: Path) -> None:
+    def test_never_into_the_store(self, run: Run, unused_store: Path) -> None:
         """Replacing its data would be the end of it."""
-        before = contents(fresh)
-        outcome = run("report", "--html", str(fresh / "data.mdb"))
+        before = contents(unused_store)
+        outcome = run("report", "--html", str(unused_store / "data.mdb"))
         assert (outcome.status, outcome.out) == (2, "")
         assert "is inside the store" in outcome.err
-        assert contents(fresh) == before
+        assert contents(unused_store) == before
 
-    def test_a_place_where_nothing_can_be(self, run: Run, fresh: Path, tmp_path: Path) -> None:
+    def test_a_place_where_nothing_can_be(self, run: Run, unused_store: Path, tmp_path: Path) -> None:
         """A directory, or one that is not there: exit code 2, and nothing is left behind."""
         before = sorted(tmp_path.iterdir())
         assert run("report", "--html", str(tmp_path)).status == 2
@@ -232,7 +203,7 @@ class TestFile:
         assert outcome.status == 6
         assert list(tmp_path.iterdir()) == []
 
-    def test_what_is_no_file_is_written_to(self, run: Run, fresh: Path, tmp_path: Path) -> None:
+    def test_what_is_no_file_is_written_to(self, run: Run, unused_store: Path, tmp_path: Path) -> None:
         """A pipe gets the page, and stays a pipe."""
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
@@ -241,7 +212,7 @@ class TestFile:
             assert reader.communicate(timeout=30)[0].startswith(b"<!DOCTYPE html>")
         assert pipe.is_fifo()
 
-    def test_a_disk_that_is_full_leaves_the_old_file(self, fresh: Path, tmp_path: Path) -> None:
+    def test_a_disk_that_is_full_leaves_the_old_file(self, unused_store: Path, tmp_path: Path) -> None:
         """There is never half a page, and nothing beside it."""
         path = tmp_path / "incident.html"
         path.write_text("old")

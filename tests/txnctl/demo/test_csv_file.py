@@ -16,19 +16,6 @@ from txnctl.demo.transaction import (
     COLUMNS,
 )
 
-
-@pytest.fixture
-def file_of(tmp_path: Path) -> Callable[[str | bytes], str]:
-    """A file with the given content."""
-
-    def write(content: str | bytes) -> str:
-        path = tmp_path / "bank.csv"
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return str(path)
-
-    return write
-
-
 GOOD = "7,3,1995-01-02,PRIJEM,VKLAD,500.00,500.00,,,,1,500.00,B"
 
 

@@ -11,19 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.txnctl.demo_steps import SMALL
-
-
-@pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory in which the demo makes its temporary stores."""
-    directory = tmp_path / "temporary"
-    directory.mkdir()
-    monkeypatch.setenv("TMPDIR", str(directory))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    return directory
 
 
 def test_people_are_told_the_same(run: Callable[..., Any], temporary: Path) -> None:

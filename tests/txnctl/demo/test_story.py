@@ -14,16 +14,6 @@ from txnctl.demo.script import Script, messages_of
 from txnctl.demo.transaction import BankTransaction
 
 
-@pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory in which the demo makes its temporary stores."""
-    directory = tmp_path / "temporary"
-    directory.mkdir()
-    monkeypatch.setenv("TMPDIR", str(directory))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    return directory
-
-
 def sparse(lines: list[BankTransaction]) -> list[BankTransaction]:
     """The lines with remittances near the middle and at the very end only, as where they cluster in a month."""
     last = max(place for place, line in enumerate(lines) if line.is_remittance)

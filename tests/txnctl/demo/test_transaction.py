@@ -8,7 +8,6 @@ import hashlib
 import io
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -28,18 +27,6 @@ from txnctl.demo.transaction import (
 )
 
 PINNED_LINES, PINNED_DIGEST = 21_079, "7cca8c25a7ea36a2"
-
-
-@pytest.fixture
-def file_of(tmp_path: Path) -> Callable[[str | bytes], str]:
-    """A file with the given content."""
-
-    def write(content: str | bytes) -> str:
-        path = tmp_path / "bank.csv"
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return str(path)
-
-    return write
 
 
 # --- the generator ----------------------------------------------------------------------------------------

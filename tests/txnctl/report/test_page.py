@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -62,14 +62,6 @@ _FRAME = """<!DOCTYPE html>
 """A window of any width, as that of the browser has a least one."""
 
 
-@pytest.fixture(scope="module")
-def stuck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StuckStore]:
-    """A store in trouble, looked at by all tests here."""
-    found = StuckStore(tmp_path_factory.mktemp("browser") / "bank.store")
-    yield found
-    found.end()
-
-
 def dom(page: Path, *flags: str) -> str:
     """What a page has become in the browser."""
     done = subprocess.run(
@@ -112,10 +104,10 @@ def measured(run: Run, store: Path, at: Path, width: int, *flags: str) -> dict[s
     ("width", "flags"), [(1280, ()), (400, (_DARK,))], ids=["wide and light", "narrow and dark"]
 )
 def test_what_a_stuck_store_looks_like(
-    run: Run, stuck: StuckStore, tmp_path: Path, width: int, flags: tuple[str, ...]
+    run: Run, stuck_store: StuckStore, tmp_path: Path, width: int, flags: tuple[str, ...]
 ) -> None:
     """Every label within its picture and over no other, nothing wider than the window, nothing asked for."""
-    told = measured(run, stuck.path, tmp_path, width, *flags)
+    told = measured(run, stuck_store.path, tmp_path, width, *flags)
     assert told["outside"] == []
     assert told["overlaps"] == []
     assert told["resources"] == []
@@ -124,13 +116,13 @@ def test_what_a_stuck_store_looks_like(
     assert told["ground"] == ("rgb(21, 24, 28)" if flags else "rgb(253, 253, 251)")
     labels = "\n".join(told["labels"])
     for word in (
-        str(stuck.idle), "ORPHANED", "OVERDUE", "stopped", "maxReadPosition 3:1", "READ_UNCOMMITTED",
+        str(stuck_store.idle), "ORPHANED", "OVERDUE", "stopped", "maxReadPosition 3:1", "READ_UNCOMMITTED",
         "Key_Shared READ_COMMITTED", "billing", "monitor", "ledger 1", "no-consumer",
     ):  # fmt: skip
         assert word in labels
     for sentence in (
-        f"wait behind transaction {stuck.idle};",
-        f"txnctl transactions explain {stuck.idle}",
+        f"wait behind transaction {stuck_store.idle};",
+        f"txnctl transactions explain {stuck_store.idle}",
         "ORPHANED: its process is dead, the kernel has released its lock",
         printable(EVIL),
     ):
@@ -160,10 +152,10 @@ def test_many_of_everything(run: Run, tmp_path: Path) -> None:
         assert told["wide"] <= told["width"]
 
 
-def test_the_page_itself_runs_no_script(run: Run, stuck: StuckStore, tmp_path: Path) -> None:
+def test_the_page_itself_runs_no_script(run: Run, stuck_store: StuckStore, tmp_path: Path) -> None:
     """One that was put into it by force does nothing."""
     path = tmp_path / "page.html"
-    assert run("report", "--html", str(path), "--store", str(stuck.path)).status == 0
+    assert run("report", "--html", str(path), "--store", str(stuck_store.path)).status == 0
     script = "document.body.append('the script ran')"
     for policy, ran in ((f"{POLICY}; script-src 'unsafe-inline'", 2), (POLICY, 1)):
         text = (

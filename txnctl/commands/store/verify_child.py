@@ -1,4 +1,4 @@
-"""Checking a store in a child process.
+"""The check of a store, in a child process.
 
 LMDB trusts every page: a page with a flipped bit can make LMDB read outside the file, which kills the process with
 SIGBUS or SIGSEGV, and nothing in Python can catch that. So the check runs in a child, which reports each step and each
@@ -57,15 +57,18 @@ class Verification:
         import os
         import subprocess
 
-        here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        path = os.pathsep.join(part for part in (here, os.environ.get("PYTHONPATH")) if part)
+        import txnctl
+
+        # The child imports the same packages, wherever a PYTHONPATH or an editable installation has them.
+        root = os.path.dirname(os.path.dirname(os.path.abspath(txnctl.__file__)))
+        path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH")) if part)
         # -P: like the command, the child loads no module from the current directory.
         self._child = subprocess.Popen(
             [
                 sys.executable,
                 "-P",
                 "-m",
-                "txnctl.commands.store.verify_child",
+                _MODULE,
                 self.path,
                 "full" if self._full else "quick",
             ],
@@ -90,7 +93,7 @@ class Verification:
         return self
 
     def steps(self) -> Iterator[int]:
-        """Records looked at since the last step; to the end of the check."""
+        """Yield the number of records checked since the last step, to the end of the check."""
         for line in self._lines:
             if "checked" in line:
                 self._doing = line["checked"]
@@ -105,7 +108,7 @@ class Verification:
         self._note_death()
 
     def _note_death(self) -> None:
-        """The child is done: a child that died before the end is one more problem."""
+        """Wait for the end of the child; add a problem for a child that died before the end of the check."""
         status = self._child.wait()
         if status == 0:
             return
@@ -139,13 +142,13 @@ class Verification:
 
 
 def _error(fields: Row) -> Exception:
-    """The child's error, raised again here."""
+    """Return the error of the child, for the parent to raise."""
     kind = ALL.get(fields["code"], CorruptStore)
     return kind(fields["message"], hint=fields["hint"], **fields["details"])
 
 
 def _check(path: str, full: bool) -> None:
-    """The child: open, check, tell."""
+    """Run the check in the child: open the store, check, report steps and problems as lines of JSON."""
     import json
     import signal
 

@@ -22,7 +22,7 @@ from txnctl.spark.ledger_files.layout import (
 from txnctl.spark.ledger_files.manifest import LedgerFile, Manifest, cover
 
 RETAIN_MS = 24 * 3600 * 1000
-"""Unneeded files are retained this long: a running query may read them."""
+"""Retention of unneeded files, for running queries that read old files."""
 
 _READ_BYTES = 1 << 20
 
@@ -36,7 +36,7 @@ def verify(
         report_progress: called with the number of verified messages, and the number of all messages.
 
     Raises:
-        OffloadInvalid: a file is missing, or differs from its description.
+        OffloadInvalid: a file is missing, or differs from the manifest.
     """
     done, total = 0, sum(file.content.rows for file in manifest.files)
     for file in manifest.files:

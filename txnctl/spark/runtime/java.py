@@ -1,7 +1,7 @@
 """The Java runtime for Spark: search, version check, and a hint for its installation.
 
-Nothing else of txnctl needs Java. The search follows Spark's own scripts, JAVA_HOME and then PATH, and continues with
-the usual directories of operating systems; the first Java that Spark can use is chosen.
+Only the commands on Spark need Java. The search follows Spark's own scripts, JAVA_HOME and then PATH, and continues
+with the usual directories of operating systems; the first Java that Spark can use is chosen.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PATTERNS = (
     "/Library/Java/JavaVirtualMachines/*/Contents/Home/bin/java",
 )
 _MODULE = "jdk.incubator.vector"
-"""Spark starts its JVM with this module, and has no option against that."""
+"""A module of Java that Spark always passes to its JVM: a Java without this module cannot run Spark."""
 
 _START_S = 20
 _VERSION = re.compile(r'version "(\d+)')
@@ -38,7 +38,7 @@ class Java:
 
     Attributes:
         home: the value of JAVA_HOME for this Java.
-        version: its major version, 0 if the program does not start.
+        version: the major version; 0 if the program does not start.
         problem: why Spark cannot use this Java; "" if Spark can.
     """
 
@@ -63,7 +63,7 @@ def candidates() -> list[str]:
 
 
 def probe(path: str) -> Java:
-    """Start a Java as Spark would, and return its version or problem."""
+    """Start a Java with the options that Spark passes, and return the Java with version or problem."""
     home = os.path.dirname(os.path.dirname(path))
     try:
         run = subprocess.run(
@@ -90,7 +90,7 @@ def probe(path: str) -> Java:
 
 
 def find_java() -> Java | None:
-    """Return the first Java that Spark can use; else the first Java with its problem; None without any."""
+    """Return the first Java that Spark can use, else the first Java found, with its problem; None without any Java."""
     first = None
     for path in candidates():
         java = probe(path)

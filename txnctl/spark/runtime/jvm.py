@@ -1,8 +1,9 @@
 """The JVM of a session: start, stop, kill.
 
-txnctl starts the JVM in place of PySpark, which hides the process while it starts: Ctrl-C in these seconds must end the
-JVM too. The JVM runs in a separate process group, so that the terminal's Ctrl-C reaches only txnctl; the JVM ends when
-txnctl's end of its standard input closes, however txnctl dies. The output of the JVM goes to a file.
+txnctl starts the JVM instead of PySpark, because PySpark does not expose the process during the start, and Ctrl-C in
+these seconds must end the JVM too. The JVM runs in a separate process group, so that the terminal's Ctrl-C reaches only
+txnctl. However txnctl dies, its end of the JVM's standard input closes, and the JVM ends. The output of the JVM goes to
+a file.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def launch(
     Args:
         options: of Spark.
         pythons: variables that name the Python of worker processes.
-        directory: where the JVM writes port and log.
+        directory: the directory for the JVM's port file and log.
 
     Raises:
         InvalidValue: Spark did not start.
@@ -121,7 +122,7 @@ def stop(jvm: Popen[bytes]) -> None:
 
 
 def kill(jvm: Popen[bytes]) -> None:
-    """Kill the JVM now. Its Python processes end too: the JVM's end of their pipe closes."""
+    """Kill the JVM now. Python processes of the JVM end too, because their pipe to the JVM closes."""
     if jvm.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(jvm.pid, signal.SIGKILL)

@@ -2,8 +2,7 @@
 
 A file is packed entries, one after the other; the index; u32 bytes of the index, u32 CRC-32 of the index; TXNSTAGE. The
 index is JSON: for each target `[offset, bytes, messages, CRC-32]` of its entries in order. The commit message of a task
-has size and CRC of the index, and the index has size and CRC of every entry, so that no other bytes are accepted as the
-staged rows.
+has size and CRC of the index, and the index has size and CRC of every entry: a damaged or exchanged file is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from storage.errors import InvalidValue
 from storage.topic.entry import PackedColumns
 
 READ_BYTES: Final = 4 * 1024 * 1024
-"""Bytes of one read of a staged file, about."""
+"""Approximate bytes of one read of a staged file."""
 
 _MAGIC: Final = b"TXNSTAGE"
 _TRAILER = Struct(">II8s")
@@ -29,7 +28,7 @@ Frame = tuple[int, int, int, int]
 
 
 class StagedOutput(Protocol):
-    """The stream that a staged file is written to."""
+    """The output stream of a staged file."""
 
     def write(self, data: bytes, /) -> Any: ...
 
@@ -37,7 +36,7 @@ class StagedOutput(Protocol):
 
 
 class StagedInput(Protocol):
-    """The file that staged entries are read from, at any offset."""
+    """The input file of staged entries, with random access."""
 
     def size(self) -> int: ...
 
@@ -49,9 +48,9 @@ class StagedFile:
     """A staged file as its commit message describes it.
 
     Attributes:
-        write: the directory of its write.
-        host: where the task ran.
-        rows: by target.
+        write: the directory of the write that the task belongs to.
+        host: the name of the host that ran the task.
+        rows: the number of rows by target.
         bytes: size of the whole file.
         checksum: CRC-32 of the index.
     """
@@ -69,7 +68,7 @@ class StagedFile:
 
 
 class StagedFileWriter:
-    """Writes entries in order, then the index. Errors come from the stream."""
+    """Writer of entries in order, then of the index. Errors are the errors of the stream."""
 
     def __init__(self, stream: StagedOutput, write: str, name: str) -> None:
         self._stream = stream

@@ -30,7 +30,7 @@ class LocalStore:
         """Open the store on this host read-only.
 
         Raises:
-            StoreNotFound: the task runs on another host than the store.
+            StoreNotFound: the task runs on a different host than the store.
             StoreInvalid: the store was replaced since the read was planned.
         """
         from storage import Store

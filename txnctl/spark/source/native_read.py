@@ -1,7 +1,7 @@
 """Reading an offloaded topic with Spark's own Parquet reader: the fast way to read large topics.
 
-A Python data source hands its rows to Spark through a pipe. Spark's own reader does without the pipe, reads only the
-columns of the query, and skips row groups by the query's filters. Plan and rows equal those of `format("txnctl")`; the
+A Python data source passes rows to Spark through a pipe. Spark's own reader needs no pipe, reads only the columns of
+the query, and skips row groups by the filters of the query. Plan and rows are the same as with `format("txnctl")`; the
 files must lie on storage that Spark itself reaches.
 """
 

@@ -175,9 +175,11 @@ def test_a_refused_commit_has_a_record_that_says_why(store: Store, warm: Table) 
     with pytest.raises(WriteTooOld) as raised:
         txn.commit()
     assert txn.state is TransactionState.ABORTED
-    shown = row_json(store.reports.show_transaction(str(raised.value.details["transaction"])))
+    row = store.reports.show_transaction(str(raised.value.details["transaction"]))
+    shown = row_json(row)
     assert (shown["state"], shown["reason"]) == ("ABORTED", "refused-write")
-    assert shown["conflict"]["key"] == "a"
+    assert row.conflict is not None
+    assert row.conflict.key == b"a"
     assert str(txn) == shown["txnId"]
     assert warm.get(b"a") == b"later"
 

@@ -17,12 +17,6 @@ from tests.row_json import row_json
 from tests.storage.client.serializable_steps import Begin, put_and_commit
 
 
-@pytest.fixture(params=["attached", "detached"])
-def begin(request: pytest.FixtureRequest, store: Store, table: Table) -> Begin:
-    """Begins a transaction of either kind."""
-    return store.transaction if request.param == "attached" else store.begin_transaction
-
-
 def scan(table: Table, txn: TxnID | Transaction, **bounds: object) -> list[tuple[bytes, bytes]]:
     return [(row.key, row.value) for row in table.scan(txn=txn, **bounds)]  # type: ignore[arg-type]
 

@@ -22,13 +22,6 @@ NewAppender = Callable[[str], Appender]
 
 
 @pytest.fixture
-def table(store: Store) -> Table:
-    """The table `accounts`."""
-    store.create_table("accounts")
-    return store.table("accounts")
-
-
-@pytest.fixture
 def entry(table: Table) -> TableEntry:
     """What the catalogue has of the table."""
     return TableEntry(table.name, table.table_id, 0, {})

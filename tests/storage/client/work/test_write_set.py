@@ -16,13 +16,6 @@ from storage.txn import record as records
 from tests.row_json import row_json
 
 
-@pytest.fixture
-def table(store: Store) -> Table:
-    """The table `accounts`, empty."""
-    store.create_table("accounts")
-    return store.table("accounts")
-
-
 def new_set(store: Store, **capacity: int) -> WriteSet:
     return WriteSet(store.connection, store.engine.coordinator, **capacity)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage import EARLIEST, Consumer, MessageId, Store, SubscriptionType
+from storage import MessageId, Store
 from storage.errors import InvalidValue
 from tests.storage.walk_steps import (
     Attach,
@@ -12,23 +12,6 @@ from tests.storage.walk_steps import (
     send,
     values,
 )
-
-
-@pytest.fixture
-def attach(store: Store) -> Attach:
-    """Attaches to subscription `a` of topic `t`, from the beginning."""
-
-    def made(type_: SubscriptionType | None = None, window: int = 1000, **more: object) -> Consumer:
-        return store.subscribe(
-            "t",
-            "a",
-            subscription_type=type_,
-            initial_position=EARLIEST,
-            receiver_queue_size=window,
-            **more,  # type: ignore[arg-type]
-        )
-
-    return made
 
 
 class TestNegativeAcknowledgement:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from storage import EARLIEST, Consumer, MessageId, Store, SubscriptionType
+from storage import EARLIEST, MessageId, Store
 from tests.storage.skip_walk_steps import (
     KEY_SHARED,
-    SHARED,
     Attach,
     classes,
     receive,
@@ -17,23 +14,12 @@ from tests.storage.skip_walk_steps import (
 )
 
 
-@pytest.fixture
-def attach(store: Store) -> Attach:
-    """Attaches to the subscription `a` of topic `t`, from the beginning, skipping what is open."""
-
-    def made(type_: SubscriptionType | None = SHARED, **more: Any) -> Consumer:
-        more = {"subscription_type": type_, "initial_position": EARLIEST, "on_open": "skip"} | more
-        return store.subscribe("t", "a", **more)
-
-    return made
-
-
 class TestShared:
     """Each open transaction holds back its own messages alone."""
 
-    def test_ends_in_any_order(self, store: Store, attach: Attach) -> None:
+    def test_ends_in_any_order(self, store: Store, attach_skipping: Attach) -> None:
         """The transaction that ends first comes first, whichever began first."""
-        one, two, consumer = store.begin_transaction(), store.begin_transaction(), attach()
+        one, two, consumer = store.begin_transaction(), store.begin_transaction(), attach_skipping()
         send(store, "a", txn=one)
         send(store, "b", txn=two)
         send(store, "c", txn=one)
@@ -47,9 +33,9 @@ class TestShared:
 class TestKeys:
     """Key_Shared: later messages of the keys that an open transaction carries wait for it (invariant 21)."""
 
-    def test_what_others_passed_over_is_known(self, store: Store, path: str, attach: Attach) -> None:
+    def test_what_others_passed_over_is_known(self, store: Store, path: str, attach_skipping: Attach) -> None:
         """A consumer of another process holds keys that it has never met."""
-        txn, mine = store.begin_transaction(), attach(KEY_SHARED)
+        txn, mine = store.begin_transaction(), attach_skipping(KEY_SHARED)
         send(store, "k=open", txn=txn)
         send(store, "l=1")
         with Store.open(path) as other:
@@ -62,9 +48,9 @@ class TestKeys:
             assert receive(mine) == "2"
             assert classes(store)["blocked"] == 2
 
-    def test_the_keys_of_what_has_ended_are_forgotten(self, store: Store, attach: Attach) -> None:
+    def test_the_keys_of_what_has_ended_are_forgotten(self, store: Store, attach_skipping: Attach) -> None:
         """Whether it was awaited, or only met while it was open."""
-        consumer = attach(KEY_SHARED)
+        consumer = attach_skipping(KEY_SHARED)
         for number in range(3):
             txn = store.begin_transaction()
             send(store, f"k{number}=open", txn=txn)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from storage import EARLIEST, Consumer, MessageId, Store, SubscriptionType
+from storage import MessageId, Store, SubscriptionType
 from tests.row_json import row_json
 from tests.storage.ending import end_transaction
 from tests.storage.skip_walk_steps import (
     KEY_SHARED,
-    SHARED,
     SKIPPING,
     Attach,
     classes,
@@ -20,23 +17,12 @@ from tests.storage.skip_walk_steps import (
 )
 
 
-@pytest.fixture
-def attach(store: Store) -> Attach:
-    """Attaches to the subscription `a` of topic `t`, from the beginning, skipping what is open."""
-
-    def made(type_: SubscriptionType | None = SHARED, **more: Any) -> Consumer:
-        more = {"subscription_type": type_, "initial_position": EARLIEST, "on_open": "skip"} | more
-        return store.subscribe("t", "a", **more)
-
-    return made
-
-
 class TestVisibleSet:
     """Skipping, looking and counting go by what the subscription may be handed."""
 
-    def test_skipping(self, store: Store, attach: Attach) -> None:
+    def test_skipping(self, store: Store, attach_skipping: Attach) -> None:
         """Leaves alone what is undecided or waits for its key; it comes afterwards."""
-        txn, consumer = store.begin_transaction(), attach(KEY_SHARED)
+        txn, consumer = store.begin_transaction(), attach_skipping(KEY_SHARED)
         send(store, "k=open", txn=txn)
         send(store, "k=1 l=1", "m=2", "n=3")
         assert row_json(store.admin.subscriptions.skip_messages("t", "a", 2))["skipped"] == 2
@@ -46,9 +32,9 @@ class TestVisibleSet:
         store.commit_transaction(txn)
         assert receive(consumer) == "open 1"
 
-    def test_skipping_past_the_end_of_a_transaction(self, store: Store, attach: Attach) -> None:
+    def test_skipping_past_the_end_of_a_transaction(self, store: Store, attach_skipping: Attach) -> None:
         """What it passed over before is not lost with the marker."""
-        txn, consumer = store.begin_transaction(), attach()
+        txn, consumer = store.begin_transaction(), attach_skipping()
         send(store, "open1", txn=txn)
         send(store, "1")
         assert receive(consumer) == "1"
@@ -59,9 +45,11 @@ class TestVisibleSet:
         assert receive(consumer) == "open2 2"
         assert store.maintenance.verify_store(full=True) == []
 
-    def test_skipping_past_a_transaction_that_waits_for_a_key(self, store: Store, attach: Attach) -> None:
+    def test_skipping_past_a_transaction_that_waits_for_a_key(
+        self, store: Store, attach_skipping: Attach
+    ) -> None:
         """It has ended, but another one holds its key: what is behind it may go, it itself stays and comes."""
-        one, two, consumer = store.begin_transaction(), store.begin_transaction(), attach(KEY_SHARED)
+        one, two, consumer = store.begin_transaction(), store.begin_transaction(), attach_skipping(KEY_SHARED)
         send(store, "k=one", txn=one)
         send(store, "k=two", txn=two)
         send(store, "l=1")
@@ -76,10 +64,10 @@ class TestVisibleSet:
 
     @SKIPPING
     def test_skipping_an_aborted_message_that_was_passed_over(
-        self, store: Store, attach: Attach, type_: SubscriptionType
+        self, store: Store, attach_skipping: Attach, type_: SubscriptionType
     ) -> None:
         """Dispatch has not come to the marker: the message counts as acknowledged, and not as aborted too."""
-        other, txn, consumer = store.begin_transaction(), store.begin_transaction(), attach(type_)
+        other, txn, consumer = store.begin_transaction(), store.begin_transaction(), attach_skipping(type_)
         send(store, "1")
         send(store, "open", txn=other)
         send(store, "aborted", txn=txn)
@@ -97,10 +85,10 @@ class TestVisibleSet:
 
     @pytest.mark.parametrize(("end", "skipped"), [("commit", 2), ("abort", 1)])
     def test_skipping_a_message_held_behind_an_ended_transaction(
-        self, store: Store, attach: Attach, end: str, skipped: int
+        self, store: Store, attach_skipping: Attach, end: str, skipped: int
     ) -> None:
         """Dispatch has not come to the marker: the record of the held message goes with the marker."""
-        txn, consumer = store.begin_transaction(), attach(KEY_SHARED)
+        txn, consumer = store.begin_transaction(), attach_skipping(KEY_SHARED)
         send(store, "k=open", txn=txn)
         send(store, "k=held", "free")
         assert receive(consumer) == "free"
@@ -111,10 +99,10 @@ class TestVisibleSet:
         assert receive(consumer) == "next"
         assert store.maintenance.verify_store(full=True) == []
 
-    def test_the_last_message(self, store: Store, attach: Attach) -> None:
+    def test_the_last_message(self, store: Store, attach_skipping: Attach) -> None:
         """The largest that can be handed out: neither undecided nor held by its key."""
         txn = store.begin_transaction()
-        attach(KEY_SHARED)
+        attach_skipping(KEY_SHARED)
         send(store, "k=open", txn=txn)
         assert store.reports.last_message_id("t", subscription="a") is None
         send(store, "l=1 k=1")
@@ -124,16 +112,16 @@ class TestVisibleSet:
         store.commit_transaction(txn)
         assert store.reports.last_message_id("t", subscription="a") == MessageId(1, 3)
 
-    def test_peeking(self, store: Store, attach: Attach) -> None:
+    def test_peeking(self, store: Store, attach_skipping: Attach) -> None:
         """The next messages, without those that wait."""
-        attach(KEY_SHARED)
+        attach_skipping(KEY_SHARED)
         send(store, "k=open", txn=store.begin_transaction())
         send(store, "k=1 l=1", "2")
         assert [message.value for message in store.reports.peek_messages("t", "a", 9)] == [b"1", b"2"]
 
-    def test_aborting_frees_what_the_dry_run_says(self, store: Store, attach: Attach) -> None:
+    def test_aborting_frees_what_the_dry_run_says(self, store: Store, attach_skipping: Attach) -> None:
         """Of a transaction that is not the first of its topic too."""
-        consumer = attach(KEY_SHARED)
+        consumer = attach_skipping(KEY_SHARED)
         send(store, "k=open", txn=store.begin_transaction())
         two = store.begin_transaction()
         send(store, "l=open", txn=two)

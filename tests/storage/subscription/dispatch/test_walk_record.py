@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
-from storage import EARLIEST, Consumer, Store, SubscriptionType
+from storage import Store
 from storage.disk.schema import AWAITED, DELIVERIES, HELD
 from tests.storage.skip_walk_steps import (
-    SHARED,
     Attach,
     classes,
     receive,
@@ -17,23 +12,12 @@ from tests.storage.skip_walk_steps import (
 )
 
 
-@pytest.fixture
-def attach(store: Store) -> Attach:
-    """Attaches to the subscription `a` of topic `t`, from the beginning, skipping what is open."""
-
-    def made(type_: SubscriptionType | None = SHARED, **more: Any) -> Consumer:
-        more = {"subscription_type": type_, "initial_position": EARLIEST, "on_open": "skip"} | more
-        return store.subscribe("t", "a", **more)
-
-    return made
-
-
 class TestShared:
     """Each open transaction holds back its own messages alone."""
 
-    def test_passing_over_is_one_record(self, store: Store, attach: Attach) -> None:
+    def test_passing_over_is_one_record(self, store: Store, attach_skipping: Attach) -> None:
         """However many messages a transaction has; nothing is acknowledged, or noted of each."""
-        txn, consumer = store.begin_transaction(), attach()
+        txn, consumer = store.begin_transaction(), attach_skipping()
         send(store, *["x y z"] * 50, txn=txn)
         send(store, "1")
         assert receive(consumer) == "1"
@@ -41,9 +25,11 @@ class TestShared:
             assert (view.count(AWAITED), view.count(HELD), view.count(DELIVERIES)) == (1, 0, 0)
         assert classes(store) == {"uncommitted": 150, "acknowledgedAhead": 1}
 
-    def test_nothing_is_written_for_what_is_only_uncommitted(self, store: Store, attach: Attach) -> None:
+    def test_nothing_is_written_for_what_is_only_uncommitted(
+        self, store: Store, attach_skipping: Attach
+    ) -> None:
         """A waiting consumer does not answer each send of an open transaction with a commit of its own."""
-        consumer, txn = attach(), store.begin_transaction()
+        consumer, txn = attach_skipping(), store.begin_transaction()
         send(store, "a", txn=txn)
         before = store.connection.environment.last_commit()
         assert receive(consumer) == ""

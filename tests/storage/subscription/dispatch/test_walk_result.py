@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from storage import EARLIEST, Consumer, Store, SubscriptionType
+from storage import Store, SubscriptionType
 from tests.row_json import row_json
 from tests.storage.skip_walk_steps import (
     KEY_SHARED,
-    SHARED,
     SKIPPING,
     Attach,
     classes,
@@ -19,27 +16,16 @@ from tests.storage.skip_walk_steps import (
 )
 
 
-@pytest.fixture
-def attach(store: Store) -> Attach:
-    """Attaches to the subscription `a` of topic `t`, from the beginning, skipping what is open."""
-
-    def made(type_: SubscriptionType | None = SHARED, **more: Any) -> Consumer:
-        more = {"subscription_type": type_, "initial_position": EARLIEST, "on_open": "skip"} | more
-        return store.subscribe("t", "a", **more)
-
-    return made
-
-
 class TestShared:
     """Each open transaction holds back its own messages alone."""
 
     @SKIPPING
     @pytest.mark.parametrize("window", [1, 2, 3])
     def test_nothing_is_lost_where_the_room_ends(
-        self, store: Store, attach: Attach, type_: SubscriptionType, window: int
+        self, store: Store, attach_skipping: Attach, type_: SubscriptionType, window: int
     ) -> None:
         """A transaction larger than a window comes in parts, and what follows it too."""
-        txn, consumer = store.begin_transaction(), attach(type_, receiver_queue_size=window)
+        txn, consumer = store.begin_transaction(), attach_skipping(type_, window=window)
         send(store, "a b c", "d", "e f", txn=txn)
         send(store, "1 2", "3")
         assert [receive(consumer) for _ in range(3)] == {
@@ -56,11 +42,11 @@ class TestKeys:
     """Key_Shared: later messages of the keys that an open transaction carries wait for it (invariant 21)."""
 
     def test_many_held_ones_hold_up_nobody(
-        self, store: Store, attach: Attach, monkeypatch: pytest.MonkeyPatch
+        self, store: Store, attach_skipping: Attach, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """They are not met again before their transaction ends, so that their number has no bound."""
         monkeypatch.setattr("storage.subscription.dispatch.next_messages.HELD_MESSAGES_MAX", 2)
-        consumer = attach(KEY_SHARED)
+        consumer = attach_skipping(KEY_SHARED)
         send(store, "k=a", "k=b", "k=c", "k=d", txn=store.begin_transaction())
         for _ in range(5):
             send(store, "k=1 k=2 k=3")

@@ -215,3 +215,21 @@ def assert_fenced(*producers: Producer) -> None:
         for _ in range(2):
             with pytest.raises(ProducerFenced):
                 producer.send(b"never stored")
+
+
+def values(store: Store, topic: str = "t") -> list[bytes | None]:
+    messages = store.reader(topic, isolation_level=IsolationLevel.READ_UNCOMMITTED)
+    return [message.value for message in messages]
+
+
+def publish(rivals: Rivals, token: str, value: bytes = b"x", topic: str = "t", **how: Any) -> None:
+    """One shell command: a process comes, publishes through the session, and goes."""
+    with rivals.open() as process:
+        process.session_producer(topic, token).send(value, **how)
+
+
+def lease(rivals: Rivals, seconds: float = 60, **how: Any) -> str:
+    """`producers open`: the token, printed by a process that has gone."""
+    with rivals.open() as process:
+        token: str = row_json(process.open_session("t", lease=seconds, **how))["session"]
+    return token

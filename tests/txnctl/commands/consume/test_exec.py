@@ -120,9 +120,10 @@ class TestExec:
     def test_others_share_the_work(self, start: Any, path: Path, tmp_path: Path) -> None:
         """A command takes its time: only its own message is in flight meanwhile."""
         send_batch(path, 4)
-        words = (*self.WORDS, f"cat >> {tmp_path}/$$; sleep 0.3; cat {tmp_path}/$$")
-        workers = [start(*words, "--subscription-type", "shared") for _ in range(2)]
-        assert [worker.wait(20) for worker in workers] == [0, 0]
+        both_at_work = f"[ $(ls -d {tmp_path}/worker-* | wc -l) = 2 ]"
+        command = f"touch {tmp_path}/worker-$PPID; until {both_at_work}; do sleep 0.02; done; cat"
+        workers = [start(*self.WORDS, command, "--subscription-type", "shared") for _ in range(2)]
+        assert [worker.wait(60) for worker in workers] == [0, 0]
         outs = [worker.stdout.read().decode() for worker in workers]
         assert sorted("".join(outs)) == list("0123")
         assert all(outs)

@@ -83,10 +83,11 @@ class TestWaiting:
                 assert process.stderr.read() == b"txnctl: error: interrupted\n"
             store.admin.transactions.abort_transaction(txn)
 
-    def test_a_follower_does_not_burn_a_core(self, start: Any) -> None:
+    def test_a_follower_does_not_burn_a_core(self, start: Any, path: Path) -> None:
         """Over a second of standing still it uses a fraction of one."""
-        process = start("consume", "orders", "-f")
-        time.sleep(0.7)
+        send(path, b"started")
+        process = start("consume", "orders", "-f", "-o", "value")
+        assert process.stdout.readline() == b"started\n"
 
         def used() -> float:
             fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()

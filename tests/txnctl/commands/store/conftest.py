@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from storage import Store
 from tests.txnctl.commands.store.store_commands_steps import WAITING
+
+
+@pytest.fixture
+def path(path: Path) -> Path:
+    """A store with ten messages, named to every command of the test, and verified in full at the end."""
+    with Store.open(path) as store:
+        store.create_topic("orders")
+        store.create_producer("orders", connected=False).send_batch([b"x"] * 10)
+    return path
 
 
 @pytest.fixture

@@ -15,15 +15,6 @@ from txnctl.output.field import undeclared
 pytestmark = pytest.mark.usefixtures("path")
 
 
-@pytest.fixture
-def path(path: Path) -> Path:
-    """A store with ten messages, which every command of the test is told of, verified when the test is over."""
-    with Store.open(path) as store:
-        store.create_topic("orders")
-        store.create_producer("orders", connected=False).send_batch([b"x"] * 10)
-    return path
-
-
 class TestBackup:
     """`store backup`, `restore`."""
 

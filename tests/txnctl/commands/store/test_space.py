@@ -7,20 +7,10 @@ from typing import Any
 
 import pytest
 
-from storage import Store
 from txnctl.commands.store import space
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
-
-
-@pytest.fixture
-def path(path: Path) -> Path:
-    """A store with ten messages, which every command of the test is told of, verified when the test is over."""
-    with Store.open(path) as store:
-        store.create_topic("orders")
-        store.create_producer("orders", connected=False).send_batch([b"x"] * 10)
-    return path
 
 
 class TestInfo:

@@ -7,22 +7,11 @@ from typing import Any
 
 import pytest
 
-from storage import Store
 from tests.txnctl.commands.tables.tables_steps import BINARY, HOSTILE, encoded, files
 from txnctl.fields import table as table_fields
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
-
-
-@pytest.fixture
-def path(path: Path) -> Path:
-    """A store with three accounts, which every command is told of, verified in full when the test is over."""
-    with Store.open(path) as store:
-        store.create_table("accounts")
-        for number in (1, 2, 3):
-            store.table("accounts").put(b"B%d" % number, b"%d00" % number)
-    return path
 
 
 class TestTables:

@@ -7,22 +7,12 @@ from typing import Any
 
 import pytest
 
-from storage import Store
 from storage.limits import BUFFER_KEYS_MAX
 from tests.txnctl.commands.tables.tables_export_steps import rows, started
 from txnctl.commands.tables.import_ import IMPORTED
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
-
-
-@pytest.fixture
-def path(path: Path) -> Path:
-    """A store with three accounts, which every command is told of, verified in full when the test is over."""
-    with Store.open(path) as store:
-        store.create_table("accounts")
-        store.table("accounts").import_rows((b"B%d" % number, b"%d00" % number) for number in (1, 2, 3))
-    return path
 
 
 class TestImport:

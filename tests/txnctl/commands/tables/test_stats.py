@@ -18,16 +18,6 @@ from txnctl.output.field import undeclared
 pytestmark = pytest.mark.usefixtures("path")
 
 
-@pytest.fixture
-def path(path: Path) -> Path:
-    """A store with three accounts, which every command is told of, verified in full when the test is over."""
-    with Store.open(path) as store:
-        store.create_table("accounts")
-        for number in (1, 2, 3):
-            store.table("accounts").put(b"B%d" % number, b"%d00" % number)
-    return path
-
-
 class TestTables:
     """`create`, `list`, `show`, `stats`, `delete`."""
 

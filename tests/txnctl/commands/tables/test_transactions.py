@@ -21,15 +21,15 @@ CHECKOUT = Path(__file__).parents[4]
 
 
 @pytest.fixture
-def path(path: Path) -> Path:
+def path(verified_path: Path) -> Path:
     """A store with two accounts and two topics, which every command is told of, verified in full at the end."""
-    with Store.open(path) as store:
+    with Store.open(verified_path) as store:
         for topic in ("requests", "settled"):
             store.create_topic(topic)
         store.create_table("accounts")
         store.table("accounts").put(b"B1", b"100")
         store.table("accounts").put(b"B2", b"20")
-    return path
+    return verified_path
 
 
 @pytest.fixture

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from storage import EARLIEST, IsolationLevel, Store, SubscriptionType
 from tests.txnctl.an_hour_ago import an_hour_ago
+from tests.txnctl.commands.transactions.transactions_steps import started
+from tests.txnctl.processes import wait_for
 
 
 @pytest.fixture
@@ -86,3 +90,32 @@ def owners(path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     for process in processes:
         process.kill()
         process.communicate(timeout=30)
+
+
+@pytest.fixture
+def orphan(run: Any, path: Path, tmp_path: Path) -> Path:
+    """Kill a `transactions run` with a message in its transaction; the file where its command notes a SIGTERM."""
+    told = tmp_path / "told"
+    program = (
+        "import os, signal, sys, time; from storage import Store\n"
+        "def tell(*_):\n"
+        f"    open({str(told)!r}, 'w').write('SIGTERM')\n"
+        "    sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, tell)\n"
+        "with Store.open(os.environ['TXNCTL_STORE']) as store:\n"
+        "    store.create_producer('orders').send(b'half', txn=os.environ['TXNCTL_TXN'])\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    words = ("--store", str(path), "--", sys.executable, "-c", program)
+    with started("transactions", "run", *words, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        assert run("transactions", "list", "-o", "json").json[0]["ownerState"] == "alive"
+        process.send_signal(signal.SIGSTOP)
+        wait_for(
+            lambda: bool(run("transactions", "list", "-o", "json").json[0]["ownerState"] == "stopped"),
+            "a stopped process counts as alive, and is called stopped",
+        )
+        process.kill()
+    return told

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +9,6 @@ import pytest
 
 from storage import Store
 from tests.row_json import row_json
-from tests.txnctl.commands.transactions.transactions_steps import started
-from tests.txnctl.processes import wait_for
 from txnctl.commands.transactions.abort import ABORTED
 from txnctl.commands.transactions.commit import COMMITTED
 from txnctl.fields.transaction import FIELDS
@@ -89,34 +84,6 @@ class TestBeginAndCommit:
 
 class TestDeath:
     """Rule 9: kill -9 of an owner shows as orphaned at once, and the next writer frees what it held."""
-
-    @pytest.fixture
-    def orphan(self, run: Any, path: Path, tmp_path: Path) -> Path:
-        """A `run` killed outright in the middle, with a message in its transaction; what its command was told."""
-        told = tmp_path / "told"
-        program = (
-            "import os, signal, sys, time; from storage import Store\n"
-            "def tell(*_):\n"
-            f"    open({str(told)!r}, 'w').write('SIGTERM')\n"
-            "    sys.exit(0)\n"
-            "signal.signal(signal.SIGTERM, tell)\n"
-            "with Store.open(os.environ['TXNCTL_STORE']) as store:\n"
-            "    store.create_producer('orders').send(b'half', txn=os.environ['TXNCTL_TXN'])\n"
-            "print('ready', flush=True)\n"
-            "time.sleep(60)\n"
-        )
-        words = ("--store", str(path), "--", sys.executable, "-c", program)
-        with started("transactions", "run", *words, stderr=subprocess.DEVNULL) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
-            assert run("transactions", "list", "-o", "json").json[0]["ownerState"] == "alive"
-            process.send_signal(signal.SIGSTOP)
-            wait_for(
-                lambda: bool(run("transactions", "list", "-o", "json").json[0]["ownerState"] == "stopped"),
-                "a stopped process counts as alive, and is called stopped",
-            )
-            process.kill()
-        return told
 
     @pytest.mark.usefixtures("orphan")
     def test_the_next_writer_frees_what_it_held(self, run: Any, path: Path) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.txnctl.commands.transactions.transactions_steps import started
 from tests.txnctl.processes import wait_for
 from txnctl.fields.transaction import ROW
 from txnctl.output.field import undeclared
@@ -44,34 +40,6 @@ class TestWaitAndReap:
 
 class TestDeath:
     """Rule 9: kill -9 of an owner shows as orphaned at once, and the next writer frees what it held."""
-
-    @pytest.fixture
-    def orphan(self, run: Any, path: Path, tmp_path: Path) -> Path:
-        """A `run` killed outright in the middle, with a message in its transaction; what its command was told."""
-        told = tmp_path / "told"
-        program = (
-            "import os, signal, sys, time; from storage import Store\n"
-            "def tell(*_):\n"
-            f"    open({str(told)!r}, 'w').write('SIGTERM')\n"
-            "    sys.exit(0)\n"
-            "signal.signal(signal.SIGTERM, tell)\n"
-            "with Store.open(os.environ['TXNCTL_STORE']) as store:\n"
-            "    store.create_producer('orders').send(b'half', txn=os.environ['TXNCTL_TXN'])\n"
-            "print('ready', flush=True)\n"
-            "time.sleep(60)\n"
-        )
-        words = ("--store", str(path), "--", sys.executable, "-c", program)
-        with started("transactions", "run", *words, stderr=subprocess.DEVNULL) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
-            assert run("transactions", "list", "-o", "json").json[0]["ownerState"] == "alive"
-            process.send_signal(signal.SIGSTOP)
-            wait_for(
-                lambda: bool(run("transactions", "list", "-o", "json").json[0]["ownerState"] == "stopped"),
-                "a stopped process counts as alive, and is called stopped",
-            )
-            process.kill()
-        return told
 
     def test_it_is_orphaned_at_once(self, run: Any, orphan: Path) -> None:
         """In list and show, table and JSON; the command was told."""
