@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from storage.admin.change import Changed, OfSubscription
+from storage.admin.subscriptions import ConsumersEvicted
 from tests.txnctl.output.output_steps import FIELDS, ROWS
 from txnctl.output import render
-from txnctl.output.field import heading_of, undeclared
+from txnctl.output.field import fields_of, heading_of, undeclared
 
 
 class TestRendering:
@@ -47,3 +49,12 @@ class TestRendering:
         """Pulsar's names, readable."""
         assert heading_of("maxReadPosition") == "MAX READ POSITION"
         assert undeclared({"topic": 1, "other": 2}, FIELDS) == {"other"}
+
+    def test_a_parameter_names_the_class_of_a_flat_part(self) -> None:
+        """The effects of a change have the fields of the change that the class is given."""
+        described = dict.fromkeys(("topic", "subscription", "evicted", "messages_released", "dry_run"), "")
+        fields = fields_of(Changed[OfSubscription[ConsumersEvicted]], described)
+        assert [(field.name, field.kind) for field in fields] == [
+            ("topic", "text"), ("subscription", "text"), ("evicted", "list"), ("messagesReleased", "integer"),
+            ("dryRun", "boolean"),
+        ]  # fmt: skip
