@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.reports.stats import TopicStats
     from txnctl.cli.context import Context
     from txnctl.output.row import Row
 
@@ -81,10 +82,11 @@ def stats(context: Context, topic: str) -> None:
     The verdict of a subscription is `ok`, `behind` (slow consumers), `blocked` (an open transaction is in the way),
     `mixed` (both), or `no-consumer`.
     """
-    context.show(to_json(context.store.reports.topic_stats(topic)), table=lambda row: _screen(context, row))
+    typed = context.store.reports.topic_stats(topic)
+    context.show(to_json(typed), table=lambda row: _screen(context, row, typed))
 
 
-def _screen(context: Context, row: Row) -> Iterator[str]:
+def _screen(context: Context, row: Row, typed: TopicStats) -> Iterator[str]:
     yield heading(
         context,
         row["name"],
@@ -99,8 +101,8 @@ def _screen(context: Context, row: Row) -> Iterator[str]:
     if row["ongoingTxnCount"]:
         in_what = plural(row["ongoingTxnCount"], "open transaction")
         yield f"  uncommitted {count(row['uncommittedMessages'])} in {in_what}"
-    yield from _publishers(context, row)
-    yield from _subscriptions(context, row["subscriptions"])
+    yield from _publishers(context, row, typed)
+    yield from _subscriptions(context, row["subscriptions"], typed)
     advice = _advice(row)
     if advice is not None:
         yield ""
@@ -134,14 +136,13 @@ def _blocked(row: Row) -> str:
     )
 
 
-def _publishers(context: Context, row: Row) -> Iterator[str]:
+def _publishers(context: Context, row: Row, typed: TopicStats) -> Iterator[str]:
     """Every connected producer on a line, and how many wait."""
-    from txnctl.fields.producer import COLUMNS, cells, table
+    from txnctl.fields.producer import columns, table
 
     if row["publishers"]:
         yield ""
-        publishers = [cells(publisher, row["asOfMs"]) for publisher in row["publishers"]]
-        yield from section(context, table(context, publishers, COLUMNS))
+        yield from section(context, table(context, typed.publishers, columns(row["asOfMs"])))
     if row["waitingPublishers"]:
         if not row["publishers"]:
             yield ""
@@ -149,13 +150,13 @@ def _publishers(context: Context, row: Row) -> Iterator[str]:
         yield f"  {number} {'waits' if row['waitingPublishers'] == 1 else 'wait'} for the topic"
 
 
-def _subscriptions(context: Context, subscriptions: dict[str, Row]) -> Iterator[str]:
+def _subscriptions(context: Context, subscriptions: dict[str, Row], typed: TopicStats) -> Iterator[str]:
     """Every subscription on a line; the verdict, the last column, in colour."""
     rows = [
         {
             **subscription,
             "name": name,
-            "subscriptionIsolationLevel": level_of(subscription),
+            "subscriptionIsolationLevel": level_of(typed.subscriptions[name]),
             "shortType": "Excl." if subscription["type"] == "Exclusive" else subscription["type"],
             "living": sum(
                 consumer["state"] in ("alive", "stopped") for consumer in subscription["consumers"]
