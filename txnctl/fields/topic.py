@@ -2,56 +2,38 @@
 
 from __future__ import annotations
 
-from txnctl.output.field import Field
+from txnctl.output.field import Help
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
-NAMES = (
-    Field("topic", "id", "The topic's full name.", heading=""),
-    Field("name", "id", "The same, short in the default namespace.", heading="TOPIC"),
-)
+NAMES = {
+    "topic": Help("The topic's full name.", kind="id", heading=""),
+    "name": Help("The same, short in the default namespace.", kind="id", heading="TOPIC"),
+}
 """A topic in every report about topics."""
 
-COUNTS = (
-    Field("msgCount", "integer", "Messages stored; transaction markers are none.", heading="MESSAGES"),
-    Field("markerCount", "integer", "Transaction markers stored.", heading=""),
-    Field("storageSize", "size", "Bytes stored.", heading="SIZE"),
-    Field("msgInCounter", "integer", "Messages ever appended.", heading=""),
-    Field("bytesInCounter", "size", "Bytes ever appended.", heading=""),
-    Field("firstPosition", "position", "The first entry still stored; null in an empty topic.", heading=""),
-    Field("maxReadPosition", "position", "How far READ_COMMITTED reads."),
-    Field(
-        "lastConfirmedEntry", "position", "The last entry written, markers included.", heading="LAST ENTRY"
-    ),
-    Field(
-        "topicEpoch",
-        "integer",
-        "The epoch of the last exclusive producer; null if there was none.",
-        heading="EPOCH",
-    ),
-    Field("ongoingTxnCount", "integer", "Open transactions with messages here.", heading="OPEN TXNS"),
-    Field("uncommittedMessages", "integer", "Messages of open transactions.", heading="UNCOMMITTED"),
-    Field("abortedTxnCount", "integer", "Aborted transactions with messages here.", heading=""),
-    Field("abortedMessages", "integer", "Messages of aborted transactions.", heading=""),
-    Field("lastPublishAt", "time", "When the last message was published.", heading="LAST PUBLISH"),
-    Field("lastPublishMs", "timeMs", "The same as an integer.", heading=""),
-)
+COUNTS = {
+    "msg_count": Help("Messages stored; transaction markers are none.", heading="MESSAGES"),
+    "marker_count": Help("Transaction markers stored.", heading=""),
+    "storage_size": Help("Bytes stored.", kind="size", heading="SIZE"),
+    "msg_in_counter": Help("Messages ever appended.", heading=""),
+    "bytes_in_counter": Help("Bytes ever appended.", kind="size", heading=""),
+    "first_position": Help("The first entry still stored; null in an empty topic.", heading=""),
+    "max_read_position": Help("How far READ_COMMITTED reads."),
+    "last_confirmed_entry": Help("The last entry written, markers included.", heading="LAST ENTRY"),
+    "topic_epoch": Help("The epoch of the last exclusive producer; null if there was none.", heading="EPOCH"),
+    "ongoing_txn_count": Help("Open transactions with messages here.", heading="OPEN TXNS"),
+    "uncommitted_messages": Help("Messages of open transactions.", heading="UNCOMMITTED"),
+    "aborted_txn_count": Help("Aborted transactions with messages here.", heading=""),
+    "aborted_messages": Help("Messages of aborted transactions.", heading=""),
+    "last_publish_at_ms": Help("When the last message was published.", heading="LAST PUBLISH"),
+}
 """What every report about a topic counts."""
 
-CREATED = (
-    Field("createdAt", "time", "When the topic was created.", heading="CREATED"),
-    Field("createdMs", "timeMs", "The same as an integer.", heading=""),
-)
+CREATED = {"created_at_ms": Help("When the topic was created.", heading="CREATED")}
 
-LIMITS = (
-    Field("ledgerEntriesMax", "integer", "Entries at which a ledger is closed.", heading="LEDGER ENTRIES"),
-    Field("ledgerBytesMax", "size", "Bytes at which a ledger is closed.", heading="LEDGER BYTES"),
-    Field("ledgerAgeMaxMs", "duration", "Age at which a ledger is closed.", heading="LEDGER AGE"),
-)
+LIMITS = {
+    "ledger_entries_max": Help("Entries at which a ledger is closed.", heading="LEDGER ENTRIES"),
+    "ledger_bytes_max": Help("Bytes at which a ledger is closed.", kind="size", heading="LEDGER BYTES"),
+    "ledger_age_max_ms": Help("Age at which a ledger is closed.", heading="LEDGER AGE"),
+}
 
-AS_OF = (
-    Field("asOfAt", "time", "The moment of which the report speaks.", heading="AS OF"),
-    Field("asOfMs", "timeMs", "The same as an integer.", heading=""),
-)
+AS_OF = {"as_of_at_ms": Help("The moment of which the report speaks.", heading="AS OF")}

@@ -104,16 +104,17 @@ def fields_of(row: type, described: Mapping[str, Help | str]) -> tuple[Field, ..
 
 
 def _annotations(row: Any) -> Iterator[tuple[str, str]]:
-    """Name and annotation of each field of a row, flat parts in place; `Changed[TopicDeleted]` names the part."""
-    kind = getattr(row, "__origin__", row)
-    parameters = [parameter.__name__ for parameter in getattr(kind, "__parameters__", ())]
-    parts = dict(zip(parameters, getattr(row, "__args__", ()), strict=True))
-    for name in kind._fields:
-        annotation = kind.__annotations__[name]
+    """Name and annotation of each field of a row, flat parts in place; the row may be `Changed[Effects]`."""
+    generic = getattr(row, "__origin__", row)
+    for name in generic._fields:
+        annotation = generic.__annotations__[name]
         text = annotation if isinstance(annotation, str) else annotation.__forward_arg__
         if text.startswith("Flat["):
             part = text.removeprefix("Flat[").removesuffix("]").removesuffix(" | None")
-            yield from _annotations(parts.get(part) or getattr(sys.modules[kind.__module__], part))
+            is_parameter = part == "T"
+            yield from _annotations(
+                row.__args__[0] if is_parameter else getattr(sys.modules[generic.__module__], part)
+            )
         else:
             yield name, text
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from storage.admin.change import Changed, OfSubscription
-from storage.admin.subscriptions import ConsumersEvicted
+from typing import Generic, NamedTuple, TypeVar
+
+import pytest
+
+from storage.json_form import Flat, to_json
+from storage.values.position import Position
+from storage.values.txn_id import TxnID
 from tests.txnctl.output.output_steps import FIELDS, ROWS
 from txnctl.output import render
-from txnctl.output.field import fields_of, heading_of, undeclared
+from txnctl.output.field import Help, fields_of, heading_of, undeclared
+
+T = TypeVar("T")
 
 
 class TestRendering:
@@ -50,11 +57,79 @@ class TestRendering:
         assert heading_of("maxReadPosition") == "MAX READ POSITION"
         assert undeclared({"topic": 1, "other": 2}, FIELDS) == {"other"}
 
-    def test_a_parameter_names_the_class_of_a_flat_part(self) -> None:
-        """The effects of a change have the fields of the change that the class is given."""
-        described = dict.fromkeys(("topic", "subscription", "evicted", "messages_released", "dry_run"), "")
-        fields = fields_of(Changed[OfSubscription[ConsumersEvicted]], described)
+
+class Counts(NamedTuple):
+    """A part of a row."""
+
+    messages: int
+    size: int
+
+
+class Stuck(NamedTuple):
+    """A row with every kind of field."""
+
+    txn_id: TxnID
+    begin_at_ms: int
+    age_ms: int
+    first_position: Position | None
+    counts: Flat[Counts]
+    version_ns: int
+    orphaned: bool
+    topics: list[str]
+    key: bytes | None
+    blocked_by: Counts | None
+
+
+class Change(NamedTuple, Generic[T]):
+    """The effects of a change."""
+
+    effects: Flat[T]
+    dry_run: bool
+
+
+class TestDerivation:
+    """Fields follow from the class of the row."""
+
+    def test_names_kinds_and_pairs_follow_from_the_row(self) -> None:
+        """A time is a text and an integer; bytes are text or Base64; a part stands in place."""
+        fields = fields_of(
+            Stuck,
+            {
+                "txn_id": Help("Id.", heading="TXN"),
+                "begin_at_ms": "When it began.",
+                "age_ms": "Age.",
+                "first_position": "First.",
+                "messages": "Messages.",
+                "size": Help("Bytes.", kind="size"),
+                "version_ns": "Version.",
+                "orphaned": "Dead.",
+                "topics": "Topics.",
+                "key": Help("Key.", base64="Key, not UTF-8."),
+                "blocked_by": "Blocker.",
+            },
+        )
         assert [(field.name, field.kind) for field in fields] == [
-            ("topic", "text"), ("subscription", "text"), ("evicted", "list"), ("messagesReleased", "integer"),
-            ("dryRun", "boolean"),
+            ("txnId", "id"), ("beginAt", "time"), ("beginMs", "timeMs"), ("ageMs", "duration"),
+            ("firstPosition", "position"), ("messages", "integer"), ("size", "size"), ("version", "id"),
+            ("orphaned", "boolean"), ("topics", "list"), ("key", "text"), ("keyBase64", "text"),
+            ("blockedBy", "map"),
         ]  # fmt: skip
+        assert [field.heading for field in fields[:3]] == ["TXN", "BEGIN AT", ""]
+        assert [field.help for field in fields[10:12]] == ["Key.", "Key, not UTF-8."]
+        row = Stuck(TxnID(1), 0, 1, None, Counts(1, 2), 3, False, [], b"\xff", None)
+        assert not undeclared(to_json(row), fields)
+
+    def test_effects_of_a_change_stand_beside_the_dry_run(self) -> None:
+        """The parameter of the class names the effects."""
+        described = {"dry_run": "Plan.", "size": "Bytes.", "messages": "Messages."}
+        assert [field.name for field in fields_of(Change[Counts], described)] == [
+            "dryRun",
+            "size",
+            "messages",
+        ]
+
+    @pytest.mark.parametrize("described", [{"messages": "M."}, {"messages": "M.", "size": "S.", "age": "A."}])
+    def test_every_field_is_described_and_no_other(self, described: dict[str, str]) -> None:
+        """A row cannot gain a field that the help keeps quiet about."""
+        with pytest.raises(AssertionError):
+            fields_of(Counts, described)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import click
 
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import DURATION_MS, SIZE, TOPIC
 from txnctl.fields.topic import NAMES
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
+
+
+class CreatedTopic(NamedTuple):
+    """The names of a new topic."""
+
+    topic: str
+    name: str
 
 
 @argument("topic", type=TOPIC, help="The topic: a short name, or persistent://tenant/namespace/topic.")
@@ -33,7 +43,7 @@ if TYPE_CHECKING:
     help="Close a ledger when it was opened so long ago. [default: 1d]",
 )
 @changes_store()
-@output(NAMES, name_field="name")
+@output(fields_of(CreatedTopic, NAMES), name_field="name")
 @example("txnctl topics create orders")
 @example("txnctl topics create persistent://bank/core/payments --ledger-bytes 64M --ledger-age 1h")
 def create(
@@ -57,6 +67,4 @@ def create(
         ledger_age_max_ms=ledger_age,
     )
     full = full_topic_name(topic)
-    context.show(
-        {"topic": full, "name": short_topic_name(full)}, table=lambda row: f"Created topic {row['name']}."
-    )
+    context.show(CreatedTopic(full, short_topic_name(full)), table=lambda row: f"Created topic {row.name}.")

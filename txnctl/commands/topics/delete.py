@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.admin.change import Changed
+from storage.admin.topics import TopicDeleted
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import TOPIC
-from txnctl.output.field import Field
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-DELETED = (
-    Field("topic", "id", "The topic's full name."),
-    Field("messages", "integer", "Messages that went with it."),
-    Field("bytes", "size", "Their bytes.", heading="SIZE"),
-    Field("subscriptions", "list", "Subscriptions that went with it."),
-    Field("consumersEvicted", "list", "Consumers that were attached to them."),
-    Field("producersEvicted", "list", "Producers that were connected, or waited."),
-    Field("transactionsAborted", "list", "Open transactions that held something there, aborted first."),
-    Field("dryRun", "boolean", "Whether nothing was changed."),
+_VERBS_OF_PLAN = ("removes", "evicts", "aborts")
+_VERBS_OF_CHANGE = ("removed", "evicted", "aborted")
+
+DELETED = fields_of(
+    Changed[TopicDeleted],
+    {
+        "topic": Help("The topic's full name.", kind="id"),
+        "messages": Help("Messages that went with it."),
+        "bytes": Help("Their bytes.", kind="size", heading="SIZE"),
+        "subscriptions": Help("Subscriptions that went with it."),
+        "consumers_evicted": Help("Consumers that were attached to them."),
+        "producers_evicted": Help("Producers that were connected, or waited."),
+        "transactions_aborted": Help("Open transactions that held something there, aborted first."),
+        "dry_run": Help("Whether nothing was changed."),
+    },
 )
 
 
@@ -45,34 +51,34 @@ def delete(context: Context, topic: str) -> None:
     deleted topic.
     """
     delete_topic = context.store.admin.topics.delete_topic
-    plan = to_json(delete_topic(topic, force=context.force, dry_run=True))
+    plan = delete_topic(topic, force=context.force, dry_run=True)
     context.confirm(f"Delete topic {topic}?", plan=_lines(plan))
     done = plan
     if not context.dry_run:
-        done = to_json(delete_topic(topic, force=context.force, reason=context.reason))
+        done = delete_topic(topic, force=context.force, reason=context.reason)
     context.show(done, table=lambda row: _report(row, topic, context.force))
 
 
-def _report(row: Row, topic: str, force: bool) -> list[str]:
-    if not row["dryRun"]:
+def _report(row: Changed[TopicDeleted], topic: str, force: bool) -> list[str]:
+    if not row.dry_run:
         return _lines(row)
     command = f'txnctl topics delete {topic}{" --force" if force else ""} --yes --reason "..."'
     return ["DRY RUN: nothing was changed.", "", *_lines(row), "", f"Run: {command}"]
 
 
-def _lines(row: Row) -> list[str]:
+def _lines(row: Changed[TopicDeleted]) -> list[str]:
     """The deleted objects, a kind a line: `removes` in a dry run, `removed` afterwards."""
     from storage.values.names import short_topic_name
 
-    tense = "s" if row["dryRun"] else "d"
-    went = f"{plural(row['messages'], 'message')}, {size(row['bytes'])}"
-    lines = [f"  remove{tense}   topic {short_topic_name(row['topic'])}: {went}"]
-    for name, noun, what in (
-        ("subscriptions", "subscription", f"remove{tense}"),
-        ("consumersEvicted", "consumer", "evicts" if tense == "s" else "evicted"),
-        ("producersEvicted", "producer", "evicts" if tense == "s" else "evicted"),
-        ("transactionsAborted", "open transaction", "aborts" if tense == "s" else "aborted"),
+    removes, evicts, aborts = _VERBS_OF_PLAN if row.dry_run else _VERBS_OF_CHANGE
+    went = f"{plural(row.effects.messages, 'message')}, {size(row.effects.bytes)}"
+    lines = [f"  {removes}   topic {short_topic_name(row.effects.topic)}: {went}"]
+    for names, noun, verb in (
+        (row.effects.subscriptions, "subscription", removes),
+        (row.effects.consumers_evicted, "consumer", evicts),
+        (row.effects.producers_evicted, "producer", evicts),
+        (row.effects.transactions_aborted, "open transaction", aborts),
     ):
-        if row[name]:
-            lines.append(f"  {what:<9} {plural(len(row[name]), noun)}: {', '.join(row[name])}")
+        if names:
+            lines.append(f"  {verb:<9} {plural(len(names), noun)}: {', '.join(map(str, names))}")
     return lines

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from typing import NamedTuple
+
 from txnctl.cli.at_time import AtTime
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import ISOLATION_LEVEL, SUBSCRIPTION, TOPIC
 from txnctl.commands.topics.isolation_level import own_level
 from txnctl.fields.topic import NAMES
-from txnctl.output.field import Field
+from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,11 +20,24 @@ if TYPE_CHECKING:
     Start = Position | MessageId | Extreme | AtTime
 
 
-LAST_MESSAGE_ID = (
-    *NAMES,
-    Field("subscription", "id", "The subscription asked for; null if none was."),
-    Field("isolationLevel", "text", "The level asked for, or the subscription's."),
-    Field("messageId", "id", "The last message visible at that level; null if there is none."),
+class LastMessage(NamedTuple):
+    """The last message of a topic that is visible at a level."""
+
+    topic: str
+    name: str
+    subscription: str | None
+    isolation_level: str
+    message_id: MessageId | None
+
+
+LAST_MESSAGE_ID = fields_of(
+    LastMessage,
+    {
+        **NAMES,
+        "subscription": Help("The subscription asked for; null if none was.", kind="id"),
+        "isolation_level": Help("The level asked for, or the subscription's."),
+        "message_id": Help("The last message visible at that level; null if there is none.", kind="id"),
+    },
 )
 
 
@@ -54,21 +68,13 @@ def last_message_id(
     if subscription is not None:
         if isolation_level is not None:
             raise own_level()
-        level = IsolationLevel[
-            to_json(context.store.reports.subscription_stats(topic, subscription))[
-                "subscriptionIsolationLevel"
-            ]
-        ]
+        stats = context.store.reports.subscription_stats(topic, subscription).row.stats
+        level = IsolationLevel[stats.subscription_isolation_level]
     message_id = context.store.reports.last_message_id(topic, level, subscription=subscription)
     if message_id is None and context.output == "table":
         context.note(f"no message of {topic} is visible at {level.value}")
+    full = full_topic_name(topic)
     context.show(
-        {
-            "topic": full_topic_name(topic),
-            "name": short_topic_name(full_topic_name(topic)),
-            "subscription": subscription,
-            "isolationLevel": level.value,
-            "messageId": None if message_id is None else str(message_id),
-        },
-        table=lambda row: row["messageId"] or "",
+        LastMessage(full, short_topic_name(full), subscription, level.value, message_id),
+        table=lambda row: str(row.message_id or ""),
     )

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.reports.stats import TopicRow
 from txnctl.cli.decorators import example, output, reads_store
 from txnctl.fields.topic import COUNTS, NAMES
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
 
+LISTED = fields_of(TopicRow, {**NAMES, **COUNTS})
+
+
 @reads_store
-@output((*NAMES, *COUNTS), name_field="name")
+@output(LISTED, name_field="name")
 @example("txnctl topics list", setup="txnctl topics create orders")
 @example("txnctl topics list -o name")
 def list_(context: Context) -> None:
     """List the topics."""
-    rows = to_json(context.store.reports.list_topics())
+    rows = context.store.reports.list_topics()
     if not rows and context.output == "table":
         context.note("there are no topics yet; txnctl topics create makes one")
     context.show_list(rows)

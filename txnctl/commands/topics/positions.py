@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from typing import NamedTuple
+
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.topic import AS_OF, NAMES
-from txnctl.output.field import Field
+from txnctl.output.column import Column
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural
 from txnctl.output.screen import heading, section
 
@@ -14,28 +16,61 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from storage.reports.stats_internal import InternalStats, LedgerRow
+    from storage.values.position import Position
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-POSITIONS = (
-    *NAMES,
-    *AS_OF,
-    Field("entries", "integer", "Entries stored, markers included."),
-    Field("maxReadPosition", "position", "How far READ_COMMITTED reads."),
-    Field("lastConfirmedEntry", "position", "The last entry written, markers included."),
-    Field(
-        "positions",
-        "list",
-        "In order: position, kind (ledger, markDeletePosition, readPosition, maxReadPosition, openTransaction, "
-        "lastConfirmedEntry), name (ledger, subscription or transaction id, or null), entriesBefore, entriesAfter.",
-    ),
+
+class Landmark(NamedTuple):
+    """A position of a topic that has a meaning, with the entries on both sides."""
+
+    position: Position
+    kind: str
+    name: str | None
+    entries_before: int
+    entries_after: int
+
+
+class TopicPositions(NamedTuple):
+    """The landmarks of a topic, in order."""
+
+    topic: str
+    name: str
+    as_of_at_ms: int
+    entries: int
+    max_read_position: Position
+    last_confirmed_entry: Position
+    positions: list[Landmark]
+
+
+class Line(NamedTuple):
+    """A line of the report: a position, the ruler, and the landmarks there in words."""
+
+    landmark: Landmark
+    ruler: str
+    words: str
+
+
+POSITIONS = fields_of(
+    TopicPositions,
+    {
+        **NAMES,
+        **AS_OF,
+        "entries": Help("Entries stored, markers included."),
+        "max_read_position": Help("How far READ_COMMITTED reads."),
+        "last_confirmed_entry": Help("The last entry written, markers included."),
+        "positions": Help(
+            "In order: position, kind (ledger, markDeletePosition, readPosition, maxReadPosition, openTransaction, "
+            "lastConfirmedEntry), name (ledger, subscription or transaction id, or null), entriesBefore, entriesAfter."
+        ),
+    },
 )
 
-COLUMNS = (
-    Field("position", "position", "The entry."),
-    Field("entriesAfter", "integer", "Entries after it.", heading="AFTER"),
-    Field("ruler", "position", "Where it lies.", heading="LOG"),
-    Field("what", "text", "What is there."),
+_COLUMNS: tuple[Column[Line], ...] = (
+    Column("POSITION", "position", lambda line: line.landmark.position),
+    Column("AFTER", "integer", lambda line: line.landmark.entries_after),
+    Column("LOG", "position", lambda line: line.ruler),
+    Column("WHAT", "text", lambda line: line.words),
 )
 
 RULER = 32
@@ -62,93 +97,83 @@ def positions(context: Context, topic: str) -> None:
     One line a position, in order. The ruler is the whole topic: `=` is readable at READ_COMMITTED, `-` lies behind the
     first open transaction, `|` is the position of the line. AFTER counts the entries behind that position.
     """
-    internal = to_json(context.store.reports.topic_stats_internal(topic))
+    internal = context.store.reports.topic_stats_internal(topic)
     context.show(
-        {
-            "topic": internal["topic"],
-            "name": internal["name"],
-            "asOfAt": internal["asOfAt"],
-            "asOfMs": internal["asOfMs"],
-            "entries": internal["numberOfEntries"],
-            "maxReadPosition": internal["maxReadPosition"],
-            "lastConfirmedEntry": internal["lastConfirmedEntry"],
-            "positions": _landmarks(internal),
-        },
+        TopicPositions(
+            topic=internal.topic,
+            name=internal.name,
+            as_of_at_ms=internal.as_of_at_ms,
+            entries=internal.number_of_entries,
+            max_read_position=internal.max_read_position,
+            last_confirmed_entry=internal.last_confirmed_entry,
+            positions=_landmarks(internal),
+        ),
         table=lambda row: _screen(context, row),
     )
 
 
-def _landmarks(internal: Row) -> list[Row]:
+def _landmarks(internal: InternalStats) -> list[Landmark]:
     """Everything that has a position, in order, with the entries on both sides."""
-    landmarks: list[tuple[str, str, str | None]] = [
-        (f"{ledger['ledgerId']}:{0 if ledger['entries'] else -1}", "ledger", str(ledger["ledgerId"]))
-        for ledger in internal["ledgers"]
-    ]
-    for name, cursor in internal["cursors"].items():
-        landmarks += [(cursor[kind], kind, name) for kind in ("markDeletePosition", "readPosition")]
-    landmarks += [
-        (transaction["firstPosition"], "openTransaction", transaction["txnId"])
-        for transaction in internal["openTransactions"]
-    ]
-    landmarks += [(internal[kind], kind, None) for kind in ("maxReadPosition", "lastConfirmedEntry")]
-    landmarks.sort(key=lambda row: (_numbers(row[0]), _KINDS.index(row[1]), row[2] or ""))
-    total = sum(ledger["entries"] for ledger in internal["ledgers"])
+    landmarks = sorted(
+        _positions_of(internal), key=lambda found: (found[0], _KINDS.index(found[1]), found[2] or "")
+    )
+    total = sum(ledger.entries for ledger in internal.ledgers)
     rows = []
     for position, kind, name in landmarks:
-        through = _entries_through(internal["ledgers"], _numbers(position))
-        before = max(0, through - 1) if position.partition(":")[2] != "-1" else through
-        rows.append(
-            {
-                "position": position,
-                "kind": kind,
-                "name": name,
-                "entriesBefore": before,
-                "entriesAfter": total - through,
-            }
-        )
+        through = _entries_through(internal.ledgers, position)
+        before = max(0, through - 1) if position.entry_id >= 0 else through
+        rows.append(Landmark(position, kind, name, before, total - through))
     return rows
 
 
-def _numbers(position: str) -> tuple[int, int]:
+def _positions_of(internal: InternalStats) -> Iterator[tuple[Position, str, str | None]]:
+    """Position, kind and name of every landmark, in no order."""
     from storage.values.position import Position
 
-    return Position.parse(position)
+    for ledger in internal.ledgers:
+        yield Position(ledger.ledger_id, 0 if ledger.entries else -1), "ledger", str(ledger.ledger_id)
+    for name, cursor in internal.cursors.items():
+        yield cursor.mark_delete_position, "markDeletePosition", name
+        yield cursor.read_position, "readPosition", name
+    for txn in internal.open_transactions:
+        yield txn.first_position, "openTransaction", str(txn.txn_id)
+    yield internal.max_read_position, "maxReadPosition", None
+    yield internal.last_confirmed_entry, "lastConfirmedEntry", None
 
 
-def _entries_through(ledgers: Sequence[Row], position: tuple[int, int]) -> int:
+def _entries_through(ledgers: Sequence[LedgerRow], position: Position) -> int:
     """Entries up to and including a position: entry ids are dense within a ledger."""
     through = 0
     for ledger in ledgers:
-        if ledger["ledgerId"] < position[0]:
-            through += ledger["entries"]
-        elif ledger["ledgerId"] == position[0]:
-            through += min(position[1] + 1, ledger["entries"])
+        if ledger.ledger_id < position.ledger_id:
+            through += ledger.entries
+        elif ledger.ledger_id == position.ledger_id:
+            through += min(position.entry_id + 1, ledger.entries)
     return through
 
 
-def _screen(context: Context, row: Row) -> Iterator[str]:
-    yield heading(context, row["name"], plural(row["entries"], "entry", "entries"), row["asOfMs"])
-    lines = _lines(row)
+def _screen(context: Context, row: TopicPositions) -> Iterator[str]:
+    yield heading(context, row.name, plural(row.entries, "entry", "entries"), row.as_of_at_ms)
     yield ""
-    yield from section(context, context.table_of(lines, COLUMNS, indent=2))
+    yield from section(context, context.table_of(_lines(row), _COLUMNS, indent=2))
 
 
-def _lines(row: Row) -> list[Row]:
+def _lines(row: TopicPositions) -> list[Line]:
     """One line a position, with all that is there."""
-    total = row["entries"]
-    readable = next(landmark for landmark in row["positions"] if landmark["kind"] == "maxReadPosition")
+    total = row.entries
+    readable = next(landmark for landmark in row.positions if landmark.kind == "maxReadPosition")
     # Where the readable part of the ruler ends.
-    edge = _column(total - readable["entriesAfter"], total)
-    lines: list[Row] = []
-    for landmark in row["positions"]:
-        if landmark["kind"] == "readPosition" and _is_idle(landmark, row["positions"]):
+    edge = _column(total - readable.entries_after, total)
+    lines: list[Line] = []
+    for landmark in row.positions:
+        if landmark.kind == "readPosition" and _is_idle(landmark, row.positions):
             continue
-        if lines and lines[-1]["position"] == landmark["position"]:
-            lines[-1]["what"] += f"; {_words(landmark)}"
+        if lines and lines[-1].landmark.position == landmark.position:
+            lines[-1] = lines[-1]._replace(words=f"{lines[-1].words}; {_words(landmark)}")
             continue
         ruler = list("=" * edge + "-" * (RULER - edge))
-        ruler[min(_column(landmark["entriesBefore"], total), RULER - 1)] = "|"
-        lines.append({**landmark, "ruler": "".join(ruler), "what": _words(landmark)})
+        ruler[min(_column(landmark.entries_before, total), RULER - 1)] = "|"
+        lines.append(Line(landmark, "".join(ruler), _words(landmark)))
     return lines
 
 
@@ -156,12 +181,12 @@ def _column(entries: int, total: int) -> int:
     return RULER * entries // total if total else 0
 
 
-def _is_idle(read: Row, landmarks: Sequence[Row]) -> bool:
+def _is_idle(read: Landmark, landmarks: Sequence[Landmark]) -> bool:
     """Nothing is in flight: dispatch stands where everything is acknowledged."""
     return any(
-        landmark["kind"] == "markDeletePosition"
-        and landmark["name"] == read["name"]
-        and landmark["position"] == read["position"]
+        landmark.kind == "markDeletePosition"
+        and landmark.name == read.name
+        and landmark.position == read.position
         for landmark in landmarks
     )
 
@@ -174,7 +199,6 @@ _WORDS = {
 }
 
 
-def _words(landmark: Row) -> str:
+def _words(landmark: Landmark) -> str:
     """The kind and name of a landmark in words."""
-    kind: str = landmark["kind"]
-    return _WORDS.get(kind, kind).format(landmark["name"])
+    return _WORDS.get(landmark.kind, landmark.kind).format(landmark.name)

@@ -2,26 +2,60 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from typing import NamedTuple
+
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.topic import AS_OF, COUNTS, CREATED, LIMITS, NAMES
-from txnctl.output.field import Field
+from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.values.position import Position
     from txnctl.cli.context import Context
 
 
-SHOWN = (
-    *NAMES,
-    *CREATED,
-    *LIMITS,
-    *COUNTS,
-    Field("publishers", "list", "The names of the producers connected to it."),
-    Field("waitingPublishers", "integer", "Producers that wait for their turn.", heading="WAITING PRODUCERS"),
-    Field("subscriptions", "list", "The names of its subscriptions."),
-    *AS_OF,
+class ShownTopic(NamedTuple):
+    """A topic with the names of its producers and subscriptions."""
+
+    topic: str
+    name: str
+    created_at_ms: int
+    ledger_entries_max: int | None
+    ledger_bytes_max: int | None
+    ledger_age_max_ms: int | None
+    msg_count: int
+    marker_count: int
+    storage_size: int
+    msg_in_counter: int
+    bytes_in_counter: int
+    first_position: Position | None
+    max_read_position: Position
+    last_confirmed_entry: Position
+    topic_epoch: int | None
+    ongoing_txn_count: int
+    uncommitted_messages: int
+    aborted_txn_count: int
+    aborted_messages: int
+    last_publish_at_ms: int | None
+    publishers: list[str]
+    waiting_publishers: int
+    subscriptions: list[str]
+    as_of_at_ms: int
+
+
+SHOWN = fields_of(
+    ShownTopic,
+    {
+        **NAMES,
+        **CREATED,
+        **LIMITS,
+        **COUNTS,
+        "publishers": Help("The names of the producers connected to it."),
+        "waiting_publishers": Help("Producers that wait for their turn.", heading="WAITING PRODUCERS"),
+        "subscriptions": Help("The names of its subscriptions."),
+        **AS_OF,
+    },
 )
 
 
@@ -34,7 +68,33 @@ def show(context: Context, topic: str) -> None:
 
     `topics stats` shows backlogs and blocked messages, `topics stats-internal` the ledgers and cursors.
     """
-    stats = to_json(context.store.reports.topic_stats(topic))
-    stats["subscriptions"] = list(stats["subscriptions"])
-    stats["publishers"] = [publisher["producerName"] for publisher in stats["publishers"]]
-    context.show({field.name: stats[field.name] for field in SHOWN})
+    stats = context.store.reports.topic_stats(topic)
+    counts = stats.counts
+    context.show(
+        ShownTopic(
+            topic=stats.topic,
+            name=stats.name,
+            created_at_ms=stats.created_at_ms,
+            ledger_entries_max=stats.ledger_entries_max,
+            ledger_bytes_max=stats.ledger_bytes_max,
+            ledger_age_max_ms=stats.ledger_age_max_ms,
+            msg_count=counts.msg_count,
+            marker_count=counts.marker_count,
+            storage_size=counts.storage_size,
+            msg_in_counter=counts.msg_in_counter,
+            bytes_in_counter=counts.bytes_in_counter,
+            first_position=counts.first_position,
+            max_read_position=counts.max_read_position,
+            last_confirmed_entry=counts.last_confirmed_entry,
+            topic_epoch=counts.topic_epoch,
+            ongoing_txn_count=counts.ongoing_txn_count,
+            uncommitted_messages=counts.uncommitted_messages,
+            aborted_txn_count=counts.aborted_txn_count,
+            aborted_messages=counts.aborted_messages,
+            last_publish_at_ms=counts.last_publish_at_ms,
+            publishers=[publisher.producer_name for publisher in stats.publishers],
+            waiting_publishers=stats.waiting_publishers,
+            subscriptions=list(stats.subscriptions),
+            as_of_at_ms=stats.as_of_at_ms,
+        )
+    )

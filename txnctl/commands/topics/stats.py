@@ -2,67 +2,64 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.reports.stats import SubscriptionStats, TopicCounts, TopicStats
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.fields.subscription import level_of
+from txnctl.fields.subscription import level_of, living
 from txnctl.fields.topic import AS_OF, COUNTS, CREATED, LIMITS, NAMES
-from txnctl.output.field import Field
-from txnctl.output.human import count, duration, plural, size
+from txnctl.output.column import Column
+from txnctl.output.field import Help, fields_of
+from txnctl.output.human import UNKNOWN, count, duration, plural, size
 from txnctl.output.screen import heading, next_command, section, verdict_section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.reports.stats import TopicStats
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-STATS = (
-    *NAMES,
-    *AS_OF,
-    *CREATED,
-    *LIMITS,
-    *COUNTS,
-    Field(
-        "readableMessages", "integer", "Messages that a READ_COMMITTED reader from the beginning is handed."
-    ),
-    Field("skippedMessages", "integer", "Aborted messages that it passes over."),
-    Field("blockedMessages", "integer", "Committed messages that wait behind an open transaction."),
-    Field("oldestBlockedAt", "time", "When the first of them was published; null if there is none near."),
-    Field("oldestBlockedMs", "timeMs", "The same as an integer.", heading=""),
-    Field(
-        "blockedBy",
-        "map",
-        "The open transaction that holds maxReadPosition: txnId, firstPosition, beginAt, beginMs, ageMs, owner, "
-        "ownerState; null if none is open.",
-    ),
-    Field("waitingPublishers", "integer", "Producers that wait for their turn."),
-    Field(
-        "publishers",
-        "list",
-        "The connected producers: accessMode, producerName, sessionId, epoch, owner, state, alive, connectedSinceAt "
-        "and -Ms, lastPublishAt and -Ms, leaseEndsInMs, and the rest of `producers list`.",
-    ),
-    Field(
-        "subscriptions",
-        "map",
-        "By name: type, subscriptionIsolationLevel, markDeletePosition, readPosition, msgBacklog = visible + blocked "
-        "+ uncommitted, pending, unackedMessages, verdict, consumers, and the rest of `subscriptions stats`.",
-    ),
+STATS = fields_of(
+    TopicStats,
+    {
+        **NAMES,
+        **AS_OF,
+        **CREATED,
+        **LIMITS,
+        **COUNTS,
+        "readable_messages": Help("Messages that a READ_COMMITTED reader from the beginning is handed."),
+        "skipped_messages": Help("Aborted messages that it passes over."),
+        "blocked_messages": Help("Committed messages that wait behind an open transaction."),
+        "oldest_blocked_at_ms": Help("When the first of them was published; null if there is none near."),
+        "blocked_by": Help(
+            "The open transaction that holds maxReadPosition: txnId, firstPosition, beginAt, beginMs, ageMs, owner, "
+            "ownerState; null if none is open."
+        ),
+        "waiting_publishers": Help("Producers that wait for their turn."),
+        "publishers": Help(
+            "The connected producers: accessMode, producerName, sessionId, epoch, owner, state, alive, "
+            "connectedSinceAt and -Ms, lastPublishAt and -Ms, leaseEndsInMs, and the rest of `producers list`."
+        ),
+        "subscriptions": Help(
+            "By name: type, subscriptionIsolationLevel, markDeletePosition, readPosition, msgBacklog = visible + "
+            "blocked + uncommitted, pending, unackedMessages, verdict, consumers, and the rest of "
+            "`subscriptions stats`."
+        ),
+    },
 )
 
-SUBSCRIPTION_COLUMNS = (
-    Field("name", "id", "The subscription.", heading="SUBSCRIPTION"),
-    Field("shortType", "text", "Its type.", heading="TYPE"),
-    Field("subscriptionIsolationLevel", "text", "Its isolation level.", heading="ISOLATION LEVEL"),
-    Field("markDeletePosition", "position", "Everything up to here is acknowledged.", heading="MARK-DELETE"),
-    Field("visible", "integer", "Messages it may be handed."),
-    Field("blocked", "integer", "Committed messages behind an open transaction."),
-    Field("pending", "integer", "Acknowledgements that wait for their transaction."),
-    Field("living", "integer", "Consumers attached.", heading="CONSUMERS"),
-    Field("verdict", "text", "ok, behind, blocked, mixed, or no-consumer."),
+NamedSubscription = tuple[str, SubscriptionStats]
+"""The name of a subscription, and the statistics."""
+
+_SUBSCRIPTIONS: tuple[Column[NamedSubscription], ...] = (
+    Column("SUBSCRIPTION", "id", lambda named: named[0]),
+    Column("TYPE", "text", lambda named: "Excl." if named[1].type == "Exclusive" else named[1].type),
+    Column("ISOLATION LEVEL", "text", lambda named: level_of(named[1])),
+    Column("MARK-DELETE", "position", lambda named: named[1].mark_delete_position),
+    Column("VISIBLE", "integer", lambda named: named[1].visible),
+    Column("BLOCKED", "integer", lambda named: named[1].blocked),
+    Column("PENDING", "integer", lambda named: named[1].pending),
+    Column("CONSUMERS", "integer", lambda named: living(named[1])),
+    Column("VERDICT", "text", lambda named: named[1].verdict),
 )
 
 
@@ -82,91 +79,73 @@ def stats(context: Context, topic: str) -> None:
     The verdict of a subscription is `ok`, `behind` (slow consumers), `blocked` (an open transaction is in the way),
     `mixed` (both), or `no-consumer`.
     """
-    typed = context.store.reports.topic_stats(topic)
-    context.show(to_json(typed), table=lambda row: _screen(context, row, typed))
+    context.show(context.store.reports.topic_stats(topic), table=lambda row: _screen(context, row))
 
 
-def _screen(context: Context, row: Row, typed: TopicStats) -> Iterator[str]:
-    yield heading(
-        context,
-        row["name"],
-        f"{plural(row['msgCount'], 'message')}, {plural(row['markerCount'], 'marker')}, {size(row['storageSize'])}",
-        row["asOfMs"],
-    )
-    yield f"  positions   {'   '.join(_positions(row))}"
-    skipped = f" ({count(row['skippedMessages'])} aborted skipped)" if row["skippedMessages"] else ""
-    yield f"  readable    {count(row['readableMessages'])} committed{skipped}"
-    if row["blockedMessages"]:
-        yield f"  {context.style('BLOCKED', 'bold', 'red')}     {_blocked(row)}"
-    if row["ongoingTxnCount"]:
-        in_what = plural(row["ongoingTxnCount"], "open transaction")
-        yield f"  uncommitted {count(row['uncommittedMessages'])} in {in_what}"
-    yield from _publishers(context, row, typed)
-    yield from _subscriptions(context, row["subscriptions"], typed)
-    advice = _advice(row)
+def _screen(context: Context, stats: TopicStats) -> Iterator[str]:
+    counts, readable = stats.counts, stats.readable
+    stored = f"{plural(counts.msg_count, 'message')}, {plural(counts.marker_count, 'marker')}"
+    yield heading(context, stats.name, f"{stored}, {size(counts.storage_size)}", stats.as_of_at_ms)
+    yield f"  positions   {'   '.join(_positions(counts))}"
+    skipped = f" ({count(readable.skipped_messages)} aborted skipped)" if readable.skipped_messages else ""
+    yield f"  readable    {count(readable.readable_messages)} committed{skipped}"
+    if readable.blocked_messages:
+        yield f"  {context.style('BLOCKED', 'bold', 'red')}     {_blocked(stats)}"
+    if counts.ongoing_txn_count:
+        in_what = plural(counts.ongoing_txn_count, "open transaction")
+        yield f"  uncommitted {count(counts.uncommitted_messages)} in {in_what}"
+    yield from _publishers(context, stats)
+    yield from _subscriptions(context, stats.subscriptions)
+    advice = _advice(stats)
     if advice is not None:
         yield ""
         yield next_command(context, advice)
 
 
-def _advice(row: Row) -> str | None:
+def _advice(stats: TopicStats) -> str | None:
     """The next command: about blocked readers first, else about waiting producers."""
-    if row["blockedMessages"]:
-        return f"txnctl transactions explain {row['blockedBy']['txnId']}"
-    if row["waitingPublishers"]:
-        return f"txnctl producers show {row['name']}"
+    if stats.readable.blocked_messages and stats.blocked_by is not None:
+        return f"txnctl transactions explain {stats.blocked_by.txn_id}"
+    if stats.waiting_publishers:
+        return f"txnctl producers show {stats.name}"
     return None
 
 
-def _positions(row: Row) -> Iterator[str]:
-    if row["firstPosition"] is not None:
-        yield f"first {row['firstPosition']}"
-    yield f"maxReadPosition {row['maxReadPosition']}"
-    yield f"lastConfirmedEntry {row['lastConfirmedEntry']}"
-    if row["topicEpoch"] is not None:
-        yield f"topicEpoch {row['topicEpoch']}"
+def _positions(counts: TopicCounts) -> Iterator[str]:
+    if counts.first_position is not None:
+        yield f"first {counts.first_position}"
+    yield f"maxReadPosition {counts.max_read_position}"
+    yield f"lastConfirmedEntry {counts.last_confirmed_entry}"
+    if counts.topic_epoch is not None:
+        yield f"topicEpoch {counts.topic_epoch}"
 
 
-def _blocked(row: Row) -> str:
-    waiting = ""
-    if row["oldestBlockedMs"] is not None:
-        waiting = f", oldest waiting {duration(max(0, row['asOfMs'] - row['oldestBlockedMs']))}"
-    return (
-        f"{count(row['blockedMessages'])} committed{waiting}, behind transaction {row['blockedBy']['txnId']}"
-    )
+def _blocked(stats: TopicStats) -> str:
+    blocked, oldest_ms, waiting = stats.readable.blocked_messages, stats.readable.oldest_blocked_at_ms, ""
+    if oldest_ms is not None:
+        waiting = f", oldest waiting {duration(max(0, stats.as_of_at_ms - oldest_ms))}"
+    behind = stats.blocked_by.txn_id if stats.blocked_by is not None else UNKNOWN
+    return f"{count(blocked)} committed{waiting}, behind transaction {behind}"
 
 
-def _publishers(context: Context, row: Row, typed: TopicStats) -> Iterator[str]:
+def _publishers(context: Context, stats: TopicStats) -> Iterator[str]:
     """Every connected producer on a line, and how many wait."""
     from txnctl.fields.producer import columns, table
 
-    if row["publishers"]:
+    if stats.publishers:
         yield ""
-        yield from section(context, table(context, typed.publishers, columns(row["asOfMs"])))
-    if row["waitingPublishers"]:
-        if not row["publishers"]:
+        yield from section(context, table(context, stats.publishers, columns(stats.as_of_at_ms)))
+    if stats.waiting_publishers:
+        if not stats.publishers:
             yield ""
-        number = plural(row["waitingPublishers"], "producer")
-        yield f"  {number} {'waits' if row['waitingPublishers'] == 1 else 'wait'} for the topic"
+        number = plural(stats.waiting_publishers, "producer")
+        yield f"  {number} {'waits' if stats.waiting_publishers == 1 else 'wait'} for the topic"
 
 
-def _subscriptions(context: Context, subscriptions: dict[str, Row], typed: TopicStats) -> Iterator[str]:
+def _subscriptions(context: Context, subscriptions: dict[str, SubscriptionStats]) -> Iterator[str]:
     """Every subscription on a line; the verdict, the last column, in colour."""
-    rows = [
-        {
-            **subscription,
-            "name": name,
-            "subscriptionIsolationLevel": level_of(typed.subscriptions[name]),
-            "shortType": "Excl." if subscription["type"] == "Exclusive" else subscription["type"],
-            "living": sum(
-                consumer["state"] in ("alive", "stopped") for consumer in subscription["consumers"]
-            ),
-        }
-        for name, subscription in subscriptions.items()
-    ]
-    if not rows:
+    if not subscriptions:
         return
     yield ""
-    yield from verdict_section(
-        context, [row["verdict"] for row in rows], context.table_of(rows, SUBSCRIPTION_COLUMNS, folds=False)
-    )
+    table = context.table_of(list(subscriptions.items()), _SUBSCRIPTIONS, folds=False)
+    yield from verdict_section(context, [row.verdict for row in subscriptions.values()], table)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from typing import TypeVar
+
+from storage.reports.stats_internal import (
+    CursorRow,
+    InternalStats,
+    LedgerRow,
+    OpenTransaction,
+)
+from storage.txn.aborted import AbortedSegment
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.fields.topic import AS_OF, NAMES
-from txnctl.output.field import Field
+from txnctl.output.column import Column
+from txnctl.output.field import Help, fields_of
 from txnctl.output.human import plural, size
 from txnctl.output.screen import heading, section
 
@@ -15,72 +24,65 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-INTERNAL = (
-    *NAMES,
-    Field("topicId", "integer", "Its number in this store; a topic created again has another."),
-    *AS_OF,
-    Field("entriesAddedCounter", "integer", "Entries ever appended, markers included."),
-    Field("numberOfEntries", "integer", "Entries stored."),
-    Field("totalSize", "size", "Bytes stored."),
-    Field("currentLedgerEntries", "integer", "Entries of the open ledger."),
-    Field("currentLedgerSize", "size", "Bytes of the open ledger."),
-    Field("lastConfirmedEntry", "position", "The last entry written, markers included."),
-    Field("maxReadPosition", "position", "How far READ_COMMITTED reads."),
-    Field(
-        "ledgers",
-        "list",
-        "In order: ledgerId, entries, messages, size, openedAt, openedMs, closedAt, closedMs (null: open).",
-    ),
-    Field(
-        "cursors",
-        "map",
-        "By subscription: markDeletePosition, readPosition, individuallyDeletedMessages, generation, "
-        "releasedEntries, pendingCumulative.",
-    ),
-    Field("openTransactions", "list", "In order of their first message here: txnId, firstPosition."),
-    Field(
-        "abortedSegments",
-        "list",
-        "The aborted set: segment, firstPosition, lastPosition, transactions, messages, bytes.",
-    ),
+R = TypeVar("R")
+
+INTERNAL = fields_of(
+    InternalStats,
+    {
+        **NAMES,
+        "topic_id": Help("Its number in this store; a topic created again has another."),
+        **AS_OF,
+        "entries_added_counter": Help("Entries ever appended, markers included."),
+        "number_of_entries": Help("Entries stored."),
+        "total_size": Help("Bytes stored.", kind="size"),
+        "current_ledger_entries": Help("Entries of the open ledger."),
+        "current_ledger_size": Help("Bytes of the open ledger.", kind="size"),
+        "last_confirmed_entry": Help("The last entry written, markers included."),
+        "max_read_position": Help("How far READ_COMMITTED reads."),
+        "ledgers": Help(
+            "In order: ledgerId, entries, messages, size, openedAt, openedMs, closedAt, closedMs (null: open)."
+        ),
+        "cursors": Help(
+            "By subscription: markDeletePosition, readPosition, individuallyDeletedMessages, generation, "
+            "releasedEntries, pendingCumulative."
+        ),
+        "open_transactions": Help("In order of their first message here: txnId, firstPosition."),
+        "aborted_segments": Help(
+            "The aborted set: segment, firstPosition, lastPosition, transactions, messages, bytes."
+        ),
+    },
 )
 
-LEDGERS = (
-    Field("ledgerId", "id", "The ledger.", heading="LEDGER"),
-    Field("entries", "integer", "Its entries."),
-    Field("messages", "integer", "Its messages."),
-    Field("size", "size", "Its bytes."),
-    Field("openedAt", "time", "When it was opened.", heading="OPENED"),
-    Field("closedAt", "time", "When it was closed for good.", heading="CLOSED"),
-)
+NamedCursor = tuple[str, CursorRow]
+"""The name of a subscription, and the cursor."""
 
-CURSORS = (
-    Field("name", "id", "The subscription.", heading="CURSOR"),
-    Field("markDeletePosition", "position", "Everything up to here is acknowledged.", heading="MARK-DELETE"),
-    Field("readPosition", "position", "Dispatch has come so far.", heading="READ"),
-    Field(
-        "pendingCumulative",
-        "id",
-        "Whose cumulative acknowledgement is pending.",
-        heading="PENDING CUMULATIVE",
-    ),
-    Field("ahead", "text", "What is acknowledged ahead of mark-delete.", heading="ACKNOWLEDGED AHEAD"),
+_LEDGERS: tuple[Column[LedgerRow], ...] = (
+    Column("LEDGER", "id", lambda ledger: ledger.ledger_id),
+    Column("ENTRIES", "integer", lambda ledger: ledger.entries),
+    Column("MESSAGES", "integer", lambda ledger: ledger.messages),
+    Column("SIZE", "size", lambda ledger: ledger.size),
+    Column("OPENED", "time", lambda ledger: ledger.opened_at_ms),
+    Column("CLOSED", "time", lambda ledger: ledger.closed_at_ms),
 )
-
-OPEN = (
-    Field("txnId", "id", "The transaction.", heading="OPEN TRANSACTION"),
-    Field("firstPosition", "position", "Its first message here.", heading="FIRST MESSAGE"),
+_CURSORS: tuple[Column[NamedCursor], ...] = (
+    Column("CURSOR", "id", lambda named: named[0]),
+    Column("MARK-DELETE", "position", lambda named: named[1].mark_delete_position),
+    Column("READ", "position", lambda named: named[1].read_position),
+    Column("PENDING CUMULATIVE", "id", lambda named: named[1].pending_cumulative),
+    Column("ACKNOWLEDGED AHEAD", "text", lambda named: _ahead(named[1])),
 )
-
-SEGMENTS = (
-    Field("segment", "id", "Its number.", heading="ABORTED SEGMENT"),
-    Field("firstPosition", "position", "The first message of its transactions.", heading="FIRST"),
-    Field("lastPosition", "position", "The last message of its transactions.", heading="LAST"),
-    Field("transactions", "integer", "Aborted transactions in it."),
-    Field("messages", "integer", "Their messages."),
-    Field("bytes", "size", "What the segment takes.", heading="SIZE"),
+_OPEN: tuple[Column[OpenTransaction], ...] = (
+    Column("OPEN TRANSACTION", "id", lambda txn: txn.txn_id),
+    Column("FIRST MESSAGE", "position", lambda txn: txn.first_position),
+)
+_SEGMENTS: tuple[Column[AbortedSegment], ...] = (
+    Column("ABORTED SEGMENT", "id", lambda segment: segment.segment),
+    Column("FIRST", "position", lambda segment: segment.first_position),
+    Column("LAST", "position", lambda segment: segment.last_position),
+    Column("TRANSACTIONS", "integer", lambda segment: segment.transactions),
+    Column("MESSAGES", "integer", lambda segment: segment.messages),
+    Column("SIZE", "size", lambda segment: segment.bytes),
 )
 
 AHEAD_SHOWN = 3
@@ -96,33 +98,33 @@ def stats_internal(context: Context, topic: str) -> None:
 
     `topics stats` is the report for everyday use; this report shows the stored state behind the counts.
     """
-    context.show(
-        to_json(context.store.reports.topic_stats_internal(topic)), table=lambda row: _screen(context, row)
+    internal = context.store.reports.topic_stats_internal(topic)
+    context.show(internal, table=lambda row: _screen(context, row))
+
+
+def _screen(context: Context, row: InternalStats) -> Iterator[str]:
+    facts = (
+        f"{plural(row.number_of_entries, 'entry', 'entries')}, {size(row.total_size)}, topic {row.topic_id}"
     )
+    yield heading(context, row.name, facts, row.as_of_at_ms)
+    yield f"  positions   maxReadPosition {row.max_read_position}   lastConfirmedEntry {row.last_confirmed_entry}"
+    yield from _section(context, row.ledgers, _LEDGERS)
+    yield from _section(context, list(row.cursors.items()), _CURSORS)
+    yield from _section(context, row.open_transactions, _OPEN)
+    yield from _section(context, row.aborted_segments, _SEGMENTS)
 
 
-def _screen(context: Context, row: Row) -> Iterator[str]:
-    facts = f"{plural(row['numberOfEntries'], 'entry', 'entries')}, {size(row['totalSize'])}, topic {row['topicId']}"
-    yield heading(context, row["name"], facts, row["asOfMs"])
-    yield f"  positions   maxReadPosition {row['maxReadPosition']}   lastConfirmedEntry {row['lastConfirmedEntry']}"
-    yield from _section(context, row["ledgers"], LEDGERS)
-    cursors = [{**cursor, "name": name, "ahead": _ahead(cursor)} for name, cursor in row["cursors"].items()]
-    yield from _section(context, cursors, CURSORS)
-    yield from _section(context, row["openTransactions"], OPEN)
-    yield from _section(context, row["abortedSegments"], SEGMENTS)
-
-
-def _section(context: Context, rows: Sequence[Row], fields: Sequence[Field]) -> Iterator[str]:
+def _section(context: Context, rows: Sequence[R], columns: Sequence[Column[R]]) -> Iterator[str]:
     if not rows:
         return
-    table = context.table_of(rows, fields, indent=2)
+    table = context.table_of(rows, columns, indent=2)
     yield ""
     yield from section(context, table)
 
 
-def _ahead(cursor: Row) -> str | None:
+def _ahead(cursor: CursorRow) -> str | None:
     """The first few ranges, and how many more there are."""
-    ranges = cursor["individuallyDeletedMessages"]
+    ranges = cursor.individually_deleted_messages
     if not ranges:
         return None
     more = len(ranges) - AHEAD_SHOWN

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from txnctl.fields import topic
+from txnctl.commands.topics.list import LISTED
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -28,7 +28,7 @@ class TestList:
         """The same in JSON and in the table."""
         run("topics", "create", "empty")
         empty, orders = run("topics", "list", "-o", "json").json
-        assert not undeclared(orders, (*topic.NAMES, *topic.COUNTS))
+        assert not undeclared(orders, LISTED)
         assert orders["topic"] == "persistent://public/default/orders"
         assert (orders["msgCount"], orders["markerCount"]) == (11, 1)
         assert (orders["maxReadPosition"], orders["lastConfirmedEntry"]) == ("1:5", "1:8")
