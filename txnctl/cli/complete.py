@@ -20,15 +20,14 @@ from click.shell_completion import (
     split_arg_string,
 )
 
-from storage.json_form import to_json
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import click
 
     from storage import Store
-    from txnctl.output.row import Row
+    from storage.reports.producers import ProducerRow
+    from storage.reports.transactions import TransactionRow
 
 VARIABLE = "_TXNCTL_COMPLETE"
 
@@ -143,12 +142,9 @@ def subscriptions(context: click.Context, incomplete: str) -> list[CompletionIte
         return []
 
     def find(store: Store) -> list[CompletionItem]:
-        subscriptions_by_name: Row = to_json(store.reports.topic_stats(topic))["subscriptions"]
         return [
-            CompletionItem(
-                name, help=f"{subscription.get('type')}, {subscription.get('subscriptionIsolationLevel')}"
-            )
-            for name, subscription in subscriptions_by_name.items()
+            CompletionItem(name, help=f"{stats.type}, {stats.subscription_isolation_level}")
+            for name, stats in store.reports.topic_stats(topic).subscriptions.items()
         ]
 
     return _looked_up(context, find, incomplete)
@@ -164,8 +160,8 @@ def open_transactions(context: click.Context, incomplete: str) -> list[Completio
 
     def find(store: Store) -> list[CompletionItem]:
         return [
-            CompletionItem(str(row["txnId"]), help=_age_and_owner(row))
-            for row in to_json(store.reports.list_transactions())
+            CompletionItem(str(row.txn_id), help=_age_and_owner(row))
+            for row in store.reports.list_transactions()
         ]
 
     return _looked_up(context, find, incomplete)
@@ -176,38 +172,37 @@ def sessions(context: click.Context, incomplete: str) -> list[CompletionItem]:
     topic = context.params.get("topic")
 
     def find(store: Store) -> list[CompletionItem]:
-        rows = to_json(store.reports.list_producers(topic if isinstance(topic, str) else None))
+        rows = store.reports.list_producers(topic if isinstance(topic, str) else None)
         return [
             CompletionItem(token, help=_name_and_owner(row))
             for row in rows
-            if row["leaseMs"] is not None and (token := _token(store, row)) is not None
+            if row.lease_ms is not None and (token := _token(store, row)) is not None
         ]
 
     return _looked_up(context, find, incomplete)
 
 
-def _token(store: Store, row: Row) -> str | None:
+def _token(store: Store, row: ProducerRow) -> str | None:
     """The token of a session, which reports do not show; None if it has gone meanwhile."""
     from storage.topic import catalogue as topics
     from storage.topic.producers import session as sessions
 
     with store.connection.view() as view:
-        topic = topics.find(view, row["topic"])
-        session = None if topic is None else sessions.find(view, topic.topic_id, row["sessionId"])
+        topic = topics.find(view, row.topic)
+        session = None if topic is None else sessions.find(view, topic.topic_id, row.session_id)
         return None if session is None else session.token
 
 
-def _name_and_owner(row: Row) -> str:
+def _name_and_owner(row: ProducerRow) -> str:
     from txnctl.fields.producer import alive
 
-    return ", ".join([row["producerName"], row["name"], alive(row), str(row["owner"]).partition(" (")[0]])
+    return ", ".join([row.producer_name, row.name, alive(row), row.owner.address])
 
 
-def _age_and_owner(row: Row) -> str:
+def _age_and_owner(row: TransactionRow) -> str:
     from txnctl.output.human import duration
 
-    age, owner = row.get("ageMs"), row.get("owner")
-    return ", ".join([part for part in (duration(age) if age is not None else "", str(owner or "")) if part])
+    return f"{duration(row.age_ms)}, {row.owner}"
 
 
 def _looked_up(

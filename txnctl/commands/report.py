@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from storage.json_form import to_json
 from txnctl import __version__
 from txnctl.cli.declaration import command
 from txnctl.cli.decorators import example, option, reads_store
@@ -55,7 +54,7 @@ def report(context: Context, path: str, topics: tuple[str, ...]) -> None:
     """
     from txnctl.report.page import page
 
-    text = page(to_json(context.store.reports.store_report(topics or None)), __version__, topics)
+    text = page(context.store.reports.store_report(topics or None), __version__, topics)
     if path == "-":
         context.out.write(text)
         return

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from txnctl.output.field import Field
+from txnctl.output.field import Help
 
-DRY_RUN = Field("dryRun", "boolean", "Whether nothing was changed.")
+DRY_RUN = {"dry_run": Help("Whether nothing was changed.")}

@@ -1,128 +1,188 @@
-"""Fields of a subscription, and the words of tables about subscriptions."""
+"""Fields of a subscription, and the words and columns of tables about subscriptions."""
 
 from __future__ import annotations
 
-from txnctl.output.field import Field
+from typing import Protocol, TypeVar
+
+from txnctl.output.column import Column
+from txnctl.output.field import Help
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from txnctl.output.row import Row
+    from collections.abc import Callable, Sequence
 
-NAMES = (
-    Field("topic", "id", "The topic's full name.", heading=""),
-    Field("subscription", "id", "The subscription."),
-)
-AS_OF = (
-    Field("asOfAt", "time", "The moment of which the report speaks.", heading=""),
-    Field("asOfMs", "timeMs", "The same as an integer.", heading=""),
-)
-MODE = (
-    Field("type", "text", "Exclusive, Failover, Shared or Key_Shared."),
-    Field(
-        "subscriptionIsolationLevel", "text", "READ_COMMITTED or READ_UNCOMMITTED.", heading="ISOLATION LEVEL"
-    ),
-)
-ON_OPEN = Field(
-    "onOpen",
-    "text",
-    "What an open transaction does to READ_COMMITTED: block all behind it, or skip its own messages alone.",
-    heading="",
-)
-HELD_BY = Field(
-    "heldBy",
-    "list",
-    "With onOpen skip, the first open transactions of the topic: txnId, uncommitted (messages of its own) and blocked "
-    "(committed messages that wait behind its messages of their key).",
-)
-BACKLOG = (
-    Field("visible", "integer", "Messages that its consumers may be handed now; in flight included."),
-    Field("blocked", "integer", "Committed messages that wait behind an open transaction, or for their key."),
-    Field("uncommitted", "integer", "Messages of open transactions."),
-    Field("pending", "integer", "Messages acknowledged in transactions that are still open."),
-    Field(
-        "unackedMessages", "integer", "Messages in flight: handed out, not acknowledged.", heading="IN FLIGHT"
-    ),
-    Field("msgBacklog", "integer", "visible + blocked + uncommitted.", heading="BACKLOG"),
-)
-PENDING_IN = Field(
-    "pendingIn", "list", "The open transactions that these are acknowledged in: txnId, messages."
-)
-VERDICT = Field(
-    "verdict",
-    "text",
-    "ok; behind: its consumers are slow; blocked: they wait for a transaction; mixed: both; no-consumer.",
-)
-CONSUMERS = Field(
-    "consumers",
-    "list",
-    "Who is attached: consumerName, owner, state, unackedMessages (in flight there), connectedSinceAt and -Ms.",
-)
-BLOCKED_BY = Field(
-    "blockedBy",
-    "map",
+    from storage.reports.stats import ConsumerRow
+
+R = TypeVar("R")
+
+NAMES = {
+    "topic": Help("The topic's full name.", kind="id", heading=""),
+    "subscription": Help("The subscription.", kind="id"),
+}
+AS_OF = {"as_of_at_ms": Help("The moment of which the report speaks.", heading="")}
+MODE = {
+    "type": Help("Exclusive, Failover, Shared or Key_Shared."),
+    "subscription_isolation_level": Help("READ_COMMITTED or READ_UNCOMMITTED.", heading="ISOLATION LEVEL"),
+}
+ON_OPEN = {
+    "on_open": Help(
+        "What an open transaction does to READ_COMMITTED: block all behind it, or skip its own messages alone.",
+        heading="",
+    )
+}
+HELD_BY = {
+    "held_by": Help(
+        "With onOpen skip, the first open transactions of the topic: txnId, uncommitted (messages of its own) and "
+        "blocked (committed messages that wait behind its messages of their key)."
+    )
+}
+BACKLOG = {
+    "visible": Help("Messages that its consumers may be handed now; in flight included."),
+    "blocked": Help("Committed messages that wait behind an open transaction, or for their key."),
+    "uncommitted": Help("Messages of open transactions."),
+    "pending": Help("Messages acknowledged in transactions that are still open."),
+    "unacked_messages": Help("Messages in flight: handed out, not acknowledged.", heading="IN FLIGHT"),
+    "msg_backlog": Help("visible + blocked + uncommitted.", heading="BACKLOG"),
+}
+PENDING_IN = {
+    "pending_in": Help("The open transactions that these are acknowledged in: txnId, messages."),
+}
+VERDICT = {
+    "verdict": Help(
+        "ok; behind: its consumers are slow; blocked: they wait for a transaction; mixed: both; no-consumer."
+    )
+}
+CONSUMERS = {
+    "consumers": Help(
+        "Who is attached: consumerName, owner, state, unackedMessages (in flight there), connectedSinceAt and -Ms."
+    )
+}
+ENDS = {
+    "max_read_position": Help("How far READ_COMMITTED reads on the topic."),
+    "last_confirmed_entry": Help("The last entry written to the topic, markers included."),
+}
+BLOCKER = (
     "The open transaction that holds maxReadPosition: txnId, firstPosition, beginAt, beginMs, ageMs, owner, "
-    "ownerState; null if there is none.",
-)
-ENDS = (
-    Field("maxReadPosition", "position", "How far READ_COMMITTED reads on the topic."),
-    Field("lastConfirmedEntry", "position", "The last entry written to the topic, markers included."),
+    "ownerState; null if there is none"
 )
 
-ROW = (
-    *NAMES,
-    *AS_OF,
-    *MODE,
-    ON_OPEN,
-    Field("markDeletePosition", "position", "Everything up to here is acknowledged.", heading="MARK-DELETE"),
-    Field("readPosition", "position", "Everything up to here has been handed out."),
-    *BACKLOG,
-    PENDING_IN,
-    Field("acknowledgedAhead", "integer", "Messages acknowledged beyond markDeletePosition."),
-    Field("abortedAhead", "integer", "Aborted messages beyond it, which READ_COMMITTED skips."),
-    Field("backlogSize", "size", "Bytes stored beyond markDeletePosition."),
-    Field("msgOutCounter", "integer", "Messages ever handed out."),
-    Field("msgRedeliverCounter", "integer", "Of these, handed out again."),
-    Field(
-        "deadLetterTopic",
-        "text",
-        "Where messages go that were redelivered too often; null is the default name.",
-    ),
-    Field("maxRedeliverCount", "integer", "Redeliveries after which they go there; null is never."),
-    HELD_BY,
-    VERDICT,
-    Field("createdAt", "time", "When it was created."),
-    Field("createdMs", "timeMs", "The same as an integer.", heading=""),
-    CONSUMERS,
-)
+ROW = {
+    **NAMES,
+    **AS_OF,
+    **MODE,
+    **ON_OPEN,
+    "mark_delete_position": Help("Everything up to here is acknowledged.", heading="MARK-DELETE"),
+    "read_position": Help("Everything up to here has been handed out."),
+    **BACKLOG,
+    **PENDING_IN,
+    "acknowledged_ahead": Help("Messages acknowledged beyond markDeletePosition."),
+    "aborted_ahead": Help("Aborted messages beyond it, which READ_COMMITTED skips."),
+    "backlog_size": Help("Bytes stored beyond markDeletePosition.", kind="size"),
+    "msg_out_counter": Help("Messages ever handed out."),
+    "msg_redeliver_counter": Help("Of these, handed out again."),
+    "dead_letter_topic": Help("Where messages go that were redelivered too often; null is the default name."),
+    "max_redeliver_count": Help("Redeliveries after which they go there; null is never."),
+    **HELD_BY,
+    **VERDICT,
+    "created_at_ms": Help("When it was created."),
+    **CONSUMERS,
+}
 """A subscription in a list."""
 
-STATS = (*ROW, *ENDS, BLOCKED_BY)
-"""All that is known of one."""
+
+class Named(Protocol):
+    """A row with the names of a subscription and its topic."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def subscription(self) -> str: ...
 
 
-def short_topic(row: Row) -> str:
+class Mode(Protocol):
+    """A row with type, isolation level and on-open of a subscription."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def subscription_isolation_level(self) -> str: ...
+    @property
+    def on_open(self) -> str: ...
+
+
+class Attached(Protocol):
+    """A row with the consumers of a subscription."""
+
+    @property
+    def consumers(self) -> Sequence[ConsumerRow]: ...
+
+
+class Figures(Attached, Protocol):
+    """A row with the backlog and the consumers of a subscription."""
+
+    @property
+    def visible(self) -> int: ...
+    @property
+    def blocked(self) -> int: ...
+    @property
+    def uncommitted(self) -> int: ...
+    @property
+    def pending(self) -> int: ...
+    @property
+    def unacked_messages(self) -> int: ...
+
+
+def short_topic(row: Named) -> str:
     """The topic under the short name."""
     from storage.values.names import short_topic_name
 
-    return short_topic_name(row["topic"])
+    return short_topic_name(row.topic)
 
 
-def living(row: Row) -> int:
+def living(row: Attached) -> int:
     """How many consumers are attached and alive; a stopped one counts."""
-    return sum(consumer["state"] in ("alive", "stopped") for consumer in row["consumers"])
+    return sum(consumer.state in ("alive", "stopped") for consumer in row.consumers)
 
 
-def name_of(row: Row) -> str:
+def name_of(row: Named) -> str:
     """`billing on orders`."""
-    return f"{row['subscription']} on {short_topic(row)}"
+    return f"{row.subscription} on {short_topic(row)}"
 
 
-def mode_of(row: Row) -> str:
+def mode_of(row: Mode) -> str:
     """`Shared, READ_COMMITTED`, with `on-open skip` where set."""
-    return f"{row['type']}, {level_of(row)}"
+    return mode_in_words(row.type, row.subscription_isolation_level, row.on_open)
 
 
-def level_of(row: Row) -> str:
+def mode_in_words(type_: str, level: str, on_open: str) -> str:
+    """The same from type, isolation level and on-open."""
+    return f"{type_}, {_level(level, on_open)}"
+
+
+def level_of(row: Mode) -> str:
     """The isolation level in tables, with on-open skip."""
-    level = str(row["subscriptionIsolationLevel"])
-    return f"{level}, on-open skip" if row["onOpen"] == "skip" else level
+    return _level(row.subscription_isolation_level, row.on_open)
+
+
+def _level(level: str, on_open: str) -> str:
+    return f"{level}, on-open skip" if on_open == "skip" else level
+
+
+def mode_columns(mode: Callable[[R], Mode]) -> tuple[Column[R], ...]:
+    """Type and isolation level."""
+    return (
+        Column("TYPE", "text", lambda row: mode(row).type),
+        Column("ISOLATION LEVEL", "text", lambda row: level_of(mode(row))),
+    )
+
+
+def backlog_columns(figures: Callable[[R], Figures]) -> tuple[Column[R], ...]:
+    """The backlog by class, and the number of consumers."""
+    return (
+        Column("VISIBLE", "integer", lambda row: figures(row).visible),
+        Column("BLOCKED", "integer", lambda row: figures(row).blocked),
+        Column("UNCOMMITTED", "integer", lambda row: figures(row).uncommitted),
+        Column("PENDING", "integer", lambda row: figures(row).pending),
+        Column("IN FLIGHT", "integer", lambda row: figures(row).unacked_messages),
+        Column("CONSUMERS", "integer", lambda row: living(figures(row))),
+    )

@@ -2,104 +2,103 @@
 
 from __future__ import annotations
 
-from txnctl.fields.producer import ago, alive
-from txnctl.fields.subscription import living
-from txnctl.output.field import Field
+from typing import NamedTuple
+
+from storage.json_form import to_json
+from txnctl.fields.producer import EPOCH, MODE, PRODUCER, alive, last_publish
+from txnctl.fields.subscription import backlog_columns
+from txnctl.output.column import Column
 from txnctl.output.human import duration
 from txnctl.report import tables, transactions
 from txnctl.report.markup import Markup, tag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from txnctl.output.row import Row
+    from storage.audit_trail import AuditRecord
+    from storage.reports.facts import TableFacts
+    from storage.reports.producers import ProducerRow
+    from storage.reports.stats import SubscriptionStats
+    from storage.reports.store_report import StoreReport
 
-_SUBSCRIPTIONS = (
-    Field("subscription", "id", "The subscription."),
-    Field("name", "id", "Its topic.", heading="TOPIC"),
-    Field("verdict", "text", "The verdict."),
-    Field("type", "text", "Its type."),
-    Field("subscriptionIsolationLevel", "text", "Its level.", heading="ISOLATION LEVEL"),
-    Field("onOpen", "text", "What an open transaction does to it.", heading="ON OPEN"),
-    Field("markDeletePosition", "position", "Acknowledged through.", heading="MARK-DELETE"),
-    Field("visible", "integer", "Ready."),
-    Field("blocked", "integer", "Behind an open transaction."),
-    Field("uncommitted", "integer", "Of open transactions."),
-    Field("pending", "integer", "Acknowledged in open ones."),
-    Field("unackedMessages", "integer", "In flight.", heading="IN FLIGHT"),
-    Field("living", "integer", "Consumers.", heading="CONSUMERS"),
+
+class _Listed(NamedTuple):
+    """A subscription of a topic on the page."""
+
+    topic: str
+    subscription: str
+    stats: SubscriptionStats
+
+
+_SUBSCRIPTIONS: tuple[Column[_Listed], ...] = (
+    Column("SUBSCRIPTION", "id", lambda row: row.subscription),
+    Column("TOPIC", "id", lambda row: row.topic),
+    Column("VERDICT", "text", lambda row: row.stats.verdict),
+    Column("TYPE", "text", lambda row: row.stats.type),
+    Column("ISOLATION LEVEL", "text", lambda row: row.stats.subscription_isolation_level),
+    Column("ON OPEN", "text", lambda row: row.stats.on_open),
+    Column("MARK-DELETE", "position", lambda row: row.stats.mark_delete_position),
+    *backlog_columns(lambda row: row.stats),
 )
-_PRODUCERS = (
-    Field("producerName", "id", "The producer.", heading="PRODUCER"),
-    Field("name", "id", "Its topic.", heading="TOPIC"),
-    Field("accessMode", "text", "What it asked for.", heading="MODE"),
-    Field("epoch", "integer", "Its epoch."),
-    Field("owner", "text", "Where it runs."),
-    Field("alive", "text", "Whether it lives."),
-    Field("lastPublish", "text", "How long ago.", heading="LAST PUBLISH"),
-    Field("waits", "text", "Its place in the line.", heading="WAITS"),
+_TABLES: tuple[Column[TableFacts], ...] = (
+    Column("TABLE", "id", lambda row: row.table),
+    Column("KEYS", "integer", lambda row: row.keys),
+    Column("INTENTS", "integer", lambda row: row.intents),
+    Column("VERSIONS", "integer", lambda row: row.versions),
+    Column("HELD BY", "text", lambda row: [holder.holder.txn_id for holder in row.held_by]),
 )
-_TABLES = (
-    Field("table", "id", "The table."),
-    Field("keys", "integer", "Its rows."),
-    Field("intents", "integer", "Writes that are not decided, or not finalised."),
-    Field("versions", "integer", "Superseded versions that are kept."),
-    Field("holders", "text", "The open transactions that hold keys.", heading="HELD BY"),
-)
-_CHANGES = (
-    Field("number", "integer", "Its number.", heading="NO"),
-    Field("changedAt", "time", "When.", heading="CHANGED"),
-    Field("action", "text", "What."),
-    Field("target", "text", "To what."),
-    Field("reason", "text", "Why."),
-    Field("by", "text", "Who."),
+_CHANGES: tuple[Column[AuditRecord], ...] = (
+    Column("NO", "integer", lambda record: record.number),
+    Column("CHANGED", "time", lambda record: record.changed_at_ms),
+    Column("ACTION", "text", lambda record: record.action),
+    Column("TARGET", "text", lambda record: record.target),
+    Column("REASON", "text", lambda record: record.reason),
+    Column("BY", "text", lambda record: record.by),
 )
 _VERDICTS = ("blocked", "mixed", "no-consumer", "behind", "ok")
 
 
-def subscriptions(report: Row) -> Markup:
+def subscriptions(report: StoreReport) -> Markup:
     """List the subscriptions of the topics on the page, blocked subscriptions first."""
     rows = [
-        {**subscription, "name": model["name"], "subscription": name, "living": living(subscription)}
-        for model in report["timelines"]
-        for name, subscription in model["subscriptions"].items()
+        _Listed(model.name, name, stats)
+        for model in report.timelines
+        for name, stats in model.subscriptions.items()
     ]
     if not rows:
         return tables.section("subscriptions", "Subscriptions", tag("p", "There are no subscriptions."))
-    rows.sort(key=lambda row: (_VERDICTS.index(row["verdict"]), -row["blocked"], -row["visible"]))
+    rows.sort(key=lambda row: (_VERDICTS.index(row.stats.verdict), -row.stats.blocked, -row.stats.visible))
     listed = tables.table(
         "Subscriptions", rows, _SUBSCRIPTIONS, more="txnctl subscriptions list", layout=tables.TableLayout(40)
     )
     return tables.section("subscriptions", "Subscriptions", listed)
 
 
-def producers(report: Row) -> Markup:
+def producers(report: StoreReport) -> Markup:
     """List the connected and the waiting producers."""
-    now_ms = report["asOfMs"]
-    rows = [
-        {
-            **row,
-            "alive": alive(row),
-            "lastPublish": ago(row["lastPublishMs"], now_ms),
-            "waits": f"number {row['place']}" if row["place"] else None,
-        }
-        for row in report["producerSessions"]
-    ]
+    rows = report.producer_sessions
     if not rows:
         return tables.section("producers", "Producers", tag("p", "No producer is connected."))
-    listed = tables.table("Producers", rows, _PRODUCERS, more="txnctl producers list")
+    columns: tuple[Column[ProducerRow], ...] = (
+        PRODUCER,
+        Column("TOPIC", "id", lambda row: row.name),
+        MODE,
+        EPOCH,
+        Column("OWNER", "text", lambda row: row.owner),
+        Column("ALIVE", "text", alive),
+        last_publish(report.overview.facts.as_of_at_ms),
+        Column("WAITS", "text", lambda row: f"number {row.place}" if row.place else None),
+    )
+    listed = tables.table("Producers", rows, columns, more="txnctl producers list")
     return tables.section("producers", "Producers", listed)
 
 
-def key_values(report: Row) -> Markup:
+def key_values(report: StoreReport) -> Markup:
     """List the tables of the store, tables with held keys first."""
-    rows = [
-        {**row, "holders": ", ".join([holder["txnId"] for holder in row["heldBy"]]) or None}
-        for row in report["tables"]
-    ]
-    if not rows:
+    facts = report.overview.facts
+    if not facts.tables:
         return tables.section("tables", "Tables", tag("p", "There are no tables."))
-    rows.sort(key=lambda row: (-row["intents"], -row["keys"]))
-    window = duration(report["store"]["tableRetentionMs"])
+    rows = sorted(facts.tables, key=lambda row: (-row.intents, -row.keys))
+    window = duration(facts.store.info.table_retention_ms)
     retention_note = tag(
         "p", f"Superseded versions are kept for {window}, the window in which the past can be read."
     )
@@ -108,16 +107,15 @@ def key_values(report: Row) -> Markup:
     return tables.section("tables", "Tables", retention_note, listed, keys)
 
 
-def happened(report: Row) -> Markup:
+def happened(report: StoreReport) -> Markup:
     """List the last changes by operators, the ended transactions, and the conflicts."""
     changes = (
-        tables.table(
-            "Last changes", report["audit"], _CHANGES, more="txnctl audit list", layout=tables.TITLED
-        )
-        if report["audit"]
+        tables.table("Last changes", report.audit, _CHANGES, more="txnctl audit list", layout=tables.TITLED)
+        if report.audit
         else None
     )
-    parts = [changes, transactions.ended(report["ended"]), transactions.conflicts(report["conflicts"])]
+    ended = transactions.ended(to_json(report.ended))
+    parts = [changes, ended, transactions.conflicts(to_json(report.conflicts))]
     if not any(parts):
         parts = [tag("p", "Nothing was changed by an operator, and no transaction has ended.")]
     return tables.section("happened", "What happened last", *parts)

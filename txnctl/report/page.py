@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from os.path import basename
 
+from storage.json_form import to_json
+from storage.values.timestamps import rfc3339
 from txnctl.fields.overview import verdict_text
 from txnctl.output.human import count, sentence
 from txnctl.report import lists, space, tables, topics, transactions
@@ -17,7 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from txnctl.output.row import Row
+    from storage.reports.finding import Finding
+    from storage.reports.store_report import StoreReport
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The Content-Security-Policy of the page: nothing but its own inline style."""
@@ -29,23 +32,24 @@ _CONTENTS = (
 _FINDINGS_SHOWN = 6
 
 
-def page(report: Row, version: str, topics_only: Sequence[str]) -> str:
+def page(report: StoreReport, version: str, topics_only: Sequence[str]) -> str:
     """Return the document as text.
 
     Args:
         version: of txnctl.
         topics_only: the topics of the page; empty for all.
     """
-    name = basename(report["store"]["path"]) or report["store"]["path"]
+    path = report.overview.facts.store.info.path
+    name = basename(path) or path
     body = tag(
         "body",
         _header(report, name, version, topics_only),
         tag(
             "main",
             _summary(report),
-            topics.section(report["timelines"]),
+            topics.section(report.timelines),
             lists.subscriptions(report),
-            transactions.section(report),
+            transactions.section(to_json(report)),
             lists.producers(report),
             lists.key_values(report),
             space.section(report),
@@ -56,7 +60,7 @@ def page(report: Row, version: str, topics_only: Sequence[str]) -> str:
     return f"<!DOCTYPE html>\n{tag('html', _head(report, name), body, lang='en')}\n"
 
 
-def _head(report: Row, name: str) -> Markup:
+def _head(report: StoreReport, name: str) -> Markup:
     return tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -64,13 +68,13 @@ def _head(report: Row, name: str) -> Markup:
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"{name}: {report['verdict']}, as of {report['asOfAt']}"),
+        tag("title", f"{name}: {report.overview.verdict}, as of {_as_of(report)}"),
         tag("style", Markup(STYLE)),
     )
 
 
-def _header(report: Row, name: str, version: str, topics_only: Sequence[str]) -> Markup:
-    store = report["store"]
+def _header(report: StoreReport, name: str, version: str, topics_only: Sequence[str]) -> Markup:
+    store, as_of = report.overview.facts.store.info, _as_of(report)
     limited = None
     if topics_only:
         listed = [part for topic in topics_only for part in (", ", foreign(topic, code=True))][1:]
@@ -78,9 +82,9 @@ def _header(report: Row, name: str, version: str, topics_only: Sequence[str]) ->
             "p", "Limited to topics: ", listed, ". Findings, tables and space are of the whole store."
         )
     pairs = [
-        ("as of", tag("time", report["asOfAt"], datetime=report["asOfAt"])),
-        ("path", foreign(store["path"], code=True)),
-        ("store", tag("code", store["storeId"])),
+        ("as of", tag("time", as_of, datetime=as_of)),
+        ("path", foreign(store.path, code=True)),
+        ("store", tag("code", store.store_id)),
         ("txnctl", version),
     ]
     contents = [tag("li", tag("a", title, href=f"#{anchor}")) for anchor, title in _CONTENTS]
@@ -93,13 +97,18 @@ def _header(report: Row, name: str, version: str, topics_only: Sequence[str]) ->
     )
 
 
-def _verdict(report: Row) -> Markup:
-    return tag("span", verdict_text(report), class_=f"verdict {report['verdict']}")
+def _verdict(report: StoreReport) -> Markup:
+    overview = report.overview
+    return tag("span", verdict_text(to_json(overview)), class_=f"verdict {overview.verdict}")
 
 
-def _summary(report: Row) -> Markup:
+def _as_of(report: StoreReport) -> str:
+    return str(rfc3339(report.overview.facts.as_of_at_ms))
+
+
+def _summary(report: StoreReport) -> Markup:
     """Return the findings with their next commands, and the counts beside the findings."""
-    findings = [_finding(finding) for finding in report["findings"]]
+    findings = [_finding(finding) for finding in report.overview.findings]
     parts: list[Markup] = findings[:_FINDINGS_SHOWN] or [tag("p", "Nothing is wrong.", class_="fine")]
     if len(findings) > _FINDINGS_SHOWN:
         rest = findings[_FINDINGS_SHOWN:]
@@ -114,28 +123,28 @@ def _summary(report: Row) -> Markup:
     )
 
 
-def _numbers(report: Row) -> Iterator[tuple[str, str]]:
-    open_ones = report["transactions"]
-    yield "messages blocked", count(sum(row["blockedMessages"] for row in report["topics"]))
-    yield "messages uncommitted", count(sum(row["uncommittedMessages"] for row in report["topics"]))
-    yield "transactions open", count(open_ones["open"])
-    yield "transactions late", count(len(open_ones["late"]))
-    stuck = [row for row in report["subscriptions"] if row["blocked"]]
-    yield "subscriptions blocked", f"{count(len(stuck))} of {count(len(report['subscriptions']))}"
+def _numbers(report: StoreReport) -> Iterator[tuple[str, str]]:
+    facts = report.overview.facts
+    yield "messages blocked", count(sum(topic.blocked_messages for topic in facts.topics))
+    yield "messages uncommitted", count(sum(topic.uncommitted_messages for topic in facts.topics))
+    yield "transactions open", count(facts.transactions.open)
+    yield "transactions late", count(len(facts.transactions.late))
+    stuck = sum(1 for subscription in facts.subscriptions if subscription.blocked)
+    yield "subscriptions blocked", f"{count(stuck)} of {count(len(facts.subscriptions))}"
 
 
-def _finding(finding: Row) -> Markup:
+def _finding(finding: Finding) -> Markup:
     return tag(
         "article",
         tag(
             "h3",
-            tag("span", finding["severity"], class_=f"word {finding['severity']}"),
+            tag("span", finding.severity, class_=f"word {finding.severity}"),
             " ",
-            sentence(finding["what"]),
+            sentence(finding.what),
         ),
-        tag("p", finding["why"]),
-        tag("p", "Next: ", tag("code", finding["command"]), class_="command"),
-        class_=f"finding {finding['severity']}",
+        tag("p", finding.why),
+        tag("p", "Next: ", tag("code", finding.command), class_="command"),
+        class_=f"finding {finding.severity}",
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from txnctl.fields.store import SPACE
+from storage.values.timestamps import rfc3339
+from txnctl.output.column import Column
 from txnctl.output.human import plural, size
 from txnctl.report import tables
 from txnctl.report.markup import Markup
@@ -11,26 +12,36 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from txnctl.output.row import Row
+    from storage.reports.facts import Facts
+    from storage.reports.store_info import DatabaseRow
+    from storage.reports.store_report import StoreReport
 
 
-def section(report: Row) -> Markup:
+_COLUMNS: tuple[Column[DatabaseRow], ...] = (
+    Column("DATABASE", "text", lambda row: row.database),
+    Column("RECORDS", "integer", lambda row: row.entries),
+    Column("SIZE", "size", lambda row: row.bytes),
+    Column("DEPTH", "integer", lambda row: row.depth),
+)
+
+
+def section(report: StoreReport) -> Markup:
     """Return the part of the page about the file, the disk, LMDB's readers and the writer gate."""
-    rows = sorted(report["space"], key=lambda row: (-row["bytes"], row["database"]))
+    rows = sorted(report.space, key=lambda row: (-row.bytes, row.database))
     listed = tables.table(
-        "Where the space goes", rows, SPACE, more="txnctl store space", layout=tables.TableLayout(0)
+        "Where the space goes", rows, _COLUMNS, more="txnctl store space", layout=tables.TableLayout(0)
     )
-    return tables.section("space", "Space", tables.facts(list(_facts(report))), listed)
+    return tables.section("space", "Space", tables.facts(list(_facts(report.overview.facts))), listed)
 
 
-def _facts(report: Row) -> Iterator[tuple[str, str]]:
-    store, readers, gate = report["store"], report["readers"], report["writerGate"]
-    yield "file", f"{size(store['dataBytes'])}, of which {size(store['usedBytes'])} are used"
-    yield "map", f"{size(store['mapBytes'])}, which grows by itself"
-    yield "disk", f"{size(store['diskFreeBytes'])} free of {size(store['diskBytes'])}"
-    oldest = readers["oldest"]
-    behind = f"; the oldest view is {plural(oldest['behind'], 'commit')} old" if oldest is not None else ""
-    yield "readers", f"{readers['inUse']:,} of {readers['max']:,} places taken{behind}"
-    yield "writing", "nobody at this moment" if gate is None else f"{gate['holder']} ({gate['state']})"
-    yield "commits", f"{store['commits']:,}, incarnation {store['incarnation']}, format {store['format']}"
-    yield "created", str(store["createdAt"])
+def _facts(facts: Facts) -> Iterator[tuple[str, str]]:
+    store, disk, readers, gate = facts.store.info, facts.store.disk, facts.readers, facts.writer_gate
+    yield "file", f"{size(store.data_bytes)}, of which {size(store.used_bytes)} are used"
+    yield "map", f"{size(store.map_bytes)}, which grows by itself"
+    yield "disk", f"{size(disk.disk_free_bytes)} free of {size(disk.disk_bytes)}"
+    behind = readers.oldest.behind if readers.oldest is not None else None
+    age = f"; the oldest view is {plural(behind, 'commit')} old" if behind is not None else ""
+    yield "readers", f"{readers.in_use:,} of {readers.max:,} places taken{age}"
+    yield "writing", "nobody at this moment" if gate is None else f"{gate.holder} ({gate.state})"
+    yield "commits", f"{store.commits:,}, incarnation {store.incarnation}, format {store.format}"
+    yield "created", str(rfc3339(store.created_at_ms))

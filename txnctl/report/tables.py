@@ -1,11 +1,11 @@
-"""Tables of the page, from the fields that the commands declare, with the same words in the cells.
+"""Tables of the page, with the words and columns of the tables that the commands print.
 
 On a narrow screen a row becomes a card, so each cell carries its heading.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from txnctl.output.field import NUMERIC
 from txnctl.output.human import UNKNOWN, plural
@@ -15,8 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from txnctl.output.column import Column
     from txnctl.output.field import Field
-    from txnctl.output.row import Row
+
+R = TypeVar("R")
 
 SHOWN = 20
 """Rows of a table that are not folded."""
@@ -34,7 +36,7 @@ class TableLayout(NamedTuple):
 
     Attributes:
         shown: how many rows are not folded.
-        anchors: the field whose value links to the explanation of a row elsewhere on the page.
+        anchors: the heading of the column whose value links to the explanation of a row elsewhere on the page.
         titled: whether the caption is visible.
     """
 
@@ -49,8 +51,8 @@ TITLED = TableLayout(titled=True)
 
 def table(
     caption: str,
-    rows: Sequence[Row],
-    fields: Sequence[Field],
+    rows: Sequence[R],
+    columns: Sequence[Column[R] | Field],
     *,
     more: str,
     layout: TableLayout = _LAYOUT,
@@ -62,14 +64,14 @@ def table(
         more: the command that lists the rows missing on the page.
     """
     first, rest, left = rows[: layout.shown], rows[layout.shown : ROWS_MAX], len(rows) - ROWS_MAX
-    parts = [_table(caption, first, fields, layout)] if first else []
+    parts = [_table(caption, first, columns, layout)] if first else []
     if rest:
         folded = f"{plural(len(rest), 'more row')}" if first else caption
         parts.append(
             tag(
                 "details",
                 tag("summary", folded),
-                _table(caption, rest, fields, layout._replace(titled=False)),
+                _table(caption, rest, columns, layout._replace(titled=False)),
             )
         )
     if left > 0:
@@ -77,17 +79,23 @@ def table(
     return join(parts)
 
 
-def _table(caption: str, rows: Sequence[Row], fields: Sequence[Field], layout: TableLayout) -> Markup:
+def _table(
+    caption: str, rows: Sequence[R], columns: Sequence[Column[R] | Field], layout: TableLayout
+) -> Markup:
     return tag(
         "div",
         tag(
             "table",
             tag("caption", caption, class_=None if layout.titled else "unseen"),
-            tag("thead", tag("tr", [tag("th", field.heading, scope="col", class_=_align(field)) for field in fields])),
-            tag("tbody", [tag("tr", [_cell(row, field, layout.anchors) for field in fields]) for row in rows]),
+            tag("thead", tag("tr", [_heading(column) for column in columns])),
+            tag("tbody", [tag("tr", [_cell(row, column, layout.anchors) for column in columns]) for row in rows]),
         ),
         class_="scroll", tabindex=0, role="region", aria_label=caption,
     )  # fmt: skip
+
+
+def _heading(column: Column[R] | Field) -> Markup:
+    return tag("th", column.heading, scope="col", class_=_align(column.kind))
 
 
 def keys_elsewhere(command: str) -> Markup:
@@ -95,25 +103,25 @@ def keys_elsewhere(command: str) -> Markup:
     return tag("p", "Keys are not on this page: ", tag("code", command), class_="more")
 
 
-def _align(field: Field) -> str | None:
-    return "number" if field.kind in NUMERIC else None
+def _align(kind: str) -> str | None:
+    return "number" if kind in NUMERIC else None
 
 
-def _cell(row: Row, field: Field, anchors: str) -> Markup:
-    text = field.cell(row)
-    content = foreign(text, code=field.kind in _CODE and text != "-")
-    if field.name == anchors:
+def _cell(row: R, column: Column[R] | Field, anchors: str) -> Markup:
+    text = column.cell(row)  # type: ignore[arg-type]
+    content = foreign(text, code=column.kind in _CODE and text != "-")
+    if column.heading == anchors:
         content = tag("a", content, href=f"#{anchor(text)}")
-    kind = word(text) if field.name in _WORDS else None
+    kind = word(text) if column.heading in _WORDS else None
     if kind:
         content = tag("span", content, class_=f"word {kind}")
     unknown = "none" if text == UNKNOWN else None
-    classes = [name for name in (_align(field), "long" if len(text) > _LONG else unknown) if name]
-    return tag("td", content, data_label=field.heading, class_=" ".join(classes) or None)
+    classes = [name for name in (_align(column.kind), "long" if len(text) > _LONG else unknown) if name]
+    return tag("td", content, data_label=column.heading, class_=" ".join(classes) or None)
 
 
-_WORDS = frozenset({"verdict", "alive", "deadline", "state"})
-"""Fields whose values are coloured as an alarm or as calm."""
+_WORDS = frozenset({"VERDICT", "ALIVE", "DEADLINE", "STATE"})
+"""Headings of columns whose values are coloured as an alarm or as calm."""
 _ALARMS = ("ORPHANED", "OVERDUE", "DEAD", "EXPIRED", "blocked", "mixed", "stopped", "no-consumer")
 _CALM = ("ok", "yes", "alive")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from txnctl.output.field import Field
+from storage.json_form import to_json
+from txnctl.output.column import Column
 from txnctl.output.human import plural
 from txnctl.report import tables
 from txnctl.report.markup import Markup, join, tag
@@ -15,62 +16,60 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from txnctl.output.row import Row
+    from storage.reports.timeline import Timeline
+    from storage.values.txn_id import TxnID
 
 DRAWN = 24
 """The most topics drawn."""
 _OPEN = 6
 """The most drawings expanded although nothing is blocked."""
 
-_COLUMNS = (
-    Field("name", "id", "The topic.", heading="TOPIC"),
-    Field("msgCount", "integer", "Stored messages.", heading="MESSAGES"),
-    Field("blockedMessages", "integer", "Committed, behind an open transaction.", heading="BLOCKED"),
-    Field("blockedBy", "id", "That transaction.", heading="BY"),
-    Field("uncommittedMessages", "integer", "Of open transactions.", heading="UNCOMMITTED"),
-    Field("ongoingTxnCount", "integer", "Open transactions.", heading="OPEN"),
-    Field("abortedMessages", "integer", "Of aborted ones.", heading="ABORTED"),
-    Field("maxReadPosition", "position", "How far READ_COMMITTED reads."),
-    Field("lastConfirmedEntry", "position", "The last entry."),
-    Field("topicEpoch", "integer", "Of its exclusive owners.", heading="EPOCH"),
-    Field("subscriptionCount", "integer", "Its subscriptions.", heading="SUBSCRIPTIONS"),
+
+def _blocked_by(model: Timeline) -> TxnID | None:
+    """The transaction that holds maxReadPosition, if messages wait behind this transaction."""
+    waits = model.readable.blocked_messages and model.open_transactions
+    return model.open_transactions[0].holder.txn_id if waits else None
+
+
+_COLUMNS: tuple[Column[Timeline], ...] = (
+    Column("TOPIC", "id", lambda model: model.name),
+    Column("MESSAGES", "integer", lambda model: model.msg_count),
+    Column("BLOCKED", "integer", lambda model: model.readable.blocked_messages),
+    Column("BY", "id", _blocked_by),
+    Column("UNCOMMITTED", "integer", lambda model: model.uncommitted_messages),
+    Column("OPEN", "integer", lambda model: model.ongoing_txn_count),
+    Column("ABORTED", "integer", lambda model: model.aborted_messages),
+    Column("MAX READ POSITION", "position", lambda model: model.max_read_position),
+    Column("LAST CONFIRMED ENTRY", "position", lambda model: model.last_confirmed_entry),
+    Column("EPOCH", "integer", lambda model: model.topic_epoch),
+    Column("SUBSCRIPTIONS", "integer", lambda model: len(model.subscriptions)),
 )
 
 
-def section(models: Sequence[Row]) -> Markup:
+def section(models: Sequence[Timeline]) -> Markup:
     """Return the part of the page about topics, blocked topics first."""
     if not models:
         return tables.section("topics", "Topics", tag("p", "There are no topics."))
     ranked = sorted(models, key=_interest, reverse=True)
-    rows = [_cells(model) for model in ranked]
-    listed = tables.table("All topics", rows, _COLUMNS, more="txnctl topics list", layout=tables.TITLED)
+    listed = tables.table("All topics", ranked, _COLUMNS, more="txnctl topics list", layout=tables.TITLED)
     return tables.section("topics", "Topics", join(_drawn(ranked)), listed)
 
 
-def _interest(model: Row) -> tuple[int, ...]:
-    lag = max((subscription["visible"] for subscription in model["subscriptions"].values()), default=0)
-    return model["blockedMessages"], model["ongoingTxnCount"], lag, model["msgCount"]
+def _interest(model: Timeline) -> tuple[int, ...]:
+    lag = max((stats.visible for stats in model.subscriptions.values()), default=0)
+    return model.readable.blocked_messages, model.ongoing_txn_count, lag, model.msg_count
 
 
-def _cells(model: Row) -> Row:
-    chain = model["openTransactions"] if model["blockedMessages"] else []
-    return {
-        **model,
-        "blockedBy": chain[0]["txnId"] if chain else None,
-        "subscriptionCount": len(model["subscriptions"]),
-    }
-
-
-def _drawn(ranked: Sequence[Row]) -> Iterator[Markup]:
+def _drawn(ranked: Sequence[Timeline]) -> Iterator[Markup]:
     yield legend()
     for number, model in enumerate(ranked[:DRAWN]):
-        heading = join([tag("h3", tag("bdi", str(model["name"]))), tag("p", facts(model), class_="facts")])
+        heading = join([tag("h3", tag("bdi", model.name)), tag("p", facts(model), class_="facts")])
         pictures = [
-            svg(draw(model, width), f"topic-{number}-{name}", name)
+            svg(draw(to_json(model), width), f"topic-{number}-{name}", name)
             for name, width in (("wide", WIDE), ("narrow", NARROW))
         ]
         body = tag("figure", pictures)
-        if number < _OPEN or model["openTransactions"]:
+        if number < _OPEN or model.open_transactions:
             yield tag("article", heading, body)
         else:
             yield tag("article", tag("details", tag("summary", heading), body))

@@ -76,7 +76,7 @@ def section(report: Row) -> Markup:
             cells,
             _COLUMNS,
             more="txnctl transactions list",
-            layout=tables.TableLayout(40, anchors="txnId"),
+            layout=tables.TableLayout(40, anchors="TXN"),
         )
     ]
     left = report["openCount"] - len(rows)

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from storage.json_form import to_json
 from txnctl.fields.holder import held_up
 from txnctl.output.human import count, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from storage.reports.timeline import Timeline
     from txnctl.output.row import Row
 
 _SUBSCRIPTIONS_NAMED = 20
 
 
-def facts(model: Row) -> str:
+def facts(model: Timeline) -> str:
     """Return the counts of a topic, in a line."""
     parts = [
-        f"{plural(model['msgCount'], 'message')} in {plural(len(model['ledgers']), 'ledger')}",
-        f"{count(model['readableMessages'])} readable",
+        f"{plural(model.msg_count, 'message')} in {plural(len(model.ledgers), 'ledger')}",
+        f"{count(model.readable.readable_messages)} readable",
     ]
-    if model["openTransactions"]:
-        parts.append(held_up(model))
-        uncommitted = f"{count(model['uncommittedMessages'])} uncommitted in "
-        parts.append(uncommitted + plural(model["ongoingTxnCount"], "open transaction"))
-    if model["abortedMessages"]:
-        parts.append(f"{count(model['abortedMessages'])} aborted")
-    if not model["subscriptions"]:
+    if model.open_transactions:
+        parts.append(held_up(to_json(model)))
+        uncommitted = f"{count(model.uncommitted_messages)} uncommitted in "
+        parts.append(uncommitted + plural(model.ongoing_txn_count, "open transaction"))
+    if model.aborted_messages:
+        parts.append(f"{count(model.aborted_messages)} aborted")
+    if not model.subscriptions:
         parts.append("no subscriptions")
     return "; ".join(parts)
 

@@ -6,7 +6,6 @@ from os import environ
 from time import sleep
 
 from storage.errors import SubscriptionNotFound, TxnctlError, WaitTimeout
-from storage.json_form import to_json
 from txnctl.cli.at_time import position_of
 from txnctl.cli.exit_cleanup import leave_soon
 from txnctl.commands.consume.blocked_note import Hidden
@@ -90,12 +89,8 @@ def _subscribe(
     if is_new:
         context.note(f"created subscription {name} of {topic} at {start} ({now})")
         if options.start is not None:
-            note_if_beyond(
-                context,
-                topic,
-                start,
-                to_json(store.reports.subscription_stats(topic, name))["markDeletePosition"],
-            )
+            end = store.reports.subscription_stats(topic, name).row.stats.mark_delete_position
+            note_if_beyond(context, topic, start, end)
     elif before != now:
         context.note(
             f"subscription {name} of {topic} was {before} and now is {now}; what was "
@@ -110,18 +105,18 @@ def _subscribe(
 
 
 def _mode(type_: str, level: str, on_open: str) -> str:
-    from txnctl.fields.subscription import mode_of
+    from txnctl.fields.subscription import mode_in_words
 
-    return mode_of({"type": type_, "subscriptionIsolationLevel": level, "onOpen": on_open})
+    return mode_in_words(type_, level, on_open)
 
 
 def _mode_before(store: Store, topic: str, name: str) -> str | None:
     """Type, isolation level and on-open of a subscription in words; None for a missing subscription."""
     try:
-        stats = to_json(store.reports.subscription_stats(topic, name))
+        stats = store.reports.subscription_stats(topic, name).row.stats
     except SubscriptionNotFound:
         return None
-    return _mode(stats["type"], stats["subscriptionIsolationLevel"], stats["onOpen"])
+    return _mode(stats.type, stats.subscription_isolation_level, stats.on_open)
 
 
 class _NewerMessages:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.admin.producers import SessionClosed
 from txnctl.cli.decorators import administrative, argument, changes_store, example, output
 from txnctl.cli.value_types import SESSION as TOKEN
+from txnctl.fields.change import DRY_RUN
 from txnctl.fields.producer import ROW
-from txnctl.output.field import Field
+from txnctl.output.field import fields_of
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
@@ -14,12 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-CLOSED = (
-    *ROW,
-    Field("next", "text", "The producer whose turn it is now; null if none waits."),
-    Field("dryRun", "boolean", "Whether nothing was changed."),
+CLOSED = fields_of(
+    SessionClosed,
+    {**ROW, "next": "The producer whose turn it is now; null if none waits.", **DRY_RUN},
 )
 
 
@@ -38,18 +37,16 @@ def close(context: Context, session: str | None) -> None:
     """
     from txnctl.cli.current_session import named_or_current
 
-    row = to_json(
-        context.store.admin.producers.close_session(
-            named_or_current(session), dry_run=context.dry_run, reason=context.reason
-        )
+    row = context.store.admin.producers.close_session(
+        named_or_current(session), dry_run=context.dry_run, reason=context.reason
     )
     context.show(row, table=lambda shown: _closed(context, shown))
 
 
-def _closed(context: Context, row: Row) -> Iterator[str]:
-    yield from dry_run_heading(context, row["dryRun"])
-    verb = "Would close" if row["dryRun"] else "Closed"
-    epoch = "" if row["epoch"] is None else f", epoch {row['epoch']}"
-    yield f"{verb} the session of {row['producerName']} on {row['name']} ({row['accessMode']}{epoch})."
-    if row["next"] is not None:
-        yield f"Next is {row['next']}."
+def _closed(context: Context, row: SessionClosed) -> Iterator[str]:
+    yield from dry_run_heading(context, row.dry_run)
+    verb, session = "Would close" if row.dry_run else "Closed", row.row
+    epoch = "" if session.epoch is None else f", epoch {session.epoch}"
+    yield f"{verb} the session of {session.producer_name} on {session.name} ({session.access_mode}{epoch})."
+    if row.next is not None:
+        yield f"Next is {row.next}."

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.admin.audited_change import Changed
+from storage.admin.producers import ProducersFenced
 from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
 from txnctl.cli.value_types import TOPIC
+from txnctl.fields.change import DRY_RUN
 from txnctl.fields.producer import NAMES, alive
-from txnctl.output.field import Field
+from txnctl.output.field import fields_of
 from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
@@ -14,24 +16,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.reports.producers import ProducerRow
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-FENCED = (
-    *NAMES,
-    Field("topicEpochBefore", "integer", "The epoch before; null if there was none."),
-    Field("topicEpoch", "integer", "The epoch now."),
-    Field("evicted", "list", "The producers evicted, each with what `producers list` tells."),
-    Field("waiting", "list", "Those that wait, the next one first: it owns the topic once it has looked."),
-    Field("transactionsAborted", "list", "Open transactions with messages of theirs, aborted."),
-    Field("messagesDiscarded", "integer", "Messages of theirs, on all topics."),
-    Field("acknowledgementsReleased", "integer", "Acknowledgements of theirs that are taken back."),
-    Field(
-        "unblocks",
-        "map",
-        "By subscription of the topic visibleBefore, visibleAfter, blockedBefore, blockedAfter.",
-    ),
-    Field("dryRun", "boolean", "Whether nothing was changed."),
+Fenced = Changed[ProducersFenced]
+FENCED = fields_of(
+    Fenced,
+    {
+        **NAMES,
+        "topic_epoch_before": "The epoch before; null if there was none.",
+        "topic_epoch": "The epoch now.",
+        "evicted": "The producers evicted, each with what `producers list` tells.",
+        "waiting": "Those that wait, the next one first: it owns the topic once it has looked.",
+        "transactions_aborted": "Open transactions with messages of theirs, aborted.",
+        "messages_discarded": "Messages of theirs, on all topics.",
+        "acknowledgements_released": "Acknowledgements of theirs that are taken back.",
+        "unblocks": "By subscription of the topic visibleBefore, visibleAfter, blockedBefore, blockedAfter.",
+        **DRY_RUN,
+    },
 )
 
 _SETUP = ("txnctl topics create orders", "txnctl producers open orders --producer loader")
@@ -55,61 +57,58 @@ def fence(context: Context, topic: str, waiting: bool) -> None:
     """
     fence_producers = context.store.admin.producers.fence_producers
     if not context.yes and not context.dry_run:
-        plan = to_json(fence_producers(topic, waiting=waiting, dry_run=True))
-        context.confirm(f"Fence the producers of {topic}?", plan=list(_lines(plan, done=False)))
-    row = to_json(fence_producers(topic, waiting=waiting, dry_run=context.dry_run, reason=context.reason))
+        plan = fence_producers(topic, waiting=waiting, dry_run=True)
+        context.confirm(f"Fence the producers of {topic}?", plan=list(_lines(plan.effects, done=False)))
+    row = fence_producers(topic, waiting=waiting, dry_run=context.dry_run, reason=context.reason)
     context.show(row, table=lambda shown: _report(context, shown, " --waiting" if waiting else ""))
 
 
-def _report(context: Context, row: Row, option: str) -> Iterator[str]:
-    from storage.values.names import short_topic_name
-
-    yield from dry_run_heading(context, row["dryRun"])
-    name = short_topic_name(row["topic"])
-    yield f"{'Fence' if row['dryRun'] else 'Fenced'} the producers of {name}"
-    yield from _lines(row, done=not row["dryRun"])
-    if row["dryRun"]:
+def _report(context: Context, row: Fenced, option: str) -> Iterator[str]:
+    yield from dry_run_heading(context, row.dry_run)
+    name = row.effects.name
+    yield f"{'Fence' if row.dry_run else 'Fenced'} the producers of {name}"
+    yield from _lines(row.effects, done=not row.dry_run)
+    if row.dry_run:
         yield ""
         yield f'Run: txnctl producers fence {name}{option} --yes --reason "..."'
 
 
-def _lines(row: Row, *, done: bool) -> Iterator[str]:
+def _lines(row: ProducersFenced, *, done: bool) -> Iterator[str]:
     """The effects, a kind a line."""
-    before = "none" if row["topicEpochBefore"] is None else row["topicEpochBefore"]
-    yield f"  {'raised' if done else 'raises':8}  the epoch {before} -> {row['topicEpoch']}"
+    before = "none" if row.topic_epoch_before is None else row.topic_epoch_before
+    yield f"  {'raised' if done else 'raises':8}  the epoch {before} -> {row.topic_epoch}"
     evicts = "evicted" if done else "evicts"
-    if not row["evicted"]:
+    if not row.evicted:
         yield f"  {evicts:8}  nobody: no producer was connected"
-    for producer in row["evicted"]:
+    for producer in row.evicted:
         yield f"  {evicts:8}  {_described(producer)}"
-    for producer in row["waiting"]:
+    for producer in row.waiting:
         yield f"  {'keeps':8}  {_described(producer)}"
-    if row["waiting"]:
-        yield f"  {'next':8}  {_next(row['waiting'][0])}"
-    if row["transactionsAborted"]:
+    if row.waiting:
+        yield f"  {'next':8}  {_next(row.waiting[0])}"
+    if row.transactions_aborted:
         aborts = "aborted" if done else "aborts"
-        yield f"  {aborts:8}  {', '.join([str(txn) for txn in row['transactionsAborted']])}"
-        yield f"  {'discards':8}  {plural(row['messagesDiscarded'], 'message')}"
-    if row["acknowledgementsReleased"]:
-        yield f"  {'releases':8}  {plural(row['acknowledgementsReleased'], 'acknowledgement')}"
-    for name, producer in row["unblocks"].items():
-        freed = producer["blockedBefore"] - producer["blockedAfter"]
+        yield f"  {aborts:8}  {', '.join([str(txn) for txn in row.transactions_aborted])}"
+        yield f"  {'discards':8}  {plural(row.messages_discarded, 'message')}"
+    if row.acknowledgements_released:
+        yield f"  {'releases':8}  {plural(row.acknowledgements_released, 'acknowledgement')}"
+    for name, counts in row.unblocks.items():
+        freed = counts.blocked_before - counts.blocked_after
         if freed:
-            seen = f"{name} {producer['visibleBefore']:,} -> {producer['visibleAfter']:,} visible"
-            yield f"  {'unblocks':8}  {freed:,} of {producer['blockedBefore']:,}  {seen}"
+            seen = f"{name} {counts.visible_before:,} -> {counts.visible_after:,} visible"
+            yield f"  {'unblocks':8}  {freed:,} of {counts.blocked_before:,}  {seen}"
 
 
-def _described(producer: Row) -> str:
+def _described(producer: ProducerRow) -> str:
     """`loader (Exclusive, anna@db-2:48211, stopped)`."""
-    waits = ", waiting" if producer["isWaiting"] else ""
+    waits = ", waiting" if producer.is_waiting else ""
     is_there = alive(producer)
     word = "alive" if is_there == "yes" else is_there
-    process = str(producer["owner"]).partition(" (")[0]
-    return f"{producer['producerName']} ({producer['accessMode']}{waits}, {process}, {word})"
+    return f"{producer.producer_name} ({producer.access_mode}{waits}, {producer.owner.address}, {word})"
 
 
-def _next(producer: Row) -> str:
+def _next(producer: ProducerRow) -> str:
     """The next owner of the topic, and the command for a stopped one."""
-    if producer["state"] == "stopped":
-        return f"{producer['producerName']}, once it is continued: kill -CONT {producer['pid']}; or --waiting evicts it"
-    return f"{producer['producerName']} owns the topic within a second"
+    if producer.state == "stopped":
+        return f"{producer.producer_name}, once it is continued: kill -CONT {producer.pid}; or --waiting evicts it"
+    return f"{producer.producer_name} owns the topic within a second"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from storage.errors import ProducerBusy, ProducerFenced, SessionNotFound
-from storage.json_form import to_json
 from txnctl.cli.decorators import argument, changes_store, example, option, passes_arguments
 from txnctl.cli.value_types import DURATION, EXCLUSIVE_MODE, TOPIC, TXN_ID
 
@@ -107,15 +106,15 @@ def _refuse_nesting(context: Context, topic: str) -> None:
         token = of_environment_on(context.store, topic)
         if token is None:
             return
-        row = to_json(context.store.reports.show_session(token))
+        session = context.store.reports.show_session(token).row
     except (ProducerFenced, SessionNotFound):
         # The session of the environment lost the topic: this is another's turn.
         return
     raise ProducerBusy(
-        f"this runs under the session of {row['producerName']} on {row['name']} already (TXNCTL_SESSION)",
+        f"this runs under the session of {session.producer_name} on {session.name} already (TXNCTL_SESSION)",
         hint="Run the command unchanged to publish as that producer, or unset TXNCTL_SESSION for a new one.",
-        topic=row["name"],
-        owner=row["producerName"],
+        topic=session.name,
+        owner=session.producer_name,
     )
 
 

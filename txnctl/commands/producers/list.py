@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from typing import NamedTuple
+
+from storage.json_form import Flat
+from storage.reports.producers import ProducerRow
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
-from txnctl.fields.producer import AS_OF, ROW, cells, table
-from txnctl.output.field import Field
+from txnctl.fields.producer import (
+    ALIVE,
+    AS_OF,
+    EPOCH,
+    MODE,
+    OWNER,
+    PRODUCER,
+    PROGRAM,
+    ROW,
+    connected,
+    last_publish,
+    table,
+)
+from txnctl.output.column import Column
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-LISTED = (*ROW, *AS_OF)
 
-_COLUMNS = (
-    Field("name", "id", "The topic.", heading="TOPIC"),
-    Field("producerName", "id", "The producer.", heading="PRODUCER"),
-    Field("accessMode", "text", "What it asked for.", heading="MODE"),
-    Field("role", "text", "What it is."),
-    Field("epoch", "integer", "Its epoch."),
-    Field("who", "text", "Where it runs.", heading="OWNER"),
-    Field("program", "text", "What it runs."),
-    Field("alive", "text", "Whether it lives."),
-    Field("connected", "text", "For how long."),
-    Field("lastPublish", "text", "How long ago."),
-)
+class ListedProducer(NamedTuple):
+    """A producer, and the moment of the list."""
+
+    producer: Flat[ProducerRow]
+    as_of_at_ms: int
+
+
+LISTED = fields_of(ListedProducer, {**ROW, **AS_OF})
 
 
 @argument("topic", type=TOPIC, required=False, help="Only those of this topic. [default: of all topics]")
@@ -47,22 +57,23 @@ def list_(context: Context, topic: str | None) -> None:
     long, of a session that no process holds; `DEAD` or `EXPIRED`, which stand in nobody's way: the next producer that
     connects removes such a session.
     """
-    from storage.values.timestamps import both
-
-    as_of = both("asOf", context.store.connection.clock.wall_ms())
-    rows = [{**row, **as_of} for row in to_json(context.store.reports.list_producers(topic))]
+    now_ms = context.store.connection.clock.wall_ms()
+    rows = [ListedProducer(row, now_ms) for row in context.store.reports.list_producers(topic)]
     if not rows and context.output == "table":
         context.note("no producers are connected" + (f" to {topic}" if topic is not None else ""))
-    context.show_list(rows, table=lambda shown: _table(context, shown))
+    context.show_list(rows, table=lambda shown: _table(context, [row.producer for row in shown], now_ms))
 
 
-def _table(context: Context, rows: Sequence[Row]) -> str:
-    return table(context, [{**cells(row, row["asOfMs"]), "role": _role(row)} for row in rows], _COLUMNS)
+def _table(context: Context, rows: Sequence[ProducerRow], now_ms: int) -> str:
+    name: Column[ProducerRow] = Column("TOPIC", "id", lambda row: row.name)
+    role: Column[ProducerRow] = Column("ROLE", "text", _role)
+    at = (connected(now_ms), last_publish(now_ms))
+    return table(context, rows, (name, PRODUCER, MODE, role, EPOCH, OWNER, PROGRAM, ALIVE, *at))
 
 
-def _role(row: Row) -> str:
-    if row["isWaiting"]:
-        return "waiting" if row["place"] is None else f"waiting {row['place']}"
-    if row["isOwner"]:
+def _role(row: ProducerRow) -> str:
+    if row.is_waiting:
+        return "waiting" if row.place is None else f"waiting {row.place}"
+    if row.is_owner:
         return "owner"
-    return "shared" if row["accessMode"] == "Shared" else "was owner"
+    return "shared" if row.access_mode == "Shared" else "was owner"

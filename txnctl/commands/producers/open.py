@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from storage.json_form import to_json
+from storage.reports.producers import SessionRow
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import ACCESS_MODE, DURATION, SESSION as TOKEN, TOPIC, TXN_ID
-from txnctl.fields.producer import SESSION
+from txnctl.fields.producer import ROW
+from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from txnctl.cli.context import Context
 
 _LEASE_S = 60.0
+
+SESSION = fields_of(
+    SessionRow, {**ROW, "session": Help("The token: for --session and TXNCTL_SESSION.", kind="id")}
+)
 
 
 @argument("topic", type=TOPIC, help="The topic.")
@@ -91,18 +96,16 @@ def open_(
     check_timeout(timeout, mode)
     if txn is not None:
         context.store.use_transaction(txn)
-    row = to_json(
-        context.store.open_session(
-            topic,
-            lease=_LEASE_S if lease is None else lease,
-            access_mode=mode,
-            producer_name=producer_name,
-            timeout=timeout,
-            txn=txn,
-            resume=resume,
-            topic_epoch=epoch,
-            on_wait=WaitNote(context, topic, timeout),
-            create_topic=create,
-        )
+    row = context.store.open_session(
+        topic,
+        lease=_LEASE_S if lease is None else lease,
+        access_mode=mode,
+        producer_name=producer_name,
+        timeout=timeout,
+        txn=txn,
+        resume=resume,
+        topic_epoch=epoch,
+        on_wait=WaitNote(context, topic, timeout),
+        create_topic=create,
     )
-    context.show(row, table=lambda shown: str(shown["session"]))
+    context.show(row, table=lambda shown: shown.session)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from signal import SIGTERM
 
 from storage.errors import NotFound, SessionNotFound, TxnctlError
-from storage.json_form import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from signal import Signals
 
     from storage.client.producer import Producer
+    from storage.reports.producers import OwnershipRow
     from txnctl.cli.context import Context
 
 
@@ -50,19 +50,19 @@ class Watch:
     def _why(self) -> str:
         """The new owner of the topic, or the end of the session."""
         try:
-            rows = {
-                row["topicEpoch"]: row
-                for row in to_json(self._context.store.reports.ownership_history(self._producer.topic))
-            }
+            history = self._context.store.reports.ownership_history(self._producer.topic)
         except NotFound:
             return "the topic was deleted"
+        rows: dict[int | None, OwnershipRow] = {row.topic_epoch: row for row in history}
         tenure = rows.get(self._producer.topic_epoch)
         if tenure is None:
             return "the topic was deleted and created again"
-        after = rows.get(tenure["takenOverBy"])
+        after = rows.get(tenure.taken_over_by)
         if after is None:
-            return f"the session was {tenure['endedBy']}"
-        process = str(after["owner"]).partition(" (")[0]
-        if after["producerName"] is None:
-            return f"{process} fenced its producers, epoch {after['topicEpoch']}"
-        return f"{after['producerName']} ({after['accessMode']}, {process}) took it over, epoch {after['topicEpoch']}"
+            return f"the session was {tenure.ended_by}"
+        process = after.owner.address
+        if after.producer_name is None:
+            return f"{process} fenced its producers, epoch {after.topic_epoch}"
+        return (
+            f"{after.producer_name} ({after.access_mode}, {process}) took it over, epoch {after.topic_epoch}"
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.admin.acknowledgements import Acknowledged
 from txnctl.cli.decorators import (
     administrative,
     argument,
@@ -14,8 +14,9 @@ from txnctl.cli.decorators import (
 )
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC, TXN_ID
 from txnctl.commands.subscriptions.message_id import MESSAGE_ID
+from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, name_of
-from txnctl.output.field import Field
+from txnctl.output.field import fields_of
 from txnctl.output.human import plural
 
 TYPE_CHECKING = False
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from storage.values.position import MessageId
     from storage.values.txn_id import TxnID
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
 _SETUP = (
     "txnctl topics create orders",
@@ -34,13 +34,16 @@ _SETUP = (
     "txnctl produce orders -m two",
 )
 
-ACKNOWLEDGED = (
-    *NAMES,
-    Field("acknowledged", "integer", "Messages acknowledged by this; null for a cumulative one."),
-    Field("txnId", "id", "The transaction in which they are pending; null if it is done for good."),
-    Field("markDeletePosition", "position", "Everything up to here is acknowledged."),
-    Field("transactionsAborted", "list", "Open transactions that --force aborted, with all that they did."),
-    Field("dryRun", "boolean", "Whether nothing was changed.", heading=""),
+ACKNOWLEDGED = fields_of(
+    Acknowledged,
+    {
+        **NAMES,
+        "acknowledged": "Messages acknowledged by this; null for a cumulative one.",
+        "txn_id": "The transaction in which they are pending; null if it is done for good.",
+        "mark_delete_position": "Everything up to here is acknowledged.",
+        "transactions_aborted": "Open transactions that --force aborted, with all that they did.",
+        "dry_run": DRY_RUN["dry_run"]._replace(heading=""),
+    },
 )
 
 
@@ -86,24 +89,23 @@ def ack(
     transaction is a conflict, unless --force aborts that transaction first, with its effects on every topic; the audit
     trail keeps --reason.
     """
-    row = to_json(context.store.admin.acknowledgements.acknowledge_messages(
+    row = context.store.admin.acknowledgements.acknowledge_messages(
         topic, subscription, list(message_ids), cumulative=cumulative, txn=txn, force=context.force,
         dry_run=context.dry_run, reason=context.reason,
-    ))  # fmt: skip
-    if row["transactionsAborted"]:
-        verb = "would abort" if row["dryRun"] else "aborted"
-        context.warn(
-            f"{verb} {', '.join(row['transactionsAborted'])}, with all that it did, here and elsewhere"
-        )
+    )  # fmt: skip
+    if row.transactions_aborted:
+        verb = "would abort" if row.dry_run else "aborted"
+        aborted = ", ".join([str(txn) for txn in row.transactions_aborted])
+        context.warn(f"{verb} {aborted}, with all that it did, here and elsewhere")
     context.show(row, table=lambda shown: _acknowledged(shown, str(message_ids[0])))
 
 
-def _acknowledged(row: Row, message_id: str) -> str:
+def _acknowledged(row: Acknowledged, message_id: str) -> str:
     what = f"everything up to {message_id}"
-    if row["acknowledged"] is not None:
-        what = plural(row["acknowledged"], "message")
-    before = "DRY RUN: nothing was changed.\n\n" if row["dryRun"] else ""
-    if row["txnId"] is not None:
-        return f"{before}Pending in {row['txnId']}: the acknowledgement of {what} of {name_of(row)}."
-    verb = "Would acknowledge" if row["dryRun"] else "Acknowledged"
-    return f"{before}{verb} {what} of {name_of(row)}; markDeletePosition {row['markDeletePosition']}."
+    if row.acknowledged is not None:
+        what = plural(row.acknowledged, "message")
+    before = "DRY RUN: nothing was changed.\n\n" if row.dry_run else ""
+    if row.txn_id is not None:
+        return f"{before}Pending in {row.txn_id}: the acknowledgement of {what} of {name_of(row)}."
+    verb = "Would acknowledge" if row.dry_run else "Acknowledged"
+    return f"{before}{verb} {what} of {name_of(row)}; markDeletePosition {row.mark_delete_position}."

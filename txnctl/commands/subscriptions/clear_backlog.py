@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
 from txnctl.cli.decorators import administrative, argument, changes_store, example, option, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
-from txnctl.commands.subscriptions.cursor_move import SKIPPED, asked, skipped_lines
+from txnctl.commands.subscriptions.cursor_move import SKIPPED, Skipped, asked, skipped_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
 _SETUP = (
     "txnctl topics create orders",
@@ -34,11 +32,9 @@ def clear_backlog(context: Context, topic: str, subscription: str, beyond_max_re
     the topic: `subscriptions seek` goes back.
     """
 
-    def change(*, dry_run: bool) -> Row:
-        return to_json(
-            context.store.admin.subscriptions.clear_backlog(
-                topic, subscription, beyond_max_read=beyond_max_read, dry_run=dry_run, reason=context.reason
-            )
+    def change(*, dry_run: bool) -> Skipped:
+        return context.store.admin.subscriptions.clear_backlog(
+            topic, subscription, beyond_max_read=beyond_max_read, dry_run=dry_run, reason=context.reason
         )
 
     question = f"Clear the backlog of {subscription} on {topic}?"

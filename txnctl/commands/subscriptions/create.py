@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from storage.json_form import to_json
+from storage.admin.subscriptions import SubscriptionCreated
 from txnctl.cli.at_time import position_of
 from txnctl.cli.decorators import argument, changes_store, example, option, output
 from txnctl.cli.value_types import (
@@ -16,7 +16,7 @@ from txnctl.cli.value_types import (
     TOPIC,
 )
 from txnctl.fields.subscription import MODE, NAMES, ON_OPEN, mode_of, name_of
-from txnctl.output.field import Field
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,13 +24,10 @@ if TYPE_CHECKING:
     from storage.values.position import Start
     from txnctl.cli.at_time import AtTime
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-CREATED = (
-    *NAMES,
-    *MODE,
-    ON_OPEN,
-    Field("markDeletePosition", "position", "Its backlog begins after this position."),
+CREATED = fields_of(
+    SubscriptionCreated,
+    {**NAMES, **MODE, **ON_OPEN, "mark_delete_position": "Its backlog begins after this position."},
 )
 
 
@@ -88,22 +85,20 @@ def create(
     from txnctl.commands.subscriptions.start_note import note_if_beyond
 
     start = LATEST if start is None else position_of(context.store, topic, start)
-    row = to_json(
-        context.store.admin.subscriptions.create_subscription(
-            topic,
-            subscription,
-            subscription_type=subscription_type or SubscriptionType.EXCLUSIVE,
-            subscription_isolation_level=isolation_level or IsolationLevel.READ_COMMITTED,
-            on_open=on_open,
-            initial_position=start,
-            dead_letter_topic=dead_letter_topic,
-            max_redeliver_count=max_redeliver_count,
-        )
+    row = context.store.admin.subscriptions.create_subscription(
+        topic,
+        subscription,
+        subscription_type=subscription_type or SubscriptionType.EXCLUSIVE,
+        subscription_isolation_level=isolation_level or IsolationLevel.READ_COMMITTED,
+        on_open=on_open,
+        initial_position=start,
+        dead_letter_topic=dead_letter_topic,
+        max_redeliver_count=max_redeliver_count,
     )
-    note_if_beyond(context, topic, start, row["markDeletePosition"])
+    note_if_beyond(context, topic, start, row.mark_delete_position)
     context.show(row, table=_created)
 
 
-def _created(row: Row) -> str:
-    after = row["markDeletePosition"]
+def _created(row: SubscriptionCreated) -> str:
+    after = row.mark_delete_position
     return f"Created subscription {name_of(row)} ({mode_of(row)}); its backlog begins after {after}."

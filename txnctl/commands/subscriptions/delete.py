@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.admin.audited_change import Changed, OfSubscription
+from storage.admin.subscriptions import SubscriptionDeleted
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.forced_ends import TRANSACTIONS_ABORTED, aborted_lines
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, mode_of, name_of
-from txnctl.output.field import Field
+from txnctl.output.field import fields_of
 from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
@@ -16,15 +17,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.reports.stats import OneSubscription
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
 _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
-DELETED = (
-    *NAMES,
-    Field("consumersEvicted", "list", "Consumers that were attached."),
-    TRANSACTIONS_ABORTED,
-    DRY_RUN,
+Deleted = Changed[OfSubscription[SubscriptionDeleted]]
+DELETED = fields_of(
+    Deleted,
+    {**NAMES, "consumers_evicted": "Consumers that were attached.", **TRANSACTIONS_ABORTED, **DRY_RUN},
 )
 
 
@@ -44,25 +44,29 @@ def delete(context: Context, topic: str, subscription: str) -> None:
     """
     delete_subscription = context.store.admin.subscriptions.delete_subscription
     if not context.yes and not context.dry_run:
-        plan = to_json(delete_subscription(topic, subscription, force=context.force, dry_run=True))
-        backlog = to_json(context.store.reports.subscription_stats(topic, subscription))
-        context.confirm(
-            f"Delete subscription {subscription} on {topic}?", plan=[*_backlog(backlog), *aborted_lines(plan)]
-        )
+        plan = delete_subscription(topic, subscription, force=context.force, dry_run=True)
+        backlog = _backlog(context.store.reports.subscription_stats(topic, subscription))
+        context.confirm(f"Delete subscription {subscription} on {topic}?", plan=[backlog, *_ended(plan)])
     deleted = delete_subscription(
         topic, subscription, force=context.force, dry_run=context.dry_run, reason=context.reason
     )
-    context.show(to_json(deleted), table=lambda shown: _deleted(context, shown))
+    context.show(deleted, table=lambda shown: _deleted(context, shown))
 
 
-def _backlog(row: Row) -> Iterator[str]:
-    yield (
-        f"{name_of(row)} ({mode_of(row)}): markDeletePosition {row['markDeletePosition']}, "
-        f"{plural(row['msgBacklog'], 'message')} not acknowledged"
+def _backlog(one: OneSubscription) -> str:
+    stats = one.row.stats
+    return (
+        f"{name_of(one.row)} ({mode_of(stats)}): markDeletePosition {stats.mark_delete_position}, "
+        f"{plural(stats.msg_backlog, 'message')} not acknowledged"
     )
 
 
-def _deleted(context: Context, row: Row) -> Iterator[str]:
-    yield from dry_run_heading(context, row["dryRun"])
-    yield f"{'Would delete' if row['dryRun'] else 'Deleted'} subscription {name_of(row)}."
-    yield from aborted_lines(row)
+def _deleted(context: Context, row: Deleted) -> Iterator[str]:
+    yield from dry_run_heading(context, row.dry_run)
+    yield f"{'Would delete' if row.dry_run else 'Deleted'} subscription {name_of(row.effects)}."
+    yield from _ended(row)
+
+
+def _ended(row: Deleted) -> Iterator[str]:
+    deleted = row.effects.change
+    return aborted_lines(row.dry_run, deleted.transactions_aborted, deleted.consumers_evicted)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.admin.audited_change import Changed, OfSubscription
+from storage.admin.subscriptions import ConsumersEvicted
 from txnctl.cli.decorators import administrative, argument, changes_store, example, output
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, name_of, short_topic
-from txnctl.output.field import Field
+from txnctl.output.field import fields_of
 from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
@@ -16,15 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
 _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
 
-EVICTED = (
-    *NAMES,
-    Field("evicted", "list", "The consumers that were detached."),
-    Field("messagesReleased", "integer", "Messages they held in flight, which others are handed now."),
-    DRY_RUN,
+Evicted = Changed[OfSubscription[ConsumersEvicted]]
+EVICTED = fields_of(
+    Evicted,
+    {
+        **NAMES,
+        "evicted": "The consumers that were detached.",
+        "messages_released": "Messages they held in flight, which others are handed now.",
+        **DRY_RUN,
+    },
 )
 
 
@@ -42,22 +46,21 @@ def evict(context: Context, topic: str, subscription: str, consumer: str | None)
     For a consumer that is stopped or hangs and holds messages in flight. Messages received already may be delivered a
     second time, to another consumer; later acknowledgements of the evicted consumer are refused.
     """
-    row = to_json(
-        context.store.admin.subscriptions.evict_consumers(
-            topic, subscription, consumer, dry_run=context.dry_run, reason=context.reason
-        )
+    row = context.store.admin.subscriptions.evict_consumers(
+        topic, subscription, consumer, dry_run=context.dry_run, reason=context.reason
     )
     context.show(row, table=lambda shown: _evicted(context, shown, f" {consumer}" if consumer else ""))
 
 
-def _evicted(context: Context, row: Row, named: str) -> Iterator[str]:
-    yield from dry_run_heading(context, row["dryRun"])
-    if not row["evicted"]:
-        yield f"Nobody is attached to {name_of(row)}."
+def _evicted(context: Context, row: Evicted, named: str) -> Iterator[str]:
+    yield from dry_run_heading(context, row.dry_run)
+    names, change = row.effects, row.effects.change
+    if not change.evicted:
+        yield f"Nobody is attached to {name_of(names)}."
         return
-    verb = "Would evict" if row["dryRun"] else "Evicted"
-    released = plural(row["messagesReleased"], "message")
-    yield f"{verb} {', '.join(row['evicted'])} from {name_of(row)}; {released} in flight released."
-    if row["dryRun"]:
+    verb = "Would evict" if row.dry_run else "Evicted"
+    released = plural(change.messages_released, "message")
+    yield f"{verb} {', '.join(change.evicted)} from {name_of(names)}; {released} in flight released."
+    if row.dry_run:
         yield ""
-        yield f'Run: txnctl subscriptions evict {short_topic(row)} {row["subscription"]}{named} --reason "..."'
+        yield f'Run: txnctl subscriptions evict {short_topic(names)} {names.subscription}{named} --reason "..."'

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.reports.stats import OneSubscription, SubscriptionRow
 from txnctl.cli import exit_codes
 from txnctl.cli.decorators import argument, example, option, output, reads_store
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
+from txnctl.commands.subscriptions.lag_row import LagRow, lag_row
 from txnctl.commands.subscriptions.verdict_lines import explanation
 from txnctl.fields.subscription import (
     AS_OF,
     BACKLOG,
-    BLOCKED_BY,
+    BLOCKER,
     CONSUMERS,
     ENDS,
     HELD_BY,
@@ -19,11 +20,12 @@ from txnctl.fields.subscription import (
     ON_OPEN,
     PENDING_IN,
     VERDICT,
-    level_of,
-    living,
+    backlog_columns,
+    mode_columns,
     short_topic,
 )
-from txnctl.output.field import Field
+from txnctl.output.column import Column
+from txnctl.output.field import fields_of
 from txnctl.output.screen import heading, verdict_section
 
 TYPE_CHECKING = False
@@ -31,32 +33,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-LAG = (
-    *NAMES,
-    *AS_OF,
-    *MODE,
-    ON_OPEN,
-    Field("markDeletePosition", "position", "Everything up to here is acknowledged."),
-    *BACKLOG,
-    PENDING_IN,
-    HELD_BY,
-    VERDICT,
-    CONSUMERS,
-    *ENDS,
-    Field(
-        "blockedBy", "map", f"{BLOCKED_BY.help[:-1]}, it blocks nothing here, or the subscription skips it."
-    ),
+LAG = fields_of(
+    LagRow,
+    {
+        **NAMES,
+        **AS_OF,
+        **MODE,
+        **ON_OPEN,
+        "mark_delete_position": "Everything up to here is acknowledged.",
+        **BACKLOG,
+        **PENDING_IN,
+        **HELD_BY,
+        **VERDICT,
+        **CONSUMERS,
+        **ENDS,
+        "blocked_by": f"{BLOCKER}, it blocks nothing here, or the subscription skips it.",
+    },
 )
-_OF_TOPIC = ("topic", "asOfAt", "asOfMs", "maxReadPosition", "lastConfirmedEntry")
 
-_COLUMNS = (
-    NAMES[1],
-    *MODE,
-    *BACKLOG[:5],
-    Field("living", "integer", "Consumers.", heading="CONSUMERS"),
-    VERDICT,
+
+def _itself(row: LagRow) -> LagRow:
+    return row
+
+
+_COLUMNS: tuple[Column[LagRow], ...] = (
+    Column("SUBSCRIPTION", "id", lambda row: row.subscription),
+    *mode_columns(_itself),
+    *backlog_columns(_itself),
+    Column("VERDICT", "text", lambda row: row.verdict),
 )
 
 
@@ -95,42 +100,38 @@ def lag(context: Context, topic: str, subscription: str | None, exit_code: bool)
         context.show_list(rows, table=lambda shown: _report(context, shown))
     else:
         context.show(rows[0], table=lambda shown: _report(context, [shown]))
-    if exit_code and any(row["verdict"] != "ok" for row in rows):
+    if exit_code and any(row.verdict != "ok" for row in rows):
         context.exit(exit_codes.CONDITION_FOUND)
 
 
-def _rows(context: Context, topic: str, subscription: str | None) -> list[Row]:
+def _rows(context: Context, topic: str, subscription: str | None) -> list[LagRow]:
     """One row a subscription, all from one view."""
-    names = [field.name for field in LAG]
     if subscription is not None:
-        whole = [to_json(context.store.reports.subscription_stats(topic, subscription))]
-    else:
-        stats = to_json(context.store.reports.topic_stats(topic))
-        shared = {name: stats[name] for name in (*_OF_TOPIC, "blockedBy")}
-        whole = [
-            {**stats_row, **shared, "subscription": name}
-            for name, stats_row in stats["subscriptions"].items()
-        ]
-    rows = [{name: row[name] for name in names} for row in whole]
-    for row in rows:
-        if not row["blocked"] or row["onOpen"] == "skip":
-            row["blockedBy"] = None
-    return rows
+        return [lag_row(context.store.reports.subscription_stats(topic, subscription))]
+    stats = context.store.reports.topic_stats(topic)
+    return [
+        lag_row(
+            OneSubscription(
+                SubscriptionRow(stats.topic, name, stats.as_of_at_ms, figures),
+                stats.counts.max_read_position,
+                stats.counts.last_confirmed_entry,
+                stats.blocked_by,
+            )
+        )
+        for name, figures in stats.subscriptions.items()
+    ]
 
 
-def _report(context: Context, rows: Sequence[Row]) -> Iterator[str]:
+def _report(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
     if not rows:
         return
     first = rows[0]
-    facts = f"maxReadPosition {first['maxReadPosition']}   lastConfirmedEntry {first['lastConfirmedEntry']}"
-    yield heading(context, short_topic(first), facts, first["asOfMs"])
+    facts = f"maxReadPosition {first.max_read_position}   lastConfirmedEntry {first.last_confirmed_entry}"
+    yield heading(context, short_topic(first), facts, first.as_of_at_ms)
     yield ""
-    cells = [{**row, "subscriptionIsolationLevel": level_of(row), "living": living(row)} for row in rows]
-    yield from verdict_section(
-        context, [row["verdict"] for row in rows], context.table_of(cells, _COLUMNS, folds=False)
-    )
-    blockers = [row["blockedBy"] for row in rows if row["blockedBy"] is not None]
-    lines = list(explanation(context, rows, blockers[0] if blockers else None, first["asOfMs"]))
+    table = context.table_of(rows, _COLUMNS, folds=False)
+    yield from verdict_section(context, [row.verdict for row in rows], table)
+    lines = list(explanation(context, rows))
     if lines:
         yield ""
         yield from lines

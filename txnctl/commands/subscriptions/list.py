@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.reports.stats import SubscriptionRow
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import (
     TOPIC,
 )
-from txnctl.fields.subscription import BACKLOG, MODE, NAMES, ROW, VERDICT, level_of, living, short_topic
-from txnctl.output.field import Field
+from txnctl.fields.subscription import ROW, backlog_columns, mode_columns, short_topic
+from txnctl.output.column import Column
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-_COLUMNS = (
-    Field("topicName", "id", "The topic.", heading="TOPIC"),
-    NAMES[1],
-    *MODE,
-    Field("markDeletePosition", "position", "The cursor.", heading="MARK-DELETE"),
-    *BACKLOG[:5],
-    Field("living", "integer", "Consumers.", heading="CONSUMERS"),
-    VERDICT,
+LISTED = fields_of(SubscriptionRow, ROW)
+
+_COLUMNS: tuple[Column[SubscriptionRow], ...] = (
+    Column("TOPIC", "id", short_topic),
+    Column("SUBSCRIPTION", "id", lambda row: row.subscription),
+    *mode_columns(lambda row: row.stats),
+    Column("MARK-DELETE", "position", lambda row: row.stats.mark_delete_position),
+    *backlog_columns(lambda row: row.stats),
+    Column("VERDICT", "text", lambda row: row.stats.verdict),
 )
 
 
 @argument("topic", type=TOPIC, required=False, help="Only those of this topic. [default: of all topics]")
 @reads_store
-@output(ROW, name_field="subscription")
+@output(LISTED, name_field="subscription")
 @example(
     "txnctl subscriptions list orders",
     setup=("txnctl topics create orders", "txnctl subscriptions create orders billing"),
@@ -38,20 +37,7 @@ _COLUMNS = (
 @example("txnctl subscriptions list -o json")
 def list_(context: Context, topic: str | None) -> None:
     """List subscriptions, with their backlogs and verdicts."""
-    rows = to_json(context.store.reports.list_subscriptions(topic))
+    rows = context.store.reports.list_subscriptions(topic)
     if not rows and context.output == "table":
         context.note("there are no subscriptions" + (f" on {topic}" if topic is not None else ""))
-    context.show_list(rows, table=lambda shown: _table(context, shown))
-
-
-def _table(context: Context, rows: Sequence[Row]) -> str:
-    cells = [
-        {
-            **row,
-            "topicName": short_topic(row),
-            "subscriptionIsolationLevel": level_of(row),
-            "living": living(row),
-        }
-        for row in rows
-    ]
-    return context.table_of(cells, _COLUMNS)
+    context.show_list(rows, table=lambda shown: context.table_of(shown, _COLUMNS))

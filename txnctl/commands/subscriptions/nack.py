@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.admin.acknowledgements import NegativelyAcknowledged
 from txnctl.cli.decorators import (
     administrative,
     argument,
@@ -13,8 +13,9 @@ from txnctl.cli.decorators import (
 )
 from txnctl.cli.value_types import DURATION, SUBSCRIPTION, TOPIC
 from txnctl.commands.subscriptions.message_id import MESSAGE_ID
+from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, name_of
-from txnctl.output.field import Field
+from txnctl.output.field import fields_of
 from txnctl.output.human import duration, plural
 
 TYPE_CHECKING = False
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from storage.values.position import MessageId
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
 _DELAY_S = 60.0
 
@@ -34,10 +34,13 @@ _SETUP = (
     "txnctl produce orders -m two",
 )
 
-GIVEN_BACK = (
-    *NAMES,
-    Field("givenBack", "integer", "Messages that will be handed out again."),
-    Field("dryRun", "boolean", "Whether nothing was changed.", heading=""),
+GIVEN_BACK = fields_of(
+    NegativelyAcknowledged,
+    {
+        **NAMES,
+        "given_back": "Messages that will be handed out again.",
+        "dry_run": DRY_RUN["dry_run"]._replace(heading=""),
+    },
 )
 
 
@@ -67,27 +70,25 @@ def nack(
     For messages that were delivered and are not acknowledged. Each redelivery raises the redelivery count; after the
     subscription's maximum a message goes to the dead-letter topic.
     """
-    row = to_json(
-        context.store.admin.acknowledgements.negative_acknowledge_messages(
-            topic,
-            subscription,
-            list(message_ids),
-            delay=delay,
-            dry_run=context.dry_run,
-            reason=context.reason,
-        )
+    row = context.store.admin.acknowledgements.negative_acknowledge_messages(
+        topic,
+        subscription,
+        list(message_ids),
+        delay=delay,
+        dry_run=context.dry_run,
+        reason=context.reason,
     )
     context.show(row, table=lambda shown: _given_back(shown, delay))
 
 
-def _given_back(row: Row, delay: float) -> str:
-    before = "DRY RUN: nothing was changed.\n\n" if row["dryRun"] and row["givenBack"] else ""
+def _given_back(row: NegativelyAcknowledged, delay: float) -> str:
+    before = "DRY RUN: nothing was changed.\n\n" if row.dry_run and row.given_back else ""
     return before + _what_was_given_back(row, delay)
 
 
-def _what_was_given_back(row: Row, delay: float) -> str:
-    if not row["givenBack"]:
+def _what_was_given_back(row: NegativelyAcknowledged, delay: float) -> str:
+    if not row.given_back:
         return f"None of these messages is in flight on {name_of(row)}. Nothing was changed."
     again = f"to be handed out again in {duration(int(delay * 1000))}" if delay else "to be handed out again"
-    verb = "Would give back" if row["dryRun"] else "Gave back"
-    return f"{verb} {plural(row['givenBack'], 'message')} of {name_of(row)}, {again}."
+    verb = "Would give back" if row.dry_run else "Gave back"
+    return f"{verb} {plural(row.given_back, 'message')} of {name_of(row)}, {again}."

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.reports.stats import OneSubscription
 from txnctl.cli.decorators import argument
 from txnctl.cli.value_types import SUBSCRIPTION
-from txnctl.output.field import Field
+from txnctl.fields.subscription import BLOCKER, ENDS, ROW
+from txnctl.output.column import Column
+from txnctl.output.field import fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from storage.reports.stats import ConsumerRow, SubscriptionStats
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
-_CONSUMERS = (
-    Field("consumerName", "id", "The consumer.", heading="CONSUMER"),
-    Field("owner", "text", "Who."),
-    Field("program", "text", "What."),
-    Field("alive", "text", "Alive."),
-    Field("connectedSinceAt", "time", "Since when.", heading="CONNECTED SINCE"),
+STATS = fields_of(OneSubscription, {**ROW, **ENDS, "blocked_by": f"{BLOCKER}."})
+"""All that is known of a subscription."""
+
+_ALIVE = {"alive": "yes", "dead": "DEAD", "rebooted": "DEAD"}
+
+_CONSUMERS: tuple[Column[ConsumerRow], ...] = (
+    Column("CONSUMER", "id", lambda consumer: consumer.consumer_name),
+    Column("OWNER", "text", lambda consumer: consumer.owner.address),
+    Column("PROGRAM", "text", lambda consumer: consumer.owner.program),
+    Column("ALIVE", "text", lambda consumer: _ALIVE.get(consumer.state, consumer.state)),
+    Column("CONNECTED SINCE", "time", lambda consumer: consumer.connected_since_at_ms),
 )
 
 # Optional for the parser: the error about a missing name lists the subscriptions, known to the store alone.
@@ -28,7 +35,7 @@ SUBSCRIPTION_ARGUMENT = argument(
 )
 
 
-def subscription_row(context: Context, topic: str, subscription: str | None) -> Row:
+def one_subscription(context: Context, topic: str, subscription: str | None) -> OneSubscription:
     """All of the subscription.
 
     Raises:
@@ -36,8 +43,8 @@ def subscription_row(context: Context, topic: str, subscription: str | None) -> 
         subscriptions of the topic.
     """
     if subscription is not None:
-        return to_json(context.store.reports.subscription_stats(topic, subscription))
-    names = [str(row["subscription"]) for row in to_json(context.store.reports.list_subscriptions(topic))]
+        return context.store.reports.subscription_stats(topic, subscription)
+    names = [row.subscription for row in context.store.reports.list_subscriptions(topic)]
     import click
 
     from storage.reports.finding import some
@@ -48,25 +55,20 @@ def subscription_row(context: Context, topic: str, subscription: str | None) -> 
     )
 
 
-def cursor_line(row: Row) -> str:
+def cursor_line(stats: SubscriptionStats) -> str:
     """Both positions of the cursor."""
-    return f"markDeletePosition {row['markDeletePosition']}   readPosition {row['readPosition']}"
+    return f"markDeletePosition {stats.mark_delete_position}   readPosition {stats.read_position}"
 
 
-def ends_line(row: Row) -> str:
+def ends_line(one: OneSubscription) -> str:
     """The last readable and the last written entry of the topic."""
-    return f"maxReadPosition {row['maxReadPosition']}   lastConfirmedEntry {row['lastConfirmedEntry']}"
+    return f"maxReadPosition {one.max_read_position}   lastConfirmedEntry {one.last_confirmed_entry}"
 
 
-def consumer_lines(context: Context, row: Row) -> Iterator[str]:
+def consumer_lines(context: Context, consumers: Sequence[ConsumerRow]) -> Iterator[str]:
     """A section with every attached consumer."""
     yield ""
-    if not row["consumers"]:
+    if not consumers:
         yield "  Nobody is attached."
         return
-    rows = []
-    for consumer in row["consumers"]:
-        owner, _, program = str(consumer["owner"]).partition(" (")
-        alive = {"alive": "yes", "dead": "DEAD", "rebooted": "DEAD"}.get(consumer["state"], consumer["state"])
-        rows.append({**consumer, "owner": owner, "program": program.removesuffix(")"), "alive": alive})
-    yield from [f"  {line}" for line in context.table_of(rows, _CONSUMERS, indent=2).splitlines()]
+    yield from [f"  {line}" for line in context.table_of(consumers, _CONSUMERS, indent=2).splitlines()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
+from storage.reports.pending_acks import PendingRow
 from txnctl.cli.decorators import (
     argument,
     example,
@@ -10,7 +10,7 @@ from txnctl.cli.decorators import (
     reads_store,
 )
 from txnctl.cli.value_types import SUBSCRIPTION, TOPIC
-from txnctl.output.field import Field
+from txnctl.output.field import Help, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,11 +23,16 @@ _SETUP = (
     "txnctl produce orders -m two",
 )
 
-PENDING = (
-    Field("messageId", "id", "The entry, or for a cumulative one the last message.", heading="MESSAGE ID"),
-    Field("kind", "text", "individual, or cumulative: everything up to here."),
-    Field("messages", "integer", "Messages of the entry; null for a cumulative one."),
-    Field("txnId", "id", "The open transaction.", heading="TXN"),
+PENDING = fields_of(
+    PendingRow,
+    {
+        "message_id": Help(
+            "The entry, or for a cumulative one the last message.", kind="id", heading="MESSAGE ID"
+        ),
+        "kind": "individual, or cumulative: everything up to here.",
+        "messages": "Messages of the entry; null for a cumulative one.",
+        "txn_id": Help("The open transaction.", heading="TXN"),
+    },
 )
 
 
@@ -41,7 +46,7 @@ def pending(context: Context, topic: str, subscription: str) -> None:
 
     No consumer gets these messages until the transaction ends: a commit acknowledges, an abort redelivers.
     """
-    rows = to_json(context.store.reports.list_pending_acknowledgements(topic, subscription))
+    rows = context.store.reports.list_pending_acknowledgements(topic, subscription)
     if not rows and context.output == "table":
         context.note(f"nothing is pending on {subscription} of {topic}")
     context.show_list(rows)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
 from txnctl.cli.at_time import position_of
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, output
 from txnctl.cli.value_types import POSITION_OR_TIME, SUBSCRIPTION, TOPIC
-from txnctl.commands.subscriptions.cursor_move import MOVE, asked, move
+from txnctl.commands.subscriptions.cursor_move import MOVE, Sought, asked, move
+from txnctl.commands.subscriptions.forced_ends import TRANSACTIONS_ABORTED
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, name_of, short_topic
-from txnctl.output.field import Field
+from txnctl.output.field import fields_of
 from txnctl.output.human import plural
 from txnctl.output.screen import dry_run_heading
 
@@ -17,10 +17,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.admin.subscriptions import SubscriptionSought
     from storage.values.position import Start
     from txnctl.cli.at_time import AtTime
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
 _SETUP = (
     "txnctl topics create orders",
@@ -28,12 +28,15 @@ _SETUP = (
     "txnctl produce orders -m one",
 )
 
-SOUGHT = (
-    *NAMES,
-    *MOVE,
-    Field("transactionsAborted", "list", "Open transactions with acknowledgements pending, aborted first."),
-    Field("messagesWithdrawn", "integer", "Messages in flight that were taken back from consumers."),
-    DRY_RUN,
+SOUGHT = fields_of(
+    Sought,
+    {
+        **NAMES,
+        **MOVE,
+        **TRANSACTIONS_ABORTED,
+        "messages_withdrawn": "Messages in flight that were taken back from consumers.",
+        **DRY_RUN,
+    },
 )
 
 
@@ -59,38 +62,35 @@ def seek(context: Context, topic: str, subscription: str, position: Start | AtTi
 
     start = position_of(context.store, topic, position)
 
-    def change(*, dry_run: bool) -> Row:
-        return to_json(
-            context.store.admin.subscriptions.seek_subscription(
-                topic, subscription, start, force=context.force, dry_run=dry_run, reason=context.reason
-            )
+    def change(*, dry_run: bool) -> Sought:
+        return context.store.admin.subscriptions.seek_subscription(
+            topic, subscription, start, force=context.force, dry_run=dry_run, reason=context.reason
         )
 
     question = f"Seek {subscription} on {topic} forwards, past what is unread?"
     row = asked(context, change, question, _is_forwards)
-    note_if_beyond(context, topic, start, row["markDeletePositionAfter"])
+    note_if_beyond(context, topic, start, row.effects.change.mark_delete_position_after)
     context.show(row, table=lambda shown: _sought(context, shown))
 
 
-def _is_forwards(row: Row) -> bool:
-    from storage.values.position import Position
-
-    before, after = row["markDeletePositionBefore"], row["markDeletePositionAfter"]
-    return Position.parse(after) > Position.parse(before)
+def _is_forwards(row: SubscriptionSought) -> bool:
+    return row.mark_delete_position_after > row.mark_delete_position_before
 
 
-def _sought(context: Context, row: Row) -> Iterator[str]:
-    yield from dry_run_heading(context, row["dryRun"])
-    is_moved = row["markDeletePositionBefore"] != row["markDeletePositionAfter"]
-    verb = "Would move " if row["dryRun"] else "Moved "
-    yield f"{verb if is_moved else ''}{name_of(row)}: {move(row)}."
-    if row["transactionsAborted"]:
-        aborted = "would be aborted" if row["dryRun"] else "were aborted"
-        yield f"Transactions that held it {aborted}: {', '.join(row['transactionsAborted'])}."
-    if row["messagesWithdrawn"]:
-        withdrawn = "would be withdrawn" if row["dryRun"] else "were withdrawn"
-        yield f"In flight {withdrawn}: {plural(row['messagesWithdrawn'], 'message')}."
-    if is_moved and not row["dryRun"]:
-        ledger, _, entry = str(row["markDeletePositionBefore"]).partition(":")
-        back = f"{ledger}:{int(entry) + 1}"
-        yield f"Back again: txnctl subscriptions seek {short_topic(row)} {row['subscription']} {back}"
+def _sought(context: Context, row: Sought) -> Iterator[str]:
+    yield from dry_run_heading(context, row.dry_run)
+    names, change = row.effects, row.effects.change
+    before = change.mark_delete_position_before
+    is_moved = before != change.mark_delete_position_after
+    verb = "Would move " if row.dry_run else "Moved "
+    yield f"{verb if is_moved else ''}{name_of(names)}: {move(change)}."
+    if change.transactions_aborted:
+        aborted = "would be aborted" if row.dry_run else "were aborted"
+        held = ", ".join([str(txn) for txn in change.transactions_aborted])
+        yield f"Transactions that held it {aborted}: {held}."
+    if change.messages_withdrawn:
+        withdrawn = "would be withdrawn" if row.dry_run else "were withdrawn"
+        yield f"In flight {withdrawn}: {plural(change.messages_withdrawn, 'message')}."
+    if is_moved and not row.dry_run:
+        back = f"{before.ledger_id}:{before.entry_id + 1}"
+        yield f"Back again: txnctl subscriptions seek {short_topic(names)} {names.subscription} {back}"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from storage.values.timestamps import rfc3339
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.commands.subscriptions.one_subscription import (
+    STATS,
     SUBSCRIPTION_ARGUMENT,
     consumer_lines,
     cursor_line,
     ends_line,
-    subscription_row,
+    one_subscription,
 )
-from txnctl.fields.subscription import STATS, mode_of, name_of
+from txnctl.fields.subscription import mode_of, name_of, short_topic
 from txnctl.output.human import plural
 from txnctl.output.screen import heading
 
@@ -19,8 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.reports.stats import OneSubscription, SubscriptionRow
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
 _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
 
@@ -32,21 +34,23 @@ _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders bil
 @example("txnctl subscriptions show orders billing", setup=_SETUP)
 def show(context: Context, topic: str, subscription: str | None) -> None:
     """Show the facts about one subscription: type, isolation level, cursor, consumers."""
-    context.show(subscription_row(context, topic, subscription), table=lambda row: _description(context, row))
+    context.show(one_subscription(context, topic, subscription), table=lambda row: _description(context, row))
 
 
-def _description(context: Context, row: Row) -> Iterator[str]:
-    yield heading(context, name_of(row), mode_of(row), row["asOfMs"])
-    yield f"  created      {row['createdAt']}"
-    yield f"  cursor       {cursor_line(row)}"
-    yield f"  topic        {ends_line(row)}"
-    yield f"  on open      {row['onOpen']}"
-    yield f"  dead letter  {_dead_letter(row)}"
-    yield from consumer_lines(context, row)
+def _description(context: Context, one: OneSubscription) -> Iterator[str]:
+    stats = one.row.stats
+    yield heading(context, name_of(one.row), mode_of(stats), one.row.as_of_at_ms)
+    yield f"  created      {rfc3339(stats.created_at_ms)}"
+    yield f"  cursor       {cursor_line(stats)}"
+    yield f"  topic        {ends_line(one)}"
+    yield f"  on open      {stats.on_open}"
+    yield f"  dead letter  {_dead_letter(one.row)}"
+    yield from consumer_lines(context, stats.consumers)
 
 
-def _dead_letter(row: Row) -> str:
-    if row["maxRedeliverCount"] is None:
+def _dead_letter(row: SubscriptionRow) -> str:
+    count_max = row.stats.max_redeliver_count
+    if count_max is None:
         return "never"
-    topic = row["deadLetterTopic"] or f"{name_of(row).partition(' on ')[2]}-{row['subscription']}-DLQ"
-    return f"after {plural(row['maxRedeliverCount'], 'redelivery', 'redeliveries')}, to {topic}"
+    topic = row.stats.dead_letter_topic or f"{short_topic(row)}-{row.subscription}-DLQ"
+    return f"after {plural(count_max, 'redelivery', 'redeliveries')}, to {topic}"

@@ -6,15 +6,16 @@ from txnctl.cli.at_time import AtTime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from storage.values.position import Start
+    from storage.values.position import Position, Start
     from txnctl.cli.context import Context
 
 
-def note_if_beyond(context: Context, topic: str, start: Start | AtTime, mark_delete: str) -> None:
+def note_if_beyond(context: Context, topic: str, start: Start | AtTime, end: Position) -> None:
     """Say so if the position typed lies beyond the end: the subscription begins at the end, and misses nothing sent."""
     from storage.values.position import MessageId, Position
 
-    if isinstance(start, Position | MessageId):
-        end = Position.parse(mark_delete)
-        if (start.ledger_id, start.entry_id - 1) > (end.ledger_id, end.entry_id):
-            context.note(f"{start} lies beyond the end of {topic}, and is taken as the end: just after {end}")
+    is_beyond = isinstance(start, Position | MessageId) and (
+        (start.ledger_id, start.entry_id - 1) > (end.ledger_id, end.entry_id)
+    )
+    if is_beyond:
+        context.note(f"{start} lies beyond the end of {topic}, and is taken as the end: just after {end}")

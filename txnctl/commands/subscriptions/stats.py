@@ -5,22 +5,24 @@ from __future__ import annotations
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
 from txnctl.commands.subscriptions.one_subscription import (
+    STATS,
     SUBSCRIPTION_ARGUMENT,
     consumer_lines,
     cursor_line,
     ends_line,
-    subscription_row,
+    one_subscription,
 )
-from txnctl.fields.subscription import STATS, mode_of, name_of
+from txnctl.fields.subscription import mode_of, name_of
 from txnctl.output.human import count, plural, size
 from txnctl.output.screen import heading, verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from storage.reports.skipped import HeldBack
+    from storage.reports.stats import OneSubscription
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
 _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
 
@@ -38,38 +40,40 @@ def stats(context: Context, topic: str, subscription: str | None) -> None:
     committed but wait behind an open transaction (no consumer can help), uncommitted messages belong to open
     transactions.
     """
-    context.show(subscription_row(context, topic, subscription), table=lambda row: _numbers(context, row))
+    context.show(one_subscription(context, topic, subscription), table=lambda row: _numbers(context, row))
 
 
-def _holders(row: Row) -> Iterator[str]:
+def _holders(held_by: Sequence[HeldBack]) -> Iterator[str]:
     """With on-open skip: the messages that each open transaction holds back."""
-    for holder in row["heldBy"]:
-        behind = f", {plural(holder['blocked'], 'committed message')} behind" if holder["blocked"] else ""
-        yield f"    held by      {holder['txnId']}: {plural(holder['uncommitted'], 'uncommitted message')}{behind}"
+    for holder in held_by:
+        behind = f", {plural(holder.blocked, 'committed message')} behind" if holder.blocked else ""
+        yield f"    held by      {holder.txn_id}: {plural(holder.uncommitted, 'uncommitted message')}{behind}"
 
 
-def _numbers(context: Context, row: Row) -> Iterator[str]:
+def _numbers(context: Context, one: OneSubscription) -> Iterator[str]:
+    from txnctl.commands.subscriptions.lag_row import lag_row
     from txnctl.commands.subscriptions.verdict_lines import explanation
 
-    yield heading(context, name_of(row), mode_of(row), row["asOfMs"])
-    yield f"  verdict      {verdict(context, row['verdict'])}"
-    yield f"  backlog      {plural(row['msgBacklog'], 'message')}, {size(row['backlogSize'])} stored"
-    yield f"    visible      {count(row['visible']):>9}   of these {count(row['unackedMessages'])} in flight"
-    why = "waiting for their key" if row["onOpen"] == "skip" else "behind an open transaction"
-    yield f"    blocked      {count(row['blocked']):>9}   committed, {why}"
-    yield f"    uncommitted  {count(row['uncommitted']):>9}   of open transactions"
-    yield from _holders(row)
-    yield f"  pending      {count(row['pending'])} acknowledged in open transactions"
+    stats = one.row.stats
+    yield heading(context, name_of(one.row), mode_of(stats), one.row.as_of_at_ms)
+    yield f"  verdict      {verdict(context, stats.verdict)}"
+    yield f"  backlog      {plural(stats.msg_backlog, 'message')}, {size(stats.backlog_size)} stored"
+    yield f"    visible      {count(stats.visible):>9}   of these {count(stats.unacked_messages)} in flight"
+    why = "waiting for their key" if stats.on_open == "skip" else "behind an open transaction"
+    yield f"    blocked      {count(stats.blocked):>9}   committed, {why}"
+    yield f"    uncommitted  {count(stats.uncommitted):>9}   of open transactions"
+    yield from _holders(stats.held_by)
+    yield f"  pending      {count(stats.pending)} acknowledged in open transactions"
     yield (
-        f"  passed over  {count(row['acknowledgedAhead'])} acknowledged and {count(row['abortedAhead'])} aborted "
+        f"  passed over  {count(stats.acknowledged_ahead)} acknowledged and {count(stats.aborted_ahead)} aborted "
         "beyond markDeletePosition"
     )
-    again = plural(row["msgRedeliverCounter"], "redelivery", "redeliveries")
-    yield f"  delivered    {count(row['msgOutCounter'])}, of these {again}"
-    yield f"  cursor       {cursor_line(row)}"
-    yield f"  topic        {ends_line(row)}"
-    yield from consumer_lines(context, row)
-    lines = list(explanation(context, [row], row["blockedBy"], row["asOfMs"]))
+    again = plural(stats.msg_redeliver_counter, "redelivery", "redeliveries")
+    yield f"  delivered    {count(stats.msg_out_counter)}, of these {again}"
+    yield f"  cursor       {cursor_line(stats)}"
+    yield f"  topic        {ends_line(one)}"
+    yield from consumer_lines(context, stats.consumers)
+    lines = list(explanation(context, [lag_row(one)]))
     if lines:
         yield ""
         yield from lines

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from storage.json_form import to_json
+from storage.admin.audited_change import Changed, OfSubscription
+from storage.admin.subscriptions import SubscriptionUpdated
 from txnctl.cli.decorators import administrative, argument, changes_store, example, forcible, option, output
 from txnctl.cli.value_types import ISOLATION_LEVEL, ON_OPEN, SUBSCRIPTION, SUBSCRIPTION_TYPE, TOPIC
 from txnctl.commands.subscriptions.forced_ends import TRANSACTIONS_ABORTED, aborted_lines
 from txnctl.fields.change import DRY_RUN
 from txnctl.fields.subscription import NAMES, mode_of, name_of, short_topic
-from txnctl.output.field import Field
+from txnctl.output.field import fields_of
 from txnctl.output.screen import dry_run_heading
 
 TYPE_CHECKING = False
@@ -19,17 +20,20 @@ if TYPE_CHECKING:
 
     from storage import IsolationLevel, OnOpen, SubscriptionType
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
 
 _SETUP = ("txnctl topics create orders", "txnctl subscriptions create orders billing")
-UPDATED = (
-    *NAMES,
-    Field("type", "text", "Its type now."),
-    Field("subscriptionIsolationLevel", "text", "Its isolation level now."),
-    Field("onOpen", "text", "What open transactions do to it now: block, or skip."),
-    Field("changes", "list", "What changed, in words; empty if it was so already."),
-    TRANSACTIONS_ABORTED,
-    DRY_RUN,
+Updated = Changed[OfSubscription[SubscriptionUpdated]]
+UPDATED = fields_of(
+    Updated,
+    {
+        **NAMES,
+        "type": "Its type now.",
+        "subscription_isolation_level": "Its isolation level now.",
+        "on_open": "What open transactions do to it now: block, or skip.",
+        "changes": "What changed, in words; empty if it was so already.",
+        **TRANSACTIONS_ABORTED,
+        **DRY_RUN,
+    },
 )
 
 
@@ -77,39 +81,38 @@ def update(
     changes = (subscription_type, isolation_level, on_open, dead_letter_topic, max_redeliver_count)
     if all(change is None for change in changes):
         raise click.UsageError("nothing to change: give at least one option")
-    row = to_json(
-        context.store.admin.subscriptions.update_subscription(
-            topic,
-            subscription,
-            subscription_type=subscription_type,
-            subscription_isolation_level=isolation_level,
-            on_open=on_open,
-            dead_letter_topic=dead_letter_topic,
-            max_redeliver_count=max_redeliver_count,
-            force=context.force,
-            dry_run=context.dry_run,
-            reason=context.reason,
-        )
+    row = context.store.admin.subscriptions.update_subscription(
+        topic,
+        subscription,
+        subscription_type=subscription_type,
+        subscription_isolation_level=isolation_level,
+        on_open=on_open,
+        dead_letter_topic=dead_letter_topic,
+        max_redeliver_count=max_redeliver_count,
+        force=context.force,
+        dry_run=context.dry_run,
+        reason=context.reason,
     )
     context.show(row, table=lambda shown: _updated(context, shown))
-    if any(str(change).startswith("subscriptionIsolationLevel") for change in row["changes"]):
-        _note_level(context, row)
+    if any(change.startswith("subscriptionIsolationLevel") for change in row.effects.change.changes):
+        _note_level(context, row.effects)
 
 
-def _note_level(context: Context, row: Row) -> None:
+def _note_level(context: Context, row: OfSubscription[SubscriptionUpdated]) -> None:
     """Note that a new level leaves the past as it is."""
     kept = "messages acknowledged while they were uncommitted stay acknowledged"
-    if row["subscriptionIsolationLevel"] == "READ_UNCOMMITTED":
+    if row.change.subscription_isolation_level == "READ_UNCOMMITTED":
         kept = "messages of aborted transactions that were skipped stay skipped"
-    seek = f"txnctl subscriptions seek {short_topic(row)} {row['subscription']} POSITION"
+    seek = f"txnctl subscriptions seek {short_topic(row)} {row.subscription} POSITION"
     context.note(f"{kept}; to see them again a seek is needed: {seek}")
 
 
-def _updated(context: Context, row: Row) -> Iterator[str]:
-    yield from dry_run_heading(context, row["dryRun"])
-    if not row["changes"]:
-        yield f"{name_of(row)} is so already ({mode_of(row)}). Nothing was changed."
+def _updated(context: Context, row: Updated) -> Iterator[str]:
+    yield from dry_run_heading(context, row.dry_run)
+    names, updated = row.effects, row.effects.change
+    if not updated.changes:
+        yield f"{name_of(names)} is so already ({mode_of(updated)}). Nothing was changed."
         return
-    verb = "Would change" if row["dryRun"] else "Changed"
-    yield f"{verb} {name_of(row)}: {'; '.join(row['changes'])}."
-    yield from aborted_lines(row)
+    verb = "Would change" if row.dry_run else "Changed"
+    yield f"{verb} {name_of(names)}: {'; '.join(updated.changes)}."
+    yield from aborted_lines(row.dry_run, updated.transactions_aborted)

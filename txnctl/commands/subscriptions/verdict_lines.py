@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from txnctl.fields.subscription import (
-    short_topic,
-)
+from txnctl.fields.subscription import short_topic
 from txnctl.output.human import duration, plural
 from txnctl.output.screen import next_command
 
@@ -12,109 +10,117 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from storage.reports.stats import ConsumerRow
     from txnctl.cli.context import Context
-    from txnctl.output.row import Row
+    from txnctl.commands.subscriptions.lag_row import LagRow
 
 
-def explanation(context: Context, rows: Sequence[Row], blocker: Row | None, as_of_ms: int) -> Iterator[str]:
+def explanation(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
     """Explain each verdict in a sentence, and name the next command."""
     stopped = []
     for row in rows:
-        if row["verdict"] == "no-consumer":
-            readable = plural(row["visible"], "message")
-            yield f"{row['subscription']}: nobody is attached; {readable} could be read now."
-        elif row["visible"]:
-            yield f"{row['subscription']}: {_reading(row)}."
+        if row.verdict == "no-consumer":
+            readable = plural(row.visible, "message")
+            yield f"{row.subscription}: nobody is attached; {readable} could be read now."
+        elif row.visible:
+            yield f"{row.subscription}: {_reading(row)}."
             stopped += _stopped(row)
     if stopped:
         yield ""
-        yield next_command(context, "kill -CONT " + str(stopped[0]["pid"]))
+        yield next_command(context, "kill -CONT " + str(stopped[0].pid))
     held = [*_held_by_keys(context, rows), *_acknowledged(context, rows)]
     if stopped and held:
         yield ""
     yield from held
-    waiting = [str(row["subscription"]) for row in rows if row["blocked"] and row["onOpen"] != "skip"]
-    if not waiting or blocker is None:
+    waiting = [row for row in rows if row.blocked_by is not None]
+    if not waiting:
         return
-    verb = "waits" if len(waiting) == 1 else "wait"
-    owner = str(blocker["owner"]).partition(" (")[0]
-    state = (
-        "held by no process"
-        if blocker["ownerState"] == "detached"
-        else f"owner {owner} is {blocker['ownerState']}"
-    )
-    age = duration(max(0, as_of_ms - blocker["beginMs"]))
     if stopped or held:
         yield ""
+    yield from _waiting(context, waiting)
+
+
+def _waiting(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
+    """The transaction that holds maxReadPosition, and the subscriptions behind this transaction."""
+    blocker, as_of_ms = rows[0].blocked_by, rows[0].as_of_at_ms
+    if blocker is None:
+        return
+    verb = "waits" if len(rows) == 1 else "wait"
+    state = (
+        "held by no process"
+        if blocker.owner_state == "detached"
+        else f"owner {blocker.owner.address} is {blocker.owner_state}"
+    )
+    age = duration(max(0, as_of_ms - blocker.begin_at_ms))
     yield (
-        f"{', '.join(waiting)} {verb} behind transaction {blocker['txnId']}: open for {age}, {state}; it holds "
-        f"everything from {blocker['firstPosition']} on."
+        f"{', '.join([row.subscription for row in rows])} {verb} behind transaction {blocker.txn_id}: open for "
+        f"{age}, {state}; it holds everything from {blocker.first_position} on."
     )
     yield ""
-    yield next_command(context, "txnctl transactions explain " + blocker["txnId"])
+    yield next_command(context, f"txnctl transactions explain {blocker.txn_id}")
 
 
-def _stopped(row: Row) -> list[Row]:
+def _stopped(row: LagRow) -> list[ConsumerRow]:
     """The stopped consumers: messages in flight there are held back meanwhile."""
-    return [consumer for consumer in row["consumers"] if consumer["state"] == "stopped"]
+    return [consumer for consumer in row.consumers if consumer.state == "stopped"]
 
 
-def _reading(row: Row) -> str:
+def _reading(row: LagRow) -> str:
     """`worker-7 is stopped and holds 50 in flight (…)`, or `its consumers are slow; 12 messages could be read now`."""
     stopped, alive = (
         _stopped(row),
-        [consumer for consumer in row["consumers"] if consumer["state"] == "alive"],
+        [consumer for consumer in row.consumers if consumer.state == "alive"],
     )
-    evict = f"txnctl subscriptions evict {short_topic(row)} {row['subscription']}"
+    evict = f"txnctl subscriptions evict {short_topic(row)} {row.subscription}"
     facts = [
-        f"{consumer['consumerName']} is stopped and holds {consumer['unackedMessages']:,} in flight, which {evict} "
-        f"{consumer['consumerName']} gives to others"
+        f"{consumer.consumer_name} is stopped and holds {consumer.unacked_messages:,} in flight, which {evict} "
+        f"{consumer.consumer_name} gives to others"
         for consumer in stopped
     ]
-    ready = row["visible"] - sum(consumer["unackedMessages"] for consumer in (*stopped, *alive))
+    ready = row.visible - sum(consumer.unacked_messages for consumer in (*stopped, *alive))
     if ready:
         facts += [
             *(["its consumers are slow"] if alive else []),
             f"{plural(ready, 'message')} could be read now",
         ]
-    working = [consumer for consumer in alive if consumer["unackedMessages"]]
+    working = [consumer for consumer in alive if consumer.unacked_messages]
     facts += [
-        f"{consumer['unackedMessages']:,} in flight at {consumer['consumerName']}" for consumer in working[:5]
+        f"{consumer.unacked_messages:,} in flight at {consumer.consumer_name}" for consumer in working[:5]
     ]
     if len(working) > 5:
         facts.append(f"more at {plural(len(working) - 5, 'other')}")
     if working and not ready and not stopped:
-        most = max(working, key=lambda consumer: int(consumer["unackedMessages"]))
-        facts.append(f"if nothing moves, {evict} {most['consumerName']} gives what it holds to others")
+        most = max(working, key=lambda consumer: consumer.unacked_messages)
+        facts.append(f"if nothing moves, {evict} {most.consumer_name} gives what it holds to others")
     return "; ".join(facts)
 
 
-def _held_by_keys(context: Context, rows: Sequence[Row]) -> Iterator[str]:
+def _held_by_keys(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
     """With on-open skip: the transaction that holds back most messages by key."""
     for row in rows:
-        most = max(row["heldBy"], key=lambda holder: holder["blocked"], default=None)
-        if most is None or not most["blocked"]:
+        most = max(row.held_by, key=lambda holder: holder.blocked, default=None)
+        if most is None or not most.blocked:
             continue
-        verb = "waits for its key" if most["blocked"] == 1 else "wait for their keys"
+        verb = "waits for its key" if most.blocked == 1 else "wait for their keys"
         yield (
-            f"{row['subscription']}: {most['blocked']:,} of {row['blocked']:,} blocked {verb} behind transaction "
-            f"{most['txnId']}."
+            f"{row.subscription}: {most.blocked:,} of {row.blocked:,} blocked {verb} behind transaction "
+            f"{most.txn_id}."
         )
-        yield next_command(context, "txnctl transactions explain " + most["txnId"])
+        yield next_command(context, f"txnctl transactions explain {most.txn_id}")
 
 
-def _acknowledged(context: Context, rows: Sequence[Row]) -> Iterator[str]:
+def _acknowledged(context: Context, rows: Sequence[LagRow]) -> Iterator[str]:
     """The open transaction with most pending acknowledgements: the messages are held back until that transaction
     ends.
     """
     for row in rows:
-        most = max(row["pendingIn"], key=lambda holder: int(holder["messages"]), default=None)
+        most = max(row.pending_in, key=lambda holder: holder.messages, default=None)
         if most is None:
             continue
-        verb = "is" if most["messages"] == 1 else "are"
-        of = f" of {row['pending']:,} pending" if len(row["pendingIn"]) > 1 else ""
+        verb = "is" if most.messages == 1 else "are"
+        of = f" of {row.pending:,} pending" if len(row.pending_in) > 1 else ""
         yield (
-            f"{row['subscription']}: {most['messages']:,}{of} {verb} acknowledged in transaction {most['txnId']}, "
+            f"{row.subscription}: {most.messages:,}{of} {verb} acknowledged in transaction {most.txn_id}, "
             "which is open."
         )
-        yield next_command(context, "txnctl transactions explain " + most["txnId"])
+        yield next_command(context, f"txnctl transactions explain {most.txn_id}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storage.json_form import to_json
 from storage.reports.stats import SubscriptionStats, TopicCounts, TopicStats
 from txnctl.cli.decorators import argument, example, output, reads_store
 from txnctl.cli.value_types import TOPIC
@@ -54,12 +53,12 @@ NamedSubscription = tuple[str, SubscriptionStats]
 _SUBSCRIPTIONS: tuple[Column[NamedSubscription], ...] = (
     Column("SUBSCRIPTION", "id", lambda named: named[0]),
     Column("TYPE", "text", lambda named: "Excl." if named[1].type == "Exclusive" else named[1].type),
-    Column("ISOLATION LEVEL", "text", lambda named: level_of(to_json(named[1]))),
+    Column("ISOLATION LEVEL", "text", lambda named: level_of(named[1])),
     Column("MARK-DELETE", "position", lambda named: named[1].mark_delete_position),
     Column("VISIBLE", "integer", lambda named: named[1].visible),
     Column("BLOCKED", "integer", lambda named: named[1].blocked),
     Column("PENDING", "integer", lambda named: named[1].pending),
-    Column("CONSUMERS", "integer", lambda named: living(to_json(named[1]))),
+    Column("CONSUMERS", "integer", lambda named: living(named[1])),
     Column("VERDICT", "text", lambda named: named[1].verdict),
 )
 
@@ -131,12 +130,11 @@ def _blocked(stats: TopicStats) -> str:
 
 def _publishers(context: Context, stats: TopicStats) -> Iterator[str]:
     """Every connected producer on a line, and how many wait."""
-    from txnctl.fields.producer import COLUMNS, cells, table
+    from txnctl.fields.producer import columns, table
 
     if stats.publishers:
         yield ""
-        publishers = [cells(publisher, stats.as_of_at_ms) for publisher in to_json(stats.publishers)]
-        yield from section(context, table(context, publishers, COLUMNS))
+        yield from section(context, table(context, stats.publishers, columns(stats.as_of_at_ms)))
     if stats.waiting_publishers:
         if not stats.publishers:
             yield ""

@@ -16,8 +16,8 @@ from tests.row_json import row_json
 from tests.txnctl.commands.producers.producers_steps import PYTHON, ended, producing, rows, send, values
 from tests.txnctl.processes import wait_for
 from txnctl.commands.produce.command import FIELDS as PRODUCED
+from txnctl.commands.producers.open import SESSION
 from txnctl.commands.topics.delete import DELETED
-from txnctl.fields.producer import SESSION
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")

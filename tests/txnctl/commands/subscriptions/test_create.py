@@ -10,7 +10,7 @@ from storage import Store
 from txnctl.commands.subscriptions import (
     create,
 )
-from txnctl.fields.subscription import STATS
+from txnctl.commands.subscriptions.one_subscription import STATS
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")

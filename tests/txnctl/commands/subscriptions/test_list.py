@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from storage import Store
-from txnctl.fields.subscription import ROW
+from txnctl.commands.subscriptions.list import LISTED
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -27,7 +27,7 @@ class TestCreateAndList:
         assert run("subs", "ls", "-o", "name").out == "billing\nloader\n"
         assert run("subscriptions", "list", "orders", "-o", "name").out == "billing\n"
         row = run("subscriptions", "list", "orders", "-o", "json").json[0]
-        assert not undeclared(row, ROW)
+        assert not undeclared(row, LISTED)
         assert (row["visible"], row["msgBacklog"], row["verdict"]) == (5, 5, "no-consumer")
         line = run("subscriptions", "list", "orders").out.splitlines()[1]
         assert line.split() == [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from storage import Store
-from txnctl.fields.subscription import STATS
+from txnctl.commands.subscriptions.one_subscription import STATS
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")

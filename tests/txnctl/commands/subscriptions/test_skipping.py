@@ -10,8 +10,8 @@ import pytest
 
 from storage import EARLIEST, Store
 from txnctl.commands.subscriptions import create, lag, update
+from txnctl.commands.subscriptions.one_subscription import STATS
 from txnctl.commands.topics import last_message_id
-from txnctl.fields.subscription import STATS
 from txnctl.output.field import undeclared
 
 pytestmark = pytest.mark.usefixtures("path")
