@@ -142,9 +142,9 @@ def test_a_worker_that_loses_a_conflict_wins_it_with_a_higher_priority(start: St
     start(WORKER, path)
     assert bookings(bank, 2) == [("1", 1, 500), ("1", 2, 400)]
     assert balances(bank) == {"1": 400, "bank:AB": 100}
-    second, first = row_json(bank.reports.list_conflicts())
-    assert (first["kind"], first["winner"], first["key"]) == ("held", str(rival), b"bank:AB")
-    assert (second["kind"], second["loser"], second["key"]) == ("push", str(rival), b"bank:AB")
+    second, first = bank.reports.list_conflicts()
+    assert (first.kind, str(first.winner), first.key) == ("held", str(rival), b"bank:AB")
+    assert (second.kind, str(second.loser), second.key) == ("push", str(rival), b"bank:AB")
 
 
 @pytest.mark.parametrize(

@@ -147,9 +147,9 @@ def test_the_table_of_the_first_release_is_read(tmp_path: Path) -> None:
         assert store.tables() == ["accounts"]
         accounts = store.table("accounts")
         assert [(row.key, row.value) for row in accounts.scan()] == [(b"B1", b"90")]
-        assert [each["value"] for each in row_json(accounts.versions(b"B1"))] == [b"90", b"100"]
+        assert [row.value for row in accounts.versions(b"B1")] == [b"90", b"100"]
         assert [each["deleted"] for each in row_json(accounts.versions(b"B2"))] == [True]
-        ((key, state),) = [(each["key"], each["state"]) for each in row_json(accounts.intents())]
+        ((key, state),) = [(row.key, row.owner.state.value) for row in accounts.intents()]
         assert (key, state) == (b"B3", "OPEN")
         ((kind, winner, loser),) = [
             (each["kind"], each["winner"], each["loser"]) for each in row_json(store.reports.list_conflicts())
