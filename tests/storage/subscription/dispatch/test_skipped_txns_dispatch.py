@@ -63,10 +63,10 @@ class TestKeys:
 
     @pytest.mark.parametrize("by", ["consumer", "operator", "skip", "transaction"])
     def test_an_acknowledged_message_blocks_its_key_no_longer(
-        self, store: Store, attach: Attach, by: str
+        self, store: Store, attach_skipping: Attach, by: str
     ) -> None:
         """A committed message that is acknowledged before dispatch reaches the marker holds nothing back."""
-        txn, consumer = store.begin_transaction(), attach(KEY_SHARED, receiver_queue_size=1)
+        txn, consumer = store.begin_transaction(), attach_skipping(KEY_SHARED, window=1)
         send(store, "k=open", txn=txn)
         send(store, "1")
         assert receive(consumer) == "1"
@@ -85,9 +85,11 @@ class TestKeys:
             store.commit_transaction(other)
         assert [receive(consumer) for _ in range(3)] == ["2", "3", ""]
 
-    def test_a_later_message_of_the_transaction_blocks_the_key(self, store: Store, attach: Attach) -> None:
+    def test_a_later_message_of_the_transaction_blocks_the_key(
+        self, store: Store, attach_skipping: Attach
+    ) -> None:
         """The first message of the key is acknowledged, the second is not: only messages behind the second wait."""
-        txn, consumer = store.begin_transaction(), attach(KEY_SHARED, receiver_queue_size=1)
+        txn, consumer = store.begin_transaction(), attach_skipping(KEY_SHARED, window=1)
         send(store, "k=open", txn=txn)
         send(store, "1")
         send(store, "k=open2", txn=txn)
@@ -99,10 +101,10 @@ class TestKeys:
         assert [receive(consumer) for _ in range(3)] == ["4", "open2", "3"]
 
     def test_a_seek_brings_back_the_keys_of_acknowledged_messages(
-        self, store: Store, path: str, attach: Attach
+        self, store: Store, path: str, attach_skipping: Attach
     ) -> None:
         """A consumer that learned the keys after a seek forwards knows the earlier keys after a seek back."""
-        txn, mine = store.begin_transaction(), attach(KEY_SHARED)
+        txn, mine = store.begin_transaction(), attach_skipping(KEY_SHARED)
         send(store, "k=open", "l=open", txn=txn)
         send(store, "0")
         store.admin.subscriptions.seek_subscription("t", "a", MessageId(1, 1))
