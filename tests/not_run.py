@@ -27,7 +27,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         for program in marker.args:
             if shutil.which(program) is None:
                 package = PACKAGES.get(program, program)
-                pytest.skip(f"{program} is missing (apt-get install {package}, or brew install {package})")
+                pytest.skip(f"{program} is missing (apt-get install {package})")
 
 
 def _fail_what_did_not_run(report: pytest.TestReport | pytest.CollectReport) -> None:

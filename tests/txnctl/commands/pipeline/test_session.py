@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -65,7 +64,6 @@ def test_without_pyspark_it_is_asked_for(run: Any, path: str, monkeypatch: pytes
 
 
 @pytest.mark.needs_program("java")
-@pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
 def test_ctrl_c_ends_a_job_and_its_jvm_at_once(
     start: Any, path: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
