@@ -17,7 +17,7 @@ from storage.subscription import catalogue as subscriptions
 from storage.table import catalogue as tables
 from storage.topic import catalogue as topics, state as states
 from storage.verify.log import Log, read_log
-from storage.verify.order import check_order
+from storage.verify.serial_order import check_order
 from storage.verify.problem import Checked, Problem, Progress, Report
 from storage.verify.producers import ProducersCheck
 from storage.verify.reads import OpenTable, check_reads

@@ -1,4 +1,4 @@
-"""Order: `storage/verify/order.py`."""
+"""Serial order: `storage/verify/serial_order.py`."""
 
 from __future__ import annotations
 
