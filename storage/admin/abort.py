@@ -188,10 +188,10 @@ def _before(batch: WriteBatch, record: TransactionRecord) -> TransactionBefore:
 
 def counts(view: ReadView, topic_id: int) -> Counts:
     """The backlogs of a topic's subscriptions."""
-    head = state.load(view, topic_id)
+    topic_state = state.load(view, topic_id)
     return {
         subscription.name: backlog.count(
-            view, head, subscription, cursors.load(view, subscription.subscription_id)
+            view, topic_state, subscription, cursors.load(view, subscription.subscription_id)
         )
         for subscription in subscriptions.every(view, topic_id)
     }

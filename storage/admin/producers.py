@@ -104,8 +104,8 @@ class ProducerAdmin:
 
         def change(batch: WriteBatch) -> SessionClosed:
             topic, closed = producers.find_session(batch, token)
-            head = state.load(batch, topic.topic_id)
-            row = producers.row_of(batch, batch.lock_file, topic, head, closed)
+            topic_state = state.load(batch, topic.topic_id)
+            row = producers.row_of(batch, batch.lock_file, topic, topic_state, closed)
             session_end.leave(batch, closed)
             living = sessions.living(batch, topic.topic_id, batch.lock_file)
             queue = [waiting for waiting in living if waiting.is_waiting]

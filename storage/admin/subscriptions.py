@@ -237,8 +237,8 @@ class SubscriptionAdmin:
             )
             before = cursor.mark_delete
             held = [delivery.in_flight() for delivery in opened.deliveries.scan()]
-            head = state.load(batch, entry.topic_id)
-            after, inside = subscription_start(head, start_of(start), subscription.level)
+            topic_state = state.load(batch, entry.topic_id)
+            after, inside = subscription_start(topic_state, start_of(start), subscription.level)
             cursor.mark_delete = cursor.read = after
             cursor.generation += 1
             cursor.released, cursor.recalled, cursor.has_uncommitted_acks = 0, None, False

@@ -41,9 +41,11 @@ class TableAdmin:
             table = tables.get(batch, name)
             holders = tables.holders(batch, table.table_id)
             aborted = abort_holders(self._engine, batch, f"table {name}", holders, force)
-            head = state.find(batch, table.table_id)
+            table_state = state.find(batch, table.table_id)
             tables.delete(batch, table)
-            return TableDeleted(name, table.table_id, head.rows if head is not None else 0, aborted)
+            return TableDeleted(
+                name, table.table_id, table_state.rows if table_state is not None else 0, aborted
+            )
 
         result = run_change(self._engine, ChangeRequest("tables delete", name, dry_run, reason), change)
         if not dry_run:

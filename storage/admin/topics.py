@@ -71,13 +71,14 @@ class TopicAdmin:
             if not force:
                 _check_unheld(topic, consumers, producers, sorted(holders))
             aborted = abort_holders(self._engine, batch, f"topic {topic.name}", sorted(holders), force)
-            head = state.load(batch, topic.topic_id)
+            topic_state = state.load(batch, topic.topic_id)
             for subscription in attached:
                 subscriptions.delete(batch, subscription)
             topics.delete(batch, topic)
             return TopicDeleted(
-                topic=topic.full_name, messages=head.messages - head.messages_trimmed,
-                bytes=head.bytes - head.bytes_trimmed, subscriptions=[subscription.name for subscription in attached],
+                topic=topic.full_name, messages=topic_state.messages - topic_state.messages_trimmed,
+                bytes=topic_state.bytes - topic_state.bytes_trimmed,
+                subscriptions=[subscription.name for subscription in attached],
                 consumers_evicted=consumers, producers_evicted=producers, transactions_aborted=aborted,
             )  # fmt: skip
 

@@ -64,11 +64,11 @@ class Appender:
     """
 
     def __init__(
-        self, coordinator: Coordinator, by: ProcessIdentity, topic: Topic, credential: Credential
+        self, coordinator: Coordinator, process: ProcessIdentity, topic: Topic, credential: Credential
     ) -> None:
         self._coordinator = coordinator
-        self._by = by
-        self.open_transactions = FencedTransactions(coordinator, by)
+        self._process = process
+        self.open_transactions = FencedTransactions(coordinator, process)
         self.topic = topic
         self.credential = credential
         self.progress = ProducerProgress(credential.name)
@@ -79,7 +79,7 @@ class Appender:
     ) -> DurableRefusal:
         """The refusal to raise for a fenced producer, whose open transaction is doomed in the same batch."""
         if record is not None and record.state is TransactionState.OPEN:
-            self._coordinator.abort_fenced(batch, record, self._by, error.message)
+            self._coordinator.abort_fenced(batch, record, self._process, error.message)
         return batch.refuse(error)
 
     def open_topic(self, batch: WriteBatch) -> OpenTopic[WriteBatch]:

@@ -181,16 +181,20 @@ def _check_magic(data: str) -> None:
     """Check that the file begins like a file of LMDB: LMDB would turn an empty file into a new store."""
     try:
         with open(data, "rb") as file:
-            head = file.read(2 * _META_BYTES)
+            meta_pages = file.read(2 * _META_BYTES)
     except PermissionError as error:
         raise NotPermitted(f"cannot read {data}: {error.strerror}") from None
-    if len(head) < 2 * _META_BYTES:
-        raise CorruptStore(f"{data} is truncated: {len(head)} bytes are less than the two first pages")
-    if int.from_bytes(head[16:20], "little") != _MAGIC and int.from_bytes(head[16:20], "big") != _MAGIC:
+    if len(meta_pages) < 2 * _META_BYTES:
+        raise CorruptStore(f"{data} is truncated: {len(meta_pages)} bytes are less than the two first pages")
+    if (
+        int.from_bytes(meta_pages[16:20], "little") != _MAGIC
+        and int.from_bytes(meta_pages[16:20], "big") != _MAGIC
+    ):
         raise NotAStore(f"{data} is not a file of LMDB")
     # LMDB opens the first or second page, by the later commit. The two commits must be neighbours, each on its page.
     first, second = (
-        int.from_bytes(head[at : at + 8], sys.byteorder) for at in (_COMMIT_AT, _META_BYTES + _COMMIT_AT)
+        int.from_bytes(meta_pages[at : at + 8], sys.byteorder)
+        for at in (_COMMIT_AT, _META_BYTES + _COMMIT_AT)
     )
     are_neighbours = abs(first - second) == 1 and first % 2 == 0 and second % 2 == 1
     if not are_neighbours and (first or second):

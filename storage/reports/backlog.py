@@ -55,17 +55,17 @@ class Backlog:
         return "behind" if self.visible else "blocked" if self.blocked else "ok"
 
 
-def count(view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor) -> Backlog:
+def count(view: ReadView, topic_state: TopicState, subscription: Subscription, cursor: Cursor) -> Backlog:
     """Count the backlog of a subscription, exactly."""
     topic_id, subscription_id = subscription.topic_id, subscription.subscription_id
     backlog, through = Backlog(), log.messages_through
-    backlog.stored = head.messages - through(view, topic_id, head, cursor.mark_delete)
+    backlog.stored = topic_state.messages - through(view, topic_id, topic_state, cursor.mark_delete)
     backlog.acknowledged = cursors.acknowledged_count(view, topic_id, subscription_id)
-    backlog.pending, backlog.in_flight = _held(view, head, subscription, cursor)
+    backlog.pending, backlog.in_flight = _held(view, topic_state, subscription, cursor)
     if subscription.skips:
-        _count_skipping(view, head, subscription, cursor, backlog)
+        _count_skipping(view, topic_state, subscription, cursor, backlog)
     elif subscription.level is IsolationLevel.READ_COMMITTED:
-        _count_blocking(view, head, subscription, cursor, backlog)
+        _count_blocking(view, topic_state, subscription, cursor, backlog)
     backlog.visible = backlog.stored - backlog.acknowledged - backlog.pending - backlog.aborted
     backlog.visible -= backlog.uncommitted + backlog.blocked
     assert min(backlog.visible, backlog.blocked, backlog.uncommitted, backlog.aborted) >= 0, (
@@ -75,7 +75,7 @@ def count(view: ReadView, head: TopicState, subscription: Subscription, cursor: 
 
 
 def _count_blocking(
-    view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor, backlog: Backlog
+    view: ReadView, topic_state: TopicState, subscription: Subscription, cursor: Cursor, backlog: Backlog
 ) -> None:
     """Count aborted, uncommitted and blocked messages where READ_COMMITTED stops at maxReadPosition."""
     topic_id = subscription.topic_id
@@ -84,17 +84,17 @@ def _count_blocking(
     # Messages acknowledged or pending behind the read position are classified entry by entry, and subtracted. After a
     # seek or a change of the level, markDeletePosition may lie beyond maxReadPosition.
     covered = covered_whole(cursor)
-    passed, last = max(cursor.read, cursor.mark_delete, covered), head.last_confirmed
-    waiting = max(head.max_read, cursor.mark_delete, covered)
-    beyond = _classes_of(view, head, subscription, passed, reserved)
-    late = beyond if waiting <= passed else _classes_of(view, head, subscription, waiting, reserved)
-    backlog.aborted = aborted.messages_between(view, topic_id, head, passed, last) - beyond["aborted"]
-    backlog.uncommitted = uncommitted_behind(view, topic_id, head, waiting) - late["uncommitted"]
-    backlog.blocked = blocked_behind(view, topic_id, head, waiting) - late["blocked"]
+    passed, last = max(cursor.read, cursor.mark_delete, covered), topic_state.last_confirmed
+    waiting = max(topic_state.max_read, cursor.mark_delete, covered)
+    beyond = _classes_of(view, topic_state, subscription, passed, reserved)
+    late = beyond if waiting <= passed else _classes_of(view, topic_state, subscription, waiting, reserved)
+    backlog.aborted = aborted.messages_between(view, topic_id, topic_state, passed, last) - beyond["aborted"]
+    backlog.uncommitted = uncommitted_behind(view, topic_id, topic_state, waiting) - late["uncommitted"]
+    backlog.blocked = blocked_behind(view, topic_id, topic_state, waiting) - late["blocked"]
 
 
 def _count_skipping(
-    view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor, backlog: Backlog
+    view: ReadView, topic_state: TopicState, subscription: Subscription, cursor: Cursor, backlog: Backlog
 ) -> None:
     """Count aborted, uncommitted and blocked messages where READ_COMMITTED skips open transactions.
 
@@ -103,58 +103,69 @@ def _count_skipping(
     """
     topic_id, read = subscription.topic_id, max(cursor.read, cursor.mark_delete)
     reserved = list(taken(view, subscription, cursor))
-    beyond = _classes_of(view, head, subscription, read, reserved)
+    beyond = _classes_of(view, topic_state, subscription, read, reserved)
     ahead = beyond
     if cursor.has_uncommitted_acks:
-        ahead = _classes_of(view, head, subscription, cursor.mark_delete, reserved)
-    passed, backlog.blocked = skipped.aborted_and_blocked(view, head, subscription, cursor)
-    late = aborted.messages_between(view, topic_id, head, read, head.last_confirmed) - beyond["aborted"]
+        ahead = _classes_of(view, topic_state, subscription, cursor.mark_delete, reserved)
+    passed, backlog.blocked = skipped.aborted_and_blocked(view, topic_state, subscription, cursor)
+    late = (
+        aborted.messages_between(view, topic_id, topic_state, read, topic_state.last_confirmed)
+        - beyond["aborted"]
+    )
     backlog.aborted = passed + late
-    backlog.uncommitted = uncommitted_behind(view, topic_id, head, cursor.mark_delete) - ahead["uncommitted"]
+    backlog.uncommitted = (
+        uncommitted_behind(view, topic_id, topic_state, cursor.mark_delete) - ahead["uncommitted"]
+    )
 
 
-def _held(view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor) -> tuple[int, int]:
+def _held(
+    view: ReadView, topic_state: TopicState, subscription: Subscription, cursor: Cursor
+) -> tuple[int, int]:
     """Count the messages with a pending acknowledgement, and the messages in flight."""
     pending = in_flight = 0
     cumulative = cursor.pending_cumulative
-    for found in deliveries.every(view, subscription.subscription_id):
-        for part in found.parts:
+    for delivery in deliveries.every(view, subscription.subscription_id):
+        for part in delivery.parts:
             if part.holder > 0:
                 in_flight += part.messages.bit_count()
             elif part.holder == deliveries.PENDING:
-                pending += (part.messages & ~pending_ack.covered(cursor, found.at, found.count)).bit_count()
+                pending += (
+                    part.messages & ~pending_ack.covered(cursor, delivery.at, delivery.count)
+                ).bit_count()
     if cumulative is not None:
-        pending += _covered_count(view, head, subscription, cursor, cumulative)
+        pending += _covered_count(view, topic_state, subscription, cursor, cumulative)
     return pending, in_flight
 
 
-def pending_in(view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor, txn: int) -> int:
+def pending_in(
+    view: ReadView, topic_state: TopicState, subscription: Subscription, cursor: Cursor, txn: int
+) -> int:
     """Count the messages of a subscription with a pending acknowledgement of one transaction."""
     cumulative = cursor.pending_cumulative
     if cumulative is None or cumulative[0] != txn:
         return pending_ack.part_of(view, txn, subscription).messages
-    total = _covered_count(view, head, subscription, cursor, cumulative)
+    total = _covered_count(view, topic_state, subscription, cursor, cumulative)
     for at, holder, messages in pending_ack.one_by_one(view, subscription.subscription_id):
-        found = deliveries.find(view, subscription.subscription_id, at)
-        if holder == txn and found is not None:
-            mine = message_set.decode(messages, found.count)
-            total += (mine & ~pending_ack.covered(cursor, at, found.count)).bit_count()
+        delivery = deliveries.find(view, subscription.subscription_id, at)
+        if holder == txn and delivery is not None:
+            acknowledged = message_set.decode(messages, delivery.count)
+            total += (acknowledged & ~pending_ack.covered(cursor, at, delivery.count)).bit_count()
     return total
 
 
 def pending_by_transaction(
-    view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor
+    view: ReadView, topic_state: TopicState, subscription: Subscription, cursor: Cursor
 ) -> dict[int, int]:
     """Count the messages of a subscription with a pending acknowledgement, by transaction."""
     txns = {txn for _, txn, _ in pending_ack.one_by_one(view, subscription.subscription_id)}
     if cursor.pending_cumulative is not None:
         txns.add(cursor.pending_cumulative[0])
-    return {txn: pending_in(view, head, subscription, cursor, txn) for txn in sorted(txns)}
+    return {txn: pending_in(view, topic_state, subscription, cursor, txn) for txn in sorted(txns)}
 
 
 def _covered_count(
     view: ReadView,
-    head: TopicState,
+    topic_state: TopicState,
     subscription: Subscription,
     cursor: Cursor,
     cumulative: tuple[int, int, int, int],
@@ -167,7 +178,7 @@ def _covered_count(
     assert entry is not None, "what is acknowledged exists"
     inside = entry.count if cumulative[3] < 0 else cumulative[3] + 1
     total = entry.messages_before + inside
-    total -= log.messages_through(view, topic_id, head, cursor.mark_delete)
+    total -= log.messages_through(view, topic_id, topic_state, cursor.mark_delete)
     for first, last, messages in cursors.ranges(view, subscription.subscription_id):
         if first > at:
             break
@@ -206,26 +217,26 @@ def taken(view: ReadView, subscription: Subscription, cursor: Cursor) -> Iterato
         entry = log.read(view, subscription.topic_id, partly)
         assert entry is not None, "what is acknowledged exists"
         covered = message_set.through(cumulative[3])
-        found = deliveries.find(view, subscription_id, partly)
-        covered |= found.of(deliveries.PENDING) if found is not None else 0
+        delivery = deliveries.find(view, subscription_id, partly)
+        covered |= delivery.of(deliveries.PENDING) if delivery is not None else 0
         covered &= ~cursors.acknowledged(view, subscription_id, cursor, partly, entry.count)
         if covered:
             yield partly, partly[1], covered
-    for found in deliveries.every(view, subscription_id):
-        pending = found.of(deliveries.PENDING)
-        if pending and found.at != partly:
-            yield found.at, found.at[1], pending
+    for delivery in deliveries.every(view, subscription_id):
+        pending = delivery.of(deliveries.PENDING)
+        if pending and delivery.at != partly:
+            yield delivery.at, delivery.at[1], pending
 
 
 def _classes_of(
     view: ReadView,
-    head: TopicState,
+    topic_state: TopicState,
     subscription: Subscription,
     after: Position,
     taken: list[Taken],
 ) -> dict[str, int]:
     """Count the aborted, uncommitted and blocked messages among the `taken` messages after a position."""
-    found = {"aborted": 0, "uncommitted": 0, "blocked": 0}
+    counts = {"aborted": 0, "uncommitted": 0, "blocked": 0}
     states: dict[int, TransactionState] = {}
     for first, last, messages in taken:
         begin = max(Position(first[0], first[1] - 1), after)
@@ -235,9 +246,9 @@ def _classes_of(
                 states[entry.txn] = records.state_of(view, entry.txn)
             state = states.get(entry.txn)
             if state is TransactionState.ABORTED:
-                found["aborted"] += taken_here
+                counts["aborted"] += taken_here
             elif state is TransactionState.OPEN:
-                found["uncommitted"] += taken_here
-            elif entry.position > head.max_read:
-                found["blocked"] += taken_here
-    return found
+                counts["uncommitted"] += taken_here
+            elif entry.position > topic_state.max_read:
+                counts["blocked"] += taken_here
+    return counts

@@ -57,12 +57,12 @@ class Link:
 class Chain:
     """The open transactions of a topic in the order of their first messages, as one view shows them."""
 
-    __slots__ = ("_topic_id", "_view", "head", "links")
+    __slots__ = ("_topic_id", "_view", "links", "topic_state")
 
-    def __init__(self, view: ReadView, topic_id: int, head: TopicState) -> None:
-        self._view, self._topic_id, self.head = view, topic_id, head
+    def __init__(self, view: ReadView, topic_id: int, topic_state: TopicState) -> None:
+        self._view, self._topic_id, self.topic_state = view, topic_id, topic_state
         self.links: list[Link] = []
-        through = head.last_confirmed_position
+        through = topic_state.last_confirmed_position
         for txn, first in reversed(uncommitted_entries.open_transactions(view, topic_id)):
             part = uncommitted_entries.part_of(view, txn, topic_id)
             assert part is not None, "an open transaction of the index has a part"
@@ -93,22 +93,22 @@ class Chain:
             else:
                 runs_ends += known
         runs_ends.sort(reverse=True)
-        found, total = [], 0
+        uncommitted, total = [], 0
         for link in self.links:
             while runs_ends and runs_ends[-1][0] <= link.through:
                 total += runs_ends.pop()[1]
-            reached = [each for each in scattered if each.first <= link.through]
-            found.append(total + sum(self._through(each, link.through) for each in reached))
-        return found
+            reached = [other for other in scattered if other.first <= link.through]
+            uncommitted.append(total + sum(self._through(other, link.through) for other in reached))
+        return uncommitted
 
     def _through(self, link: Link, at: Position) -> int:
         return runs.messages_through(self._view, self._topic_id, link.txn, at)
 
     def _uncommitted_through(self, at: Position) -> int:
         """Messages of open transactions at or below a position."""
-        reached = [each for each in self.links if each.first <= at]
+        reached = [link for link in self.links if link.first <= at]
         return sum(
-            each.part.messages if each.part.last <= at else self._through(each, at) for each in reached
+            link.part.messages if link.part.last <= at else self._through(link, at) for link in reached
         )
 
     def committed(self, after: Position, through: Position) -> int:
@@ -119,30 +119,32 @@ class Chain:
         return self._committed(after, through, uncommitted)
 
     def _committed(self, after: Position, through: Position, uncommitted: int) -> int:
-        return committed_within(self._view, self._topic_id, self.head, after, through, uncommitted)
+        return committed_within(self._view, self._topic_id, self.topic_state, after, through, uncommitted)
 
-    def unblocks(self, mine: Subscription, cursor: Cursor) -> list[int]:
+    def unblocks(self, subscription: Subscription, cursor: Cursor) -> list[int]:
         """For every link: the messages of the stretch that are blocked on a subscription.
 
         The sum is the subscription's count of blocked messages. At READ_UNCOMMITTED no message is blocked. With
         `--on-open skip` a message is blocked by its key, behind a message of the transaction with the same key.
         """
-        if mine.skips:
-            return [self._held_behind(mine, link) for link in self.links]
-        if mine.level is IsolationLevel.READ_UNCOMMITTED:
+        if subscription.skips:
+            return [self._held_behind(subscription, link) for link in self.links]
+        if subscription.level is IsolationLevel.READ_UNCOMMITTED:
             return [0] * len(self.links)
         floor = max(cursor.mark_delete, backlog.covered_whole(cursor))
-        taken = [each for each in backlog.taken(self._view, mine, cursor) if self._is_beyond(each, floor)]
-        found = []
+        taken = [
+            acks for acks in backlog.taken(self._view, subscription, cursor) if self._is_beyond(acks, floor)
+        ]
+        blocked = []
         for link in self.links:
             after = max(link.after, floor)
             waiting = link.frees if after == link.after else self.committed(after, link.through)
-            found.append(waiting - sum(self._taken_within(each, after, link.through) for each in taken))
-        return found
+            blocked.append(waiting - sum(self._taken_within(acks, after, link.through) for acks in taken))
+        return blocked
 
-    def _held_behind(self, mine: Subscription, link: Link) -> int:
-        found = skipped_txns.find(self._view, mine.subscription_id, link.txn)
-        return found.blocked if found is not None else 0
+    def _held_behind(self, subscription: Subscription, link: Link) -> int:
+        skipped = skipped_txns.find(self._view, subscription.subscription_id, link.txn)
+        return skipped.blocked if skipped is not None else 0
 
     def _is_beyond(self, taken: backlog.Taken, floor: Position) -> bool:
         """Whether a part of the range lies in a stretch."""
@@ -163,12 +165,12 @@ class Chain:
         return messages.bit_count() if is_committed else 0
 
 
-def oldest_blocked_ms(view: ReadView, topic_id: int, head: TopicState) -> int | None:
+def oldest_blocked_ms(view: ReadView, topic_id: int, topic_state: TopicState) -> int | None:
     """The publish time of the first committed message behind maxReadPosition; None if no such message is near.
 
     A run of an undecided or aborted transaction is passed in one step.
     """
-    at: Position = head.max_read
+    at: Position = topic_state.max_read
     for _ in range(_OLDEST_STEPS):
         entry = log.next_entry(view, topic_id, at)
         if entry is None:

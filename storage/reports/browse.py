@@ -18,7 +18,7 @@ from storage.subscription.dispatch.visible_set import VisibleSet
 from storage.subscription.isolation import IsolationLevel
 from storage.subscription.start_position import start_after
 from storage.subscription.subscription import Subscription
-from storage.topic import catalogue as topics, log as managed_ledger, state as topic_head
+from storage.topic import catalogue as topics, log, state as topic_states
 from storage.topic.entry import ABORT_MARKER, COMMIT_MARKER, MESSAGES, Entry
 from storage.topic.message import Message
 from storage.topic.producers.errors import shown_epoch
@@ -57,15 +57,15 @@ def list_entries(
         TopicNotFound: also if the topic is deleted between two pages.
     """
     with connection.view() as view:
-        found = topics.get(view, name)
-        head = topic_head.load(view, found.topic_id)
-        after = start_after(head, start, IsolationLevel.READ_UNCOMMITTED)
-        through = head.last_confirmed
+        topic = topics.get(view, name)
+        topic_state = topic_states.load(view, topic.topic_id)
+        after = start_after(topic_state, start, IsolationLevel.READ_UNCOMMITTED)
+        through = topic_state.last_confirmed
     left = limit if limit is not None else 1 << 62
     while left > 0:
         with connection.view() as view:
-            topic_head.load(view, found.topic_id)
-            page = managed_ledger.page(view, found.topic_id, after, through)
+            topic_states.load(view, topic.topic_id)
+            page = log.page(view, topic.topic_id, after, through)
             rows = [_entry_row(view, entry) for entry in page[:left]]
         if not rows:
             return
@@ -101,24 +101,24 @@ def last_message_id(
         subscription_name: as this subscription sees the topic, at its own level.
     """
     with connection.view() as view:
-        found = topics.get(view, name)
-        head = topic_head.load(view, found.topic_id)
-        mine = Subscription(found.topic_id, "", 0)
-        mine.level = level
+        topic = topics.get(view, name)
+        topic_state = topic_states.load(view, topic.topic_id)
+        subscription = Subscription(topic.topic_id, "", 0)
+        subscription.level = level
         if subscription_name is not None:
-            mine = subscriptions.get(view, found, subscription_name)
-        visible_set = VisibleSet(view, head, mine)
+            subscription = subscriptions.get(view, topic, subscription_name)
+        visible_set = VisibleSet(view, topic_state, subscription)
         at = visible_set.through
         while at[1] >= 0:
-            entry = managed_ledger.read(view, found.topic_id, at)
+            entry = log.read(view, topic.topic_id, at)
             if entry is None:
                 return None
             shown = visible_set.of(entry)
             if shown:
                 return entry.message_id(shown.bit_length() - 1)
             if visible_set.state(entry) is TransactionState.OPEN:
-                at = runs.start_of_run(view, found.topic_id, entry.txn, entry.position)
-            at = managed_ledger.previous_position(view, found.topic_id, at)
+                at = runs.start_of_run(view, topic.topic_id, entry.txn, entry.position)
+            at = log.previous_position(view, topic.topic_id, at)
     return None
 
 
@@ -126,22 +126,22 @@ def peek(connection: Connection, name: str, subscription_name: str, count: int) 
     """The next visible messages that a subscription has not acknowledged; nothing is delivered."""
     messages: list[Message] = []
     with connection.view() as view:
-        found = topics.get(view, name)
-        mine = subscriptions.get(view, found, subscription_name)
-        cursor = cursors.load(view, mine.subscription_id)
-        head = topic_head.load(view, found.topic_id)
-        visible_set = VisibleSet(view, head, mine)
-        for entry in managed_ledger.scan(view, found.topic_id, cursor.mark_delete, visible_set.through):
+        topic = topics.get(view, name)
+        subscription = subscriptions.get(view, topic, subscription_name)
+        cursor = cursors.load(view, subscription.subscription_id)
+        topic_state = topic_states.load(view, topic.topic_id)
+        visible_set = VisibleSet(view, topic_state, subscription)
+        for entry in log.scan(view, topic.topic_id, cursor.mark_delete, visible_set.through):
             if len(messages) >= count:
                 break
             at = entry.position
             shown = visible_set.of(entry)
-            shown &= ~cursors.acknowledged(view, mine.subscription_id, cursor, at, entry.count)
-            delivery = deliveries.find(view, mine.subscription_id, at) if shown else None
+            shown &= ~cursors.acknowledged(view, subscription.subscription_id, cursor, at, entry.count)
+            delivery = deliveries.find(view, subscription.subscription_id, at) if shown else None
             shown &= ~(delivery.of(deliveries.PENDING) if delivery else 0)
             shown &= ~pending_ack.covered(cursor, at, entry.count)
             entry.txn_state = visible_set.state(entry)
-            messages += [entry.message(index, found.name) for index in message_set.indexes(shown)]
+            messages += [entry.message(index, topic.name) for index in message_set.indexes(shown)]
     return messages[:count]
 
 
@@ -151,19 +151,19 @@ def position_at(connection: Connection, name: str, time_ms: int) -> Position:
     Publish times hardly ever step back, so that two binary searches find the entry: for the ledger, then inside.
     """
     with connection.view() as view:
-        found = topics.get(view, name)
-        head = topic_head.load(view, found.topic_id)
-        for ledger in managed_ledger.ledgers(view, found.topic_id, head):
+        topic = topics.get(view, name)
+        topic_state = topic_states.load(view, topic.topic_id)
+        for ledger in log.ledgers(view, topic.topic_id, topic_state):
             if ledger.closed_ms is not None and ledger.closed_ms < time_ms:
                 continue
             low, high = 0, ledger.entries
             while low < high:
                 middle = (low + high) // 2
-                entry = managed_ledger.read(view, found.topic_id, Position(ledger.ledger_id, middle))
+                entry = log.read(view, topic.topic_id, Position(ledger.ledger_id, middle))
                 if entry is not None and entry.publish_time >= time_ms:
                     high = middle
                 else:
                     low = middle + 1
             if low < ledger.entries:
                 return Position(ledger.ledger_id, low)
-        return Position(head.ledger_id, head.next_entry)
+        return Position(topic_state.ledger_id, topic_state.next_entry)

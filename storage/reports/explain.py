@@ -20,7 +20,7 @@ from storage.reports.blocking_chain import Chain
 from storage.reports.timeline import Blocking, IfEnded
 from storage.reports.transactions import TablePartRow, TransactionDetails
 from storage.subscription import catalogue as subscriptions, cursor as cursors
-from storage.topic import catalogue as topics, state as topic_head
+from storage.topic import catalogue as topics, state as topic_states
 from storage.txn import record as records
 from storage.txn.coordinator import touches
 from storage.txn.record import TransactionRecord
@@ -108,14 +108,14 @@ def explanation_of(
 
 def _blocked_topics(view: ReadView, engine: Engine, record: TransactionRecord) -> list[BlockedTopic]:
     """Every topic with messages of an open transaction."""
-    touched, found = touches(view, record.txn_id, PART_TOPIC), []
+    touched, blocked = touches(view, record.txn_id, PART_TOPIC), []
     for topic in topics.every(view) if touched else ():
         if topic.topic_id not in touched:
             continue
-        chain = Chain(view, topic.topic_id, topic_head.load(view, topic.topic_id))
+        chain = Chain(view, topic.topic_id, topic_states.load(view, topic.topic_id))
         (blocking,) = timeline.blocking_in(view, engine.lock_file, topic, chain, only=record.txn_id)
-        found.append(blocked_topic(blocking, TxnID(chain.links[0].txn)))
-    return found
+        blocked.append(blocked_topic(blocking, TxnID(chain.links[0].txn)))
+    return blocked
 
 
 def blocked_topic(blocking: Blocking, first: TxnID) -> BlockedTopic:
@@ -130,15 +130,15 @@ def blocked_topic(blocking: Blocking, first: TxnID) -> BlockedTopic:
 
 def _pending(view: ReadView, record: TransactionRecord) -> list[PendingOn]:
     touched = set(touches(view, record.txn_id, PART_SUBSCRIPTION))
-    found = []
+    pending = []
     for topic in topics.every(view) if touched else ():
-        head = topic_head.load(view, topic.topic_id)
+        topic_state = topic_states.load(view, topic.topic_id)
         for subscription in subscriptions.every(view, topic.topic_id):
             if subscription.subscription_id in touched:
                 cursor = cursors.load(view, subscription.subscription_id)
-                count = backlog.pending_in(view, head, subscription, cursor, record.txn_id)
-                found.append(PendingOn(topic.full_name, topic.name, subscription.name, count))
-    return found
+                count = backlog.pending_in(view, topic_state, subscription, cursor, record.txn_id)
+                pending.append(PendingOn(topic.full_name, topic.name, subscription.name, count))
+    return pending
 
 
 def evidence(view: ReadView, record: TransactionRecord, state: str) -> Evidence:

@@ -44,14 +44,14 @@ class Extent:
         "topic_id",
     )
 
-    def __init__(self, view: ReadView, topic: Topic, head: TopicState) -> None:
+    def __init__(self, view: ReadView, topic: Topic, topic_state: TopicState) -> None:
         self.topic = topic.full_name
         self.topic_id = topic.topic_id
-        self.before = Position(head.first_ledger, -1)
-        self.max_read = head.max_read_position
-        self.last_confirmed = head.last_confirmed_position
-        self.is_trimmed = head.bytes_trimmed > 0
-        self.ledgers: Sequence[LedgerInfo] = log.ledgers(view, topic.topic_id, head)
+        self.before = Position(topic_state.first_ledger, -1)
+        self.max_read = topic_state.max_read_position
+        self.last_confirmed = topic_state.last_confirmed_position
+        self.is_trimmed = topic_state.bytes_trimmed > 0
+        self.ledgers: Sequence[LedgerInfo] = log.ledgers(view, topic.topic_id, topic_state)
         self.open_txns = tuple(txn for txn, _ in uncommitted_entries.open_transactions(view, topic.topic_id))
 
     def bound(self, level: IsolationLevel) -> Position:
@@ -74,8 +74,8 @@ def of(connection: Connection, names: Sequence[str] | None) -> list[Extent]:
         TopicNotFound, InvalidName
     """
     with connection.view() as view:
-        found = topics.every(view) if names is None else [topics.get(view, name) for name in names]
-        return [Extent(view, each, state.load(view, each.topic_id)) for each in found]
+        chosen = topics.every(view) if names is None else [topics.get(view, name) for name in names]
+        return [Extent(view, topic, state.load(view, topic.topic_id)) for topic in chosen]
 
 
 def reach(
@@ -96,23 +96,23 @@ def reach(
     """
     with connection.view() as view:
         topic = topics.get(view, name)
-        head = state.load(view, topic.topic_id)
-        through = min(through, head.last_confirmed)
+        topic_state = state.load(view, topic.topic_id)
+        through = min(through, topic_state.last_confirmed)
         if after >= through:
             return Reached(Position(*after), 0, 0)
-        counted = log.counts_through(view, topic.topic_id, head, after)
+        counted = log.counts_through(view, topic.topic_id, topic_state, after)
         limits = [
             (1 << 62) if limit is None else done + limit
             for done, limit in zip(counted, (messages, size), strict=True)
         ]
 
         def fits(position: Position) -> bool:
-            there = log.counts_through(view, topic.topic_id, head, position)
-            return there[0] <= limits[0] and there[1] <= limits[1]
+            reached = log.counts_through(view, topic.topic_id, topic_state, position)
+            return reached[0] <= limits[0] and reached[1] <= limits[1]
 
-        position = _furthest(log.ledgers(view, topic.topic_id, head), after, through, fits)
-        there = log.counts_through(view, topic.topic_id, head, position)
-        return Reached(position, there[0] - counted[0], there[1] - counted[1])
+        position = _furthest(log.ledgers(view, topic.topic_id, topic_state), after, through, fits)
+        reached = log.counts_through(view, topic.topic_id, topic_state, position)
+        return Reached(position, reached[0] - counted[0], reached[1] - counted[1])
 
 
 def messages_between(
@@ -125,14 +125,14 @@ def messages_between(
     """
     with connection.view() as view:
         topic = topics.get(view, name)
-        head = state.load(view, topic.topic_id)
-        through = min(through, bound(level, head.max_read, head.last_confirmed))
+        topic_state = state.load(view, topic.topic_id)
+        through = min(through, bound(level, topic_state.max_read, topic_state.last_confirmed))
         if after >= through:
             return 0
-        first, last = (log.messages_through(view, topic.topic_id, head, at) for at in (after, through))
+        first, last = (log.messages_through(view, topic.topic_id, topic_state, at) for at in (after, through))
         if level is IsolationLevel.READ_UNCOMMITTED:
             return last - first
-        return last - first - aborted.messages_between(view, topic.topic_id, head, after, through)
+        return last - first - aborted.messages_between(view, topic.topic_id, topic_state, after, through)
 
 
 def _furthest(

@@ -145,9 +145,14 @@ def _message_holders(
 ) -> list[MessageHolder]:
     topic = topics.get(view, topic_name)
     subscription = subscriptions.get(view, topic, name)
-    head, cursor = topic_states.load(view, topic.topic_id), cursors.load(view, subscription.subscription_id)
+    topic_state, cursor = (
+        topic_states.load(view, topic.topic_id),
+        cursors.load(view, subscription.subscription_id),
+    )
     return [
-        MessageHolder(_holder(view, locks, txn), backlog.pending_in(view, head, subscription, cursor, txn))
+        MessageHolder(
+            _holder(view, locks, txn), backlog.pending_in(view, topic_state, subscription, cursor, txn)
+        )
         for txn in holders.get(subscription.subscription_id, [])
     ]
 
@@ -188,9 +193,11 @@ def _tables(view: ReadView, locks: LockFile, begun: list[int], keys_shown: int) 
             holders.setdefault(table_id, []).append(KeyHolder(_holder(view, locks, txn), count, keys))
     rows = []
     for table in tables.every(view):
-        head = table_states.find(view, table.table_id) or TableState()
+        table_state = table_states.find(view, table.table_id) or TableState()
         held_by = holders.get(table.table_id, [])
-        rows.append(TableFacts(table.name, head.keys, head.versions, head.intents, held_by))
+        rows.append(
+            TableFacts(table.name, table_state.keys, table_state.versions, table_state.intents, held_by)
+        )
     return rows
 
 

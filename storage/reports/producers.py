@@ -11,7 +11,7 @@ from storage.errors import SessionNotFound
 from storage.json_form import Flat
 from storage.process.identity import ProcessIdentity
 from storage.process.lock_file import LockFile
-from storage.topic import catalogue as topics, state as topic_head
+from storage.topic import catalogue as topics, state as topic_states
 from storage.topic.catalogue import Topic
 from storage.topic.producers import errors, ownership, session as sessions
 from storage.topic.producers.access_mode import AccessMode, Answer, judge_access
@@ -115,20 +115,20 @@ def list_producers(connection: Connection, name: str | None) -> list[ProducerRow
 
 def rows_of(view: ReadView, locks: LockFile, topic: Topic) -> list[ProducerRow]:
     """The sessions of one topic in a view, in the same order."""
-    head = topic_head.load(view, topic.topic_id)
+    topic_state = topic_states.load(view, topic.topic_id)
     listed = list(sessions.every(view, topic.topic_id))
     listed.sort(key=lambda session: (session.is_waiting, session.number))
     queue = [session.number for session in listed if session.is_waiting and session.is_alive(view, locks)]
     rows = []
     for session in listed:
-        row = row_of(view, locks, topic, head, session)
+        row = row_of(view, locks, topic, topic_state, session)
         place = queue.index(session.number) + 1 if session.number in queue else None
         rows.append(row._replace(place=place))
     return rows
 
 
 def row_of(
-    view: ReadView, locks: LockFile, topic: Topic, head: TopicState, session: ProducerSession
+    view: ReadView, locks: LockFile, topic: Topic, topic_state: TopicState, session: ProducerSession
 ) -> ProducerRow:
     """One session, without its place in the queue."""
     owner, state, alive = session.owner, session.state(view, locks), session.is_alive(view, locks)
@@ -139,17 +139,19 @@ def row_of(
         is_owner=session.is_owner and alive, is_waiting=session.is_waiting, place=None,
         owner=owner, pid=owner.pid, host=owner.host, user=owner.user, program=owner.program,
         state=state, alive=alive, connected_since_at_ms=session.connected_ms,
-        last_publish_at_ms=last_publish_ms(head, session),
+        last_publish_at_ms=last_publish_ms(topic_state, session),
         lease_ms=session.lease_ms or None, lease_ends_in_ms=ends_in_ms,
     )  # fmt: skip
 
 
 def publishers(
-    view: ReadView, locks: LockFile, topic: Topic, head: TopicState
+    view: ReadView, locks: LockFile, topic: Topic, topic_state: TopicState
 ) -> tuple[list[ProducerRow], int]:
     """Connected sessions, and the number of living sessions in the queue."""
     listed = list(sessions.every(view, topic.topic_id))
-    connected = [row_of(view, locks, topic, head, session) for session in listed if not session.is_waiting]
+    connected = [
+        row_of(view, locks, topic, topic_state, session) for session in listed if not session.is_waiting
+    ]
     return connected, sum(session.is_waiting and session.is_alive(view, locks) for session in listed)
 
 
@@ -181,24 +183,26 @@ def show_producers(connection: Connection, name: str) -> TopicProducers:
     """The producers of a topic, and the answer a new producer would get."""
     with connection.view() as view:
         topic, locks = topics.get(view, name), connection.environment.lock_file
-        head, rows = topic_head.load(view, topic.topic_id), rows_of(view, locks, topic)
+        topic_state, rows = topic_states.load(view, topic.topic_id), rows_of(view, locks, topic)
         connected = [row for row in rows if not row.is_waiting]
         waiting = [row for row in rows if row.is_waiting]
         return TopicProducers(
             topic=topic.full_name, name=topic.name, as_of_at_ms=connection.clock.wall_ms(),
-            topic_epoch=shown_epoch(head.epoch), owner=next((row for row in connected if row.is_owner), None),
+            topic_epoch=shown_epoch(topic_state.epoch), owner=next((row for row in connected if row.is_owner), None),
             publishers=connected, waiting_publishers=sum(row.alive for row in waiting), waiting=waiting,
-            admission=_admission(view, locks, topic, head), history=_history(view, topic, OWNERS_SHOWN),
+            admission=_admission(view, locks, topic, topic_state), history=_history(view, topic, OWNERS_SHOWN),
         )  # fmt: skip
 
 
-def _admission(view: ReadView, locks: LockFile, topic: Topic, head: TopicState) -> list[AdmissionAnswer]:
+def _admission(
+    view: ReadView, locks: LockFile, topic: Topic, topic_state: TopicState
+) -> list[AdmissionAnswer]:
     """The answer for each access mode."""
     living = sessions.living(view, topic.topic_id, locks)
     answers = []
     for mode in AccessMode:
         answer = judge_access(
-            mode, epoch=head.epoch, brings=None, may_resume=None, occupancy=sessions.occupancy(living)
+            mode, epoch=topic_state.epoch, brings=None, may_resume=None, occupancy=sessions.occupancy(living)
         )
         why = None
         if answer in (Answer.BUSY, Answer.WAIT, Answer.TAKE_OVER):
@@ -226,8 +230,8 @@ def granted(engine: Engine, topic: Topic, session: ProducerSession) -> SessionRo
 
 
 def _session_row(view: ReadView, engine: Engine, topic: Topic, session: ProducerSession) -> SessionRow:
-    head = topic_head.load(view, topic.topic_id)
-    return SessionRow(row_of(view, engine.lock_file, topic, head, session), session.token)
+    topic_state = topic_states.load(view, topic.topic_id)
+    return SessionRow(row_of(view, engine.lock_file, topic, topic_state, session), session.token)
 
 
 def find_session(view: ReadView, token: Token) -> tuple[Topic, ProducerSession]:

@@ -24,7 +24,7 @@ from storage.values.txn_state import TransactionState
 
 
 def aborted_and_blocked(
-    view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor
+    view: ReadView, topic_state: TopicState, subscription: Subscription, cursor: Cursor
 ) -> tuple[int, int]:
     """Count the messages that dispatch has skipped and not examined since.
 
@@ -33,28 +33,30 @@ def aborted_and_blocked(
     """
     aborted = blocked = 0
     read = max(cursor.read, cursor.mark_delete)
-    if not cursor.skipped_txns or (read >= head.last_confirmed and not cursor.blocked):
+    if not cursor.skipped_txns or (read >= topic_state.last_confirmed and not cursor.blocked):
         return 0, 0  # Dispatch has passed the marker of every ended transaction, and blocks no key.
-    for each in skipped_txns.every(view, subscription.subscription_id):
-        state = records.state_of(view, each.txn)
+    for skipped in skipped_txns.every(view, subscription.subscription_id):
+        state = records.state_of(view, skipped.txn)
         if state is TransactionState.ABORTED:
-            aborted += _own(view, subscription, cursor, each, read)
+            aborted += _own(view, subscription, cursor, skipped, read)
         elif state is TransactionState.OPEN:
-            blocked += each.blocked
+            blocked += skipped.blocked
     return aborted, blocked
 
 
-def _own(view: ReadView, subscription: Subscription, cursor: Cursor, each: SkippedTxn, read: Position) -> int:
+def _own(
+    view: ReadView, subscription: Subscription, cursor: Cursor, skipped: SkippedTxn, read: Position
+) -> int:
     """Count the skipped transaction's messages through `read` not examined, acknowledged or pending."""
-    topic_id, after = subscription.topic_id, max(each.examined, cursor.mark_delete)
+    topic_id, after = subscription.topic_id, max(skipped.examined, cursor.mark_delete)
     if after >= read:
         return 0
     if not cursor.has_uncommitted_acks:
-        return runs.messages_through(view, topic_id, each.txn, read) - runs.messages_through(
-            view, topic_id, each.txn, after
+        return runs.messages_through(view, topic_id, skipped.txn, read) - runs.messages_through(
+            view, topic_id, skipped.txn, after
         )
     total = 0
-    for entry in runs.entries(view, topic_id, each.txn, after, read):
+    for entry in runs.entries(view, topic_id, skipped.txn, after, read):
         at = entry.position
         taken = cursors.acknowledged(view, subscription.subscription_id, cursor, at, entry.count)
         for _, _, messages in pending_ack.one_by_one(view, subscription.subscription_id, at):

@@ -20,7 +20,7 @@ from storage.subscription import catalogue as subscriptions, cursor as cursors, 
 from storage.subscription.catalogue import AttachedConsumer
 from storage.subscription.cursor import Cursor
 from storage.subscription.subscription import Subscription
-from storage.topic import catalogue as topics, log, state as topic_head
+from storage.topic import catalogue as topics, log, state as topic_states
 from storage.topic.catalogue import Topic
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.state import TopicState
@@ -164,7 +164,9 @@ def list_topics(connection: Connection) -> list[TopicRow]:
     """Positions and counts of every topic."""
     with connection.view() as view:
         return [
-            TopicRow(topic.full_name, topic.name, _counts(view, topic, topic_head.load(view, topic.topic_id)))
+            TopicRow(
+                topic.full_name, topic.name, _counts(view, topic, topic_states.load(view, topic.topic_id))
+            )
             for topic in topics.every(view)
         ]
 
@@ -173,49 +175,51 @@ def topic_stats(connection: Connection, name: str) -> TopicStats:
     """One topic."""
     with connection.view() as view:
         topic = topics.get(view, name)
-        head = topic_head.load(view, topic.topic_id)
+        topic_state = topic_states.load(view, topic.topic_id)
         locks = connection.environment.lock_file
-        publishers, waiting = producers.publishers(view, locks, topic, head)
+        publishers, waiting = producers.publishers(view, locks, topic, topic_state)
         return TopicStats(
             topic=topic.full_name, name=topic.name,
             as_of_at_ms=connection.clock.wall_ms(), created_at_ms=topic.created_ms,
-            counts=_counts(view, topic, head), readable=readable(view, topic, head),
-            ledger_entries_max=head.ledger_entries_max, ledger_bytes_max=head.ledger_bytes_max,
-            ledger_age_max_ms=head.ledger_age_max_ms,
+            counts=_counts(view, topic, topic_state), readable=readable(view, topic, topic_state),
+            ledger_entries_max=topic_state.ledger_entries_max, ledger_bytes_max=topic_state.ledger_bytes_max,
+            ledger_age_max_ms=topic_state.ledger_age_max_ms,
             blocked_by=_blocker(view, locks, topic),
             waiting_publishers=waiting, publishers=publishers,
             subscriptions={
-                subscription.name: subscription_of(view, locks, head, subscription)
+                subscription.name: subscription_of(view, locks, topic_state, subscription)
                 for subscription in subscriptions.every(view, topic.topic_id)
             },
         )  # fmt: skip
 
 
-def _counts(view: ReadView, topic: Topic, head: TopicState) -> TopicCounts:
+def _counts(view: ReadView, topic: Topic, topic_state: TopicState) -> TopicCounts:
     first = log.first_entry(view, topic.topic_id)
     return TopicCounts(
-        msg_in_counter=head.messages, bytes_in_counter=head.bytes,
-        msg_count=head.messages - head.messages_trimmed, marker_count=head.markers,
-        storage_size=head.bytes - head.bytes_trimmed,
+        msg_in_counter=topic_state.messages, bytes_in_counter=topic_state.bytes,
+        msg_count=topic_state.messages - topic_state.messages_trimmed, marker_count=topic_state.markers,
+        storage_size=topic_state.bytes - topic_state.bytes_trimmed,
         first_position=first.position if first else None,
-        max_read_position=head.max_read_position, last_confirmed_entry=head.last_confirmed_position,
-        topic_epoch=shown_epoch(head.epoch),
-        ongoing_txn_count=head.open_txns, aborted_txn_count=head.aborted_txns,
-        uncommitted_messages=head.uncommitted, aborted_messages=head.aborted_messages,
-        last_publish_at_ms=head.last_publish_ms or None,
+        max_read_position=topic_state.max_read_position, last_confirmed_entry=topic_state.last_confirmed_position,
+        topic_epoch=shown_epoch(topic_state.epoch),
+        ongoing_txn_count=topic_state.open_txns, aborted_txn_count=topic_state.aborted_txns,
+        uncommitted_messages=topic_state.uncommitted, aborted_messages=topic_state.aborted_messages,
+        last_publish_at_ms=topic_state.last_publish_ms or None,
     )  # fmt: skip
 
 
-def readable(view: ReadView, topic: Topic, head: TopicState) -> Readable:
+def readable(view: ReadView, topic: Topic, topic_state: TopicState) -> Readable:
     """Count on both sides of maxReadPosition."""
     from storage.txn import aborted
 
     topic_id = topic.topic_id
-    below = log.messages_through(view, topic_id, head, head.max_read)
-    aborted_below = aborted.messages_between(view, topic_id, head, Position(0, -1), head.max_read)
-    blocked = blocked_behind(view, topic_id, head, head.max_read)
-    oldest = blocking_chain.oldest_blocked_ms(view, topic_id, head) if blocked else None
-    return Readable(below - head.messages_trimmed - aborted_below, aborted_below, blocked, oldest)
+    below = log.messages_through(view, topic_id, topic_state, topic_state.max_read)
+    aborted_below = aborted.messages_between(
+        view, topic_id, topic_state, Position(0, -1), topic_state.max_read
+    )
+    blocked = blocked_behind(view, topic_id, topic_state, topic_state.max_read)
+    oldest = blocking_chain.oldest_blocked_ms(view, topic_id, topic_state) if blocked else None
+    return Readable(below - topic_state.messages_trimmed - aborted_below, aborted_below, blocked, oldest)
 
 
 def _blocker(view: ReadView, locks: LockFile, topic: Topic) -> Blocker | None:
@@ -233,12 +237,12 @@ def one_subscription(connection: Connection, topic_name: str, name: str) -> OneS
     """One subscription of a topic."""
     with connection.view() as view:
         topic, locks = topics.get(view, topic_name), connection.environment.lock_file
-        head = topic_head.load(view, topic.topic_id)
+        topic_state = topic_states.load(view, topic.topic_id)
         subscription = subscriptions.get(view, topic, name)
-        stats = subscription_of(view, locks, head, subscription)
+        stats = subscription_of(view, locks, topic_state, subscription)
         return OneSubscription(
             SubscriptionRow(topic.full_name, name, connection.clock.wall_ms(), stats),
-            head.max_read_position, head.last_confirmed_position, _blocker(view, locks, topic),
+            topic_state.max_read_position, topic_state.last_confirmed_position, _blocker(view, locks, topic),
         )  # fmt: skip
 
 
@@ -248,10 +252,10 @@ def list_subscriptions(connection: Connection, topic_name: str | None = None) ->
     locks, now_ms = connection.environment.lock_file, connection.clock.wall_ms()
     with connection.view() as view:
         for topic in [topics.get(view, topic_name)] if topic_name is not None else topics.every(view):
-            head = topic_head.load(view, topic.topic_id)
+            topic_state = topic_states.load(view, topic.topic_id)
             rows += [
                 SubscriptionRow(
-                    topic.full_name, subscription.name, now_ms, subscription_of(view, locks, head, subscription)
+                    topic.full_name, subscription.name, now_ms, subscription_of(view, locks, topic_state, subscription)
                 )
                 for subscription in subscriptions.every(view, topic.topic_id)
             ]  # fmt: skip
@@ -259,14 +263,14 @@ def list_subscriptions(connection: Connection, topic_name: str | None = None) ->
 
 
 def subscription_of(
-    view: ReadView, locks: LockFile, head: TopicState, subscription: Subscription
+    view: ReadView, locks: LockFile, topic_state: TopicState, subscription: Subscription
 ) -> SubscriptionStats:
     """The figures of one subscription."""
     cursor = cursors.load(view, subscription.subscription_id)
-    backlog = backlogs.count(view, head, subscription, cursor)
+    backlog = backlogs.count(view, topic_state, subscription, cursor)
     attached = subscriptions.consumers(view, subscription.subscription_id)
     living = [consumer for consumer in attached if locks.leases.is_held(consumer.lease)]
-    _, acknowledged_bytes = log.counts_through(view, subscription.topic_id, head, cursor.mark_delete)
+    _, acknowledged_bytes = log.counts_through(view, subscription.topic_id, topic_state, cursor.mark_delete)
     return SubscriptionStats(
         type=subscription.type.value, subscription_isolation_level=subscription.level.value,
         on_open=subscription.on_open.value,
@@ -274,10 +278,10 @@ def subscription_of(
         msg_backlog=backlog.visible + backlog.blocked + backlog.uncommitted,
         visible=backlog.visible, blocked=backlog.blocked, uncommitted=backlog.uncommitted,
         pending=backlog.pending,
-        pending_in=_pending_in(view, head, subscription, cursor) if backlog.pending else [],
+        pending_in=_pending_in(view, topic_state, subscription, cursor) if backlog.pending else [],
         unacked_messages=backlog.in_flight,
         acknowledged_ahead=backlog.acknowledged, aborted_ahead=backlog.aborted,
-        backlog_size=head.bytes - acknowledged_bytes,
+        backlog_size=topic_state.bytes - acknowledged_bytes,
         msg_out_counter=cursor.delivered, msg_redeliver_counter=cursor.redelivered,
         dead_letter_topic=subscription.dead_letter_topic, max_redeliver_count=subscription.max_redeliver_count,
         held_by=skipped.held_back(view, subscription, cursor),
@@ -287,9 +291,9 @@ def subscription_of(
 
 
 def _pending_in(
-    view: ReadView, head: TopicState, subscription: Subscription, cursor: Cursor
+    view: ReadView, topic_state: TopicState, subscription: Subscription, cursor: Cursor
 ) -> list[PendingIn]:
-    pending = backlogs.pending_by_transaction(view, head, subscription, cursor)
+    pending = backlogs.pending_by_transaction(view, topic_state, subscription, cursor)
     return [PendingIn(TxnID(txn), messages) for txn, messages in pending.items() if messages]
 
 

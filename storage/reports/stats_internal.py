@@ -7,7 +7,7 @@ from typing import NamedTuple
 from storage.disk.connection import Connection
 from storage.disk.view import ReadView
 from storage.subscription import catalogue as subscriptions, cursor as cursors
-from storage.topic import catalogue as topics, log, state as topic_head
+from storage.topic import catalogue as topics, log, state as topic_states
 from storage.txn import aborted, uncommitted_entries
 from storage.txn.aborted import AbortedSegment
 from storage.values.position import Position
@@ -67,15 +67,16 @@ def topic_stats_internal(connection: Connection, name: str) -> InternalStats:
     """Return the internal statistics of a topic, from one view."""
     with connection.view() as view:
         topic = topics.get(view, name)
-        head, topic_id = topic_head.load(view, topic.topic_id), topic.topic_id
+        topic_state, topic_id = topic_states.load(view, topic.topic_id), topic.topic_id
         return InternalStats(
             topic=topic.full_name, name=topic.name, topic_id=topic_id,
             as_of_at_ms=connection.clock.wall_ms(),
-            entries_added_counter=head.entries, number_of_entries=head.entries,
-            total_size=head.bytes - head.bytes_trimmed,
-            current_ledger_entries=head.next_entry, current_ledger_size=head.bytes - head.ledger_bytes_before,
-            last_confirmed_entry=head.last_confirmed_position, max_read_position=head.max_read_position,
-            ledgers=[ledger_row(ledger) for ledger in log.ledgers(view, topic_id, head)],
+            entries_added_counter=topic_state.entries, number_of_entries=topic_state.entries,
+            total_size=topic_state.bytes - topic_state.bytes_trimmed,
+            current_ledger_entries=topic_state.next_entry,
+            current_ledger_size=topic_state.bytes - topic_state.ledger_bytes_before,
+            last_confirmed_entry=topic_state.last_confirmed_position, max_read_position=topic_state.max_read_position,
+            ledgers=[ledger_row(ledger) for ledger in log.ledgers(view, topic_id, topic_state)],
             cursors={
                 subscription.name: _cursor(view, subscription.subscription_id)
                 for subscription in subscriptions.every(view, topic_id)

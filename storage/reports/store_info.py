@@ -98,17 +98,17 @@ def info_in(view: ReadView, connection: Connection, readers_in_use: int) -> Stor
     Args:
         readers_in_use: slots in use before the view was opened, which takes a slot too.
     """
-    figures, head = connection.environment.info(), view.superblock
+    figures, superblock = connection.environment.info(), view.superblock
     payload = view.get(STORE, b"format")
     assert payload is not None, "an open store has a format record"
     _, store_id, created_ms = unpack(payload)[:3]
     return StoreInfo(
         path=connection.path, format=FORMAT_NUMBER, store_id=store_id.hex(), created_at_ms=created_ms,
-        incarnation=head.incarnation, commits=head.commits,
+        incarnation=superblock.incarnation, commits=superblock.commits,
         topics=sum(1 for _ in topics.every(view)), tables=sum(1 for _ in tables.every(view)),
         open_transactions=view.count(TXN_DEADLINES), transactions=view.count(TXNS),
-        last_timestamp_ns=head.last_timestamp, reap_policy=ReapPolicy(head.reap_policy).name.lower(),
-        table_retention_ms=head.table_retention_ms,
+        last_timestamp_ns=superblock.last_timestamp, reap_policy=ReapPolicy(superblock.reap_policy).name.lower(),
+        table_retention_ms=superblock.table_retention_ms,
         data_bytes=os.stat(os.path.join(connection.path, DATA)).st_size,
         used_bytes=(figures["last_pgno"] + 1) * figures["psize"], map_bytes=figures["map_size"],
         readers_in_use=readers_in_use, readers_max=READERS_MAX,

@@ -18,7 +18,7 @@ from storage.reports.blocking_chain import Chain, Link, oldest_blocked_ms
 from storage.reports.stats import Readable, SubscriptionStats
 from storage.reports.stats_internal import LedgerRow
 from storage.subscription import catalogue as subscriptions, cursor as cursors
-from storage.topic import catalogue as topics, log, state as topic_head
+from storage.topic import catalogue as topics, log, state as topic_states
 from storage.topic.catalogue import Topic
 from storage.topic.producers.errors import shown_epoch
 from storage.topic.state import TopicState
@@ -161,10 +161,10 @@ def list_blocking(connection: Connection, name: str | None = None) -> list[Block
     with connection.view() as view:
         locks, now_ms = connection.environment.lock_file, view.clock.wall_ms()
         for topic in [topics.get(view, name)] if name is not None else topics.every(view):
-            head = topic_head.load(view, topic.topic_id)
-            chain = Chain(view, topic.topic_id, head)
+            topic_state = topic_states.load(view, topic.topic_id)
+            chain = Chain(view, topic.topic_id, topic_state)
             blocked = sum(link.frees for link in chain.links)
-            oldest = oldest_blocked_ms(view, topic.topic_id, head) if blocked else None
+            oldest = oldest_blocked_ms(view, topic.topic_id, topic_state) if blocked else None
             rows += [
                 BlockingRow(blocking, now_ms, blocked, oldest)
                 for blocking in blocking_in(view, locks, topic, chain)
@@ -174,29 +174,29 @@ def list_blocking(connection: Connection, name: str | None = None) -> list[Block
 
 def model(view: ReadView, locks: LockFile, topic: Topic) -> Timeline:
     """Return the timeline of one topic in a view."""
-    head, topic_id = topic_head.load(view, topic.topic_id), topic.topic_id
-    chain, first = Chain(view, topic_id, head), log.first_entry(view, topic_id)
+    topic_state, topic_id = topic_states.load(view, topic.topic_id), topic.topic_id
+    chain, first = Chain(view, topic_id, topic_state), log.first_entry(view, topic_id)
     return Timeline(
         topic=topic.full_name, name=topic.name, as_of_at_ms=view.clock.wall_ms(),
         first_position=first.position if first else None,
-        max_read_position=head.max_read_position, last_confirmed_entry=head.last_confirmed_position,
-        topic_epoch=shown_epoch(head.epoch),
-        msg_count=head.messages - head.messages_trimmed, marker_count=head.markers,
-        ongoing_txn_count=head.open_txns, aborted_txn_count=head.aborted_txns,
-        uncommitted_messages=head.uncommitted, aborted_messages=head.aborted_messages,
-        readable=stats.readable(view, topic, head),
-        ledgers=_ledgers(view, topic, head),
+        max_read_position=topic_state.max_read_position, last_confirmed_entry=topic_state.last_confirmed_position,
+        topic_epoch=shown_epoch(topic_state.epoch),
+        msg_count=topic_state.messages - topic_state.messages_trimmed, marker_count=topic_state.markers,
+        ongoing_txn_count=topic_state.open_txns, aborted_txn_count=topic_state.aborted_txns,
+        uncommitted_messages=topic_state.uncommitted, aborted_messages=topic_state.aborted_messages,
+        readable=stats.readable(view, topic, topic_state),
+        ledgers=_ledgers(view, topic, topic_state),
         open_transactions=blocking_in(view, locks, topic, chain),
         subscriptions={
-            subscription.name: stats.subscription_of(view, locks, head, subscription)
+            subscription.name: stats.subscription_of(view, locks, topic_state, subscription)
             for subscription in subscriptions.every(view, topic_id)
         },
     )  # fmt: skip
 
 
-def _ledgers(view: ReadView, topic: Topic, head: TopicState) -> list[LedgerOnAxis]:
+def _ledgers(view: ReadView, topic: Topic, topic_state: TopicState) -> list[LedgerOnAxis]:
     rows, before = [], 0
-    for ledger in log.ledgers(view, topic.topic_id, head):
+    for ledger in log.ledgers(view, topic.topic_id, topic_state):
         rows.append(LedgerOnAxis(stats_internal.ledger_row(ledger), before))
         before += ledger.entries
     return rows
@@ -263,14 +263,14 @@ def _if_ended(view: ReadView, chain: Chain, index: int) -> IfEnded:
     Only the end of the first transaction moves maxReadPosition: to the entry before the first message of the second,
     or, without a second, to the marker of the end, which becomes the last entry of the topic.
     """
-    links, head = chain.links, chain.head
-    now, total = head.max_read_position, sum(link.frees for link in links)
+    links, topic_state = chain.links, chain.topic_state
+    now, total = topic_state.max_read_position, sum(link.frees for link in links)
     if index:
         after, frees = now, 0
     elif len(links) > 1:
         after, frees = links[0].through, links[0].frees
     else:
-        after, frees = log.next_position(head, view.clock.wall_ms()), links[0].frees
+        after, frees = log.next_position(topic_state, view.clock.wall_ms()), links[0].frees
     return IfEnded(now, after, frees, total - frees)
 
 

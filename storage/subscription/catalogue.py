@@ -184,7 +184,7 @@ def check_alone(topic: Topic, subscription: Subscription, living: list[AttachedC
     if living:
         raise SubscriptionBusy(
             f"subscription {subscription.name} of {topic.name} ({subscription.type.value}, {subscription.level.value}) "
-            f"has consumers attached: {', '.join(each.name for each in living[:5])}",
+            f"has consumers attached: {', '.join(consumer.name for consumer in living[:5])}",
             hint=f"Close them, or `txnctl subscriptions evict {topic.name} {subscription.name}`.",
             topic=topic.full_name,
             subscription=subscription.name,

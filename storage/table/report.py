@@ -13,7 +13,7 @@ from storage.json_form import Flat
 from storage.limits import SPLIT_KEYS, TABLE_HOLDERS_MAX
 from storage.process.identity import ProcessIdentity
 from storage.process.lock_file import LockFile
-from storage.table import catalogue as tables, intent as intents_of, row as rows, state as table_head
+from storage.table import catalogue as tables, intent as intents_of, row as rows, state as table_states
 from storage.table.catalogue import TableEntry, check_exists
 from storage.table.state import TableState
 from storage.table.visibility import StoredRow, Version
@@ -134,10 +134,11 @@ def _owner_facts(view: ReadView, locks: LockFile, record: TransactionRecord) -> 
 
 
 def _counts(view: ReadView, table: TableEntry) -> TableRow:
-    head = table_head.find(view, table.table_id) or TableState()
+    table_state = table_states.find(view, table.table_id) or TableState()
     return TableRow(
-        view.clock.wall_ms(), table.name, table.table_id, table.created_ms, head.keys, head.rows, head.versions,
-        head.intents, view.superblock.table_retention_ms,
+        view.clock.wall_ms(), table.name, table.table_id, table.created_ms,
+        table_state.keys, table_state.rows, table_state.versions, table_state.intents,
+        view.superblock.table_retention_ms,
     )  # fmt: skip
 
 

@@ -17,10 +17,10 @@ from storage.subscription import catalogue as subscriptions
 from storage.table import catalogue as tables
 from storage.topic import catalogue as topics, state as states
 from storage.verify.log import Log, read_log
-from storage.verify.serial_order import check_order
 from storage.verify.problem import Checked, Problem, Progress, Report
 from storage.verify.producers import ProducersCheck
 from storage.verify.reads import OpenTable, check_reads
+from storage.verify.serial_order import check_order
 from storage.verify.subscription import SubscriptionCheck
 from storage.verify.tables import check_tables
 from storage.verify.topic import TopicCheck

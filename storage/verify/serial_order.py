@@ -58,9 +58,9 @@ class _Order:
         for _, payload in self._view.scan(CONFLICTS):
             kind, winner, winner_version, table_name, _, loser, loser_version = unpack(payload)[1:8]
             self._check_conflict(_Conflict(kind, winner, winner_version, table_name, loser, loser_version))
-        head = self._view.superblock
-        if head.read_watermark > head.last_timestamp:
-            self._report(12, "store", f"the watermark of reads {head.read_watermark} was never issued")
+        superblock = self._view.superblock
+        if superblock.read_watermark > superblock.last_timestamp:
+            self._report(12, "store", f"the watermark of reads {superblock.read_watermark} was never issued")
 
     def _record(self, txn: int) -> TransactionRecord | None:
         if txn not in self._records:

@@ -21,6 +21,8 @@ PARAMETERS_MAX = 5
 DEFINITIONS_MAX = 8
 PROSE_WORDS_MIN = 100
 """Words from which on a file's own prose is judged."""
+EMPTY_NAMES = frozenset({"found", "each", "mine", "wanted", "by", "told", "there"})
+"""Names of variables that say nothing about the value."""
 MODULE_LINES_MIN = 15
 """Lines of code from which on a module wants a test file of its own."""
 
@@ -98,6 +100,26 @@ def aliased_rows() -> dict[str, int]:
         if "output.row import Row" in source or "JsonObject" in source:
             counts[str(path)] = len(alias.findall(source))
     return counts
+
+
+def empty_names() -> list[str]:
+    """Variables and parameters that name nothing (docs/STYLE.md). Fields of rows are names of JSON, and not counted."""
+    names = []
+    for path in modules():
+        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+        fields = {
+            id(statement.target)
+            for owner in ast.walk(tree)
+            if isinstance(owner, ast.ClassDef)
+            for statement in owner.body
+            if isinstance(statement, ast.AnnAssign)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.arg) and node.arg in EMPTY_NAMES:
+                names.append(f"{path}:{node.lineno} {node.arg}")
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in fields:
+                names += [f"{path}:{node.lineno} {node.id}"] if node.id in EMPTY_NAMES else []
+    return names
 
 
 def definitions() -> list[Definition]:
@@ -250,6 +272,7 @@ def main() -> None:
         ("uses of an alias of it", sum(aliased_rows().values()), "at most 233, falling"),
         (f"functions with more than {PARAMETERS_MAX} parameters", len(long_signatures()), "at most 31"),
         (f"method names with more than {DEFINITIONS_MAX} definitions", len(common_method_names()), "0"),
+        ("variables that name nothing", len(empty_names()), "0"),
         ("class names given twice", len(class_names_given_twice()), "0"),
         ("docstrings that end in a duty of the caller", len(unsaved_duties()), "0"),
         ("imports inside functions", deferred_imports(), "-"),

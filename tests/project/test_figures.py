@@ -53,6 +53,11 @@ def test_no_method_name_has_many_meanings() -> None:
     assert figures.common_method_names() == {}
 
 
+def test_variables_name_their_values() -> None:
+    """No variable is called `found`, `each` or `mine`."""
+    assert figures.empty_names() == []
+
+
 def test_no_two_classes_have_one_name() -> None:
     """A class is found by its name."""
     assert figures.class_names_given_twice() == {}

@@ -115,7 +115,7 @@ def positions(context: Context, topic: str) -> None:
 def _landmarks(internal: InternalStats) -> list[Landmark]:
     """Everything that has a position, in order, with the entries on both sides."""
     landmarks = sorted(
-        _positions_of(internal), key=lambda found: (found[0], _KINDS.index(found[1]), found[2] or "")
+        _positions_of(internal), key=lambda mark: (mark[0], _KINDS.index(mark[1]), mark[2] or "")
     )
     total = sum(ledger.entries for ledger in internal.ledgers)
     rows = []

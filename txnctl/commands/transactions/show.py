@@ -34,6 +34,6 @@ def show(context: Context, txn: TxnID | None) -> None:
     from txnctl.cli.current_transaction import named_or_current
     from txnctl.commands.transactions import layout as transaction_tables
 
-    found = found_by_prefix(context, named_or_current(txn), context.store.reports.show_transaction)
-    row = to_json(found)
+    details = found_by_prefix(context, named_or_current(txn), context.store.reports.show_transaction)
+    row = to_json(details)
     context.show(row, table=lambda shown: transaction_tables.one(context, shown))
