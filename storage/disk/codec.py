@@ -10,6 +10,7 @@ from msgpack import packb, unpackb
 
 from storage.disk.schema import Database
 from storage.errors import CorruptStore
+from storage.values.position import Position
 
 U64 = Struct(">Q")
 U64X2 = Struct(">QQ")
@@ -27,7 +28,7 @@ key4 = U64X4.pack
 part_key = PART_KEY.pack
 
 
-def key_through(object_id: int, at: tuple[int, int]) -> bytes:
+def key_through(object_id: int, at: Position) -> bytes:
     """The last key of an object's records at or below a position, which may be `L:-1`."""
     if at[1] >= 0:
         return key3(object_id, *at)

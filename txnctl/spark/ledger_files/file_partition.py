@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from storage import Position
 from txnctl.spark.ledger_files.root import Root, open_file
 from txnctl.spark.runtime.hints import hints_as_notes
 from txnctl.spark.source.partition import Partition
@@ -31,8 +32,8 @@ class Bounds:
         stop_index: in the entry at `through`, the batch index to stop before; None for the whole entry.
     """
 
-    after: tuple[int, int]
-    through: tuple[int, int]
+    after: Position
+    through: Position
     first_index: int = 0
     stop_index: int | None = None
 
@@ -42,7 +43,7 @@ class Bounds:
 
         ledger, entry = batch["ledgerId"], batch["entryId"]
 
-        def is_at(position: tuple[int, int]) -> Any:
+        def is_at(position: Position) -> Any:
             return pc.and_(pc.equal(ledger, position[0]), pc.equal(entry, position[1]))
 
         (low, low_entry), (high, high_entry) = self.after, self.through
@@ -55,10 +56,10 @@ class Bounds:
         mask = pc.and_(is_after, is_before)
         if self.first_index:
             is_earlier = pc.less(batch["batchIndex"], self.first_index)
-            mask = pc.and_not(mask, pc.and_(is_at((low, low_entry + 1)), is_earlier))
+            mask = pc.and_not(mask, pc.and_(is_at(Position(low, low_entry + 1)), is_earlier))
         if self.stop_index is not None:
             is_later = pc.greater_equal(batch["batchIndex"], self.stop_index)
-            mask = pc.and_not(mask, pc.and_(is_at((high, high_entry)), is_later))
+            mask = pc.and_not(mask, pc.and_(is_at(self.through), is_later))
         return mask
 
 

@@ -18,6 +18,7 @@ import secrets
 from contextlib import suppress
 from typing import NamedTuple
 
+from storage import Position
 from txnctl.spark.ledger_files.manifest import FileContent
 
 TOPIC_DIRECTORIES = MANIFESTS, LEDGERS, RANGES, UNDECIDED, BUILD_DIR = (
@@ -34,18 +35,18 @@ class RangeFile(NamedTuple):
     """A file of entries that are not offloaded yet; its name has everything that planning needs."""
 
     name: str
-    after: tuple[int, int]
-    through: tuple[int, int]
+    after: Position
+    through: Position
     rows: int
     aborted: int
     row_groups: int
 
     @property
-    def last(self) -> tuple[int, int]:
+    def last(self) -> Position:
         return self.through
 
     @classmethod
-    def of_export(cls, after: tuple[int, int], through: tuple[int, int], content: FileContent) -> RangeFile:
+    def of_export(cls, after: Position, through: Position, content: FileContent) -> RangeFile:
         """Return an exported range with a new unique name."""
         figures = (content.rows, content.aborted, content.row_groups)
         words = (*("{}.{}".format(*position) for position in (after, through)), *map(str, figures), token())
@@ -58,7 +59,7 @@ class RangeFile(NamedTuple):
         with suppress(ValueError):
             (first, after), (last, through) = (map(int, word.split(".")) for word in words[:2])
             rows, aborted, row_groups = map(int, words[2:5])
-            return cls(name, (first, after), (last, through), rows, aborted, row_groups)
+            return cls(name, Position(first, after), Position(last, through), rows, aborted, row_groups)
         return None
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from storage import Position
 from storage.errors import OffloadInvalid, UnknownFormat
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Version of the format: of the manifest, of the file names, and of the columns in the files."""
 
-Span = tuple[tuple[int, int], tuple[int, int]]
+Span = tuple[Position, Position]
 """Entries after the first position, up to and including the second."""
 
 
@@ -77,19 +78,19 @@ class LedgerFile:
     ledgers: tuple[OffloadedLedger, ...]
 
     @property
-    def after(self) -> tuple[int, int]:
+    def after(self) -> Position:
         """The position before the first entry."""
-        return (self.ledgers[0].ledger_id, -1)
+        return Position(self.ledgers[0].ledger_id, -1)
 
     @property
-    def last(self) -> tuple[int, int]:
+    def last(self) -> Position:
         """The last entry."""
-        return (self.ledgers[-1].ledger_id, self.ledgers[-1].entries - 1)
+        return Position(self.ledgers[-1].ledger_id, self.ledgers[-1].entries - 1)
 
     @property
-    def through(self) -> tuple[int, int]:
+    def through(self) -> Position:
         """The end of its last ledger, as the position before the first entry of the next ledger."""
-        return (self.ledgers[-1].ledger_id + 1, -1)
+        return Position(self.ledgers[-1].ledger_id + 1, -1)
 
     @property
     def rows(self) -> int:
@@ -178,21 +179,19 @@ class Spanning(Protocol):
     """A file of entries after one position, up to and including another."""
 
     @property
-    def after(self) -> tuple[int, int]: ...
+    def after(self) -> Position: ...
 
     @property
-    def last(self) -> tuple[int, int]: ...
+    def last(self) -> Position: ...
 
     @property
-    def through(self) -> tuple[int, int]: ...
+    def through(self) -> Position: ...
 
 
 F = TypeVar("F", bound=Spanning)
 
 
-def cover(
-    after: tuple[int, int], through: tuple[int, int], files: Sequence[F]
-) -> list[tuple[F | None, Span]]:
+def cover(after: Position, through: Position, files: Sequence[F]) -> list[tuple[F | None, Span]]:
     """Split the range (after, through] into stretches, in order, each with the file that holds it; None for no file.
 
     The stretches join without a gap, even where files overlap.

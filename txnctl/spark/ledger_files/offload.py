@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage import Store
+from storage import Position, Store
 from storage.errors import OffloadInvalid, TopicNotFound
 from txnctl.spark.ledger_files.directory import TopicDirectory
 from txnctl.spark.ledger_files.layout import LEDGERS, token
@@ -140,7 +140,7 @@ def _write_ledgers(
     first, last = ledgers[0].ledger_id, ledgers[-1].ledger_id
     name = f"{first}-{last}-{token()}.parquet"
     with directory.writing(LEDGERS, name) as sink:
-        whole_ledgers = TopicSpan(topic, ((first, -1), (last, ledgers[-1].entries - 1)))
+        whole_ledgers = TopicSpan(topic, (Position(first, -1), Position(last, ledgers[-1].entries - 1)))
         content = export_range(store, whole_ledgers, sink, progress)
         if content.rows != sum(ledger.messages for ledger in ledgers):
             raise TopicNotFound(f"{topic} was deleted while its ledgers {first} to {last} were offloaded")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from storage import IsolationLevel, Store
+from storage import IsolationLevel, Position, Store
 from txnctl.spark.ledger_files.directory import TopicDirectory
 from txnctl.spark.ledger_files.file_partition import Bounds, FilePartition
 from txnctl.spark.ledger_files.layout import BUILD_DIR, LEDGERS, RANGES, UNDECIDED, RangeFile, token
@@ -129,7 +129,7 @@ def _export(
 
 
 def _bounds(
-    after: tuple[int, int], last: tuple[int, int], stretch: Span, begin: TopicRange, end: TopicRange
+    after: Position, last: Position, stretch: Span, begin: TopicRange, end: TopicRange
 ) -> Bounds | None:
     """Return the bounds of a read of the file with entries (after, last]; None for the whole file."""
     first_index = begin.first_index if stretch[0] == begin.after else 0
